@@ -1,0 +1,63 @@
+PYTHON ?= python3
+ARGS ?=
+BENCHES = $(filter-out bench/_%,$(wildcard bench/*.py))
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help serve test check format bench docs lock setup clean venv
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+serve: setup ## Start the server (ARGS="--port 9000" for options)
+	@.venv/bin/wakeful serve $(ARGS)
+
+test: setup ## Run the tests (WAKEFUL_TEST_LONG=1 for the long variants; ARGS="-k name" for some)
+	@.venv/bin/pytest -n 2 --dist=loadfile --no-loadscope-reorder $(ARGS)
+
+check: setup ## Lock freshness, lint, format, imports between rooms, types
+	@.venv/bin/python scripts/lock.py check
+	@.venv/bin/ruff check
+	@.venv/bin/ruff format --check
+	@.venv/bin/lint-imports
+	@.venv/bin/basedpyright
+
+format: setup ## Format the code and apply what the linter can mend
+	@.venv/bin/ruff check --fix
+	@.venv/bin/ruff format
+
+bench: setup ## Run every script in bench/ (files that start with _ are their helpers)
+	@set -e; for script in $(BENCHES); do echo "== $$script"; .venv/bin/python $$script; done
+
+docs: setup ## Rewrite the generated pages in docs/reference
+	@.venv/bin/python scripts/settings_docs.py
+
+lock: .venv/.uv ## Update requirements.lock from pyproject.toml (UPGRADE=name or UPGRADE=--all for newer versions)
+	@.venv/bin/python scripts/lock.py write $(UPGRADE)
+
+setup: .venv/.installed ## Make .venv as locked; every other target does this by itself
+
+clean: ## Remove .venv and every cache
+	rm -rf .venv .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	find src tests bench scripts -name __pycache__ -prune -exec rm -rf {} +
+
+.venv/.installed: .venv/.locked pyproject.toml
+	@.venv/bin/uv pip install --quiet --python .venv --no-deps --no-build-isolation --editable .
+	@touch $@
+
+.venv/.locked: requirements.lock .venv/.uv
+	@echo "Installing the locked packages into .venv"
+	@.venv/bin/uv pip sync --quiet --python .venv --require-hashes --compile-bytecode requirements.lock
+	@touch $@
+
+# .venv/bin/python is a link to the machine's Python. One that was upgraded is newer than these stamps, one that was
+# removed leads nowhere; either way what hangs on it is made again.
+.venv/.uv: $(shell test -x .venv/bin/python && echo .venv/bin/python || echo venv)
+	@PYTHON="$(PYTHON)" scripts/uv.sh
+	@touch $@
+
+venv:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+	  echo "Wakeful needs Python 3.11 or newer; $(PYTHON) is: $$($(PYTHON) --version 2>&1)" >&2; \
+	  echo "If another one is installed: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
+	@$(PYTHON) -m venv --clear --without-pip .venv

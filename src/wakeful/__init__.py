@@ -1,0 +1,1 @@
+"""Wakeful: a server for agents that set their own alarm."""

@@ -1,0 +1,1 @@
+"""The agent's own database: one encrypted file each."""

@@ -1,0 +1,1 @@
+"""Commands. Everything but `serve`, `migrate` and `doctor` speaks REST to a running server."""

@@ -1,0 +1,385 @@
+"""Every setting, read once: the TOML file in the config directory, then the environment, which wins."""
+
+import os
+import re
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Annotated, Literal, Self, get_args
+from urllib.parse import urlsplit
+
+from platformdirs import user_config_path, user_data_path
+from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError, model_validator
+from pydantic.fields import FieldInfo
+from pydantic_core import ErrorDetails
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+
+PREFIX = "WAKEFUL_"
+TEST_PREFIX = "WAKEFUL_TEST_"  # read by our tests alone
+FILE_NAME = "wakeful.toml"
+
+
+class ConfigError(Exception):
+    """The settings cannot be used; the message has a line for every problem."""
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        super().__init__("\n".join(problems))
+        self.problems = tuple(problems)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Says:
+    """What people read about a setting where its type does not say it."""
+
+    accepts: str | None = None
+    default: str | None = None
+
+
+def _refuse_bool(value: object) -> object:
+    if isinstance(value, bool):  # Python counts True as 1; a setting does not
+        raise ValueError("a number is needed")
+    return value
+
+
+def _lower(value: object) -> object:
+    return value.lower() if isinstance(value, str) else value
+
+
+def _split_commas(value: object) -> object:
+    return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
+
+
+def _check_host(host: str) -> str:
+    if not re.fullmatch(r"[\w-]+(\.[\w-]+)*", host, re.ASCII):
+        ip_address(host)  # what is no name may still be an IPv6 address
+    return host.lower()
+
+
+def _check_web_address(url: str | None) -> str | None:
+    if url is None:
+        return None
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.username or parts.password:
+        raise ValueError("not a plain web address")
+    return url
+
+
+def _check_postgres(url: SecretStr | None) -> SecretStr | None:
+    if url is not None and not url.get_secret_value().startswith(("postgresql://", "postgres://")):
+        raise ValueError("not a PostgreSQL address")
+    return url
+
+
+def _check_printable(secret: SecretStr | None) -> SecretStr | None:
+    text = "-" if secret is None else secret.get_secret_value()
+    if not text or not all("!" <= character <= "~" for character in text):
+        raise ValueError("not fit for a header")
+    return secret
+
+
+def _check_device_key(key: SecretStr | None) -> SecretStr | None:
+    if key is not None and len(bytes.fromhex(key.get_secret_value())) != 32:
+        raise ValueError("not 32 bytes")
+    return key
+
+
+def _make_absolute(path: Path) -> Path:
+    return path.expanduser().absolute()
+
+
+Directory = Annotated[Path, AfterValidator(_make_absolute), Says(accepts="a path")]
+HostName = Annotated[str, AfterValidator(_check_host)]
+Whole = Annotated[int, BeforeValidator(_refuse_bool)]
+WORD = r"^\S+$"
+
+
+class Settings(BaseSettings):
+    """What an operator may choose. `load_settings` fills it; by itself it reads nothing."""
+
+    model_config = SettingsConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+    data_dir: Annotated[Directory, Says(default="`~/.local/share/wakeful` on Linux")] = Field(
+        default_factory=lambda: user_data_path("wakeful", appauthor=False),
+        description="Where the embedded store, agents' databases and workspaces lie.",
+    )
+    config_dir: Annotated[Directory, Says(default="`~/.config/wakeful` on Linux")] = Field(
+        default_factory=lambda: user_config_path("wakeful", appauthor=False),
+        description=f"Where `{FILE_NAME}` and the device key lie. Environment only.",
+    )
+    database_url: Annotated[
+        SecretStr | None,
+        AfterValidator(_check_postgres),
+        Says(accepts="an address that starts with postgresql:// or postgres://", default="embedded SQLite"),
+    ] = Field(None, description="The PostgreSQL database that several nodes share.")
+    store_encryption: bool = Field(True, description="Encrypt the embedded store. Has no effect on PostgreSQL.")
+    device_key: Annotated[
+        SecretStr | None,
+        AfterValidator(_check_device_key),
+        Says(accepts="64 hexadecimal digits", default="made at first start, kept in the config directory"),
+    ] = Field(None, description="The key that encrypts the embedded store and wraps the agents' own keys.")
+
+    host: Annotated[HostName, Says(accepts="a host name or an IP address")] = Field(
+        "127.0.0.1", description="The address to listen on. One that other machines reach needs `allowed_hosts`."
+    )
+    port: Whole = Field(8420, ge=0, le=65535, description="The port to listen on; 0 takes any free one.")
+    allowed_hosts: Annotated[
+        tuple[HostName, ...],
+        BeforeValidator(_split_commas),
+        Says(accepts="a list of host names, without port or *; in the environment separated by commas"),
+    ] = Field((), description="The names under which people reach the server, besides its loopback names.")
+    token: Annotated[
+        SecretStr | None,
+        AfterValidator(_check_printable),
+        Says(accepts="printable ASCII text without spaces", default="made at first start"),
+    ] = Field(None, description="The owner's bearer token.")
+
+    model: Annotated[str, Says(accepts="`demo`, or a provider string such as `anthropic:NAME`")] = Field(
+        "demo", pattern=WORD, description="The model of agents that name none."
+    )
+    model_base_url: Annotated[
+        str | None,
+        AfterValidator(_check_web_address),
+        Says(accepts="an http:// or https:// address without user name or password", default="the provider's own"),
+    ] = Field(None, description="The endpoint that `openai-chat:NAME` speaks to.")
+    model_api_key: Annotated[
+        SecretStr | None,
+        AfterValidator(_check_printable),
+        Says(accepts="printable ASCII text without spaces", default="none"),
+    ] = Field(None, description="The key for the model's provider.")
+
+    log_level: Annotated[Literal["debug", "info", "warning", "error"], BeforeValidator(_lower)] = Field(
+        "info", description="The least severe message that is logged."
+    )
+    log_format: Literal["text", "json"] = Field("text", description="One line of text, or one JSON object, a message.")
+
+    max_headless_runs: Whole = Field(3, ge=1, le=1000, description="Runs without a person that one node has at a time.")
+    claim_batch: Whole = Field(64, ge=1, le=10_000, description="How many due wakes or queued runs are taken at once.")
+    lease_seconds: Whole = Field(30, ge=1, le=3600, description="How long a silent node keeps its runs.")
+    grace_seconds: Whole = Field(300, ge=0, le=86_400, description="Lateness up to which a wake is not called missed.")
+    defer_seconds: Whole = Field(60, ge=1, le=3600, description="How long a recall waits for a busy session.")
+    max_deferrals: Whole = Field(10, ge=0, le=1000, description="Deferrals after which a recall queues instead.")
+    max_attempts: Whole = Field(
+        3, ge=1, le=100, description="Starts of a run, crashes included, before it is given up."
+    )
+    min_interval_seconds: Whole = Field(10, ge=1, le=86_400, description="The shortest interval of a recurring recall.")
+    runs_per_hour: Whole = Field(
+        60, ge=1, le=100_000, description="Runs an agent's own bookings may start in any hour; the rest wait."
+    )
+    run_limit_seconds: Whole = Field(
+        1800, ge=1, le=86_400, description="Wall-clock limit of one run, unless the agent has its own."
+    )
+    retention_events_hours: Whole = Field(
+        24, ge=0, le=87_600, description="How long a run's streamed pieces are kept after its end; messages stay."
+    )
+    retention_skipped_days: Whole = Field(
+        90, ge=1, le=3650, description="How long skipped occurrences are kept one by one before they are rolled up."
+    )
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],  # noqa: ARG003  (the library's signature)
+        init_settings: PydanticBaseSettingsSource,
+        *_: PydanticBaseSettingsSource,
+        **__: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Take arguments only, so that a test's Settings never depends on the machine it runs on."""
+        return (init_settings,)
+
+    @property
+    def heartbeat_seconds(self) -> float:
+        """Three beats fit into a lease, so one that is lost does not cost a run."""
+        return self.lease_seconds / 3
+
+    @model_validator(mode="after")
+    def _refuse_an_open_door(self) -> Self:
+        if not self.allowed_hosts and not _is_loopback(self.host):
+            raise ValueError(
+                f"host {self.host!r} can be reached from other machines, so allowed_hosts must list the names people"
+                f" will use for it, for example {PREFIX}ALLOWED_HOSTS=wakeful.example.org. Or keep host 127.0.0.1."
+            )
+        return self
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+SECRETS = frozenset(name for name, field in Settings.model_fields.items() if SecretStr in get_args(field.annotation))
+
+
+def load_settings(environ: Mapping[str, str] | None = None, **options: object) -> Settings:
+    """Read the file and the environment; `options` are the command line's and win over both, unless None.
+
+    Raises ConfigError with every problem found, not only the first.
+    """
+    environ = os.environ if environ is None else environ
+    options = {name: value for name, value in options.items() if value is not None}
+    problems: list[str] = []
+    config_dir = _find_config_dir(environ, options)
+    given = (
+        _read_file(config_dir, problems)
+        | _read_environment(environ, problems)
+        | _sort(options, place="the command line", spell=str, problems=problems)
+    )
+    values = {name: _open_if_file(entry, problems) for name, entry in given.items()}
+    try:
+        settings = Settings.model_validate({name: value for name, value in values.items() if value is not None})
+    except ValidationError as error:
+        problems += dict.fromkeys(_explain(detail, given) for detail in error.errors(include_input=False))
+        raise ConfigError(problems) from None  # ours say where each value stands
+    if problems:
+        raise ConfigError(problems)
+    return settings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Given:
+    """A value as someone wrote it, and where."""
+
+    key: str  # as written there: port, WAKEFUL_PORT, token_file
+    place: str
+    value: object
+    is_file: bool = False  # the value is the path of a file with the secret in it
+
+
+def _find_config_dir(environ: Mapping[str, str], options: Mapping[str, object]) -> Path:
+    named = options.get("config_dir") or environ.get(f"{PREFIX}CONFIG_DIR", "").strip()
+    return _make_absolute(Path(str(named))) if named else user_config_path("wakeful", appauthor=False)
+
+
+def _read_file(config_dir: Path, problems: list[str]) -> dict[str, _Given]:
+    path = config_dir / FILE_NAME
+    try:
+        written = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        problems.append(f"{path} cannot be read: {error.strerror}.")
+        return {}
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        problems.append(f"{path} is not a TOML file: {error}.")
+        return {}
+    if "config_dir" in written:
+        del written["config_dir"]
+        problems.append(f"config_dir ({path}) is how this file is found, so set {PREFIX}CONFIG_DIR instead.")
+    given = _sort(written, place=str(path), spell=str, problems=problems)
+    # A relative path in a file is meant from where the file lies, not from where the server was started.
+    return {
+        name: replace(entry, value=str(config_dir / Path(entry.value).expanduser()))
+        if isinstance(entry.value, str) and (entry.is_file or name == "data_dir")
+        else entry
+        for name, entry in given.items()
+    }
+
+
+def _read_environment(environ: Mapping[str, str], problems: list[str]) -> dict[str, _Given]:
+    written = {
+        key: value
+        for key, value in environ.items()
+        if key.startswith(PREFIX) and not key.startswith(TEST_PREFIX) and value.strip()
+    }
+    return _sort(written, place="the environment", spell=_as_variable, problems=problems)
+
+
+def _sort(
+    written: Mapping[str, object], *, place: str, spell: Callable[[str], str], problems: list[str]
+) -> dict[str, _Given]:
+    """Give each value the name of its setting; `spell` says how a name is written in this place."""
+    plain = {spell(name): name for name in Settings.model_fields}
+    files = {spell(f"{name}_file"): name for name in sorted(SECRETS)}
+    given: dict[str, _Given] = {}
+    for key, value in written.items():
+        name = plain.get(key) or files.get(key)
+        if name is None:
+            [nearest] = get_close_matches(key, [*plain, *files], n=1, cutoff=0)
+            problems.append(f"{key} ({place}) is not a setting; the nearest one is {nearest}.")
+        elif name in given:
+            problems.append(f"{given[name].key} and {key} ({place}) give the same secret; keep one of them.")
+        else:
+            given[name] = _Given(key=key, place=place, value=value, is_file=key in files)
+    return given
+
+
+def _as_variable(name: str) -> str:
+    return PREFIX + name.upper()
+
+
+def _open_if_file(entry: _Given, problems: list[str]) -> object | None:
+    """Return the value itself, or what its file holds; None after noting a problem."""
+    if not entry.is_file:
+        return entry.value
+    try:
+        secret = Path(str(entry.value)).expanduser().read_text(encoding="utf-8").strip()
+    except OSError as error:
+        problems.append(f"{entry.key} = {entry.value!r} ({entry.place}) cannot be read: {error.strerror}.")
+        return None
+    except UnicodeDecodeError:
+        problems.append(f"{entry.key} = {entry.value!r} ({entry.place}) does not hold text.")
+        return None
+    if not secret:
+        problems.append(f"{entry.key} = {entry.value!r} ({entry.place}) is an empty file.")
+    return secret or None
+
+
+def _explain(detail: ErrorDetails, given: Mapping[str, _Given]) -> str:
+    if not detail["loc"]:  # a rule about several settings at once words its own message
+        return detail["msg"].removeprefix("Value error, ")
+    name = str(detail["loc"][0])
+    entry = given[name]
+    shown = "" if name in SECRETS else f" = {entry.value!r}"
+    return f"{entry.key}{shown} ({entry.place}) is refused: {name} takes {_accepts(Settings.model_fields[name])}."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettingNote:
+    """What the documentation says about one setting."""
+
+    name: str
+    variable: str
+    accepts: str
+    default: str
+    description: str
+    is_secret: bool
+
+
+def describe_settings() -> list[SettingNote]:
+    """List every setting in the order of the class."""
+    return [
+        SettingNote(
+            name=name,
+            variable=_as_variable(name),
+            accepts=_accepts(field),
+            default=_default(field),
+            description=field.description or "",
+            is_secret=name in SECRETS,
+        )
+        for name, field in Settings.model_fields.items()
+    ]
+
+
+def _accepts(field: FieldInfo) -> str:
+    said = [note.accepts for note in field.metadata if isinstance(note, Says) and note.accepts]
+    if said:
+        return said[0]
+    if field.annotation is bool:
+        return "true or false"
+    if choices := get_args(field.annotation):
+        return "one of " + ", ".join(choices)
+    bounds = {end: getattr(note, end) for note in field.metadata for end in ("ge", "le") if hasattr(note, end)}
+    return f"a whole number from {bounds['ge']} to {bounds['le']}"
+
+
+def _default(field: FieldInfo) -> str:
+    said = [note.default for note in field.metadata if isinstance(note, Says) and note.default]
+    if said:
+        return said[0]
+    if isinstance(field.default, bool):
+        return f"`{str(field.default).lower()}`"
+    return f"`{field.default}`" if field.default != () else "none"

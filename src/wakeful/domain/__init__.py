@@ -1,0 +1,1 @@
+"""Nouns and rules: pure, no input or output, time is always an argument."""

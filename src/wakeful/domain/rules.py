@@ -1,0 +1,22 @@
+"""The numbers the rules go by; the settings fill them."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """How patient, how strict, how often."""
+
+    grace: timedelta = timedelta(minutes=5)  # a wake less late than this simply runs
+    defer_by: timedelta = timedelta(seconds=60)
+    max_deferrals: int = 10
+    max_catchup: int = 10  # runs made up for after a long absence
+    runs_per_hour: int = 60  # the runaway brake on an agent's own bookings
+    min_every: timedelta = timedelta(seconds=10)
+    max_attempts: int = 3
+    resume_chat_within: timedelta = timedelta(minutes=10)
+    shed_after: timedelta = timedelta(seconds=60)  # how long a low-priority run waits for a slot
+    talking_within: timedelta = timedelta(minutes=2)
+    failures_before_backoff: int = 5
+    max_backoff: timedelta = timedelta(days=1)

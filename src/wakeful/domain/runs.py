@@ -1,0 +1,59 @@
+"""How a run ends, and what becomes of one whose owner is gone."""
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Literal
+
+from wakeful.domain.errors import Conflict
+from wakeful.domain.rules import Rules
+from wakeful.domain.types import Run, WakeStatus
+
+OutcomeStatus = Literal["success", "failed", "stopped"]
+
+
+class SessionBusy(Conflict):
+    code = "session_busy"
+
+    def __init__(self, run: Run) -> None:
+        what = "a scheduled run" if run.is_headless else "another message"
+        super().__init__(
+            f"The agent is still working on {what} in this session (run {run.id!r}). "
+            "Wait for its end or stop it, then send the message again."
+        )
+
+
+class LeaseLost(Conflict):
+    """A stale owner tried to write: its lease ran out and the run may be someone else's by now."""
+
+    code = "lease_lost"
+
+    def __init__(self, run: Run) -> None:
+        super().__init__(f"Run {run.id!r} is no longer held by this process (fence {run.fence}).")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """How the execution of a run ended."""
+
+    status: OutcomeStatus
+    reason: str | None = None
+    error: str | None = None
+
+
+def wake_status_after(outcome: OutcomeStatus | Literal["interrupted"]) -> WakeStatus:
+    """Say what the end of its run makes of a once-wake. Stopped by a person is fired all the same."""
+    return "failed" if outcome in ("failed", "interrupted") else "fired"
+
+
+def recover(run: Run, now: datetime, rules: Rules) -> Run:
+    """Decide about a run whose lease ran out: another attempt from its last saved step, or the end."""
+    freed = replace(run, owner=None, lease_until=None)
+    if run.stop_requested_at is not None:
+        return replace(freed, status="stopped", reason="stopped", finished_at=now)
+    if run.attempt >= rules.max_attempts:
+        error = f"The process died {run.attempt} times while this run was at work."
+        return replace(freed, status="interrupted", reason="attempts_used_up", error=error, finished_at=now)
+    if not run.is_headless and run.lease_until is not None and now - run.lease_until > rules.resume_chat_within:
+        error = "The server was away too long to go on unasked."
+        return replace(freed, status="interrupted", reason="away_too_long", error=error, finished_at=now)
+    return replace(freed, status="queued", reason="resumed", is_resuming=True)

@@ -1,0 +1,221 @@
+"""The nouns: agents, sessions, wakes, runs, pauses.
+
+Every instant is an aware UTC datetime. Values are frozen; a rule returns a new one.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, time, timedelta
+from typing import Any, Literal
+
+WakeKind = Literal["recall", "message", "session", "next_run"]
+CallType = Literal["once", "recurring", "immediate"]
+Priority = Literal["normal", "low"]
+OnMiss = Literal["skip", "run_once", "run_catchup"]
+ScheduledBy = Literal["agent", "user", "system"]
+WakeStatus = Literal["pending", "queued", "running", "fired", "failed", "cancelled", "skipped", "superseded"]
+RunStatus = Literal["queued", "running", "success", "failed", "stopped", "skipped", "interrupted"]
+Trigger = Literal["message", "wake", "run_now"]
+ScheduleMode = Literal["ambient", "reactive", "project", "manual"]
+Role = Literal["owner", "user"]
+
+FOREVER = datetime(9999, 1, 1, tzinfo=UTC)  # the end of an indefinite pause
+
+LIVE: frozenset[WakeStatus] = frozenset({"pending", "queued"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class User:
+    """A person who owns agents."""
+
+    id: str
+    name: str
+    role: Role
+    created_at: datetime
+    deleted_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """How far an agent may go with booking its own next run."""
+
+    mode: ScheduleMode
+    max_horizon: timedelta
+    min_interval: timedelta
+    daily_cap: int
+    quiet_from: time | None = None  # wall clock in the agent's zone; both or neither
+    quiet_to: time | None = None
+    days: frozenset[int] = frozenset(range(7))  # Monday is 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Agent:
+    """Who works."""
+
+    id: str
+    user_id: str
+    name: str
+    timezone: str  # IANA
+    self_scheduling: bool
+    bounds: Bounds
+    run_limit: timedelta  # wall-clock limit of one run
+    created_at: datetime
+    updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """One conversation of one agent with its user, or with nobody."""
+
+    id: str
+    agent_id: str
+    user_id: str
+    title: str
+    created_at: datetime
+    origin_session_id: str | None = None  # set when a wake made this session
+    origin_wake_id: str | None = None
+    origin_label: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pause:
+    """A stretch of time in which an agent's wakes wait."""
+
+    id: str
+    user_id: str
+    agent_id: str | None  # None: everything this user owns
+    started_at: datetime
+    until: datetime  # FOREVER: until someone resumes
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wake:
+    """One promise to wake an agent."""
+
+    id: str
+    kind: WakeKind
+    agent_id: str
+    user_id: str
+    session_id: str | None  # where it was booked; a recall and a message land there
+    slot: str | None  # unique among live wakes
+    call_type: CallType
+    every: timedelta | None = None
+    cron: str | None = None
+    timezone: str  # IANA; the zone of the wall-clock rule
+    wall_clock: str | None = None  # the words' local meaning, for a once-wake given by wall clock
+    until: datetime | None = None
+    max_runs: int | None = None
+    nominal_at: datetime  # the planned instant; never moved by a deferral
+    attempt_at: datetime  # when the scheduler looks next
+    first_due_at: datetime | None = None  # when it first found it due and free
+    is_missed: bool = False  # judged once, at first_due_at
+    held_by: str | None = None  # why attempt_at is later than nominal_at
+    comment: str = ""
+    instructions: str  # what the agent reads when it wakes
+    context_views: tuple[str, ...] = ()
+    session_config: Mapping[str, Any] | None = None
+    priority: Priority = "normal"
+    on_miss: OnMiss = "run_once"
+    scheduled_by: ScheduledBy
+    booked_by_run: str | None = None
+    ephemeral: bool = False  # forgotten at the next start
+    status: WakeStatus = "pending"
+    reason: str | None = None
+    error: str | None = None
+    delivery_phase: str | None = None
+    created_session_id: str | None = None
+    deferrals: int = 0
+    failures: int = 0  # in a row
+    runs_started: int = 0
+    version: int = 1
+    created_at: datetime
+    updated_at: datetime
+
+    @property
+    def is_live(self) -> bool:
+        return self.status in LIVE
+
+    @property
+    def is_recurring(self) -> bool:
+        return self.call_type == "recurring"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """One execution of an agent in a session, or the record of one that was not to be."""
+
+    id: str
+    agent_id: str
+    user_id: str
+    session_id: str | None  # None only for a skipped occurrence that never got a session
+    wake_id: str | None  # None: a user's message
+    kind: WakeKind | None
+    trigger: Trigger
+    scheduled_by: ScheduledBy
+    nominal_at: datetime  # the first planned instant it covers
+    covers: int = 1  # how many planned instants; 0 for an extra run a person asked for
+    priority: Priority = "normal"
+    status: RunStatus = "queued"
+    reason: str | None = None
+    error: str | None = None
+    queued_at: datetime
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
+    owner: str | None = None  # random per process start
+    lease_until: datetime | None = None
+    fence: int = 0  # grows with every claim; a stale owner knows an old one
+    attempt: int = 0
+    is_resuming: bool = False  # came back from a crash and has not saved a step since
+    stop_requested_at: datetime | None = None
+
+    @property
+    def is_headless(self) -> bool:
+        return self.trigger != "message"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """One entry of a session's transcript; a run's own entries are its saved steps."""
+
+    id: str
+    session_id: str
+    position: int
+    role: str
+    content: str
+    created_at: datetime
+    run_id: str | None = None
+    is_recall: bool = False
+    source: str | None = None
+    wake_id: str | None = None
+    label: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """Why an occurrence ran, waited or did not run: one link of the chain."""
+
+    wake_id: str
+    nominal_at: datetime
+    at: datetime
+    code: str
+    run_id: str | None = None
+    detail: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notice:
+    """Something a person should know, in their inbox."""
+
+    id: str
+    user_id: str
+    agent_id: str | None
+    code: str
+    title: str
+    body: str
+    once_key: str  # the same key is told once
+    created_at: datetime
+    wake_id: str | None = None
+    run_id: str | None = None
+    session_id: str | None = None
+    read_at: datetime | None = None

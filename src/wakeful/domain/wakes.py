@@ -1,0 +1,530 @@
+"""How a wake is made, what happens when it is due, and how it ends.
+
+`fire` is the whole decision about one due wake: pure, from the wake, the facts around it and the time. The scheduler
+does what the verdict says, in one transaction.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from wakeful.domain import bounds as bounds_rule
+from wakeful.domain import ids, missed, notices, recurrence
+from wakeful.domain.errors import Conflict, Invalid, LimitReached
+from wakeful.domain.rules import Rules
+from wakeful.domain.types import (
+    Bounds,
+    CallType,
+    Decision,
+    Notice,
+    OnMiss,
+    Pause,
+    Priority,
+    Run,
+    RunStatus,
+    ScheduledBy,
+    Session,
+    Wake,
+    WakeKind,
+    WakeStatus,
+)
+from wakeful.domain.zones import load_zone
+
+MAX_INSTRUCTIONS = 32_000
+MAX_COMMENT = 1_000
+MAX_LIVE_SCHEDULES = 50
+_SCHEDULES: tuple[WakeKind, ...] = ("message", "session")
+
+
+class WakeFiresOnce(Invalid):
+    code = "wake_fires_once"
+
+    def __init__(self, wake_id: str) -> None:
+        super().__init__(f"Wake {wake_id!r} fires once, so it has no next time to skip to. Cancel it instead.")
+
+
+class WakeNotLive(Conflict):
+    code = "wake_not_live"
+
+    def __init__(self, wake: Wake) -> None:
+        next_step = "Stop its run instead." if wake.status == "running" else "Book a new one."
+        super().__init__(f"Wake {wake.id!r} is {wake.status}, so it can no longer be changed. {next_step}")
+
+
+class SlotTaken(Conflict):
+    code = "slot_taken"
+
+    def __init__(self, pending: Wake) -> None:
+        super().__init__(
+            f"This session already has a pending recall ({pending.id!r}, for {pending.nominal_at.isoformat()}). "
+            "Cancel that one first, then book the new one."
+        )
+        self.pending = pending
+
+
+class TooManySchedules(LimitReached):
+    code = "too_many_schedules"
+
+    def __init__(self, live: int) -> None:
+        super().__init__(
+            f"This session has {live} schedules that wait; {MAX_LIVE_SCHEDULES} is the most. Cancel one that is no longer needed."
+        )
+
+
+# ── Making one ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def create(
+    *,
+    kind: WakeKind,
+    agent_id: str,
+    user_id: str,
+    session_id: str | None,
+    call_type: CallType,
+    instructions: str,
+    timezone: str,
+    scheduled_by: ScheduledBy,
+    now: datetime,
+    rules: Rules,
+    at: datetime | None = None,
+    wall_clock: str | None = None,
+    every: timedelta | None = None,
+    cron: str | None = None,
+    until: datetime | None = None,
+    max_runs: int | None = None,
+    comment: str = "",
+    context_views: tuple[str, ...] = (),
+    session_config: Mapping[str, Any] | None = None,
+    priority: Priority = "normal",
+    on_miss: OnMiss | None = None,
+    booked_by_run: str | None = None,
+    ephemeral: bool = False,
+) -> Wake:
+    """Make a wake from a request, or say what is wrong with the request."""
+    _check_texts(instructions, comment)
+    load_zone(timezone)
+    if kind in ("recall", "message") and session_id is None:
+        raise Invalid(f"A {kind} lands in a session, so it needs one.", field="session_id")
+    if call_type == "recurring":
+        _check_recurrence(kind, every, cron, rules)
+    elif every is not None or cron is not None:
+        raise Invalid(
+            f"Only a recurring wake has an interval or a cron rule, and this one is {call_type!r}. "
+            "Leave them out, or ask for 'recurring'.",
+            field="interval_seconds" if every is not None else "cron",
+        )
+    nominal_at = _first_instant(call_type, at, every, cron, timezone, now)
+    _check_end(until, max_runs, nominal_at)
+    return Wake(
+        id=ids.new_id(),
+        kind=kind,
+        agent_id=agent_id,
+        user_id=user_id,
+        session_id=session_id,
+        slot=_slot(kind, agent_id, session_id),
+        call_type=call_type,
+        every=every,
+        cron=cron,
+        timezone=timezone,
+        wall_clock=wall_clock,
+        until=until,
+        max_runs=max_runs,
+        nominal_at=nominal_at,
+        attempt_at=nominal_at,
+        comment=comment,
+        instructions=instructions,
+        context_views=context_views,
+        session_config=session_config,
+        priority=priority,
+        on_miss=on_miss or ("skip" if kind == "next_run" else "run_once"),
+        scheduled_by=scheduled_by,
+        booked_by_run=booked_by_run,
+        ephemeral=ephemeral,
+        created_at=now,
+        updated_at=now,
+    )
+
+
+def is_schedule(wake: Wake) -> bool:
+    """Tell whether a wake is one of the scheduler door's, which a session may hold many of."""
+    return wake.kind in _SCHEDULES
+
+
+def _slot(kind: WakeKind, agent_id: str, session_id: str | None) -> str | None:
+    if kind == "recall":
+        return f"session:{session_id}"
+    return f"agent:{agent_id}" if kind == "next_run" else None
+
+
+def _first_instant(
+    call_type: CallType, at: datetime | None, every: timedelta | None, cron: str | None, timezone: str, now: datetime
+) -> datetime:
+    if call_type == "immediate":
+        if at is not None:
+            raise Invalid("An immediate wake has no time of its own. Leave the time out, or ask for 'once'.", field="when")
+        return now
+    if cron is not None:
+        grid = recurrence.Grid(every=None, cron=cron, timezone=timezone)
+        return grid.next_after(now, after=max(at - timedelta(microseconds=1), now) if at is not None else now)
+    if at is None:
+        raise Invalid(f"A {call_type!r} wake needs a time.", field="when")
+    return max(at, now)
+
+
+def _check_texts(instructions: str, comment: str) -> None:
+    if not instructions.strip():
+        raise Invalid("The instructions are empty. Write what is to be done on waking.", field="instructions")
+    if len(instructions) > MAX_INSTRUCTIONS:
+        raise Invalid(
+            f"The instructions are {len(instructions):,} characters long; {MAX_INSTRUCTIONS:,} is the most. "
+            "Put the details into a file and name the file.",
+            field="instructions",
+        )
+    if len(comment) > MAX_COMMENT:
+        raise Invalid(f"The comment is {len(comment):,} characters long; {MAX_COMMENT:,} is the most.", field="comment")
+
+
+def _check_recurrence(kind: WakeKind, every: timedelta | None, cron: str | None, rules: Rules) -> None:
+    if kind != "recall":
+        raise Invalid(f"A {kind} fires once; only a recall can be recurring.", field="call_type")
+    if (every is None) == (cron is None):
+        raise Invalid("A recurring wake needs an interval or a cron rule: exactly one of them.", field="interval_seconds")
+    if every is not None and every < rules.min_every:
+        raise Invalid(
+            f"An interval of {every.total_seconds():g} s is too short; {rules.min_every.total_seconds():g} s is the least.",
+            field="interval_seconds",
+        )
+    if every is not None and every.microseconds:
+        raise Invalid("An interval is a whole number of seconds.", field="interval_seconds")
+    if cron is not None:
+        recurrence.check_cron(cron)
+
+
+def _check_end(until: datetime | None, max_runs: int | None, nominal_at: datetime) -> None:
+    if until is not None and until < nominal_at:
+        raise Invalid(
+            f"It would end ({until.isoformat()}) before its first time ({nominal_at.isoformat()}). Move one of them.",
+            field="until",
+        )
+    if max_runs is not None and max_runs < 1:
+        raise Invalid(f"max_runs is {max_runs!r}; at least 1 is needed.", field="max_runs")
+
+
+# ── When it is due ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """What surrounds a due wake."""
+
+    agent_timezone: str
+    bounds: Bounds | None = None  # None: this wake is not bound by them
+    pauses: Sequence[Pause] = ()
+    used_today: int = 0  # of the agent's daily cap
+    started_lately: int = 0  # by the agent's own bookings, in the last hour
+    first_lately: datetime | None = None
+    busy_run_id: str | None = None  # what its session is doing
+    waiting_run_id: str | None = None  # an earlier occurrence that has not begun
+    running_run_id: str | None = None  # an earlier occurrence that is at work
+    is_user_talking: bool = False
+    gone: str | None = None  # the user or the agent no longer exists
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fold:
+    """Planned instants that an occurrence which still waits takes along."""
+
+    into: str
+    run: Run  # what they become if that one has begun meanwhile
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What firing one wake changes; written together or not at all."""
+
+    wake: Wake
+    runs: tuple[Run, ...] = ()
+    sessions: tuple[Session, ...] = ()
+    fold: Fold | None = None
+    decisions: tuple[Decision, ...] = ()
+    notice: Notice | None = None
+
+
+def is_bounded(wake: Wake) -> bool:
+    """Tell whether modes, quiet hours, days and the daily cap hold this wake: an agent's own next run."""
+    return wake.kind == "next_run" and wake.scheduled_by == "agent"
+
+
+def fire(wake: Wake, facts: Facts, now: datetime, rules: Rules) -> Verdict:
+    """Decide about a due wake: hold it, put it off, run it, make up for it, or record that it did not run."""
+    if facts.gone is not None:
+        return Verdict(wake=_end(wake, "cancelled", facts.gone, now), decisions=(_say(wake, now, facts.gone),))
+    hold = _find_hold(wake, facts, now, rules)
+    if hold is not None:
+        return _hold(wake, *hold, now)
+    wake = _note_first_due(wake, facts, now, rules)
+    plan = missed.divide(wake, now, grace=rules.grace, most=_most_runs(wake, facts, rules))
+    if plan.runs and _must_defer(wake, facts, rules):
+        return _defer(wake, now, rules)
+    return _record(wake, plan, facts, now)
+
+
+def _find_hold(wake: Wake, facts: Facts, now: datetime, rules: Rules) -> tuple[datetime, str] | None:
+    free_at, reasons = bounds_rule.free_from(now, facts.bounds, facts.agent_timezone, facts.pauses)
+    if free_at > now:
+        return free_at, reasons[0]
+    if facts.bounds is not None and facts.used_today >= facts.bounds.daily_cap:
+        return bounds_rule.next_midnight(now, facts.agent_timezone), "daily_cap"
+    if wake.scheduled_by == "agent" and facts.started_lately >= rules.runs_per_hour:
+        return (facts.first_lately or now) + timedelta(hours=1), "brake"
+    return None
+
+
+def _hold(wake: Wake, until: datetime, reason: str, now: datetime) -> Verdict:
+    held = replace(wake, attempt_at=until, held_by=reason, updated_at=now)
+    if wake.held_by == reason:  # said already
+        return Verdict(wake=held)
+    return Verdict(
+        wake=held,
+        decisions=(_say(wake, now, reason, until=until.isoformat()),),
+        notice=notices.braked(wake, until, now) if reason == "brake" else None,
+    )
+
+
+def _note_first_due(wake: Wake, facts: Facts, now: datetime, rules: Rules) -> Wake:
+    """Judge once whether it was missed: only lateness that no hold of ours explains counts."""
+    if wake.first_due_at is not None:
+        return wake
+    free_at, _ = bounds_rule.free_from(wake.nominal_at, facts.bounds, facts.agent_timezone, facts.pauses)
+    if wake.held_by is not None:
+        free_at = max(free_at, wake.attempt_at)
+    return replace(wake, first_due_at=now, is_missed=now - free_at > rules.grace)
+
+
+def _most_runs(wake: Wake, facts: Facts, rules: Rules) -> int:
+    most = rules.max_catchup
+    if wake.max_runs is not None:
+        most = min(most, wake.max_runs - wake.runs_started)
+    if wake.scheduled_by == "agent":
+        most = min(most, rules.runs_per_hour - facts.started_lately)
+    return most
+
+
+def _must_defer(wake: Wake, facts: Facts, rules: Rules) -> bool:
+    """A recall gives way to whoever talks in its session, but not for ever, and not to the run that booked it."""
+    is_busy = facts.busy_run_id is not None and facts.busy_run_id not in (wake.booked_by_run, facts.running_run_id)
+    return wake.kind == "recall" and is_busy and wake.deferrals < rules.max_deferrals
+
+
+def _defer(wake: Wake, now: datetime, rules: Rules) -> Verdict:
+    deferred = replace(
+        wake, attempt_at=now + rules.defer_by, held_by="deferred", deferrals=wake.deferrals + 1, updated_at=now
+    )
+    said = _say(wake, now, "deferred", until=deferred.attempt_at.isoformat(), deferrals=deferred.deferrals)
+    return Verdict(wake=deferred, decisions=(said,))
+
+
+def _record(wake: Wake, plan: missed.Plan, facts: Facts, now: datetime) -> Verdict:
+    """Give every planned instant up to now its one row, and move the wake on."""
+    rows = [_run(wake, piece, "skipped", "missed", now) for piece in plan.skipped]
+    fold: Fold | None = None
+    queued: list[Run] = []
+    if wake.priority == "low" and facts.is_user_talking:
+        rows += [_run(wake, piece, "skipped", "user_active", now) for piece in plan.runs]
+    elif plan.runs and facts.waiting_run_id is not None:
+        overlap = _run(wake, missed.join(plan.runs), "queued", "overlap", now)
+        fold = Fold(into=facts.waiting_run_id, run=overlap)
+    elif plan.runs and facts.running_run_id is not None:
+        queued = [_run(wake, missed.join(plan.runs), "queued", "overlap", now)]
+    else:
+        reason = "missed" if wake.is_missed else None
+        queued = [_run(wake, piece, "queued", reason, now) for piece in plan.runs]
+    sessions = tuple(_fresh_session(wake, run, now) for run in queued if run.session_id != wake.session_id)
+    return Verdict(
+        wake=_move_on(wake, plan.next_at, queued, rows, now),
+        runs=(*rows, *queued),
+        sessions=sessions,
+        fold=fold,
+        decisions=_explain(wake, plan, fold, now),
+    )
+
+
+def _explain(wake: Wake, plan: missed.Plan, fold: Fold | None, now: datetime) -> tuple[Decision, ...]:
+    """Say what was out of the ordinary; the plain course stands in the run itself."""
+    said: list[Decision] = []
+    if wake.is_missed:
+        late = (wake.first_due_at or now) - wake.nominal_at
+        said.append(_say(wake, now, "missed", policy=wake.on_miss, late_seconds=round(late.total_seconds()), count=plan.missed))
+    if wake.held_by == "deferred" and plan.runs:
+        said.append(_say(wake, now, "queued_while_busy" if wake.deferrals else "queued", deferrals=wake.deferrals))
+    if fold is not None:
+        said.append(_say(wake, now, "folded", run_id=fold.into, count=fold.run.covers))
+    return tuple(said)
+
+
+def _run(wake: Wake, piece: missed.Piece, status: RunStatus, reason: str | None, now: datetime) -> Run:
+    run = ids.run_id(wake.id, piece.first)
+    is_fresh = wake.kind in ("session", "next_run") and status == "queued"
+    return Run(
+        id=run,
+        agent_id=wake.agent_id,
+        user_id=wake.user_id,
+        session_id=ids.session_id_of(run) if is_fresh else wake.session_id,
+        wake_id=wake.id,
+        kind=wake.kind,
+        trigger="wake",
+        scheduled_by=wake.scheduled_by,
+        nominal_at=piece.first,
+        covers=piece.covers,
+        priority=wake.priority,
+        status=status,
+        reason=reason,
+        queued_at=now,
+        finished_at=now if status == "skipped" else None,
+    )
+
+
+def _fresh_session(wake: Wake, run: Run, now: datetime) -> Session:
+    assert run.session_id is not None
+    return Session(
+        id=run.session_id,
+        agent_id=wake.agent_id,
+        user_id=wake.user_id,
+        title=str((wake.session_config or {}).get("session_name") or wake.comment),
+        created_at=now,
+        origin_session_id=wake.session_id,
+        origin_wake_id=wake.id,
+        origin_label=wake.comment or None,
+    )
+
+
+def _move_on(wake: Wake, next_at: datetime | None, queued: list[Run], skipped: list[Run], now: datetime) -> Wake:
+    """A recurring wake goes to its next planned instant here, so a cancel made inside its own run stays."""
+    if not wake.is_recurring:
+        if not queued:
+            return _end(wake, "skipped", skipped[-1].reason, now)
+        created = queued[0].session_id if queued[0].session_id != wake.session_id else None
+        return replace(
+            wake, status="queued", created_session_id=created, runs_started=1, held_by=None, updated_at=now
+        )
+    wake = replace(wake, runs_started=wake.runs_started + len(queued))
+    if wake.max_runs is not None and wake.runs_started >= wake.max_runs:
+        return _end(wake, "fired", "max_runs", now)
+    if next_at is None:
+        return _end(wake, "fired", "until", now)
+    return replace(
+        wake, nominal_at=next_at, attempt_at=next_at, first_due_at=None, is_missed=False, held_by=None, deferrals=0, updated_at=now
+    )
+
+
+# ── Changing and ending one ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def cancel(wake: Wake, reason: str | None, now: datetime) -> Wake:
+    """End a live wake; the row stays."""
+    if not wake.is_live:
+        raise WakeNotLive(wake)
+    return _end(wake, "cancelled", reason, now)
+
+
+def supersede(wake: Wake, now: datetime) -> Wake:
+    """Make room in its slot for a newer one."""
+    return _end(wake, "superseded", None, now)
+
+
+def skip(wake: Wake, now: datetime) -> Verdict:
+    """Leave out the next planned instant of a recurring wake and go on after it, never into the past."""
+    if not wake.is_recurring:
+        raise WakeFiresOnce(wake.id)
+    if wake.status != "pending":
+        raise WakeNotLive(wake)
+    plan = missed.divide(replace(wake, is_missed=False), max(wake.nominal_at, now), grace=timedelta(0), most=1)
+    row = _run(wake, missed.join(plan.runs), "skipped", "skipped_by_request", now)
+    return Verdict(wake=_move_on(wake, plan.next_at, [], [row], now), runs=(row,))
+
+
+def edit(wake: Wake, changes: Mapping[str, Any], now: datetime, rules: Rules) -> Wake:
+    """Change a pending wake. A new time or rule starts afresh; what has fired already stays."""
+    if wake.status != "pending":
+        raise WakeNotLive(wake)
+    changed = replace(wake, **changes, updated_at=now)
+    _check_texts(changed.instructions, changed.comment)
+    load_zone(changed.timezone)
+    if changed.is_recurring:
+        _check_recurrence(changed.kind, changed.every, changed.cron, rules)
+    if not changes.keys() & {"nominal_at", "every", "cron", "timezone", "until", "max_runs"}:
+        return changed
+    if changed.cron is not None and "nominal_at" not in changes:
+        nominal_at = recurrence.Grid.of(changed).next_after(now, after=now)
+    else:
+        nominal_at = max(changed.nominal_at, now)
+    _check_end(changed.until, changed.max_runs, nominal_at)
+    return replace(
+        changed, nominal_at=nominal_at, attempt_at=nominal_at, first_due_at=None, is_missed=False, held_by=None, deferrals=0
+    )
+
+
+def run_now(wake: Wake, now: datetime) -> Verdict:
+    """Run a pending wake because a person said so: a once-wake is used up, a recurring one keeps its times."""
+    if wake.status != "pending":
+        raise WakeNotLive(wake)
+    run = replace(_run(wake, missed.Piece(wake.nominal_at, 1), "queued", None, now), trigger="run_now")
+    if wake.is_recurring:
+        return Verdict(wake=wake, runs=(replace(run, id=ids.new_id(), nominal_at=now, covers=0),))
+    sessions = (_fresh_session(wake, run, now),) if run.session_id != wake.session_id else ()
+    return Verdict(wake=_move_on(wake, None, [run], [], now), runs=(run,), sessions=sessions)
+
+
+def back_off(wake: Wake, now: datetime, rules: Rules) -> Wake:
+    """Count a failure of a recurring wake; after several in a row it comes back later each time, never not at all."""
+    failures = wake.failures + 1
+    counted = replace(wake, failures=failures, updated_at=now)
+    if failures < rules.failures_before_backoff or wake.status != "pending":
+        return counted
+    doublings = failures - rules.failures_before_backoff + 1
+    seconds = min(_usual_pause(wake, now).total_seconds() * 2.0 ** min(doublings, 64), rules.max_backoff.total_seconds())
+    return replace(counted, attempt_at=max(wake.attempt_at, now + timedelta(seconds=seconds)), held_by="backoff")
+
+
+def _usual_pause(wake: Wake, now: datetime) -> timedelta:
+    return wake.every or max(wake.nominal_at - now, timedelta(minutes=1))
+
+
+def _end(wake: Wake, status: WakeStatus, reason: str | None, now: datetime) -> Wake:
+    return replace(wake, status=status, reason=reason, held_by=None, updated_at=now)
+
+
+# ── Telling its story ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def explain(wake: Wake, decisions: Sequence[Decision], runs: Sequence[Run]) -> list[Decision]:
+    """Put together, in order of time, everything that was decided about a wake and its occurrences."""
+    booked = Decision(
+        wake_id=wake.id, nominal_at=wake.nominal_at, at=wake.created_at, code="booked", detail={"by": wake.scheduled_by}
+    )
+    chain = [booked, *decisions]
+    for run in runs:
+        chain += _story(wake, run)
+    if wake.status not in ("pending", "queued", "running"):
+        chain.append(_say(wake, wake.updated_at, f"wake_{wake.status}", reason=wake.reason, error=wake.error))
+    return sorted(chain, key=lambda decision: decision.at)
+
+
+def _story(wake: Wake, run: Run) -> list[Decision]:
+    def said(at: datetime, code: str, **detail: Any) -> Decision:
+        return Decision(wake_id=wake.id, nominal_at=run.nominal_at, at=at, code=code, run_id=run.id, detail=detail)
+
+    told = [said(run.queued_at, "queued" if run.trigger == "wake" else "run_now", covers=run.covers)]
+    if run.status == "skipped" and run.started_at is None and run.queued_at == run.finished_at:
+        told = []
+    if run.started_at is not None:
+        late = run.started_at - run.nominal_at
+        told.append(said(run.started_at, "started", late_seconds=round(late.total_seconds(), 3), attempt=run.attempt))
+    if run.finished_at is not None:
+        told.append(said(run.finished_at, run.status, reason=run.reason, error=run.error, covers=run.covers))
+    return told
+
+
+def _say(wake: Wake, now: datetime, code: str, *, run_id: str | None = None, **detail: Any) -> Decision:
+    return Decision(wake_id=wake.id, nominal_at=wake.nominal_at, at=now, code=code, run_id=run_id, detail=detail)

@@ -1,0 +1,102 @@
+"""Time zones: loading one by name, and turning a wall clock into an instant."""
+
+import difflib
+import re
+from bisect import bisect_left
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from functools import cache
+from zoneinfo import ZoneInfo, available_timezones
+
+from wakeful.domain.errors import Invalid
+
+MAX_OFFSET = timedelta(hours=14)  # Kiritimati; no place on Earth goes further
+OFFSET = re.compile(r"([+-])(\d\d):([0-5]\d)", re.ASCII)
+
+
+class UnknownZone(Invalid):
+    """The name is in no IANA list."""
+
+    code = "unknown_zone"
+
+    def __init__(self, name: str) -> None:
+        nearest = _nearest(name)
+        advice = f"Did you mean {nearest!r}?" if nearest else "Use an IANA name such as 'Europe/Berlin' or 'UTC'."
+        super().__init__(f"{name[:80]!r} is not a known time zone. {advice}", field="timezone", hint=nearest)
+
+
+class BadOffset(Invalid):
+    """The text is not an offset from UTC that any place uses."""
+
+    code = "bad_offset"
+
+    def __init__(self, text: str) -> None:
+        super().__init__(
+            f"{text[:80]!r} is not a UTC offset. Use '+HH:MM' or '-HH:MM', at most 14:00 either way.",
+            field="timezone_offset",
+        )
+
+
+@cache
+def load_zone(name: str) -> ZoneInfo:
+    """Return the IANA zone of that exact name."""
+    # ZoneInfo alone would also open 'right/...' (leap seconds) and, on some disks, any spelling of the case.
+    if name not in _zone_names():
+        raise UnknownZone(name)
+    return ZoneInfo(name)
+
+
+def offset_zone(text: str) -> tzinfo:
+    """Return the fixed zone of an offset such as '+02:00'."""
+    match = OFFSET.fullmatch(text)
+    if match is None:
+        raise BadOffset(text)
+    sign, hours, minutes = match.groups()
+    offset = timedelta(hours=int(hours), minutes=int(minutes))
+    if offset > MAX_OFFSET:
+        raise BadOffset(text)
+    return timezone(-offset if sign == "-" else offset)
+
+
+def resolve_wall_clock(local: datetime, zone: tzinfo) -> datetime:
+    """Return the UTC instant at which clocks in the zone show `local`, a naive time.
+
+    A time in a spring gap means the first instant after the gap; one that comes twice in autumn means the first.
+    """
+    at = local.replace(tzinfo=zone, fold=0).astimezone(UTC)
+    if at.astimezone(zone).replace(tzinfo=None, fold=0) == local:
+        return at
+    # In a gap, fold=0 reads the clock as it was before and so lands behind the change, fold=1 ahead of it.
+    ahead = local.replace(tzinfo=zone, fold=1).astimezone(UTC)
+    return clock_change(zone, ahead, at) or at
+
+
+def clock_change(zone: tzinfo, after: datetime, until: datetime) -> datetime | None:
+    """Return the instant in (after, until] at which the zone's offset changes, if its two ends differ."""
+    before = offset_at(zone, after)
+    if offset_at(zone, until) == before:
+        return None
+    start = after.replace(microsecond=0)
+    seconds = range(int((until - start).total_seconds()) + 1)
+    return start + timedelta(
+        seconds=bisect_left(seconds, True, key=lambda s: offset_at(zone, start + timedelta(seconds=s)) != before)
+    )
+
+
+def offset_at(zone: tzinfo, at: datetime) -> timedelta:
+    """Return how far the zone's clocks are ahead of UTC at an instant."""
+    return at.astimezone(zone).utcoffset() or timedelta(0)
+
+
+@cache
+def _zone_names() -> frozenset[str]:
+    # Neither is a place: one is this machine's own setting, the other says that nobody made one.
+    return frozenset(available_timezones() - {"localtime", "Factory"})
+
+
+def _nearest(name: str) -> str | None:
+    """Return the known zone spelled most like the name, also by its city alone."""
+    spellings = {known.rpartition("/")[2].lower(): known for known in sorted(_zone_names(), reverse=True)}
+    spellings |= {known.lower(): known for known in _zone_names()}
+    wanted = name[:80].strip().lower().replace(" ", "_")
+    matches = difflib.get_close_matches(wanted, spellings, n=1, cutoff=0.75)
+    return spellings[matches[0]] if matches else None

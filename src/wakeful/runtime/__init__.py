@@ -1,0 +1,1 @@
+"""What moves by itself: the scheduler, the runner and the loop."""

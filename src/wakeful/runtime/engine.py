@@ -1,0 +1,119 @@
+"""What moves by itself, put together: scheduler, runner, heartbeat, upkeep."""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import timedelta
+
+from wakeful.clock import Clock, ServerClock
+from wakeful.runtime.heartbeat import Heartbeat
+from wakeful.runtime.runner import Runner
+from wakeful.runtime.scheduler import Scheduler
+from wakeful.service.firing import Firing
+from wakeful.service.upkeep import Health, Upkeep
+
+log = logging.getLogger(__name__)
+
+_STALLED_AFTER = 90.0  # seconds without a turn; the scheduler turns at least every 30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Readiness:
+    """Whether the engine keeps its promises, and if not, why."""
+
+    is_ready: bool
+    problems: tuple[str, ...] = ()
+
+
+class Engine:
+    """Starts and stops everything that moves by itself."""
+
+    def __init__(
+        self,
+        *,
+        firing: Firing,
+        scheduler: Scheduler,
+        runner: Runner,
+        heartbeat: Heartbeat,
+        upkeep: Upkeep,
+        clock: Clock,
+        is_shared: bool,
+    ) -> None:
+        self.scheduler = scheduler
+        self.runner = runner
+        self._firing = firing
+        self._heartbeat = heartbeat
+        self._upkeep = upkeep
+        self._clock = clock
+        self._is_shared = is_shared
+        self._tasks: list[asyncio.Task[None]] = []
+        self._health = Health()
+
+    async def start(self) -> None:
+        """Take back what a crash left behind, then begin."""
+        if not self._is_shared:
+            # Nobody else can be at work on an embedded store, so whatever another process held is free.
+            await self._firing.forget_ephemeral()
+            while await self._firing.recover(every_other_owner=True):
+                pass
+        self._heartbeat.start()
+        self._tasks = [
+            asyncio.create_task(self.scheduler.run(), name="wakeful-scheduler"),
+            asyncio.create_task(self.runner.run(), name="wakeful-runner"),
+            asyncio.create_task(_every(timedelta(minutes=1), self._look_after), name="wakeful-upkeep"),
+            asyncio.create_task(_every(timedelta(hours=1), self._upkeep.forget), name="wakeful-retention"),
+        ]
+        if isinstance(self._clock, ServerClock):
+            self._tasks.append(asyncio.create_task(_every(timedelta(minutes=1), self._clock.measure), name="wakeful-clock"))
+
+    async def stop(self) -> None:
+        """Go down in good order: unfinished work is given back at once."""
+        if not self._tasks:
+            return
+        await self.runner.drain()
+        for task in self._tasks:
+            task.cancel()
+        for task in self._tasks:
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+        self._tasks = []
+        await self._heartbeat.stop()
+
+    def hear(self, news: str) -> None:
+        """Take a hint from the store: look at once instead of at the next turn."""
+        if news in ("wakes", "look"):
+            self.scheduler.nudge()
+        if news in ("runs", "look"):
+            self.runner.nudge()
+        if news in ("stop", "look"):
+            self.runner.look_for_stops()
+
+    def readiness(self) -> Readiness:
+        """Say whether wakes are being fired."""
+        problems: list[str] = []
+        if self.scheduler.seconds_since_turn > _STALLED_AFTER:
+            problems.append(f"the scheduler has not turned for {self.scheduler.seconds_since_turn:.0f} s")
+        for what, found in (
+            ("wakes overdue", self._health.overdue_wakes),
+            ("runs stuck", self._health.stuck_runs),
+            ("wakes without their run", self._health.orphaned_wakes),
+        ):
+            if found:
+                problems.append(f"{what}: {', '.join(found)}")
+        return Readiness(is_ready=not problems, problems=tuple(problems))
+
+    async def _look_after(self) -> None:
+        self._health = await self._upkeep.audit()
+        if not self._health.is_good:
+            log.error("liveness audit failed", extra={"problems": self.readiness().problems})
+
+
+async def _every(interval: timedelta, act: Callable[[], Awaitable[None]]) -> None:
+    while True:
+        await asyncio.sleep(interval.total_seconds())
+        try:
+            await act()
+        except Exception:
+            log.exception("upkeep failed")

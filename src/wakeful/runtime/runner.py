@@ -1,0 +1,200 @@
+"""The only one that takes runs out of the queue: claim, carry out, finish."""
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Literal, TypeVar
+
+from wakeful.clock import LONGEST_WAIT, Clock
+from wakeful.domain.errors import Unavailable
+from wakeful.domain.events import EndedEarly, Frame, StepSaved
+from wakeful.domain.runs import LeaseLost, Outcome
+from wakeful.domain.types import Run
+from wakeful.runtime.executor import Executor, Stop
+from wakeful.service.claims import Claimed, Claims
+
+T = TypeVar("T")
+
+log = logging.getLogger(__name__)
+
+_LOOK_FOR_STOPS = timedelta(seconds=1)  # behind the news, for the case that it got lost
+_STOP_PATIENCE = 1.5  # seconds an executor has to end by itself
+_DRAIN_PATIENCE = 5.0
+_STORE_PAUSE = 0.3
+
+
+@dataclass(slots=True, eq=False)
+class _Held:
+    """A run that this process is at work on."""
+
+    run: Run
+    limit: timedelta
+    stop: Stop = field(default_factory=Stop)
+    claimed_at: float = field(default_factory=time.monotonic)
+    given_up: Literal["lost", "released"] | None = None  # no longer ours to finish
+    is_finishing: bool = False
+    task: "asyncio.Task[None] | None" = None
+
+    def give_up(self, why: Literal["lost", "released"]) -> None:
+        self.given_up = why
+        if self.task is not None:
+            self.task.cancel()
+
+
+class Runner:
+    """Carries out claimed runs: so many headless ones at a time, and every one that a person waits for."""
+
+    def __init__(self, claims: Claims, clock: Clock, executor: Executor, max_headless: int) -> None:
+        self._claims = claims
+        self._clock = clock
+        self._executor = executor
+        self._max_headless = max_headless
+        self._held: dict[str, _Held] = {}
+        self._nudged = asyncio.Event()
+        self._look_for_stops = False
+        self._stops_seen_at = 0.0
+        self._is_draining = False
+
+    @property
+    def active(self) -> int:
+        """Return how many runs are at work here."""
+        return len(self._held)
+
+    def nudge(self) -> None:
+        """Look at the queue now."""
+        self._nudged.set()
+
+    def look_for_stops(self) -> None:
+        """Someone asked a run to stop; it may be one of ours."""
+        self._look_for_stops = True
+        self._nudged.set()
+
+    async def run(self) -> None:
+        """Claim and carry out until cancelled."""
+        while True:
+            try:
+                await self.turn()
+            except Exception:
+                log.exception("runner turn failed")
+                await asyncio.sleep(_STORE_PAUSE)
+            longest = _LOOK_FOR_STOPS if self._held else LONGEST_WAIT
+            await self._clock.wait(self._clock.now() + longest, self._nudged)
+
+    async def turn(self) -> None:
+        """Pass on requests to stop, then fill the free slots from the queue."""
+        self._nudged.clear()
+        await self._pass_on_stops()
+        if self._is_draining:
+            return
+        headless = sum(held.run.is_headless for held in self._held.values())
+        for claimed in await self._claims.claim(self._max_headless - headless):
+            self._start(claimed)
+
+    async def idle(self) -> None:
+        """Wait until nothing is at work here."""
+        while self._held:
+            await asyncio.gather(*[held.task for held in self._held.values() if held.task is not None])
+
+    async def drain(self) -> None:
+        """Stop taking runs, and give back at once what is not finished."""
+        self._is_draining = True
+        unfinished = [held for held in self._held.values() if not held.is_finishing]
+        tasks = [held.task for held in self._held.values() if held.task is not None]
+        for held in unfinished:
+            held.give_up("released")
+        if tasks:
+            await asyncio.wait(tasks, timeout=_DRAIN_PATIENCE)
+        if unfinished:
+            await self._claims.release([held.run for held in unfinished])
+
+    def drop_lost(self, began: float, still_ours: set[tuple[str, int]]) -> None:
+        """Stop work on runs that the heartbeat, begun at that moment, no longer found to be ours."""
+        for held in list(self._held.values()):
+            is_ours = (held.run.id, held.run.fence) in still_ours or held.claimed_at >= began
+            if not is_ours and not held.is_finishing and held.given_up is None:
+                log.warning("lease lost", extra={"run_id": held.run.id, "fence": held.run.fence})
+                held.give_up("lost")
+
+    def _start(self, claimed: Claimed) -> None:
+        held = _Held(run=claimed.run, limit=claimed.limit)
+        self._held[claimed.run.id] = held
+        held.task = asyncio.create_task(self._carry_out(held), name=f"run-{claimed.run.id}")
+
+    async def _carry_out(self, held: _Held) -> None:
+        try:
+            outcome = await self._execute(held)
+            if outcome is not None:
+                held.is_finishing = True
+                await _insist(lambda: self._claims.finish(held.run, outcome))
+        finally:
+            del self._held[held.run.id]
+            self._nudged.set()
+
+    async def _execute(self, held: _Held) -> Outcome | None:
+        """Carry out a run. None: it is no longer ours, so we must not say how it ended."""
+        try:
+            async with asyncio.timeout(held.limit.total_seconds()) as limit:
+                reason = await self._follow(held)
+        except LeaseLost:
+            return None
+        except asyncio.CancelledError:
+            if held.given_up is None and held.stop.is_requested:
+                return Outcome(status="stopped", reason="stopped")
+            return None
+        except Exception as error:
+            if isinstance(error, TimeoutError) and limit.expired():
+                text = f"The run took longer than its limit of {held.limit}."
+                return Outcome(status="failed", reason="time_limit", error=text)
+            log.warning("run failed", exc_info=True, extra={"run_id": held.run.id})
+            return Outcome(status="failed", reason="error", error=f"{type(error).__name__}: {error}")
+        if held.stop.is_requested:
+            return Outcome(status="stopped", reason="stopped")
+        return Outcome(status="success", reason=reason)
+
+    async def _follow(self, held: _Held) -> str | None:
+        """Save what the executor says until it ends, and return why it ended early, if it did."""
+        run, reason = held.run, None
+        # Every claim raises the fence, so an earlier attempt may have left steps.
+        steps = await _insist(lambda: self._claims.saved_steps(run)) if run.fence > 1 else []
+        async with contextlib.aclosing(self._executor.execute(run, steps, held.stop)) as events:
+            async for event in events:
+                match event:
+                    case StepSaved():
+                        await _insist(lambda step=event: self._claims.save_step(run, step))
+                    case Frame():
+                        await _insist(lambda frame=event: self._claims.save_frames(run, [frame]))
+                    case EndedEarly():
+                        reason = event.reason
+        return reason
+
+    async def _pass_on_stops(self) -> None:
+        now = time.monotonic()
+        is_time = now - self._stops_seen_at >= _LOOK_FOR_STOPS.total_seconds()
+        if not self._held or not (self._look_for_stops or is_time):
+            return
+        self._look_for_stops, self._stops_seen_at = False, now
+        for run_id in await self._claims.stops():
+            held = self._held.get(run_id)
+            if held is not None and not held.stop.is_requested:
+                held.stop.request()
+                assert held.task is not None
+                asyncio.get_running_loop().call_later(_STOP_PATIENCE, _cancel_work, held)
+
+
+def _cancel_work(held: _Held) -> None:
+    if held.task is not None and not held.is_finishing:
+        held.task.cancel()
+
+
+async def _insist(write: Callable[[], Awaitable[T]]) -> T:
+    """Try again while the store is away. What we write proves our lease, so trying late does no harm."""
+    while True:
+        try:
+            return await write()
+        except Unavailable:
+            log.warning("store away, trying again", exc_info=True)
+            await asyncio.sleep(_STORE_PAUSE)

@@ -1,0 +1,77 @@
+"""What makes wakes fire: sleep until the next moment that matters, then turn what is due into queued runs."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+from wakeful.clock import LONGEST_WAIT, Clock
+from wakeful.service.firing import Firing
+
+log = logging.getLogger(__name__)
+
+_AFTER_TROUBLE = timedelta(seconds=1)
+
+
+class Scheduler:
+    """One loop per process. All it decides is decided by `domain.wakes.fire`, in one transaction per batch."""
+
+    def __init__(self, firing: Firing, clock: Clock, batch: int, on_queued: Callable[[], None]) -> None:
+        self._firing = firing
+        self._clock = clock
+        self._batch = batch
+        self._on_queued = on_queued
+        self._nudged = asyncio.Event()
+        self._turned_at = clock.monotonic()
+
+    @property
+    def seconds_since_turn(self) -> float:
+        """Return how long ago the loop last went round; it does so at least every half minute."""
+        return self._clock.monotonic() - self._turned_at
+
+    def nudge(self) -> None:
+        """Look again now: something may be due earlier than was known."""
+        self._nudged.set()
+
+    async def run(self) -> None:
+        """Turn until cancelled. A turn that fails is tried again; nothing is lost, for nothing was moved."""
+        while True:
+            try:
+                until = await self.turn()
+            except Exception:
+                log.exception("scheduler turn failed")
+                until = self._clock.now() + _AFTER_TROUBLE
+            await self._clock.wait(until, self._nudged)
+
+    async def turn(self) -> datetime:
+        """Take back what was lost, fire what is due, and return when to look next."""
+        self._nudged.clear()  # before looking, so that news which comes while we look is not lost
+        await self._firing.recover()
+        while await self._fire_batch() == self._batch:
+            self._on_queued()
+        await self._firing.shed_low()
+        self._on_queued()
+        self._turned_at = self._clock.monotonic()
+        next_moment = await self._firing.next_moment()
+        latest = self._clock.now() + LONGEST_WAIT
+        return latest if next_moment is None else min(next_moment, latest)
+
+    async def _fire_batch(self) -> int:
+        try:
+            return await self._firing.fire_due()
+        except Exception:
+            log.exception("a batch of wakes could not be fired together; trying them one by one")
+            return await self._fire_one_by_one()
+
+    async def _fire_one_by_one(self) -> int:
+        """One wake that cannot be decided about must not hold up the others."""
+        fired = 0
+        while fired < self._batch:
+            try:
+                if not await self._firing.fire_due(most=1):
+                    return fired
+            except Exception as error:
+                wake = await self._firing.set_aside(f"{type(error).__name__}: {error}")
+                log.exception("wake set aside", extra={"wake_id": wake and wake.id})
+            fired += 1
+        return fired

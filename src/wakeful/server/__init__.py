@@ -1,0 +1,1 @@
+"""Doors: REST, socket and page, each a thin caller of one service."""

@@ -1,0 +1,1 @@
+"""Verbs: every write anyone can ask for, one module per noun."""

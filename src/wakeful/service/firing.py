@@ -1,0 +1,198 @@
+"""One look at what is due: read, apply the rule, write, in one transaction per batch."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from wakeful.clock import Clock
+from wakeful.domain import bounds, notices, runs, wakes
+from wakeful.domain.rules import Rules
+from wakeful.domain.types import Decision, Pause, Run, Wake
+from wakeful.store.store import Store, Tx
+from wakeful.store.wakes import DueWake
+
+_TRY_AGAIN = timedelta(minutes=5)
+
+
+@dataclass(slots=True)
+class _Tally:
+    """What one agent has used up, counted on within a batch."""
+
+    started: int = 0
+    first_at: datetime | None = None
+    used_today: int = 0
+
+
+class Firing:
+    """Turns due wakes into runs, and takes back runs whose owner is gone."""
+
+    def __init__(self, store: Store, clock: Clock, rules: Rules, owner: str, batch: int = 64) -> None:
+        self._store = store
+        self._clock = clock
+        self._rules = rules
+        self._owner = owner
+        self._batch = batch
+
+    async def fire_due(self, most: int | None = None) -> int:
+        """Decide about a batch of due wakes and return how many there were."""
+        now = self._clock.now()
+        limit = most or self._batch
+
+        async def work(tx: Tx) -> int:
+            due = await tx.wakes.due(now, limit)
+            if due:
+                await _write(tx, await self._judge(tx, due, now))
+            return len(due)
+
+        return await self._store.write(work)
+
+    async def set_aside(self, error: str) -> Wake | None:
+        """Put off the wake at the head of the line, which could not be decided about, so that the others get on."""
+        now = self._clock.now()
+
+        async def work(tx: Tx) -> Wake | None:
+            due = await tx.wakes.due(now, 1)
+            if not due:
+                return None
+            wake = due[0].wake
+            await tx.wakes.move([replace(wake, attempt_at=now + _TRY_AGAIN, held_by="error", error=error, updated_at=now)])
+            await tx.notices.record([Decision(wake_id=wake.id, nominal_at=wake.nominal_at, at=now, code="error", detail={"error": error})])
+            await tx.notices.add(notices.unfirable(wake, error, now))
+            return wake
+
+        return await self._store.write(work)
+
+    async def next_moment(self) -> datetime | None:
+        """Return when there is something to look at next."""
+        now = self._clock.now()
+        return await self._store.read(lambda tx: tx.wakes.next_moment(now, self._rules.shed_after))
+
+    async def recover(self, *, every_other_owner: bool = False) -> list[Run]:
+        """Take back runs whose lease ran out; at the start of an embedded store, all that another process held."""
+        now = self._clock.now()
+        only_owner = self._owner if every_other_owner else None
+
+        async def work(tx: Tx) -> list[Run]:
+            recovered: list[Run] = []
+            for run in await tx.runs.expired(now, self._batch, only_owner):
+                after = runs.recover(run, now, self._rules)
+                if await tx.runs.recover(after):
+                    await _note_recovery(tx, after, now)
+                    recovered.append(after)
+            return recovered
+
+        return await self._store.write(work)
+
+    async def shed_low(self) -> list[Run]:
+        """Drop low-priority runs that found no free slot in time."""
+        now = self._clock.now()
+
+        async def work(tx: Tx) -> list[Run]:
+            shed = await tx.runs.shed_low(now, now - self._rules.shed_after)
+            for run in shed:
+                await end_wake_of(tx, run, "skipped", "no_slot", now)
+            return shed
+
+        return await self._store.write(work)
+
+    async def forget_ephemeral(self) -> int:
+        """End the schedules that were to last only until a restart."""
+        now = self._clock.now()
+        return await self._store.write(lambda tx: tx.wakes.forget_ephemeral(now))
+
+    async def _judge(self, tx: Tx, due: Sequence[DueWake], now: datetime) -> list[wakes.Verdict]:
+        pauses = await tx.agents.pauses_since(min(each.wake.nominal_at for each in due))
+        tallies: dict[str, _Tally] = {}
+        verdicts: list[wakes.Verdict] = []
+        for each in due:
+            wake = each.wake
+            is_agents = wake.scheduled_by == "agent"
+            if is_agents and wake.agent_id not in tallies:
+                tallies[wake.agent_id] = await self._tally(tx, each, now)
+            tally = tallies[wake.agent_id] if is_agents else _Tally()
+            verdict = wakes.fire(wake, await self._facts(tx, each, tally, pauses, now), now, self._rules)
+            if is_agents:
+                _count(tally, verdict, now)
+            verdicts.append(verdict)
+        return verdicts
+
+    async def _tally(self, tx: Tx, each: DueWake, now: datetime) -> _Tally:
+        started = await tx.runs.started_by_agent(each.wake.agent_id, now - timedelta(hours=1))
+        midnight = bounds.local_day_start(now, each.agent_timezone)
+        used = await tx.runs.next_runs_since(each.wake.agent_id, midnight)
+        return _Tally(started.count, started.first_at, used)
+
+    async def _facts(
+        self, tx: Tx, each: DueWake, tally: _Tally, pauses: Sequence[Pause], now: datetime
+    ) -> wakes.Facts:
+        wake = each.wake
+        is_talking = wake.priority == "low" and await tx.runs.is_user_talking(
+            wake.agent_id, now, self._rules.talking_within
+        )
+        return wakes.Facts(
+            agent_timezone=each.agent_timezone,
+            bounds=each.read_bounds() if wakes.is_bounded(wake) else None,
+            pauses=[p for p in pauses if p.user_id == wake.user_id and p.agent_id in (None, wake.agent_id)],
+            used_today=tally.used_today,
+            started_lately=tally.started,
+            first_lately=tally.first_at,
+            busy_run_id=each.busy_run_id,
+            waiting_run_id=each.waiting_run_id,
+            running_run_id=each.running_run_id,
+            is_user_talking=is_talking,
+            gone=each.gone,
+        )
+
+
+async def end_wake_of(tx: Tx, run: Run, status: wakes.WakeStatus, reason: str | None, now: datetime, error: str | None = None) -> None:
+    """End the once-wake of a run that ended without success; a recurring one goes on."""
+    if run.wake_id is None:
+        return
+    wake = await tx.wakes.get(run.wake_id)
+    if wake.status in ("queued", "running"):
+        await tx.wakes.move([replace(wake, status=status, reason=reason, error=error, updated_at=now)])
+
+
+async def _note_recovery(tx: Tx, run: Run, now: datetime) -> None:
+    if run.wake_id is not None:
+        said = Decision(
+            wake_id=run.wake_id,
+            nominal_at=run.nominal_at,
+            at=now,
+            code=run.reason or "resumed",
+            run_id=run.id,
+            detail={"attempt": run.attempt},
+        )
+        await tx.notices.record([said])
+    if run.status == "interrupted":
+        await tx.notices.add(notices.interrupted(run, now))
+        await end_wake_of(tx, run, "failed", "interrupted", now, run.error)
+    elif run.status == "stopped":
+        await end_wake_of(tx, run, "fired", "stopped", now)
+
+
+def _count(tally: _Tally, verdict: wakes.Verdict, now: datetime) -> None:
+    queued = [run for run in verdict.runs if run.status == "queued"]
+    tally.started += len(queued)
+    tally.first_at = tally.first_at or (now if queued else None)
+    tally.used_today += sum(run.kind == "next_run" for run in queued)
+
+
+async def _write(tx: Tx, verdicts: Sequence[wakes.Verdict]) -> None:
+    # The wakes first: one that someone changed since it was read keeps that change, and fires as changed.
+    moved = await tx.wakes.move([verdict.wake for verdict in verdicts])
+    held = [verdict for verdict in verdicts if verdict.wake.id in moved]
+    sessions = [session for verdict in held for session in verdict.sessions]
+    if sessions:
+        await tx.sessions.add(sessions)
+    new_runs = [run for verdict in held for run in verdict.runs]
+    if new_runs:
+        await tx.runs.add(new_runs)
+    for verdict in held:
+        if verdict.fold is not None and not await tx.runs.fold(verdict.fold.into, verdict.fold.run.covers, "overlap"):
+            await tx.runs.add([verdict.fold.run])  # another node claimed the waiting one since we read it
+        if verdict.notice is not None:
+            await tx.notices.add(verdict.notice)
+    decisions = [decision for verdict in held for decision in verdict.decisions]
+    if decisions:
+        await tx.notices.record(decisions)

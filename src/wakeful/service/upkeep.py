@@ -1,0 +1,56 @@
+"""What is looked after once in a while: is the engine alive, and what may be forgotten."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from wakeful.clock import Clock
+from wakeful.store.store import Store, Tx
+
+_OVERDUE = timedelta(minutes=1)
+_MOST_NAMED = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Health:
+    """What the liveness audit found; empty lists are good news."""
+
+    overdue_wakes: tuple[str, ...] = ()  # due for a minute, and nothing was decided
+    stuck_runs: tuple[str, ...] = ()  # the lease ran out a minute ago, and nobody took it back
+    orphaned_wakes: tuple[str, ...] = ()  # say that a run is under way, and there is none
+
+    @property
+    def is_good(self) -> bool:
+        return not (self.overdue_wakes or self.stuck_runs or self.orphaned_wakes)
+
+
+class Upkeep:
+    """The liveness audit and retention."""
+
+    def __init__(self, store: Store, clock: Clock, *, keep_events: timedelta, keep_skipped: timedelta) -> None:
+        self._store = store
+        self._clock = clock
+        self._keep_events = keep_events
+        self._keep_skipped = keep_skipped
+
+    async def audit(self) -> Health:
+        """Look for promises that nobody is keeping."""
+        before = self._clock.now() - _OVERDUE
+
+        async def work(tx: Tx) -> Health:
+            return Health(
+                overdue_wakes=tuple(await tx.wakes.overdue(before, _MOST_NAMED)),
+                stuck_runs=tuple(await tx.runs.stuck(before, _MOST_NAMED)),
+                orphaned_wakes=tuple(await tx.wakes.orphaned(before, _MOST_NAMED)),
+            )
+
+        return await self._store.read(work)
+
+    async def forget(self) -> None:
+        """Delete streamed pieces of runs long over and fold long-past skipped rows together."""
+        now = self._clock.now()
+
+        async def work(tx: Tx) -> None:
+            await tx.sessions.delete_old_events(now - self._keep_events)
+            await tx.runs.roll_up_skipped(now - self._keep_skipped, 1_000)
+
+        await self._store.write(work)

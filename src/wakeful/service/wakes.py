@@ -1,0 +1,152 @@
+"""What people and agents may ask of wakes."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from wakeful.clock import Clock
+from wakeful.domain import wakes
+from wakeful.domain.errors import WakefulError
+from wakeful.domain.rules import Rules
+from wakeful.domain.types import Decision, Run, Wake
+from wakeful.store.store import Store, Tx
+from wakeful.store.together import Together
+
+
+class WakeService:
+    """Book, edit, skip, cancel, run now, explain."""
+
+    def __init__(self, store: Store, clock: Clock, rules: Rules) -> None:
+        self._store = store
+        self._clock = clock
+        self._rules = rules
+        self._add_together = Together(self._add_all)
+
+    async def book(self, wake: Wake) -> Wake:
+        """Book a wake. It is durable when this returns.
+
+        A recall's slot must be free; a next run takes its slot from the one before; schedules are counted.
+        """
+        if wake.kind == "next_run":
+            return await self._replace_in_slot(wake)
+        refusal = await self._add_together(wake)
+        if refusal is not None:
+            raise refusal
+        return wake
+
+    async def get(self, wake_id: str, user_id: str) -> Wake:
+        return await self._store.read(lambda tx: tx.wakes.read(wake_id, user_id))
+
+    async def of_session(self, session_id: str, most: int = 50) -> list[Wake]:
+        return await self._store.read(lambda tx: tx.wakes.of_session(session_id, most))
+
+    async def edit(self, wake_id: str, user_id: str, changes: Mapping[str, Any]) -> Wake:
+        """Change a pending wake."""
+        now = self._clock.now()
+
+        async def work(tx: Tx) -> Wake:
+            before = await tx.wakes.get(wake_id, user_id)
+            after = wakes.edit(before, changes, now, self._rules)
+            await tx.wakes.edit(after)
+            await tx.notices.record([_said(before, "edited", now, changed=sorted(changes))])
+            return after
+
+        return await self._store.write(work)
+
+    async def cancel(self, wake_id: str, user_id: str, reason: str | None = None) -> Wake:
+        """End a live wake and the runs of it that have not begun."""
+        now = self._clock.now()
+
+        async def work(tx: Tx) -> Wake:
+            before = await tx.wakes.get(wake_id, user_id)
+            after = wakes.cancel(before, reason, now)
+            await tx.runs.end_queued_of_wake(wake_id, "skipped", "cancelled", now)
+            await tx.wakes.move([after])
+            await tx.notices.record([_said(before, "cancelled", now, reason=reason)])
+            return after
+
+        return await self._store.write(work)
+
+    async def skip(self, wake_id: str, user_id: str) -> Wake:
+        """Leave out the next occurrence of a recurring wake."""
+        now = self._clock.now()
+
+        async def work(tx: Tx) -> Wake:
+            before = await tx.wakes.get(wake_id, user_id)
+            verdict = wakes.skip(before, now)
+            await tx.wakes.move([verdict.wake])
+            await tx.runs.add(verdict.runs)
+            return verdict.wake
+
+        return await self._store.write(work)
+
+    async def run_now(self, wake_id: str, user_id: str) -> Run:
+        """Run a pending wake at once, paused or not: a once-wake is used up by it, a recurring one keeps its times."""
+        now = self._clock.now()
+
+        async def work(tx: Tx) -> Run:
+            verdict = wakes.run_now(await tx.wakes.get(wake_id, user_id), now)
+            await tx.wakes.move([verdict.wake])
+            await tx.sessions.add(verdict.sessions)
+            await tx.runs.add(verdict.runs)
+            return verdict.runs[0]
+
+        return await self._store.write(work)
+
+    async def why(self, wake_id: str, user_id: str) -> list[Decision]:
+        """Tell the whole story of a wake: what was decided about each occurrence, when, and for which reason."""
+
+        async def work(tx: Tx) -> tuple[Wake, Sequence[Decision], Sequence[Run]]:
+            wake = await tx.wakes.read(wake_id, user_id)
+            return wake, await tx.notices.decisions_of(wake_id), await tx.runs.of_wake(wake_id)
+
+        return wakes.explain(*await self._store.read(work))
+
+    async def _add_all(self, batch: Sequence[Wake]) -> list[WakefulError | None]:
+        async def work(tx: Tx) -> list[WakefulError | None]:
+            live = await tx.wakes.count_schedules(
+                {wake.session_id for wake in batch if wakes.is_schedule(wake) and wake.session_id is not None}
+            )
+            fitting: list[Wake] = []
+            for wake in batch:
+                if _has_room(wake, live):
+                    fitting.append(wake)
+            added = await tx.wakes.add(fitting)
+            return [None if wake.id in added else await _refusal(tx, wake, live) for wake in batch]
+
+        return await self._store.write(work)
+
+    async def _replace_in_slot(self, wake: Wake) -> Wake:
+        now = self._clock.now()
+
+        async def work(tx: Tx) -> bool:
+            assert wake.slot is not None
+            before = await tx.wakes.live_in_slot(wake.slot)
+            if before is not None:
+                await tx.runs.end_queued_of_wake(before.id, "skipped", "superseded", now)
+                await tx.wakes.move([wakes.supersede(before, now)])
+                await tx.notices.record([_said(before, "superseded", now, by=wake.id)])
+            return bool(await tx.wakes.add([wake]))
+
+        # On another node someone may take the free slot between our look and our insert; then that one is replaced.
+        while not await self._store.write(work):
+            continue
+        return wake
+
+
+def _has_room(wake: Wake, live: dict[str, int]) -> bool:
+    """Count a schedule against its session's limit."""
+    if not wakes.is_schedule(wake) or wake.session_id is None:
+        return True
+    live[wake.session_id] = live.get(wake.session_id, 0) + 1
+    return live[wake.session_id] <= wakes.MAX_LIVE_SCHEDULES
+
+
+async def _refusal(tx: Tx, wake: Wake, live: Mapping[str, int]) -> WakefulError:
+    if wake.slot is None:
+        return wakes.TooManySchedules(min(live.get(wake.session_id or "", 0), wakes.MAX_LIVE_SCHEDULES))
+    return wakes.SlotTaken(await tx.wakes.live_in_slot(wake.slot) or wake)
+
+
+def _said(wake: Wake, code: str, now: datetime, **detail: Any) -> Decision:
+    return Decision(wake_id=wake.id, nominal_at=wake.nominal_at, at=now, code=code, detail=detail)

@@ -1,0 +1,1 @@
+"""Our tables: the only room with SQL for them."""

@@ -1,0 +1,69 @@
+"""Users, agents and pauses in the store."""
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+
+from wakeful.domain.errors import NotFound
+from wakeful.domain.types import Agent, Pause, User
+from wakeful.store.database import Statements
+from wakeful.store.rows import agent_params, pause_params, to_agent, to_micros, to_pause, to_user, user_params
+
+
+class NoSuchAgent(NotFound):
+    code = "no_such_agent"
+
+    def __init__(self, agent_id: str) -> None:
+        super().__init__(f"There is no agent {agent_id!r}.")
+
+
+class Agents:
+    """Statements about who works and for whom, in one transaction."""
+
+    def __init__(self, statements: Statements) -> None:
+        self._statements = statements
+
+    async def add_user(self, user: User) -> None:
+        await self._statements.fetch("add_user", user_params(user))
+
+    async def user(self, user_id: str) -> User | None:
+        rows = await self._statements.fetch("user_by_id", {"id": user_id})
+        return to_user(rows[0]) if rows else None
+
+    async def delete_user(self, user_id: str, now: datetime) -> bool:
+        return bool(await self._statements.fetch("delete_user", {"id": user_id, "now": to_micros(now)}))
+
+    async def add(self, agent: Agent) -> None:
+        await self._statements.fetch("add_agent", agent_params(agent))
+
+    async def get(self, agent_id: str, user_id: str) -> Agent:
+        rows = await self._statements.fetch("agent_of_user", {"id": agent_id, "user_id": user_id})
+        if not rows:
+            raise NoSuchAgent(agent_id)
+        return to_agent(rows[0])
+
+    async def of_user(self, user_id: str) -> list[Agent]:
+        return [to_agent(row) for row in await self._statements.fetch("agents_of_user", {"user_id": user_id})]
+
+    async def save(self, agent: Agent) -> None:
+        if not await self._statements.fetch("save_agent", agent_params(agent)):
+            raise NoSuchAgent(agent.id)
+
+    async def run_limits(self, agent_ids: Iterable[str]) -> dict[str, timedelta]:
+        """Return how long a run of each agent may take."""
+        rows = await self._statements.fetch_many("run_limit_of_agent", [{"id": agent_id} for agent_id in agent_ids])
+        return {row["id"]: timedelta(seconds=row["run_limit_seconds"]) for row in rows}
+
+    async def add_pause(self, pause: Pause) -> None:
+        await self._statements.fetch("add_pause", pause_params(pause))
+
+    async def end_pauses(self, user_id: str, agent_id: str | None, now: datetime) -> int:
+        """Lift an agent's own pauses; without an agent, those of everything."""
+        params = {"user_id": user_id, "agent_id": agent_id, "now": to_micros(now)}
+        return len(await self._statements.fetch("end_pauses", params))
+
+    async def pauses_since(self, since: datetime) -> list[Pause]:
+        return [to_pause(row) for row in await self._statements.fetch("pauses_since", {"since": to_micros(since)})]
+
+    async def pauses_of(self, user_id: str, agent_id: str, since: datetime) -> list[Pause]:
+        params = {"user_id": user_id, "agent_id": agent_id, "since": to_micros(since)}
+        return [to_pause(row) for row in await self._statements.fetch("pauses_of_agent", params)]

@@ -1,0 +1,77 @@
+"""What a driver must do, so that everything above it is written once."""
+
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Protocol, TypeVar
+
+T = TypeVar("T")
+
+Row = Mapping[str, Any]
+Params = Mapping[str, Any]
+Listener = Callable[[str], None]
+
+
+class Statements(Protocol):
+    """The statements of one transaction, by the name they have in `sql/`."""
+
+    async def fetch(self, name: str, params: Params) -> Sequence[Row]:
+        """Run one statement and return its rows."""
+        ...
+
+    async def fetch_many(self, name: str, params: Sequence[Params]) -> Sequence[Row]:
+        """Run one statement once per entry and return all rows, in order."""
+        ...
+
+    def tell(self, news: str) -> None:
+        """Send a short text to every listener, on every node, once this transaction is committed."""
+        ...
+
+
+Work = Callable[[Statements], Coroutine[Any, Any, T]]
+
+
+class SideConnection(Protocol):
+    """A connection that belongs to one thread with a loop of its own, such as the heartbeat's."""
+
+    async def fetch(self, name: str, params: Params) -> Sequence[Row]:
+        """Run one statement in a transaction of its own."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+class Database(Protocol):
+    """A store's engine. Work handed to `write` may be run again, so it must do nothing but rules and statements."""
+
+    @property
+    def dialect(self) -> str: ...
+
+    async def open(self) -> None: ...
+
+    async def close(self) -> None: ...
+
+    async def write(self, work: Work[T]) -> T:
+        """Run work in one transaction and return when it is durable."""
+        ...
+
+    async def read(self, work: Work[T]) -> T:
+        """Run work that only reads, on one consistent snapshot."""
+        ...
+
+    async def run_script(self, script: str) -> None:
+        """Run the statements of a migration in one transaction."""
+        ...
+
+    def only_one_node(self) -> AbstractAsyncContextManager[None]:
+        """Hold off every other node while the schema changes."""
+        ...
+
+    async def side_connection(self) -> SideConnection: ...
+
+    def listen(self, listener: Listener) -> None:
+        """Call listener with every text that was told, here or on another node. A hint: the tables are the truth."""
+        ...
+
+    async def read_clock(self) -> int | None:
+        """Return the server's time in microseconds since 1970, or None where this machine's clock is the clock."""
+        ...

@@ -1,0 +1,53 @@
+"""What can go wrong with the store itself."""
+
+from pathlib import Path
+
+from wakeful.domain.errors import NotFound, Unavailable
+
+
+class StoreUnavailable(Unavailable):
+    """The database does not answer; nothing was changed."""
+
+    code = "store_unavailable"
+
+
+class StoreFull(StoreUnavailable):
+    code = "store_full"
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(f"The disk that holds {str(path)!r} is full, so nothing was changed. Free some space and try again.")
+
+
+class StoreUnreadable(Unavailable):
+    """The files are there, but cannot be used as they are."""
+
+    code = "store_unreadable"
+
+
+class StoreInUse(Unavailable):
+    code = "store_in_use"
+
+    def __init__(self, path: Path, pid: str) -> None:
+        super().__init__(
+            f"The data directory {str(path)!r} is in use by another Wakeful process (pid {pid}). "
+            "Stop that one first, or give this one its own WAKEFUL_DATA_DIR."
+        )
+
+
+class StoreIsNewer(Unavailable):
+    code = "store_is_newer"
+
+    def __init__(self, found: int, known: int) -> None:
+        super().__init__(
+            f"The store was written by a newer Wakeful (schema {found}, this version knows {known}). "
+            "Nothing was changed. Install the newer version again, or restore a backup made before the upgrade."
+        )
+
+
+class BrokenReference(NotFound):
+    """A row names another one that is not there, or takes an identity that is taken."""
+
+    code = "broken_reference"
+
+    def __init__(self, detail: str) -> None:
+        super().__init__(f"The store refused a row that does not fit the others ({detail}). Nothing was changed.")

@@ -1,0 +1,200 @@
+"""The shared store: PostgreSQL, any number of nodes."""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator, Sequence
+from typing import Any, TypeVar
+
+import asyncpg
+
+from wakeful.store import queries
+from wakeful.store.database import Listener, Params, Row, SideConnection, Work
+from wakeful.store.errors import BrokenReference, StoreUnavailable
+
+T = TypeVar("T")
+
+log = logging.getLogger(__name__)
+
+_CHANNEL = "wakeful"
+_MIGRATION_LOCK = 0x77616B65
+_TRIES = 5
+_LISTEN_AGAIN_SECONDS = 0.5
+
+# A claim that lost a race for a session, or two transactions that waited for each other: the same work may be run again.
+_RACES = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError, asyncpg.UniqueViolationError)
+_LOST = (
+    asyncpg.PostgresConnectionError,
+    asyncpg.InterfaceError,
+    asyncpg.CannotConnectNowError,
+    asyncpg.AdminShutdownError,
+    asyncpg.CrashShutdownError,
+    asyncpg.TooManyConnectionsError,
+    OSError,
+)
+
+
+class _Connection(asyncpg.Connection):
+    """A pooled connection that is not reset: we set nothing on it, and the reset is a second round trip per use."""
+
+    def get_reset_query(self) -> str:
+        return ""
+
+
+class PostgresDatabase:
+    """A store on a PostgreSQL server."""
+
+    dialect = "postgres"
+
+    def __init__(self, url: str, *, most_connections: int = 12) -> None:
+        self._url = url
+        self._most_connections = most_connections
+        self._pool: asyncpg.Pool[Any] | None = None
+        self._listeners: list[Listener] = []
+        self._listening: asyncio.Task[None] | None = None
+
+    async def open(self) -> None:
+        with _errors_named():
+            self._pool = await asyncpg.create_pool(
+                self._url,
+                min_size=1,
+                max_size=self._most_connections,
+                connection_class=_Connection,
+                command_timeout=60,
+            )
+        self._listening = asyncio.create_task(self._keep_listening(), name="wakeful-listen")
+
+    async def close(self) -> None:
+        if self._listening is not None:
+            self._listening.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._listening
+            self._listening = None
+        if self._pool is not None:
+            pool, self._pool = self._pool, None
+            try:
+                await asyncio.wait_for(pool.close(), timeout=5)
+            except TimeoutError:
+                pool.terminate()
+
+    async def write(self, work: Work[T]) -> T:
+        for attempt in range(1, _TRIES + 1):
+            try:
+                async with self._acquire() as connection, connection.transaction():
+                    statements = _Statements(connection)
+                    result = await work(statements)
+                    await statements.send_news()
+                break
+            except _RACES as error:
+                if attempt == _TRIES:
+                    raise BrokenReference(str(error)) from error
+                await asyncio.sleep(0.002 * attempt)
+        self._deliver(statements.news)
+        return result
+
+    async def read(self, work: Work[T]) -> T:
+        async with self._acquire() as connection, connection.transaction(isolation="repeatable_read", readonly=True):
+            return await work(_Statements(connection))
+
+    async def run_script(self, script: str) -> None:
+        async with self._acquire() as connection, connection.transaction():
+            await connection.execute(script)
+
+    @contextlib.asynccontextmanager
+    async def only_one_node(self) -> AsyncIterator[None]:
+        async with self._acquire() as connection:
+            await connection.execute("SELECT pg_advisory_lock($1)", _MIGRATION_LOCK)
+            try:
+                yield
+            finally:
+                await connection.execute("SELECT pg_advisory_unlock($1)", _MIGRATION_LOCK)
+
+    async def side_connection(self) -> SideConnection:
+        with _errors_named():
+            return _Side(await asyncpg.connect(self._url, command_timeout=20))
+
+    def listen(self, listener: Listener) -> None:
+        self._listeners.append(listener)
+
+    async def read_clock(self) -> int | None:
+        async with self._acquire() as connection:
+            return await connection.fetchval("SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT)")
+
+    @contextlib.asynccontextmanager
+    async def _acquire(self) -> "AsyncIterator[asyncpg.Connection[Any]]":
+        if self._pool is None:
+            raise StoreUnavailable("The store is closed.")
+        with _errors_named():
+            async with self._pool.acquire() as connection:
+                yield connection  # pyright: ignore[reportReturnType]
+
+    def _deliver(self, news: Sequence[str]) -> None:
+        for text in news:
+            for listener in self._listeners:
+                listener(text)
+
+    async def _keep_listening(self) -> None:
+        """Hold one connection that listens; when it is lost, take another and tell everyone to look for themselves."""
+        while True:
+            try:
+                connection: asyncpg.Connection[Any] = await asyncpg.connect(self._url)
+                lost = asyncio.Event()
+                connection.add_termination_listener(lambda _: lost.set())
+                await connection.add_listener(_CHANNEL, lambda *args: self._deliver([str(args[-1])]))
+                self._deliver(["look"])
+                await lost.wait()
+                log.warning("listening connection lost")
+            except _LOST:
+                log.warning("cannot listen to the database", exc_info=True)
+            await asyncio.sleep(_LISTEN_AGAIN_SECONDS)
+
+
+class _Statements:
+    def __init__(self, connection: "asyncpg.Connection[Any]") -> None:
+        self._connection = connection
+        self._queries = queries.for_postgres()
+        self.news: list[str] = []
+
+    async def fetch(self, name: str, params: Params) -> Sequence[Row]:
+        query = self._queries[name]
+        return await self._connection.fetch(query.sql, *[params[each] for each in query.names])
+
+    async def fetch_many(self, name: str, params: Sequence[Params]) -> Sequence[Row]:
+        if not params:
+            return []
+        query = self._queries[name]
+        return await self._connection.fetchmany(query.sql, [[each[n] for n in query.names] for each in params])
+
+    def tell(self, news: str) -> None:
+        self.news.append(news)
+
+    async def send_news(self) -> None:
+        # PostgreSQL folds equal texts of one transaction into one, and sends them only if it commits.
+        for text in dict.fromkeys(self.news):
+            await self._connection.execute("SELECT pg_notify($1, $2)", _CHANNEL, text)
+
+
+class _Side:
+    def __init__(self, connection: "asyncpg.Connection[Any]") -> None:
+        self._connection = connection
+        self._queries = queries.for_postgres()
+
+    async def fetch(self, name: str, params: Params) -> Sequence[Row]:
+        query = self._queries[name]
+        with _errors_named():
+            return await self._connection.fetch(query.sql, *[params[each] for each in query.names])
+
+    async def close(self) -> None:
+        await self._connection.close(timeout=2)
+
+
+@contextlib.contextmanager
+def _errors_named():
+    try:
+        yield
+    except asyncpg.ForeignKeyViolationError as error:
+        raise BrokenReference(str(error)) from error
+    except _LOST as error:
+        raise StoreUnavailable(
+            f"PostgreSQL does not answer ({type(error).__name__}: {error}). Nothing was changed; try again in a moment."
+        ) from error

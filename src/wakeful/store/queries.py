@@ -1,0 +1,61 @@
+"""Named queries: one SQL text for two databases.
+
+A query begins with `-- name: …`. Parameters are written `:name`. What stands in `/*postgres … */` is read by PostgreSQL
+only, so the one clause SQLite does not know (`FOR UPDATE SKIP LOCKED`) needs no second copy of a query.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+
+_NAME = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
+_COMMENT = re.compile(r"--[^\n]*")
+_POSTGRES_ONLY = re.compile(r"/\*postgres(.*?)\*/", re.DOTALL)
+_PARAMETER = re.compile(r"(?<![:\w]):([a-z_]\w*)")
+
+
+@dataclass(frozen=True, slots=True)
+class PostgresQuery:
+    """A query with numbered parameters, and the names that go into them."""
+
+    sql: str
+    names: tuple[str, ...]
+
+
+@cache
+def for_sqlite() -> Mapping[str, str]:
+    """Return every query as SQLite reads it."""
+    return {name: _POSTGRES_ONLY.sub("", text) for name, text in _texts().items()}
+
+
+@cache
+def for_postgres() -> Mapping[str, PostgresQuery]:
+    """Return every query as PostgreSQL reads it."""
+    return {name: _number(_POSTGRES_ONLY.sub(r"\1", text)) for name, text in _texts().items()}
+
+
+def _number(text: str) -> PostgresQuery:
+    names: list[str] = []
+
+    def numbered(match: re.Match[str]) -> str:
+        name = match[1]
+        if name not in names:
+            names.append(name)
+        return f"${names.index(name) + 1}"
+
+    return PostgresQuery(_PARAMETER.sub(numbered, text), tuple(names))
+
+
+def _texts() -> dict[str, str]:
+    found: dict[str, str] = {}
+    for file in sorted(resources.files("wakeful.store").joinpath("sql").iterdir(), key=lambda f: f.name):
+        if not file.name.endswith(".sql"):
+            continue
+        _, *parts = _NAME.split(file.read_text(encoding="utf-8"))
+        for name, body in zip(parts[::2], parts[1::2], strict=True):
+            if name in found:
+                raise ValueError(f"Query {name!r} stands twice in sql/.")
+            found[name] = _COMMENT.sub("", body).strip().rstrip(";")
+    return found

@@ -1,0 +1,174 @@
+"""Runs in the store: the queue, the claims, the leases, the ledger."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from wakeful.domain.errors import NotFound
+from wakeful.domain.runs import Outcome
+from wakeful.domain.types import Run
+from wakeful.store.database import Params, Statements
+from wakeful.store.rows import from_micros, run_params, to_micros, to_run
+
+
+class NoSuchRun(NotFound):
+    code = "no_such_run"
+
+    def __init__(self, run_id: str) -> None:
+        super().__init__(f"There is no run {run_id!r}.")
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """How many runs an agent's own bookings began, and when the first of them was."""
+
+    count: int
+    first_at: datetime | None
+
+
+class Runs:
+    """Statements about runs, in one transaction."""
+
+    def __init__(self, statements: Statements) -> None:
+        self._statements = statements
+
+    async def add(self, runs: Sequence[Run]) -> set[str]:
+        """Write new rows and return the ids that were not there before."""
+        rows = await self._statements.fetch_many("add_run", [run_params(run) for run in runs])
+        if any(run.status == "queued" for run in runs):
+            self._statements.tell("runs")
+        return {row["id"] for row in rows}
+
+    async def fold(self, run_id: str, more: int, reason: str) -> bool:
+        return bool(await self._statements.fetch("fold_into_run", {"id": run_id, "more": more, "reason": reason}))
+
+    async def get(self, run_id: str, user_id: str | None = None) -> Run:
+        """Read a run in order to change it. With a user, someone else's is not there."""
+        rows = await self._statements.fetch("lock_run", {"id": run_id})
+        if not rows or (user_id is not None and rows[0]["user_id"] != user_id):
+            raise NoSuchRun(run_id)
+        return to_run(rows[0])
+
+    async def read(self, run_id: str, user_id: str | None = None) -> Run:
+        rows = await self._statements.fetch("run_by_id", {"id": run_id})
+        if not rows or (user_id is not None and rows[0]["user_id"] != user_id):
+            raise NoSuchRun(run_id)
+        return to_run(rows[0])
+
+    async def of_wake(self, wake_id: str, most: int = 1_000) -> list[Run]:
+        rows = await self._statements.fetch("runs_of_wake", {"wake_id": wake_id, "most": most})
+        return [to_run(row) for row in rows]
+
+    async def unfinished_in(self, session_id: str) -> Run | None:
+        """Return the run that keeps a session from taking a user's message."""
+        rows = await self._statements.fetch("unfinished_run_of_session", {"session_id": session_id})
+        return to_run(rows[0]) if rows else None
+
+    async def claim_user(self, owner: str, now: datetime, lease: timedelta, most: int) -> list[Run]:
+        rows = await self._statements.fetch("claim_user_runs", _claim(owner, now, lease, most))
+        return [to_run(row) for row in rows]
+
+    async def claim_headless(self, owner: str, now: datetime, lease: timedelta, most: int) -> list[Run]:
+        rows = await self._statements.fetch("claim_headless_runs", _claim(owner, now, lease, most))
+        return [to_run(row) for row in rows]
+
+    async def stops_of(self, owner: str) -> list[str]:
+        return [row["id"] for row in await self._statements.fetch("stops_of_owner", {"owner": owner})]
+
+    async def finish(self, finished: Sequence[tuple[Run, Outcome]], now: datetime) -> set[str]:
+        """Write how runs ended and return the ids that were still ours to finish."""
+        at = to_micros(now)
+        rows = await self._statements.fetch_many(
+            "finish_run",
+            [
+                {
+                    "id": run.id,
+                    "owner": run.owner,
+                    "fence": run.fence,
+                    "status": outcome.status,
+                    "reason": outcome.reason,
+                    "error": outcome.error,
+                    "now": at,
+                }
+                for run, outcome in finished
+            ],
+        )
+        return {row["id"] for row in rows}
+
+    async def release(self, runs: Sequence[Run]) -> int:
+        rows = await self._statements.fetch_many(
+            "release_run", [{"id": run.id, "owner": run.owner, "fence": run.fence} for run in runs]
+        )
+        if rows:
+            self._statements.tell("runs")
+        return len(rows)
+
+    async def expired(self, now: datetime, most: int, only_owner: str | None = None) -> list[Run]:
+        """Return runs whose lease ran out; with an owner, also those of every other process."""
+        rows = await self._statements.fetch(
+            "expired_runs", {"now": to_micros(now), "only_owner": only_owner, "most": most}
+        )
+        return [to_run(row) for row in rows]
+
+    async def recover(self, run: Run) -> bool:
+        return bool(await self._statements.fetch("recover_run", run_params(run)))
+
+    async def holds_lease(self, run: Run, now: datetime) -> bool:
+        params = {"id": run.id, "owner": run.owner, "fence": run.fence, "now": to_micros(now)}
+        return bool(await self._statements.fetch("holds_lease", params))
+
+    async def leave_probation(self, run_id: str) -> None:
+        if await self._statements.fetch("leave_probation", {"id": run_id}):
+            self._statements.tell("runs")
+
+    async def request_stop(self, run_id: str, now: datetime) -> bool:
+        asked = await self._statements.fetch("request_stop", {"id": run_id, "now": to_micros(now)})
+        self._statements.tell("stop")
+        return bool(asked)
+
+    async def end_queued_of_wake(self, wake_id: str, status: str, reason: str, now: datetime) -> int:
+        params = {"wake_id": wake_id, "status": status, "reason": reason, "now": to_micros(now)}
+        return len(await self._statements.fetch("end_queued_runs", params))
+
+    async def end_queued(self, run_id: str, status: str, reason: str, now: datetime) -> bool:
+        params = {"id": run_id, "status": status, "reason": reason, "now": to_micros(now)}
+        return bool(await self._statements.fetch("end_queued_run", params))
+
+    async def shed_low(self, now: datetime, before: datetime) -> list[Run]:
+        rows = await self._statements.fetch("shed_low_runs", {"now": to_micros(now), "before": to_micros(before)})
+        return [to_run(row) for row in rows]
+
+    async def started_by_agent(self, agent_id: str, since: datetime) -> Started:
+        rows = await self._statements.fetch("started_by_agent", {"agent_id": agent_id, "since": to_micros(since)})
+        first: int | None = rows[0]["first_at"]
+        return Started(rows[0]["started"], None if first is None else from_micros(first))
+
+    async def next_runs_since(self, agent_id: str, since: datetime) -> int:
+        rows = await self._statements.fetch("next_runs_today", {"agent_id": agent_id, "since": to_micros(since)})
+        return rows[0]["started"]
+
+    async def is_user_talking(self, agent_id: str, now: datetime, within: timedelta) -> bool:
+        params = {
+            "agent_id": agent_id,
+            "since": to_micros(now - within),
+            "long_ago": to_micros(now - timedelta(days=7)),  # bounds the look at old rows
+        }
+        return bool(await self._statements.fetch("user_is_talking", params))
+
+    async def stuck(self, before: datetime, most: int) -> list[str]:
+        rows = await self._statements.fetch("stuck_runs", {"before": to_micros(before), "most": most})
+        return [row["id"] for row in rows]
+
+    async def roll_up_skipped(self, before: datetime, most: int) -> int:
+        """Fold the long-past skipped rows of each wake into its first one; the count of instants stays."""
+        at = to_micros(before)
+        wakes = await self._statements.fetch("old_skipped_runs", {"before": at, "most": most})
+        for row in wakes:
+            key = {"wake_id": row["wake_id"], "before": at, "first_at": row["first_at"]}
+            await self._statements.fetch("delete_skipped_runs", key)
+            await self._statements.fetch("cover_more", {**key, "covers": int(row["covers"])})
+        return len(wakes)
+
+
+def _claim(owner: str, now: datetime, lease: timedelta, most: int) -> Params:
+    return {"owner": owner, "now": to_micros(now), "lease_until": to_micros(now + lease), "most": most}

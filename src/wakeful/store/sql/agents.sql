@@ -1,0 +1,49 @@
+-- name: add_user
+INSERT INTO users (id, name, role, created_at, deleted_at) VALUES (:id, :name, :role, :created_at, :deleted_at);
+
+-- name: user_by_id
+SELECT * FROM users WHERE id = :id;
+
+-- name: delete_user
+UPDATE users SET deleted_at = :now WHERE id = :id AND deleted_at IS NULL RETURNING id;
+
+-- name: add_agent
+INSERT INTO agents (id, user_id, name, timezone, self_scheduling, bounds, run_limit_seconds, created_at, updated_at)
+VALUES (:id, :user_id, :name, :timezone, :self_scheduling, :bounds, :run_limit_seconds, :created_at, :updated_at);
+
+-- name: save_agent
+UPDATE agents
+SET
+    name = :name, timezone = :timezone, self_scheduling = :self_scheduling, bounds = :bounds,
+    run_limit_seconds = :run_limit_seconds, updated_at = :updated_at
+WHERE id = :id AND user_id = :user_id AND deleted_at IS NULL
+RETURNING id;
+
+-- name: agent_of_user
+SELECT * FROM agents WHERE id = :id AND user_id = :user_id AND deleted_at IS NULL;
+
+-- name: agents_of_user
+SELECT * FROM agents WHERE user_id = :user_id AND deleted_at IS NULL ORDER BY created_at, id;
+
+-- name: run_limit_of_agent
+SELECT id, run_limit_seconds FROM agents WHERE id = :id;
+
+-- name: add_pause
+INSERT INTO pauses (id, user_id, agent_id, started_at, until, reason)
+VALUES (:id, :user_id, :agent_id, :started_at, :until, :reason);
+
+-- name: end_pauses
+-- A pause that is lifted keeps its row: how long it held is part of the story of what waited for it.
+UPDATE pauses SET until = :now
+WHERE user_id = :user_id AND until > :now
+AND ((agent_id IS NULL AND CAST(:agent_id AS TEXT) IS NULL) OR agent_id = :agent_id)
+RETURNING id;
+
+-- name: pauses_since
+-- Every pause that reaches past an instant.
+SELECT * FROM pauses WHERE until > :since ORDER BY started_at;
+
+-- name: pauses_of_agent
+SELECT * FROM pauses
+WHERE user_id = :user_id AND (agent_id IS NULL OR agent_id = :agent_id) AND until > :since
+ORDER BY started_at;

@@ -1,0 +1,18 @@
+-- name: add_notice
+-- The same key is told once.
+INSERT INTO notifications (
+    id, user_id, agent_id, code, title, body, wake_id, run_id, session_id, once_key, created_at, read_at
+)
+VALUES (:id, :user_id, :agent_id, :code, :title, :body, :wake_id, :run_id, :session_id, :once_key, :created_at, :read_at)
+ON CONFLICT DO NOTHING
+RETURNING id;
+
+-- name: notices_of_user
+SELECT * FROM notifications WHERE user_id = :user_id ORDER BY created_at DESC, id DESC LIMIT :most;
+
+-- name: add_decision
+INSERT INTO decisions (wake_id, nominal_at, at, position, code, run_id, detail)
+VALUES (:wake_id, :nominal_at, :at, :position, :code, :run_id, :detail);
+
+-- name: decisions_of_wake
+SELECT * FROM decisions WHERE wake_id = :wake_id ORDER BY at, position LIMIT :most;

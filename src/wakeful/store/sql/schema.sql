@@ -1,0 +1,3 @@
+-- name: applied_migrations
+-- Which steps of the schema are there.
+SELECT number FROM migrations;

@@ -1,0 +1,73 @@
+"""The store: transactions over our tables, whichever database holds them."""
+
+from collections.abc import Callable, Coroutine
+from datetime import datetime
+from typing import Any, TypeVar
+
+from wakeful.store.agents import Agents
+from wakeful.store.database import Database, Listener, SideConnection, Statements
+from wakeful.store.migrate import Migration, load_migrations, migrate
+from wakeful.store.notices import Notices
+from wakeful.store.rows import to_micros
+from wakeful.store.runs import Runs
+from wakeful.store.sessions import Sessions
+from wakeful.store.wakes import Wakes
+
+T = TypeVar("T")
+
+
+class Tx:
+    """One transaction, seen by noun."""
+
+    __slots__ = ("agents", "notices", "runs", "sessions", "wakes")
+
+    def __init__(self, statements: Statements) -> None:
+        self.agents = Agents(statements)
+        self.notices = Notices(statements)
+        self.runs = Runs(statements)
+        self.sessions = Sessions(statements)
+        self.wakes = Wakes(statements)
+
+
+class Store:
+    """Where everything is kept that must survive."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    @property
+    def is_shared(self) -> bool:
+        """Tell whether other processes may work on the same store."""
+        return self._database.dialect == "postgres"
+
+    async def open(self, now: datetime) -> list[Migration]:
+        """Open the database, bring its schema up to date, and return what that took."""
+        await self._database.open()
+        try:
+            return await migrate(self._database, load_migrations(self._database.dialect), to_micros(now))
+        except BaseException:
+            await self._database.close()
+            raise
+
+    async def close(self) -> None:
+        await self._database.close()
+
+    async def write(self, work: Callable[[Tx], Coroutine[Any, Any, T]]) -> T:
+        """Run work in one transaction and return when it is durable.
+
+        Work may be run again after a lost race, so it does nothing but rules and statements.
+        """
+        return await self._database.write(lambda statements: work(Tx(statements)))
+
+    async def read(self, work: Callable[[Tx], Coroutine[Any, Any, T]]) -> T:
+        """Run work that only reads."""
+        return await self._database.read(lambda statements: work(Tx(statements)))
+
+    async def side_connection(self) -> SideConnection:
+        return await self._database.side_connection()
+
+    def listen(self, listener: Listener) -> None:
+        self._database.listen(listener)
+
+    async def read_clock(self) -> int | None:
+        return await self._database.read_clock()

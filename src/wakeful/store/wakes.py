@@ -1,0 +1,147 @@
+"""Wakes in the store."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from wakeful.domain.errors import NotFound
+from wakeful.domain.types import Bounds, Wake
+from wakeful.store.database import Row, Statements
+from wakeful.store.rows import from_micros, to_bounds, to_micros, to_wake, wake_params
+
+SOON = timedelta(seconds=30)  # what is due before the scheduler looks again by itself
+
+
+class NoSuchWake(NotFound):
+    code = "no_such_wake"
+
+    def __init__(self, wake_id: str) -> None:
+        super().__init__(f"There is no wake {wake_id!r}.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DueWake:
+    """A due wake with what the store knows about its surroundings."""
+
+    wake: Wake
+    agent_timezone: str
+    agent_bounds: str
+    gone: str | None
+    busy_run_id: str | None
+    waiting_run_id: str | None
+    running_run_id: str | None
+
+    def read_bounds(self) -> Bounds:
+        return to_bounds(self.agent_bounds)
+
+
+class Wakes:
+    """Statements about wakes, in one transaction."""
+
+    def __init__(self, statements: Statements) -> None:
+        self._statements = statements
+
+    async def add(self, wakes: Sequence[Wake]) -> set[str]:
+        """Book wakes and return the ids of those that found their slot free."""
+        rows = await self._statements.fetch_many("add_wake", [wake_params(wake) for wake in wakes])
+        added = {row["id"] for row in rows}
+        self._tell_if_soon([wake for wake in wakes if wake.id in added])
+        return added
+
+    async def get(self, wake_id: str, user_id: str | None = None) -> Wake:
+        """Read a wake in order to change it. With a user, someone else's is not there."""
+        return _one(await self._statements.fetch("lock_wake", {"id": wake_id}), wake_id, user_id)
+
+    async def read(self, wake_id: str, user_id: str | None = None) -> Wake:
+        return _one(await self._statements.fetch("wake_by_id", {"id": wake_id}), wake_id, user_id)
+
+    async def live_in_slot(self, slot: str) -> Wake | None:
+        rows = await self._statements.fetch("live_wake_in_slot", {"slot": slot})
+        return to_wake(rows[0]) if rows else None
+
+    async def count_schedules(self, session_ids: Iterable[str]) -> dict[str, int]:
+        """Return how many schedules each session has waiting; those with none are left out."""
+        rows = await self._statements.fetch_many(
+            "count_schedules_of_session", [{"session_id": session_id} for session_id in session_ids]
+        )
+        return {row["session_id"]: row["live"] for row in rows}
+
+    async def of_session(self, session_id: str, most: int = 50) -> list[Wake]:
+        rows = await self._statements.fetch("wakes_of_session", {"session_id": session_id, "most": most})
+        return [to_wake(row) for row in rows]
+
+    async def due(self, now: datetime, most: int) -> list[DueWake]:
+        rows = await self._statements.fetch("due_wakes", {"now": to_micros(now), "most": most})
+        return [_due(row) for row in rows]
+
+    async def move(self, wakes: Sequence[Wake]) -> set[str]:
+        """Save what firing made of wakes and return the ids of those that were still as they had been read."""
+        rows = await self._statements.fetch_many("move_wake", [wake_params(wake) for wake in wakes])
+        return {row["id"] for row in rows}
+
+    async def edit(self, wake: Wake) -> bool:
+        rows = await self._statements.fetch("edit_wake", wake_params(wake))
+        self._tell_if_soon([wake])
+        return bool(rows)
+
+    async def mark_running(self, wake_ids: Sequence[str], now: datetime) -> None:
+        at = to_micros(now)
+        await self._statements.fetch_many("mark_wake_running", [{"id": wake_id, "now": at} for wake_id in wake_ids])
+
+    async def settle(self, settled: Sequence[tuple[str, str | None]], now: datetime) -> None:
+        """Note that the runs of these wakes ended well; each comes with the reason to keep."""
+        at = to_micros(now)
+        await self._statements.fetch_many(
+            "settle_wake", [{"id": wake_id, "reason": reason, "now": at} for wake_id, reason in settled]
+        )
+
+    async def release_held(self, user_id: str, agent_id: str | None, now: datetime) -> int:
+        """Look again at the wakes that a pause or bounds hold; without an agent, at all of the user's."""
+        rows = await self._statements.fetch(
+            "release_held_wakes", {"user_id": user_id, "agent_id": agent_id, "now": to_micros(now)}
+        )
+        if rows:
+            self._statements.tell("wakes")
+        return len(rows)
+
+    async def next_moment(self, now: datetime, shed_after: timedelta) -> datetime | None:
+        rows = await self._statements.fetch(
+            "next_attempt", {"now": to_micros(now), "shed_after": shed_after // timedelta(microseconds=1)}
+        )
+        at: int | None = rows[0]["at"]
+        return None if at is None else from_micros(at)
+
+    async def forget_ephemeral(self, now: datetime) -> int:
+        return len(await self._statements.fetch("forget_ephemeral_wakes", {"now": to_micros(now)}))
+
+    async def overdue(self, before: datetime, most: int) -> list[str]:
+        rows = await self._statements.fetch("overdue_wakes", {"before": to_micros(before), "most": most})
+        return [row["id"] for row in rows]
+
+    async def orphaned(self, before: datetime, most: int) -> list[str]:
+        rows = await self._statements.fetch("orphaned_wakes", {"before": to_micros(before), "most": most})
+        return [row["id"] for row in rows]
+
+    def _tell_if_soon(self, wakes: Sequence[Wake]) -> None:
+        # What is due later than the next look needs no news: the look itself finds it.
+        if any(wake.attempt_at - wake.updated_at < SOON for wake in wakes):
+            self._statements.tell("wakes")
+
+
+def _one(rows: Sequence[Row], wake_id: str, user_id: str | None) -> Wake:
+    if not rows or (user_id is not None and rows[0]["user_id"] != user_id):
+        raise NoSuchWake(wake_id)
+    return to_wake(rows[0])
+
+
+def _due(row: Row) -> DueWake:
+    gone = "user_gone" if row["user_deleted_at"] is not None else None
+    return DueWake(
+        wake=to_wake(row),
+        agent_timezone=row["agent_timezone"],
+        agent_bounds=row["agent_bounds"],
+        gone=gone or ("agent_gone" if row["agent_deleted_at"] is not None else None),
+        busy_run_id=row["busy_run_id"],
+        waiting_run_id=row["waiting_run_id"],
+        running_run_id=row["running_run_id"],
+    )

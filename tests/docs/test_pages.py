@@ -1,0 +1,65 @@
+"""The documentation names things that exist, and names all of them."""
+
+import re
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from wakeful.domain import types
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+def name_of(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+def first_cells(page: Path, heading: str) -> list[str]:
+    """Return what stands in backticks in the first column of the table under a heading."""
+    section = page.read_text(encoding="utf-8").split(f"\n## {heading}\n")[1].split("\n## ")[0]
+    return re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_links_lead_somewhere(page):
+    targets = re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text(encoding="utf-8"))
+    gone = [target for target in targets if "://" not in target and not (page.parent / target).exists()]
+    assert not gone
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_commands_are_targets_of_the_makefile(page):
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+    named = set(re.findall(r"(?:`|\$ )make ([a-z]+)", page.read_text(encoding="utf-8")))
+    assert named <= targets
+
+
+def test_every_promise_names_its_proof():
+    section = (ROOT / "README.md").read_text(encoding="utf-8").split("\n## Promises\n")[1].split("\n## ")[0]
+    rows = [line for line in section.splitlines() if line.startswith("| ")][1:]
+    proofs = [row.rstrip(" |").rpartition("|")[2] for row in rows]
+    for proof in proofs:
+        files = re.findall(r"`([^`]+)`", proof)
+        assert files or re.search(r"comes with part \d", proof), proof
+        assert not [file for file in files if not (ROOT / file).exists()], proof
+
+
+@pytest.mark.parametrize(
+    ("heading", "values"),
+    [
+        ("Kinds of wake", types.WakeKind),
+        ("Status of a wake", types.WakeStatus),
+        ("Status of a run", types.RunStatus),
+        ("What happens to a missed wake", types.OnMiss),
+    ],
+)
+def test_the_glossary_has_every_value_and_no_other(heading, values):
+    assert first_cells(ROOT / "docs/glossary.md", heading) == list(get_args(values))
+
+
+def test_every_page_is_linked_from_the_index():
+    index = (ROOT / "docs/index.md").read_text(encoding="utf-8")
+    pages = [page.relative_to(ROOT / "docs") for page in (ROOT / "docs").rglob("*.md") if page.name != "index.md"]
+    assert not [page for page in pages if f"({page})" not in index]

@@ -1,0 +1,155 @@
+"""A small world to test the engine in: one person, agents, sessions, a manual clock and an executor that follows a script."""
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from wakeful.app import Wakeful, build
+from wakeful.clock import Clock, ManualClock
+from wakeful.config import Settings
+from wakeful.domain import ids, wakes
+from wakeful.domain.bounds import PRESETS
+from wakeful.domain.events import RunEvent
+from wakeful.domain.types import Agent, Decision, Message, Notice, Run, Session, User, Wake
+from wakeful.runtime.executor import Stop
+
+NOON = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)  # a Monday
+SECOND, MINUTE, HOUR, DAY = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
+
+Script = Callable[[Run, Sequence[Message], Stop], AsyncIterator[RunEvent]]
+
+
+@dataclass
+class Ran:
+    """One execution, as the executor saw it."""
+
+    run: Run
+    steps: list[str]
+    at: datetime
+
+
+class ScriptedExecutor:
+    """Notes every execution; does nothing more unless a script is given for everything or for one wake."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self.ran: list[Ran] = []
+        self.default: Script | None = None
+        self.by_wake: dict[str, Script] = {}
+
+    async def execute(self, run: Run, saved_steps: Sequence[Message], stop: Stop) -> AsyncIterator[RunEvent]:
+        self.ran.append(Ran(run, [step.content for step in saved_steps], self._clock.now()))
+        script = self.by_wake.get(run.wake_id or "", self.default)
+        if script is not None:
+            async for event in script(run, saved_steps, stop):
+                yield event
+
+
+class World:
+    """One node and the people and agents in it."""
+
+    def __init__(self, settings: dict[str, object], *, now: datetime = NOON) -> None:
+        self.settings = settings
+        self.clock = ManualClock(now)
+        self.executor = ScriptedExecutor(self.clock)
+        self.node = self.another_node()
+        self.user = User(id=ids.new_id(), name="Ada", role="owner", created_at=now)
+        self.agent = self.make_agent()
+
+    def another_node(self, **settings: Any) -> Wakeful:
+        """Put together a node on the same store, clock and executor; the caller opens it."""
+        return build(Settings.model_validate(self.settings | settings), executor=self.executor, clock=self.clock)
+
+    async def settle_in(self) -> None:
+        await self.node.agents.add_user(self.user)
+        await self.node.agents.add(self.agent)
+
+    def make_agent(self, **changes: Any) -> Agent:
+        now = self.clock.now()
+        agent = Agent(
+            id=ids.new_id(),
+            user_id=self.user.id,
+            name="Agent",
+            timezone="Europe/Berlin",
+            self_scheduling=True,
+            bounds=PRESETS["reactive"],
+            run_limit=30 * MINUTE,
+            created_at=now,
+            updated_at=now,
+        )
+        return replace(agent, **changes)
+
+    async def add_agent(self, **changes: Any) -> Agent:
+        return await self.node.agents.add(self.make_agent(**changes))
+
+    async def session(self, agent: Agent | None = None) -> Session:
+        return await self.node.agents.open_session((agent or self.agent).id, self.user.id)
+
+    async def book(self, *, agent: Agent | None = None, session: Session | None = None, **request: Any) -> Wake:
+        """Book a wake; by default a person's recall, once, in an hour, in a session of its own."""
+        agent = agent or self.agent
+        kind = request.get("kind", "recall")
+        if session is None and kind != "next_run":
+            session = await self.session(agent)
+        now = self.clock.now()
+        call_type = request.get("call_type", "once")
+        defaults: dict[str, Any] = {
+            "kind": kind,
+            "call_type": call_type,
+            "instructions": "Read notes.txt with read_file.",
+            "timezone": agent.timezone,
+            "scheduled_by": "user",
+        }
+        if call_type != "immediate" and "cron" not in request:
+            defaults["at"] = now + HOUR
+        if call_type == "recurring" and "cron" not in request:
+            defaults["every"] = HOUR
+        wake = wakes.create(
+            agent_id=agent.id,
+            user_id=self.user.id,
+            session_id=session.id if session else None,
+            now=now,
+            rules=self.node.rules,
+            **(defaults | request),
+        )
+        return await self.node.wakes.book(wake)
+
+    async def turn(self) -> datetime:
+        """Let scheduler and runner turn, and what was claimed run to its end; return when the scheduler looks next."""
+        until = await self.node.engine.scheduler.turn()
+        await self.node.engine.runner.turn()
+        await self.node.engine.runner.idle()
+        return until
+
+    async def turn_at(self, at: datetime) -> datetime:
+        self.clock.set(at)
+        return await self.turn()
+
+    async def live_until(self, end: datetime, *, most_turns: int = 10_000) -> None:
+        """Go from moment to moment, as the loop does, until there is nothing left to do before the end."""
+        for _ in range(most_turns):
+            until = await self.turn()
+            while self.node.engine.runner.active or until <= self.clock.now():
+                until = await self.turn()
+            if until > end:
+                self.clock.set(end)
+                await self.turn()
+                return
+            self.clock.set(until)
+        raise AssertionError(f"still busy at {self.clock.now()} after {most_turns} turns")
+
+    async def wake(self, wake: Wake) -> Wake:
+        return await self.node.wakes.get(wake.id, self.user.id)
+
+    async def runs_of(self, wake: Wake) -> list[Run]:
+        return await self.node.store.read(lambda tx: tx.runs.of_wake(wake.id))
+
+    async def run(self, run_id: str) -> Run:
+        return await self.node.runs.get(run_id, self.user.id)
+
+    async def notices(self) -> list[Notice]:
+        return await self.node.store.read(lambda tx: tx.notices.of_user(self.user.id))
+
+    async def why(self, wake: Wake) -> list[Decision]:
+        return await self.node.wakes.why(wake.id, self.user.id)
