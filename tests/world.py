@@ -1,6 +1,9 @@
 """A small world to test the engine in: one person, agents, sessions, a manual clock and an executor that follows a script."""
 
+import asyncio
+import math
 from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -29,18 +32,44 @@ class Ran:
     at: datetime
 
 
+class Gate:
+    """A script that keeps a run at work until it is opened."""
+
+    def __init__(self) -> None:
+        self._entered = 0
+        self._open = asyncio.Event()
+
+    @property
+    def is_holding(self) -> int:
+        """Return how many runs stand before it."""
+        return 0 if self._open.is_set() else self._entered
+
+    def open(self) -> None:
+        self._open.set()
+
+    async def __call__(self, run: Run, steps: Sequence[Message], stop: Stop) -> AsyncIterator[RunEvent]:
+        self._entered += 1
+        try:
+            await self._open.wait()
+        finally:
+            self._entered -= 1
+        return
+        yield
+
+
 class ScriptedExecutor:
-    """Notes every execution; does nothing more unless a script is given for everything or for one wake."""
+    """Notes every execution; does nothing more unless a script is given for everything, one wake or one session."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self.ran: list[Ran] = []
         self.default: Script | None = None
         self.by_wake: dict[str, Script] = {}
+        self.by_session: dict[str, Script] = {}
 
     async def execute(self, run: Run, saved_steps: Sequence[Message], stop: Stop) -> AsyncIterator[RunEvent]:
         self.ran.append(Ran(run, [step.content for step in saved_steps], self._clock.now()))
-        script = self.by_wake.get(run.wake_id or "", self.default)
+        script = self.by_wake.get(run.wake_id or "") or self.by_session.get(run.session_id or "", self.default)
         if script is not None:
             async for event in script(run, saved_steps, stop):
                 yield event
@@ -53,6 +82,7 @@ class World:
         self.settings = settings
         self.clock = ManualClock(now)
         self.executor = ScriptedExecutor(self.clock)
+        self._gates: list[Gate] = []
         self.node = self.another_node()
         self.user = User(id=ids.new_id(), name="Ada", role="owner", created_at=now)
         self.agent = self.make_agent()
@@ -118,9 +148,22 @@ class World:
     async def turn(self) -> datetime:
         """Let scheduler and runner turn, and what was claimed run to its end; return when the scheduler looks next."""
         until = await self.node.engine.scheduler.turn()
-        await self.node.engine.runner.turn()
-        await self.node.engine.runner.idle()
+        await self.work()
         return until
+
+    async def work(self) -> None:
+        """Let the runner turn as long as it finds work, and what it claimed run to its end or to a gate."""
+        begun = -1
+        while begun < len(self.executor.ran):
+            begun = len(self.executor.ran)
+            await self.node.engine.runner.turn()
+            await self._settle()
+
+    async def _settle(self) -> None:
+        if not self._gates:
+            await self.node.engine.runner.idle()
+        while self._is_working():
+            await asyncio.sleep(0.001)
 
     async def turn_at(self, at: datetime) -> datetime:
         self.clock.set(at)
@@ -130,7 +173,7 @@ class World:
         """Go from moment to moment, as the loop does, until there is nothing left to do before the end."""
         for _ in range(most_turns):
             until = await self.turn()
-            while self.node.engine.runner.active or until <= self.clock.now():
+            while self._is_working() or until <= self.clock.now():
                 until = await self.turn()
             if until > end:
                 self.clock.set(end)
@@ -138,6 +181,42 @@ class World:
                 return
             self.clock.set(until)
         raise AssertionError(f"still busy at {self.clock.now()} after {most_turns} turns")
+
+    def _is_working(self) -> bool:
+        return self.node.engine.runner.active > sum(gate.is_holding for gate in self._gates)
+
+    def gate(self) -> Gate:
+        """Make a script that keeps runs at work; turns do not wait for those."""
+        self._gates.append(Gate())
+        return self._gates[-1]
+
+    @asynccontextmanager
+    async def talking(self, session: Session) -> AsyncIterator[Run]:
+        """Let the user say something and the agent be at work on it until the block ends."""
+        gate = self.executor.by_session[session.id] = self.gate()
+        run = await self.node.runs.ask(session.id, self.user.id, "Hello?")
+        await self.work()
+        assert (await self.run(run.id)).status == "running"
+        try:
+            yield run
+        finally:
+            del self.executor.by_session[session.id]
+            await self.let_through(gate)
+
+    async def let_through(self, gate: Gate) -> None:
+        """Open a gate and wait until what stood before it has ended."""
+        gate.open()
+        await self._settle()
+
+    async def crash(self) -> None:
+        """Lose all runs at work without a word, as a process that dies does; their leases run out by themselves."""
+        runner = self.node.engine.runner
+        runner.drop_lost(math.inf, set())
+        await runner.idle()
+
+    async def sql(self, script: str) -> None:
+        """Change the store behind everyone's back."""
+        await self.node.store._database.run_script(script)
 
     async def wake(self, wake: Wake) -> Wake:
         return await self.node.wakes.get(wake.id, self.user.id)

@@ -3,7 +3,7 @@
 import asyncio
 import signal
 import socket
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Generator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -58,7 +58,7 @@ class Wakeful:
     engine: Engine
 
     @asynccontextmanager
-    async def opened(self) -> AsyncIterator[None]:
+    async def opened(self) -> AsyncGenerator[None]:
         """Open the store, without anything moving by itself."""
         await self.store.open(self.clock.now())
         try:
@@ -69,7 +69,7 @@ class Wakeful:
             await self.store.close()
 
     @asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
+    async def running(self) -> AsyncGenerator[None]:
         """Open the store and let the engine run."""
         async with self.opened():
             await self.engine.start()
@@ -82,7 +82,7 @@ class Wakeful:
 class NoAgentLoop:
     """Stands where the agent loop will: this version books and fires wakes, but has no model to work with."""
 
-    async def execute(self, run: Run, saved_steps: Sequence[Message], stop: Stop) -> AsyncIterator[RunEvent]:
+    async def execute(self, _run: Run, _steps: Sequence[Message], _stop: Stop) -> AsyncGenerator[RunEvent]:
         raise RuntimeError("This version of Wakeful has no agent loop yet, so the run could not be carried out.")
         yield
 
@@ -183,7 +183,7 @@ class _Server(uvicorn.Server):
     """Leaves signals to us: uvicorn would raise them again, and end the process before the engine is done."""
 
     @contextmanager
-    def capture_signals(self) -> Iterator[None]:
+    def capture_signals(self) -> Generator[None]:
         yield
 
 

@@ -32,8 +32,8 @@ def _read(path: Path) -> bytes:
         key = b""
     if len(key) != 32:
         raise DeviceKeyUnusable(
-            f"The device key {str(path)!r} is not 64 hexadecimal digits. Restore it from a backup; what was encrypted with "
-            "it cannot be read otherwise."
+            f"The device key {str(path)!r} is not 64 hexadecimal digits. Restore it from a backup; "
+            "what was encrypted with it cannot be read otherwise."
         )
     return key
 

@@ -6,7 +6,12 @@ from typing import Any
 
 import orjson
 
-_PLAIN = frozenset(logging.LogRecord("", 0, "", 0, "", (), None).__dict__) | {"message", "asctime", "taskName", "color_message"}
+_PLAIN = frozenset(logging.LogRecord("", 0, "", 0, "", (), None).__dict__) | {
+    "message",
+    "asctime",
+    "taskName",
+    "color_message",
+}
 
 
 def setup_logging(level: str, style: str) -> None:
@@ -14,7 +19,7 @@ def setup_logging(level: str, style: str) -> None:
     handler = logging.StreamHandler()
     handler.setFormatter(_Json() if style == "json" else _Text())
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
-    logging.getLogger("uvicorn.error").setLevel(max(logging.INFO, logging.getLevelName(level.upper())))
+    logging.getLogger("uvicorn.error").setLevel("WARNING" if level == "info" else level.upper())
 
 
 def _fields(record: logging.LogRecord) -> dict[str, Any]:
@@ -28,7 +33,8 @@ def _time(record: logging.LogRecord) -> str:
 class _Text(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         fields = "".join(f" {key}={value}" for key, value in _fields(record).items())
-        line = f"{_time(record)} {record.levelname.lower():7} {record.name.removeprefix('wakeful.')}: {record.getMessage()}{fields}"
+        room = record.name.removeprefix("wakeful.")
+        line = f"{_time(record)} {record.levelname.lower():7} {room}: {record.getMessage()}{fields}"
         return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
 
 

@@ -59,9 +59,9 @@ def version_command() -> None:
     typer.echo(version("wakeful"))
 
 
-def _read_settings(**options: object) -> Settings:
+def _read_settings(host: str | None = None, port: int | None = None) -> Settings:
     try:
-        return load_settings(**options)
+        return load_settings(host=host, port=port)
     except ConfigError as error:
         _fail(str(error))
 

@@ -1,21 +1,37 @@
-"""Identities. A run's is made from its wake and planned instant, so the same occurrence can never become two."""
+"""Identities: UUIDs that begin with their time, so that rows written together lie together in every index.
 
-from datetime import datetime
-from uuid import UUID, uuid4, uuid5
+A run's is made from its wake and planned instant, so the same occurrence can never become two.
+"""
 
-_RUNS = UUID("6f0d8a52-6f4e-5d6e-9a53-0c9b6d3f5a11")
+from datetime import UTC, datetime, timedelta
+from hashlib import blake2b
+from secrets import token_bytes
+from uuid import uuid4
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND = timedelta(milliseconds=1)
+_RANDOM_BYTES = 10
 
 
-def new_id() -> str:
-    """Make a random identity."""
-    return str(uuid4())
+def new_id(now: datetime | None = None) -> str:
+    """Make an identity that nobody else has; with a time, one that sorts by it."""
+    return str(uuid4()) if now is None else _with_time(now, token_bytes(_RANDOM_BYTES), version=7)
 
 
 def run_id(wake_id: str, nominal_at: datetime) -> str:
     """Name the run of one occurrence; the same wake and instant always give the same name."""
-    return str(uuid5(_RUNS, f"{wake_id}@{nominal_at.isoformat()}"))
+    digest = blake2b(f"{wake_id}@{nominal_at.isoformat()}".encode(), digest_size=_RANDOM_BYTES).digest()
+    return _with_time(nominal_at, digest, version=8)
 
 
-def session_id_of(run: str) -> str:
+def session_id_of(run: str, now: datetime) -> str:
     """Name the fresh session of a run that gets one."""
-    return str(uuid5(_RUNS, f"session of {run}"))
+    return _with_time(now, blake2b(f"session of {run}".encode(), digest_size=_RANDOM_BYTES).digest(), version=8)
+
+
+def _with_time(at: datetime, rest: bytes, *, version: int) -> str:
+    """Lay out a UUID as RFC 9562 has it: 48 bits of milliseconds, the version, 74 further bits."""
+    milliseconds = max(0, (at - _EPOCH) // _MILLISECOND)
+    bits = milliseconds << 80 | int.from_bytes(rest)
+    text = f"{bits & ~(0xF000 << 64 | 0xC000 << 48) | version << 76 | 0x8000 << 48:032x}"
+    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"

@@ -14,6 +14,19 @@ _MICROSECOND = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True, slots=True)
+class Lateness:
+    """How late a wake came to its turn: judged once, when nothing of ours held it any more."""
+
+    first_due_at: datetime
+    is_missed: bool
+    grace: timedelta = timedelta(0)  # instants less late than this are not missed
+
+    def covers(self, at: datetime) -> bool:
+        """Tell whether this very instant was missed, and not only one before it."""
+        return self.is_missed and self.first_due_at - at > self.grace
+
+
+@dataclass(frozen=True, slots=True)
 class Piece:
     """A planned instant, or a counted range that begins with it."""
 
@@ -31,21 +44,20 @@ class Plan:
     next_at: datetime | None = None
 
 
-def divide(wake: Wake, now: datetime, *, grace: timedelta, most: int) -> Plan:
+def divide(wake: Wake, lateness: Lateness, now: datetime, *, most: int) -> Plan:
     """Divide all instants from the wake's nominal one up to now, by its `on_miss`, into at most `most` runs."""
     if not wake.is_recurring:
         piece = (Piece(wake.nominal_at, 1),)
-        if wake.is_missed and wake.on_miss == "skip":
+        if lateness.is_missed and wake.on_miss == "skip":
             return Plan(runs=(), skipped=piece, missed=1)
-        return Plan(runs=piece, missed=int(wake.is_missed))
+        return Plan(runs=piece, missed=int(lateness.is_missed))
     grid = Grid.of(wake)
     due = grid.span(wake.nominal_at, now if wake.until is None else min(now, wake.until))
     next_at = due.next if wake.until is None or due.next <= wake.until else None
     whole = (Piece(wake.nominal_at, due.count),)
-    if not wake.is_missed:
+    if not lateness.is_missed:
         return Plan(runs=whole, next_at=next_at)
-    assert wake.first_due_at is not None
-    late = grid.span(wake.nominal_at, wake.first_due_at - grace - _MICROSECOND)
+    late = grid.span(wake.nominal_at, lateness.first_due_at - lateness.grace - _MICROSECOND)
     count = min(late.count, due.count)
     if wake.on_miss == "skip":
         rest = due.count - count

@@ -9,12 +9,15 @@ from wakeful.domain.types import Notice, Run, Wake
 def braked(wake: Wake, until: datetime, now: datetime) -> Notice:
     """An agent's own bookings start more runs than it may."""
     return Notice(
-        id=ids.new_id(),
+        id=ids.new_id(now),
         user_id=wake.user_id,
         agent_id=wake.agent_id,
         code="brake",
         title="The runaway brake is on",
-        body=f"This agent's own bookings started as many runs as it may in an hour. The rest wait until {until:%H:%M} UTC.",
+        body=(
+            "This agent's own bookings started as many runs as they may in an hour. "
+            f"The rest wait until {until:%H:%M} UTC."
+        ),
         once_key=f"brake:{wake.agent_id}:{now:%Y-%m-%dT%H}",
         created_at=now,
         wake_id=wake.id,
@@ -24,12 +27,15 @@ def braked(wake: Wake, until: datetime, now: datetime) -> Notice:
 def backing_off(wake: Wake, now: datetime) -> Notice:
     """A recurring wake failed several times in a row."""
     return Notice(
-        id=ids.new_id(),
+        id=ids.new_id(now),
         user_id=wake.user_id,
         agent_id=wake.agent_id,
         code="backoff",
         title="A recurring wake keeps failing",
-        body=f"It failed {wake.failures} times in a row and comes back less often now: next at {wake.attempt_at:%Y-%m-%d %H:%M} UTC.",
+        body=(
+            f"It failed {wake.failures} times in a row and comes back less often now: "
+            f"next at {wake.attempt_at:%Y-%m-%d %H:%M} UTC."
+        ),
         once_key=f"backoff:{wake.id}:{wake.created_at.isoformat()}:{now:%Y-%m-%d}",
         created_at=now,
         wake_id=wake.id,
@@ -40,7 +46,7 @@ def backing_off(wake: Wake, now: datetime) -> Notice:
 def interrupted(run: Run, now: datetime) -> Notice:
     """A run was cut off and is not tried again by itself."""
     return Notice(
-        id=ids.new_id(),
+        id=ids.new_id(now),
         user_id=run.user_id,
         agent_id=run.agent_id,
         code="interrupted",
@@ -57,7 +63,7 @@ def interrupted(run: Run, now: datetime) -> Notice:
 def unfirable(wake: Wake, error: str, now: datetime) -> Notice:
     """The scheduler could not decide about a wake at all."""
     return Notice(
-        id=ids.new_id(),
+        id=ids.new_id(now),
         user_id=wake.user_id,
         agent_id=wake.agent_id,
         code="unfirable",

@@ -156,6 +156,7 @@ class Run:
     nominal_at: datetime  # the first planned instant it covers
     covers: int = 1  # how many planned instants; 0 for an extra run a person asked for
     priority: Priority = "normal"
+    turn: int = 0  # its place in the queue, fair between agents; 0 for what a person waits for
     status: RunStatus = "queued"
     reason: str | None = None
     error: str | None = None

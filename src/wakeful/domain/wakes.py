@@ -66,9 +66,10 @@ class SlotTaken(Conflict):
 class TooManySchedules(LimitReached):
     code = "too_many_schedules"
 
-    def __init__(self, live: int) -> None:
+    def __init__(self) -> None:
         super().__init__(
-            f"This session has {live} schedules that wait; {MAX_LIVE_SCHEDULES} is the most. Cancel one that is no longer needed."
+            f"This session has {MAX_LIVE_SCHEDULES} schedules waiting, and that is the most. "
+            "Cancel one that is no longer needed, then book the new one."
         )
 
 
@@ -114,10 +115,10 @@ def create(
             "Leave them out, or ask for 'recurring'.",
             field="interval_seconds" if every is not None else "cron",
         )
-    nominal_at = _first_instant(call_type, at, every, cron, timezone, now)
+    nominal_at = _first_instant(call_type, at, cron, timezone, now)
     _check_end(until, max_runs, nominal_at)
     return Wake(
-        id=ids.new_id(),
+        id=ids.new_id(now),
         kind=kind,
         agent_id=agent_id,
         user_id=user_id,
@@ -158,18 +159,24 @@ def _slot(kind: WakeKind, agent_id: str, session_id: str | None) -> str | None:
 
 
 def _first_instant(
-    call_type: CallType, at: datetime | None, every: timedelta | None, cron: str | None, timezone: str, now: datetime
+    call_type: CallType, at: datetime | None, cron: str | None, timezone: str, now: datetime
 ) -> datetime:
     if call_type == "immediate":
         if at is not None:
-            raise Invalid("An immediate wake has no time of its own. Leave the time out, or ask for 'once'.", field="when")
+            raise Invalid(
+                "An immediate wake has no time of its own. Leave the time out, or ask for 'once'.", field="when"
+            )
         return now
     if cron is not None:
-        grid = recurrence.Grid(every=None, cron=cron, timezone=timezone)
-        return grid.next_after(now, after=max(at - timedelta(microseconds=1), now) if at is not None else now)
+        return _first_by_cron(cron, timezone, at, now)
     if at is None:
         raise Invalid(f"A {call_type!r} wake needs a time.", field="when")
     return max(at, now)
+
+
+def _first_by_cron(cron: str, timezone: str, not_before: datetime | None, now: datetime) -> datetime:
+    after = now if not_before is None else max(not_before - timedelta(microseconds=1), now)
+    return recurrence.Grid(every=None, cron=cron, timezone=timezone).next_after(now, after=after)
 
 
 def _check_texts(instructions: str, comment: str) -> None:
@@ -189,10 +196,12 @@ def _check_recurrence(kind: WakeKind, every: timedelta | None, cron: str | None,
     if kind != "recall":
         raise Invalid(f"A {kind} fires once; only a recall can be recurring.", field="call_type")
     if (every is None) == (cron is None):
-        raise Invalid("A recurring wake needs an interval or a cron rule: exactly one of them.", field="interval_seconds")
+        raise Invalid(
+            "A recurring wake needs an interval or a cron rule: exactly one of them.", field="interval_seconds"
+        )
     if every is not None and every < rules.min_every:
         raise Invalid(
-            f"An interval of {every.total_seconds():g} s is too short; {rules.min_every.total_seconds():g} s is the least.",
+            f"{every.total_seconds():g} s is too short an interval; {rules.min_every.total_seconds():g} s is the least.",
             field="interval_seconds",
         )
     if every is not None and every.microseconds:
@@ -263,15 +272,17 @@ def fire(wake: Wake, facts: Facts, now: datetime, rules: Rules) -> Verdict:
     hold = _find_hold(wake, facts, now, rules)
     if hold is not None:
         return _hold(wake, *hold, now)
-    wake = _note_first_due(wake, facts, now, rules)
-    plan = missed.divide(wake, now, grace=rules.grace, most=_most_runs(wake, facts, rules))
+    lateness = _judge_lateness(wake, facts, now, rules)
+    plan = missed.divide(wake, lateness, now, most=_most_runs(wake, facts, rules))
     if plan.runs and _must_defer(wake, facts, rules):
-        return _defer(wake, now, rules)
-    return _record(wake, plan, facts, now)
+        return _defer(wake, lateness, now, rules)
+    return _record(wake, lateness, plan, facts, now)
 
 
 def _find_hold(wake: Wake, facts: Facts, now: datetime, rules: Rules) -> tuple[datetime, str] | None:
-    free_at, reasons = bounds_rule.free_from(now, facts.bounds, facts.agent_timezone, facts.pauses)
+    # A pause that was asked for holds, even if the clock has gone back since to before it began.
+    pauses = [replace(pause, started_at=min(pause.started_at, now)) for pause in facts.pauses]
+    free_at, reasons = bounds_rule.free_from(now, facts.bounds, facts.agent_timezone, pauses)
     if free_at > now:
         return free_at, reasons[0]
     if facts.bounds is not None and facts.used_today >= facts.bounds.daily_cap:
@@ -292,14 +303,14 @@ def _hold(wake: Wake, until: datetime, reason: str, now: datetime) -> Verdict:
     )
 
 
-def _note_first_due(wake: Wake, facts: Facts, now: datetime, rules: Rules) -> Wake:
+def _judge_lateness(wake: Wake, facts: Facts, now: datetime, rules: Rules) -> missed.Lateness:
     """Judge once whether it was missed: only lateness that no hold of ours explains counts."""
     if wake.first_due_at is not None:
-        return wake
+        return missed.Lateness(wake.first_due_at, is_missed=wake.is_missed, grace=rules.grace)
     free_at, _ = bounds_rule.free_from(wake.nominal_at, facts.bounds, facts.agent_timezone, facts.pauses)
     if wake.held_by is not None:
         free_at = max(free_at, wake.attempt_at)
-    return replace(wake, first_due_at=now, is_missed=now - free_at > rules.grace)
+    return missed.Lateness(now, is_missed=now - free_at > rules.grace, grace=rules.grace)
 
 
 def _most_runs(wake: Wake, facts: Facts, rules: Rules) -> int:
@@ -313,19 +324,30 @@ def _most_runs(wake: Wake, facts: Facts, rules: Rules) -> int:
 
 def _must_defer(wake: Wake, facts: Facts, rules: Rules) -> bool:
     """A recall gives way to whoever talks in its session, but not for ever, and not to the run that booked it."""
-    is_busy = facts.busy_run_id is not None and facts.busy_run_id not in (wake.booked_by_run, facts.running_run_id)
-    return wake.kind == "recall" and is_busy and wake.deferrals < rules.max_deferrals
+    is_put_off = wake.kind == "recall" and wake.deferrals < rules.max_deferrals
+    return is_put_off and _waits_for_session(wake, facts) and facts.busy_run_id != wake.booked_by_run
 
 
-def _defer(wake: Wake, now: datetime, rules: Rules) -> Verdict:
+def _waits_for_session(wake: Wake, facts: Facts) -> bool:
+    """Tell whether someone else is at work where this wake lands; its own earlier occurrence is an overlap."""
+    return wake.kind in ("recall", "message") and facts.busy_run_id not in (None, facts.running_run_id)
+
+
+def _defer(wake: Wake, lateness: missed.Lateness, now: datetime, rules: Rules) -> Verdict:
     deferred = replace(
-        wake, attempt_at=now + rules.defer_by, held_by="deferred", deferrals=wake.deferrals + 1, updated_at=now
+        wake,
+        attempt_at=now + rules.defer_by,
+        first_due_at=lateness.first_due_at,
+        is_missed=lateness.is_missed,
+        held_by="deferred",
+        deferrals=wake.deferrals + 1,
+        updated_at=now,
     )
     said = _say(wake, now, "deferred", until=deferred.attempt_at.isoformat(), deferrals=deferred.deferrals)
     return Verdict(wake=deferred, decisions=(said,))
 
 
-def _record(wake: Wake, plan: missed.Plan, facts: Facts, now: datetime) -> Verdict:
+def _record(wake: Wake, lateness: missed.Lateness, plan: missed.Plan, facts: Facts, now: datetime) -> Verdict:
     """Give every planned instant up to now its one row, and move the wake on."""
     rows = [_run(wake, piece, "skipped", "missed", now) for piece in plan.skipped]
     fold: Fold | None = None
@@ -338,26 +360,29 @@ def _record(wake: Wake, plan: missed.Plan, facts: Facts, now: datetime) -> Verdi
     elif plan.runs and facts.running_run_id is not None:
         queued = [_run(wake, missed.join(plan.runs), "queued", "overlap", now)]
     else:
-        reason = "missed" if wake.is_missed else None
-        queued = [_run(wake, piece, "queued", reason, now) for piece in plan.runs]
+        queued = [
+            _run(wake, piece, "queued", "missed" if lateness.covers(piece.first) else None, now) for piece in plan.runs
+        ]
     sessions = tuple(_fresh_session(wake, run, now) for run in queued if run.session_id != wake.session_id)
     return Verdict(
-        wake=_move_on(wake, plan.next_at, queued, rows, now),
+        wake=_move_on(wake, lateness, plan.next_at, queued, rows, now),
         runs=(*rows, *queued),
         sessions=sessions,
         fold=fold,
-        decisions=_explain(wake, plan, fold, now),
+        decisions=_explain(wake, lateness, plan, _waits_for_session(wake, facts) and bool(queued or fold), fold, now),
     )
 
 
-def _explain(wake: Wake, plan: missed.Plan, fold: Fold | None, now: datetime) -> tuple[Decision, ...]:
+def _explain(
+    wake: Wake, lateness: missed.Lateness, plan: missed.Plan, is_behind: bool, fold: Fold | None, now: datetime
+) -> tuple[Decision, ...]:
     """Say what was out of the ordinary; the plain course stands in the run itself."""
     said: list[Decision] = []
-    if wake.is_missed:
-        late = (wake.first_due_at or now) - wake.nominal_at
-        said.append(_say(wake, now, "missed", policy=wake.on_miss, late_seconds=round(late.total_seconds()), count=plan.missed))
-    if wake.held_by == "deferred" and plan.runs:
-        said.append(_say(wake, now, "queued_while_busy" if wake.deferrals else "queued", deferrals=wake.deferrals))
+    if lateness.is_missed:
+        late = round((lateness.first_due_at - wake.nominal_at).total_seconds())
+        said.append(_say(wake, now, "missed", policy=wake.on_miss, late_seconds=late, count=plan.missed))
+    if is_behind:
+        said.append(_say(wake, now, "queued_while_busy", deferrals=wake.deferrals))
     if fold is not None:
         said.append(_say(wake, now, "folded", run_id=fold.into, count=fold.run.covers))
     return tuple(said)
@@ -370,7 +395,7 @@ def _run(wake: Wake, piece: missed.Piece, status: RunStatus, reason: str | None,
         id=run,
         agent_id=wake.agent_id,
         user_id=wake.user_id,
-        session_id=ids.session_id_of(run) if is_fresh else wake.session_id,
+        session_id=ids.session_id_of(run, now) if is_fresh else wake.session_id,
         wake_id=wake.id,
         kind=wake.kind,
         trigger="wake",
@@ -399,22 +424,45 @@ def _fresh_session(wake: Wake, run: Run, now: datetime) -> Session:
     )
 
 
-def _move_on(wake: Wake, next_at: datetime | None, queued: list[Run], skipped: list[Run], now: datetime) -> Wake:
+def _move_on(
+    wake: Wake,
+    lateness: missed.Lateness,
+    next_at: datetime | None,
+    queued: list[Run],
+    skipped: list[Run],
+    now: datetime,
+) -> Wake:
     """A recurring wake goes to its next planned instant here, so a cancel made inside its own run stays."""
+    started = wake.runs_started + len(queued)
     if not wake.is_recurring:
-        if not queued:
-            return _end(wake, "skipped", skipped[-1].reason, now)
-        created = queued[0].session_id if queued[0].session_id != wake.session_id else None
+        is_fresh = bool(queued) and queued[0].session_id != wake.session_id
         return replace(
-            wake, status="queued", created_session_id=created, runs_started=1, held_by=None, updated_at=now
+            wake,
+            status="queued" if queued else "skipped",
+            reason=None if queued else skipped[-1].reason,
+            first_due_at=lateness.first_due_at,
+            is_missed=lateness.is_missed,
+            created_session_id=queued[0].session_id if is_fresh else None,
+            runs_started=started,
+            held_by=None,
+            error=None,
+            updated_at=now,
         )
-    wake = replace(wake, runs_started=wake.runs_started + len(queued))
-    if wake.max_runs is not None and wake.runs_started >= wake.max_runs:
-        return _end(wake, "fired", "max_runs", now)
+    if wake.max_runs is not None and started >= wake.max_runs:
+        return replace(_end(wake, "fired", "max_runs", now), runs_started=started)
     if next_at is None:
-        return _end(wake, "fired", "until", now)
+        return replace(_end(wake, "fired", "until", now), runs_started=started)
     return replace(
-        wake, nominal_at=next_at, attempt_at=next_at, first_due_at=None, is_missed=False, held_by=None, deferrals=0, updated_at=now
+        wake,
+        nominal_at=next_at,
+        attempt_at=next_at,
+        first_due_at=None,
+        is_missed=False,
+        held_by=None,
+        error=None,
+        deferrals=0,
+        runs_started=started,
+        updated_at=now,
     )
 
 
@@ -439,9 +487,10 @@ def skip(wake: Wake, now: datetime) -> Verdict:
         raise WakeFiresOnce(wake.id)
     if wake.status != "pending":
         raise WakeNotLive(wake)
-    plan = missed.divide(replace(wake, is_missed=False), max(wake.nominal_at, now), grace=timedelta(0), most=1)
+    in_time = missed.Lateness(now, is_missed=False)
+    plan = missed.divide(wake, in_time, max(wake.nominal_at, now), most=1)
     row = _run(wake, missed.join(plan.runs), "skipped", "skipped_by_request", now)
-    return Verdict(wake=_move_on(wake, plan.next_at, [], [row], now), runs=(row,))
+    return Verdict(wake=_move_on(wake, in_time, plan.next_at, [], [row], now), runs=(row,))
 
 
 def edit(wake: Wake, changes: Mapping[str, Any], now: datetime, rules: Rules) -> Wake:
@@ -453,15 +502,30 @@ def edit(wake: Wake, changes: Mapping[str, Any], now: datetime, rules: Rules) ->
     load_zone(changed.timezone)
     if changed.is_recurring:
         _check_recurrence(changed.kind, changed.every, changed.cron, rules)
-    if not changes.keys() & {"nominal_at", "every", "cron", "timezone", "until", "max_runs"}:
-        return changed
-    if changed.cron is not None and "nominal_at" not in changes:
-        nominal_at = recurrence.Grid.of(changed).next_after(now, after=now)
+    if changes.keys() & {"nominal_at", "every", "cron", "timezone"}:
+        changed = _plan_afresh(changed, changes.get("nominal_at"), now)
+    _check_end(changed.until, changed.max_runs, changed.nominal_at)
+    if changed.max_runs is not None and changed.max_runs <= changed.runs_started:
+        raise Invalid(
+            f"max_runs is {changed.max_runs}, and {changed.runs_started} have begun already. Give more, or cancel it.",
+            field="max_runs",
+        )
+    return changed
+
+
+def _plan_afresh(wake: Wake, not_before: datetime | None, now: datetime) -> Wake:
+    if wake.cron is not None:
+        nominal_at = _first_by_cron(wake.cron, wake.timezone, not_before, now)
     else:
-        nominal_at = max(changed.nominal_at, now)
-    _check_end(changed.until, changed.max_runs, nominal_at)
+        nominal_at = max(wake.nominal_at, now)
     return replace(
-        changed, nominal_at=nominal_at, attempt_at=nominal_at, first_due_at=None, is_missed=False, held_by=None, deferrals=0
+        wake,
+        nominal_at=nominal_at,
+        attempt_at=nominal_at,
+        first_due_at=None,
+        is_missed=False,
+        held_by=None,
+        deferrals=0,
     )
 
 
@@ -471,9 +535,11 @@ def run_now(wake: Wake, now: datetime) -> Verdict:
         raise WakeNotLive(wake)
     run = replace(_run(wake, missed.Piece(wake.nominal_at, 1), "queued", None, now), trigger="run_now")
     if wake.is_recurring:
-        return Verdict(wake=wake, runs=(replace(run, id=ids.new_id(), nominal_at=now, covers=0),))
+        return Verdict(wake=wake, runs=(replace(run, id=ids.new_id(now), nominal_at=now, covers=0),))
     sessions = (_fresh_session(wake, run, now),) if run.session_id != wake.session_id else ()
-    return Verdict(wake=_move_on(wake, None, [run], [], now), runs=(run,), sessions=sessions)
+    return Verdict(
+        wake=_move_on(wake, missed.Lateness(now, is_missed=False), None, [run], [], now), runs=(run,), sessions=sessions
+    )
 
 
 def back_off(wake: Wake, now: datetime, rules: Rules) -> Wake:
@@ -483,8 +549,11 @@ def back_off(wake: Wake, now: datetime, rules: Rules) -> Wake:
     if failures < rules.failures_before_backoff or wake.status != "pending":
         return counted
     doublings = failures - rules.failures_before_backoff + 1
-    seconds = min(_usual_pause(wake, now).total_seconds() * 2.0 ** min(doublings, 64), rules.max_backoff.total_seconds())
-    return replace(counted, attempt_at=max(wake.attempt_at, now + timedelta(seconds=seconds)), held_by="backoff")
+    seconds = min(
+        _usual_pause(wake, now).total_seconds() * 2.0 ** min(doublings, 64), rules.max_backoff.total_seconds()
+    )
+    # From the planned instant, not from a hold's end: a pause that is lifted lets go only of what it holds itself.
+    return replace(counted, attempt_at=max(wake.nominal_at, now + timedelta(seconds=seconds)), held_by="backoff")
 
 
 def _usual_pause(wake: Wake, now: datetime) -> timedelta:

@@ -66,7 +66,9 @@ class Engine:
             asyncio.create_task(_every(timedelta(hours=1), self._upkeep.forget), name="wakeful-retention"),
         ]
         if isinstance(self._clock, ServerClock):
-            self._tasks.append(asyncio.create_task(_every(timedelta(minutes=1), self._clock.measure), name="wakeful-clock"))
+            self._tasks.append(
+                asyncio.create_task(_every(timedelta(minutes=1), self._clock.measure), name="wakeful-clock")
+            )
 
     async def stop(self) -> None:
         """Go down in good order: unfinished work is given back at once."""

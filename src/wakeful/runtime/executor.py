@@ -1,7 +1,7 @@
 """The one interface between the engine and whatever does the work of a run."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from typing import Protocol
 
 from wakeful.domain.events import RunEvent
@@ -28,8 +28,8 @@ class Stop:
 class Executor(Protocol):
     """Does the work of a run and says what happens as events.
 
-    It goes on from the saved steps of earlier attempts, ends by itself, and raises if it fails. A `StepSaved` is durable
-    before it is asked for the next event.
+    It goes on from the saved steps of earlier attempts, ends by itself, and raises if it fails. A `StepSaved` is
+    durable before it is asked for the next event.
     """
 
-    def execute(self, run: Run, saved_steps: Sequence[Message], stop: Stop) -> AsyncIterator[RunEvent]: ...
+    def execute(self, run: Run, saved_steps: Sequence[Message], stop: Stop, /) -> AsyncGenerator[RunEvent]: ...

@@ -81,6 +81,7 @@ class Runner:
             except Exception:
                 log.exception("runner turn failed")
                 await asyncio.sleep(_STORE_PAUSE)
+                self._nudged.set()  # what we were nudged for is still to be done
             longest = _LOOK_FOR_STOPS if self._held else LONGEST_WAIT
             await self._clock.wait(self._clock.now() + longest, self._nudged)
 
@@ -136,8 +137,9 @@ class Runner:
 
     async def _execute(self, held: _Held) -> Outcome | None:
         """Carry out a run. None: it is no longer ours, so we must not say how it ended."""
+        limit = asyncio.timeout(held.limit.total_seconds())
         try:
-            async with asyncio.timeout(held.limit.total_seconds()) as limit:
+            async with limit:
                 reason = await self._follow(held)
         except LeaseLost:
             return None

@@ -44,9 +44,8 @@ class AgentService:
 
     async def open_session(self, agent_id: str, user_id: str, title: str = "") -> Session:
         """Begin a conversation with an agent."""
-        session = Session(
-            id=ids.new_id(), agent_id=agent_id, user_id=user_id, title=title, created_at=self._clock.now()
-        )
+        now = self._clock.now()
+        session = Session(id=ids.new_id(now), agent_id=agent_id, user_id=user_id, title=title, created_at=now)
 
         async def work(tx: Tx) -> Session:
             await tx.agents.get(agent_id, user_id)

@@ -59,7 +59,8 @@ class Claims:
             limits = await tx.agents.run_limits({run.agent_id for run in taken})
             return [Claimed(run, limits[run.agent_id]) for run in taken]
 
-        return await self._store.write(work)
+        # A claim that the power takes away is only made again; what the run saves later makes it durable too.
+        return await self._store.write(work, is_synced=False)
 
     async def saved_steps(self, run: Run) -> list[Message]:
         """Return what an earlier attempt at this run had saved."""
@@ -70,7 +71,7 @@ class Claims:
         now = self._clock.now()
         assert run.session_id is not None
         message = Message(
-            id=ids.new_id(),
+            id=ids.new_id(now),
             session_id=run.session_id,
             position=0,
             role=step.role,

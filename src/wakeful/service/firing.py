@@ -55,8 +55,14 @@ class Firing:
             if not due:
                 return None
             wake = due[0].wake
-            await tx.wakes.move([replace(wake, attempt_at=now + _TRY_AGAIN, held_by="error", error=error, updated_at=now)])
-            await tx.notices.record([Decision(wake_id=wake.id, nominal_at=wake.nominal_at, at=now, code="error", detail={"error": error})])
+            await tx.wakes.move(
+                [replace(wake, attempt_at=now + _TRY_AGAIN, held_by="error", error=error, updated_at=now)]
+            )
+            if wake.held_by != "error":  # else it was said already
+                said = Decision(
+                    wake_id=wake.id, nominal_at=wake.nominal_at, at=now, code="error", detail={"error": error}
+                )
+                await tx.notices.record([said])
             await tx.notices.add(notices.unfirable(wake, error, now))
             return wake
 
@@ -122,9 +128,7 @@ class Firing:
         used = await tx.runs.next_runs_since(each.wake.agent_id, midnight)
         return _Tally(started.count, started.first_at, used)
 
-    async def _facts(
-        self, tx: Tx, each: DueWake, tally: _Tally, pauses: Sequence[Pause], now: datetime
-    ) -> wakes.Facts:
+    async def _facts(self, tx: Tx, each: DueWake, tally: _Tally, pauses: Sequence[Pause], now: datetime) -> wakes.Facts:
         wake = each.wake
         is_talking = wake.priority == "low" and await tx.runs.is_user_talking(
             wake.agent_id, now, self._rules.talking_within
@@ -144,7 +148,9 @@ class Firing:
         )
 
 
-async def end_wake_of(tx: Tx, run: Run, status: wakes.WakeStatus, reason: str | None, now: datetime, error: str | None = None) -> None:
+async def end_wake_of(
+    tx: Tx, run: Run, status: wakes.WakeStatus, reason: str | None, now: datetime, error: str | None = None
+) -> None:
     """End the once-wake of a run that ended without success; a recurring one goes on."""
     if run.wake_id is None:
         return

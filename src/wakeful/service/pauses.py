@@ -22,7 +22,7 @@ class PauseService:
         if until is not None and until <= now:
             raise Invalid(f"A pause until {until.isoformat()} is over already. Give a later time.", field="until")
         pause = Pause(
-            id=ids.new_id(),
+            id=ids.new_id(now),
             user_id=user_id,
             agent_id=agent_id,
             started_at=now,

@@ -25,7 +25,7 @@ class RunService:
         async def work(tx: Tx) -> Run:
             session = await tx.sessions.get(session_id, user_id)
             run = Run(
-                id=ids.new_id(),
+                id=ids.new_id(now),
                 agent_id=session.agent_id,
                 user_id=user_id,
                 session_id=session_id,
@@ -37,7 +37,7 @@ class RunService:
                 queued_at=now,
             )
             message = Message(
-                id=ids.new_id(),
+                id=ids.new_id(now),
                 session_id=session_id,
                 position=0,
                 role="user",

@@ -103,16 +103,16 @@ class WakeService:
         return wakes.explain(*await self._store.read(work))
 
     async def _add_all(self, batch: Sequence[Wake]) -> list[WakefulError | None]:
+        # Of one session's schedules only the first: the store counts them before it adds any of the batch.
+        first_of = {wake.session_id: wake.id for wake in reversed(batch) if wakes.is_schedule(wake)}
+        later = {wake.id for wake in batch if wakes.is_schedule(wake) and first_of[wake.session_id] != wake.id}
+
         async def work(tx: Tx) -> list[WakefulError | None]:
-            live = await tx.wakes.count_schedules(
-                {wake.session_id for wake in batch if wakes.is_schedule(wake) and wake.session_id is not None}
-            )
-            fitting: list[Wake] = []
+            added = await tx.wakes.add([wake for wake in batch if wake.id not in later])
             for wake in batch:
-                if _has_room(wake, live):
-                    fitting.append(wake)
-            added = await tx.wakes.add(fitting)
-            return [None if wake.id in added else await _refusal(tx, wake, live) for wake in batch]
+                if wake.id in later:
+                    added |= await tx.wakes.add([wake])
+            return [None if wake.id in added else await _refusal(tx, wake) for wake in batch]
 
         return await self._store.write(work)
 
@@ -134,17 +134,9 @@ class WakeService:
         return wake
 
 
-def _has_room(wake: Wake, live: dict[str, int]) -> bool:
-    """Count a schedule against its session's limit."""
-    if not wakes.is_schedule(wake) or wake.session_id is None:
-        return True
-    live[wake.session_id] = live.get(wake.session_id, 0) + 1
-    return live[wake.session_id] <= wakes.MAX_LIVE_SCHEDULES
-
-
-async def _refusal(tx: Tx, wake: Wake, live: Mapping[str, int]) -> WakefulError:
+async def _refusal(tx: Tx, wake: Wake) -> WakefulError:
     if wake.slot is None:
-        return wakes.TooManySchedules(min(live.get(wake.session_id or "", 0), wakes.MAX_LIVE_SCHEDULES))
+        return wakes.TooManySchedules()
     return wakes.SlotTaken(await tx.wakes.live_in_slot(wake.slot) or wake)
 
 

@@ -50,7 +50,7 @@ class Agents:
 
     async def run_limits(self, agent_ids: Iterable[str]) -> dict[str, timedelta]:
         """Return how long a run of each agent may take."""
-        rows = await self._statements.fetch_many("run_limit_of_agent", [{"id": agent_id} for agent_id in agent_ids])
+        rows = await self._statements.fetch_many("run_limits_of_agents", [{"id": agent_id} for agent_id in agent_ids])
         return {row["id"]: timedelta(seconds=row["run_limit_seconds"]) for row in rows}
 
     async def add_pause(self, pause: Pause) -> None:

@@ -19,7 +19,7 @@ class Statements(Protocol):
         ...
 
     async def fetch_many(self, name: str, params: Sequence[Params]) -> Sequence[Row]:
-        """Run one statement once per entry and return all rows, in order."""
+        """Run one statement that takes `rows(…)` for these and return what it gives back, in no particular order."""
         ...
 
     def tell(self, news: str) -> None:
@@ -50,8 +50,8 @@ class Database(Protocol):
 
     async def close(self) -> None: ...
 
-    async def write(self, work: Work[T]) -> T:
-        """Run work in one transaction and return when it is durable."""
+    async def write(self, work: Work[T], *, is_synced: bool = True) -> T:
+        """Run work in one transaction and return when it is durable; if it need not be synced, when it is committed."""
         ...
 
     async def read(self, work: Work[T]) -> T:

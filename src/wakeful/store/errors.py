@@ -15,7 +15,9 @@ class StoreFull(StoreUnavailable):
     code = "store_full"
 
     def __init__(self, path: Path) -> None:
-        super().__init__(f"The disk that holds {str(path)!r} is full, so nothing was changed. Free some space and try again.")
+        super().__init__(
+            f"The disk that holds {str(path)!r} is full, so nothing was changed. Free some space and try again."
+        )
 
 
 class StoreUnreadable(Unavailable):

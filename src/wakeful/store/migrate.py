@@ -13,6 +13,10 @@ from wakeful.store.sqlite import SqliteDatabase
 
 log = logging.getLogger(__name__)
 
+_RECORD = """
+CREATE TABLE IF NOT EXISTS migrations (number BIGINT PRIMARY KEY, name TEXT NOT NULL, applied_at BIGINT NOT NULL)
+"""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Migration:
@@ -46,9 +50,7 @@ async def migrate(database: Database, migrations: Sequence[Migration], now: int)
 
 
 async def _migrate(database: Database, migrations: Sequence[Migration], now: int) -> list[Migration]:
-    await database.run_script(
-        "CREATE TABLE IF NOT EXISTS migrations (number BIGINT PRIMARY KEY, name TEXT NOT NULL, applied_at BIGINT NOT NULL)"
-    )
+    await database.run_script(_RECORD)
     applied = await database.read(_read_applied)
     newest = max((m.number for m in migrations), default=0)
     if applied and max(applied) > newest:

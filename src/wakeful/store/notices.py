@@ -23,7 +23,7 @@ class Notices:
 
     async def record(self, decisions: Sequence[Decision]) -> None:
         await self._statements.fetch_many(
-            "add_decision", [decision_params(decision, position) for position, decision in enumerate(decisions)]
+            "add_decisions", [decision_params(decision, position) for position, decision in enumerate(decisions)]
         )
 
     async def decisions_of(self, wake_id: str, most: int = 1_000) -> list[Decision]:

@@ -1,7 +1,11 @@
 """Named queries: one SQL text for two databases.
 
-A query begins with `-- name: …`. Parameters are written `:name`. What stands in `/*postgres … */` is read by PostgreSQL
-only, so the one clause SQLite does not know (`FOR UPDATE SKIP LOCKED`) needs no second copy of a query.
+A query begins with `-- name: …`. Parameters are written `:name`.
+
+- What stands in `/*postgres … */` is read by PostgreSQL only, so the one clause SQLite does not know (`FOR UPDATE
+  SKIP LOCKED`) needs no second copy of a query.
+- `rows(TABLE) AS n` stands for the rows a caller hands in, with the columns of that table. SQLite runs the statement
+  once for each of them; PostgreSQL, where every statement is a journey, gets them all at once.
 """
 
 import re
@@ -14,6 +18,7 @@ _NAME = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
 _COMMENT = re.compile(r"--[^\n]*")
 _POSTGRES_ONLY = re.compile(r"/\*postgres(.*?)\*/", re.DOTALL)
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z_]\w*)")
+_ROWS = re.compile(r"\brows\((\w+)\) AS (\w+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,12 +27,13 @@ class PostgresQuery:
 
     sql: str
     names: tuple[str, ...]
+    columns: tuple[str, ...] = ()  # of the rows handed in, if it takes any; its one parameter is then their JSON
 
 
 @cache
 def for_sqlite() -> Mapping[str, str]:
     """Return every query as SQLite reads it."""
-    return {name: _POSTGRES_ONLY.sub("", text) for name, text in _texts().items()}
+    return {name: _one_row(_POSTGRES_ONLY.sub("", text)) for name, text in _texts().items()}
 
 
 @cache
@@ -36,7 +42,24 @@ def for_postgres() -> Mapping[str, PostgresQuery]:
     return {name: _number(_POSTGRES_ONLY.sub(r"\1", text)) for name, text in _texts().items()}
 
 
+def _one_row(text: str) -> str:
+    """Put the parameters of one row where the rows stand."""
+    found = _ROWS.search(text)
+    if found is None:
+        return text
+    chosen = ", ".join(f":{column} AS {column}" for column in _columns_of(found[2], text))
+    return text.replace(found[0], f"(SELECT {chosen}) AS {found[2]}")
+
+
+def _columns_of(alias: str, text: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(re.findall(rf"\b{alias}\.(\w+)", text)))
+
+
 def _number(text: str) -> PostgresQuery:
+    found = _ROWS.search(text)
+    if found is not None:
+        rows = f"json_populate_recordset(CAST(NULL AS {found[1]}), CAST($1 AS json)) AS {found[2]}"
+        return PostgresQuery(text.replace(found[0], rows), (), _columns_of(found[2], text))
     names: list[str] = []
 
     def numbered(match: re.Match[str]) -> str:

@@ -1,6 +1,6 @@
 """Runs in the store: the queue, the claims, the leases, the ledger."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -33,11 +33,34 @@ class Runs:
         self._statements = statements
 
     async def add(self, runs: Sequence[Run]) -> set[str]:
-        """Write new rows and return the ids that were not there before."""
-        rows = await self._statements.fetch_many("add_run", [run_params(run) for run in runs])
-        if any(run.status == "queued" for run in runs):
+        """Write new rows, place those that wait in the queue, and return the ids that were not there before."""
+        waiting = [run for run in runs if run.status == "queued"]
+        turns = await self._next_turns({run.agent_id for run in waiting if run.trigger == "wake"})
+        params: list[Params] = []
+        for run in runs:
+            if run.status == "queued" and run.trigger == "wake":
+                params.append({**run_params(run), "turn": turns[run.agent_id]})
+                turns[run.agent_id] += 1
+            else:
+                params.append(run_params(run))
+        rows = await self._statements.fetch_many("add_runs", params)
+        if waiting:
             self._statements.tell("runs")
         return {row["id"] for row in rows}
+
+    async def _next_turns(self, agent_ids: Iterable[str]) -> dict[str, int]:
+        """Return the next free place in the queue of each agent.
+
+        An agent with nothing waiting comes in where the queue stands now; one with much waiting queues behind itself.
+        So nobody waits for all of someone else's runs, and nobody is overtaken for ever.
+        """
+        wanted = list(agent_ids)
+        if not wanted:
+            return {}
+        current: int = (await self._statements.fetch("current_turn", {}))[0]["turn"]
+        rows = await self._statements.fetch_many("last_turns_of_agents", [{"agent_id": each} for each in wanted])
+        last = {row["agent_id"]: row["turn"] for row in rows if row["turn"] is not None}
+        return {agent_id: max(current, last.get(agent_id, -1) + 1) for agent_id in wanted}
 
     async def fold(self, run_id: str, more: int, reason: str) -> bool:
         return bool(await self._statements.fetch("fold_into_run", {"id": run_id, "more": more, "reason": reason}))
@@ -79,7 +102,7 @@ class Runs:
         """Write how runs ended and return the ids that were still ours to finish."""
         at = to_micros(now)
         rows = await self._statements.fetch_many(
-            "finish_run",
+            "finish_runs",
             [
                 {
                     "id": run.id,
@@ -88,7 +111,7 @@ class Runs:
                     "status": outcome.status,
                     "reason": outcome.reason,
                     "error": outcome.error,
-                    "now": at,
+                    "finished_at": at,
                 }
                 for run, outcome in finished
             ],
@@ -97,7 +120,7 @@ class Runs:
 
     async def release(self, runs: Sequence[Run]) -> int:
         rows = await self._statements.fetch_many(
-            "release_run", [{"id": run.id, "owner": run.owner, "fence": run.fence} for run in runs]
+            "release_runs", [{"id": run.id, "owner": run.owner, "fence": run.fence} for run in runs]
         )
         if rows:
             self._statements.tell("runs")

@@ -26,7 +26,7 @@ class Sessions:
         self._statements = statements
 
     async def add(self, sessions: Sequence[Session]) -> None:
-        await self._statements.fetch_many("add_session", [session_params(session) for session in sessions])
+        await self._statements.fetch_many("add_sessions", [session_params(session) for session in sessions])
 
     async def get(self, session_id: str, user_id: str) -> Session:
         rows = await self._statements.fetch("session_of_user", {"id": session_id, "user_id": user_id})
@@ -58,7 +58,7 @@ class Sessions:
             raise NoSuchSession(session_id)
         last: int = rows[0]["last_seq"]
         await self._statements.fetch_many(
-            "add_event",
+            "add_events",
             [
                 {
                     "session_id": session_id,

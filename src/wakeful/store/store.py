@@ -52,12 +52,13 @@ class Store:
     async def close(self) -> None:
         await self._database.close()
 
-    async def write(self, work: Callable[[Tx], Coroutine[Any, Any, T]]) -> T:
+    async def write(self, work: Callable[[Tx], Coroutine[Any, Any, T]], *, is_synced: bool = True) -> T:
         """Run work in one transaction and return when it is durable.
 
-        Work may be run again after a lost race, so it does nothing but rules and statements.
+        Work may be run again after a lost race, so it does nothing but rules and statements. What would only be done
+        again if the power failed need not be synced.
         """
-        return await self._database.write(lambda statements: work(Tx(statements)))
+        return await self._database.write(lambda statements: work(Tx(statements)), is_synced=is_synced)
 
     async def read(self, work: Callable[[Tx], Coroutine[Any, Any, T]]) -> T:
         """Run work that only reads."""

@@ -39,7 +39,7 @@ class Together(Generic[T, R]):
     async def _carry(self, batch: list[tuple[T, "asyncio.Future[R]"]]) -> None:
         try:
             results = await self._carry_out([item for item, _ in batch])
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001  (its caller gets it)
             if len(batch) == 1:
                 if not batch[0][1].done():
                     batch[0][1].set_exception(error)

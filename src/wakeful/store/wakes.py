@@ -1,6 +1,6 @@
 """Wakes in the store."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -42,8 +42,8 @@ class Wakes:
         self._statements = statements
 
     async def add(self, wakes: Sequence[Wake]) -> set[str]:
-        """Book wakes and return the ids of those that found their slot free."""
-        rows = await self._statements.fetch_many("add_wake", [wake_params(wake) for wake in wakes])
+        """Book wakes and return the ids of those that found room."""
+        rows = await self._statements.fetch_many("add_wakes", [wake_params(wake) for wake in wakes])
         added = {row["id"] for row in rows}
         self._tell_if_soon([wake for wake in wakes if wake.id in added])
         return added
@@ -59,13 +59,6 @@ class Wakes:
         rows = await self._statements.fetch("live_wake_in_slot", {"slot": slot})
         return to_wake(rows[0]) if rows else None
 
-    async def count_schedules(self, session_ids: Iterable[str]) -> dict[str, int]:
-        """Return how many schedules each session has waiting; those with none are left out."""
-        rows = await self._statements.fetch_many(
-            "count_schedules_of_session", [{"session_id": session_id} for session_id in session_ids]
-        )
-        return {row["session_id"]: row["live"] for row in rows}
-
     async def of_session(self, session_id: str, most: int = 50) -> list[Wake]:
         rows = await self._statements.fetch("wakes_of_session", {"session_id": session_id, "most": most})
         return [to_wake(row) for row in rows]
@@ -76,7 +69,7 @@ class Wakes:
 
     async def move(self, wakes: Sequence[Wake]) -> set[str]:
         """Save what firing made of wakes and return the ids of those that were still as they had been read."""
-        rows = await self._statements.fetch_many("move_wake", [wake_params(wake) for wake in wakes])
+        rows = await self._statements.fetch_many("move_wakes", [wake_params(wake) for wake in wakes])
         return {row["id"] for row in rows}
 
     async def edit(self, wake: Wake) -> bool:
@@ -86,14 +79,14 @@ class Wakes:
 
     async def mark_running(self, wake_ids: Sequence[str], now: datetime) -> None:
         at = to_micros(now)
-        await self._statements.fetch_many("mark_wake_running", [{"id": wake_id, "now": at} for wake_id in wake_ids])
+        rows = [{"id": wake_id, "updated_at": at} for wake_id in wake_ids]
+        await self._statements.fetch_many("mark_wakes_running", rows)
 
     async def settle(self, settled: Sequence[tuple[str, str | None]], now: datetime) -> None:
         """Note that the runs of these wakes ended well; each comes with the reason to keep."""
         at = to_micros(now)
-        await self._statements.fetch_many(
-            "settle_wake", [{"id": wake_id, "reason": reason, "now": at} for wake_id, reason in settled]
-        )
+        rows = [{"id": wake_id, "reason": reason, "updated_at": at} for wake_id, reason in settled]
+        await self._statements.fetch_many("settle_wakes", rows)
 
     async def release_held(self, user_id: str, agent_id: str | None, now: datetime) -> int:
         """Look again at the wakes that a pause or bounds hold; without an agent, at all of the user's."""

@@ -10,9 +10,9 @@ RETURNING id;
 -- name: notices_of_user
 SELECT * FROM notifications WHERE user_id = :user_id ORDER BY created_at DESC, id DESC LIMIT :most;
 
--- name: add_decision
+-- name: add_decisions
 INSERT INTO decisions (wake_id, nominal_at, at, position, code, run_id, detail)
-VALUES (:wake_id, :nominal_at, :at, :position, :code, :run_id, :detail);
+SELECT n.wake_id, n.nominal_at, n.at, n.position, n.code, n.run_id, n.detail FROM rows(decisions) AS n;
 
 -- name: decisions_of_wake
 SELECT * FROM decisions WHERE wake_id = :wake_id ORDER BY at, position LIMIT :most;

@@ -1,14 +1,15 @@
--- name: add_run
+-- name: add_runs
 -- The id is made from wake and planned instant, so a second attempt at the same occurrence changes nothing.
 INSERT INTO runs (
-    id, agent_id, user_id, session_id, wake_id, kind, trigger, scheduled_by, nominal_at, covers, priority, status, reason,
-    error, queued_at, started_at, finished_at, owner, lease_until, fence, attempt, is_resuming, stop_requested_at
+    id, agent_id, user_id, session_id, wake_id, kind, trigger, scheduled_by, nominal_at, covers, priority, turn, status,
+    reason, error, queued_at, started_at, finished_at, owner, lease_until, fence, attempt, is_resuming, stop_requested_at
 )
-VALUES (
-    :id, :agent_id, :user_id, :session_id, :wake_id, :kind, :trigger, :scheduled_by, :nominal_at, :covers, :priority, :status,
-    :reason, :error, :queued_at, :started_at, :finished_at, :owner, :lease_until, :fence, :attempt, :is_resuming,
-    :stop_requested_at
-)
+SELECT
+    n.id, n.agent_id, n.user_id, n.session_id, n.wake_id, n.kind, n.trigger, n.scheduled_by, n.nominal_at, n.covers,
+    n.priority, n.turn, n.status, n.reason, n.error, n.queued_at, n.started_at, n.finished_at, n.owner,
+    n.lease_until, n.fence, n.attempt, n.is_resuming, n.stop_requested_at
+FROM rows(runs) AS n
+WHERE TRUE
 ON CONFLICT DO NOTHING
 RETURNING id;
 
@@ -28,82 +29,80 @@ SELECT * FROM runs WHERE wake_id = :wake_id ORDER BY nominal_at, queued_at, id L
 
 -- name: unfinished_run_of_session
 -- What keeps a session from taking a user's message: a running run, or a user's run that waits.
-SELECT * FROM runs
-WHERE session_id = :session_id AND (status = 'running' OR (status = 'queued' AND trigger = 'message'))
-ORDER BY status DESC LIMIT 1;
+SELECT * FROM runs WHERE session_id = :session_id AND status = 'running'
+UNION ALL
+SELECT * FROM runs WHERE session_id = :session_id AND status = 'queued' AND trigger = 'message'
+LIMIT 1;
 
 -- name: claim_user_runs
 -- People wait for these, so headless runs never hold them back: every queued one whose session is free.
+WITH chosen AS MATERIALIZED (
+    SELECT r.id FROM runs r
+    WHERE
+        r.status = 'queued' AND r.trigger = 'message'
+        AND NOT EXISTS (SELECT 1 FROM runs b WHERE b.session_id = r.session_id AND b.status = 'running')
+    LIMIT :most
+    /*postgres FOR UPDATE OF r SKIP LOCKED */
+)
 UPDATE runs
 SET
     status = 'running', owner = :owner, lease_until = :lease_until, fence = fence + 1, attempt = attempt + 1,
     started_at = COALESCE(started_at, :now)
-WHERE
-    status = 'queued'
-    AND id IN (
-        SELECT r.id FROM runs r
-        WHERE
-            r.status = 'queued' AND r.trigger = 'message'
-            AND NOT EXISTS (SELECT 1 FROM runs b WHERE b.session_id = r.session_id AND b.status = 'running')
-            AND NOT EXISTS (
-                SELECT 1 FROM runs e
-                WHERE e.session_id = r.session_id AND e.status = 'queued' AND e.trigger = 'message'
-                AND (e.queued_at, e.id) < (r.queued_at, r.id)
-            )
-        LIMIT :most
-        /*postgres FOR UPDATE OF r SKIP LOCKED */
-    )
+WHERE status = 'queued' AND id IN (SELECT id FROM chosen)
 RETURNING *;
 
 -- name: claim_headless_runs
--- One per session, in turn between agents: an agent's first run comes before any other agent's second. Paused agents'
--- wakes take no room. After a crash, runs come back one at a time, so that one that kills the process cannot use up the
--- attempts of the others. The outer condition is checked again after a wait for another node's lock.
+-- One per session, in the order of their turns, which is fair between agents. Paused agents' wakes take no room. After a
+-- crash, runs come back one at a time, so that one that kills the process cannot use up the attempts of the others.
+-- The outer condition is checked again after a wait for another node's lock.
+WITH chosen AS MATERIALIZED (
+    SELECT r.id FROM runs r
+    WHERE
+        r.status = 'queued' AND r.trigger <> 'message'
+        AND NOT EXISTS (SELECT 1 FROM runs b WHERE b.session_id = r.session_id AND b.status = 'running')
+        AND NOT EXISTS (
+            SELECT 1 FROM runs e
+            WHERE e.session_id = r.session_id AND e.status = 'queued' AND e.id <> r.id
+            AND (e.trigger = 'message' OR (e.nominal_at, e.queued_at, e.id) < (r.nominal_at, r.queued_at, r.id))
+        )
+        AND NOT (r.trigger = 'wake' AND EXISTS (
+            SELECT 1 FROM pauses p
+            WHERE p.until > :now AND p.started_at <= :now
+            AND p.user_id = r.user_id AND (p.agent_id IS NULL OR p.agent_id = r.agent_id)
+        ))
+        AND (r.is_resuming = 0 OR (
+            NOT EXISTS (SELECT 1 FROM runs c WHERE c.status = 'running' AND c.is_resuming = 1)
+            AND r.id = (
+                SELECT f.id FROM runs f WHERE f.status = 'queued' AND f.is_resuming = 1
+                ORDER BY f.turn, f.nominal_at, f.queued_at, f.id LIMIT 1
+            )
+        ))
+    ORDER BY r.turn, r.nominal_at, r.queued_at, r.id
+    LIMIT :most
+    /*postgres FOR UPDATE OF r SKIP LOCKED */
+)
 UPDATE runs
 SET
     status = 'running', owner = :owner, lease_until = :lease_until, fence = fence + 1, attempt = attempt + 1,
     started_at = COALESCE(started_at, :now)
-WHERE
-    status = 'queued'
-    AND id IN (
-        SELECT id FROM runs
-        WHERE status = 'queued' AND id IN (
-            SELECT id FROM (
-                SELECT
-                    r.id, r.nominal_at, r.queued_at, r.is_resuming,
-                    ROW_NUMBER() OVER (PARTITION BY r.session_id ORDER BY r.nominal_at, r.queued_at, r.id) AS session_turn,
-                    ROW_NUMBER() OVER (PARTITION BY r.is_resuming ORDER BY r.nominal_at, r.queued_at, r.id) AS resume_turn,
-                    ROW_NUMBER() OVER (PARTITION BY r.agent_id ORDER BY r.nominal_at, r.queued_at, r.id)
-                    + COALESCE(working.runs, 0) AS agent_turn
-                FROM runs r
-                LEFT JOIN (
-                    SELECT agent_id, COUNT(*) AS runs FROM runs
-                    WHERE status = 'running' AND trigger <> 'message' GROUP BY agent_id
-                ) AS working ON working.agent_id = r.agent_id
-                WHERE
-                    r.status = 'queued' AND r.trigger <> 'message'
-                    AND NOT EXISTS (
-                        SELECT 1 FROM runs b
-                        WHERE b.session_id = r.session_id
-                        AND (b.status = 'running' OR (b.status = 'queued' AND b.trigger = 'message'))
-                    )
-                    AND NOT (r.trigger = 'wake' AND EXISTS (
-                        SELECT 1 FROM pauses p
-                        WHERE p.until > :now AND p.started_at <= :now
-                        AND p.user_id = r.user_id AND (p.agent_id IS NULL OR p.agent_id = r.agent_id)
-                    ))
-            ) AS candidates
-            WHERE
-                session_turn = 1
-                AND (is_resuming = 0 OR (
-                    resume_turn = 1 AND NOT EXISTS (SELECT 1 FROM runs c WHERE c.status = 'running' AND c.is_resuming = 1)
-                ))
-            ORDER BY agent_turn, nominal_at, queued_at, id
-            LIMIT :most
-        )
-        /*postgres FOR UPDATE SKIP LOCKED */
-    )
+WHERE status = 'queued' AND id IN (SELECT id FROM chosen)
 RETURNING *;
+
+-- name: current_turn
+-- Where the queue stands: the latest turn that was taken, or else the first that waits.
+SELECT COALESCE(
+    (SELECT MAX(turn) FROM runs WHERE status = 'running'), (SELECT MIN(turn) FROM runs WHERE status = 'queued'), 0
+) AS turn;
+
+-- name: last_turns_of_agents
+-- The place of each agent's newest run, if it still waits.
+SELECT
+    n.agent_id,
+    (
+        SELECT CASE WHEN r.status = 'queued' THEN r.turn END FROM runs r
+        WHERE r.agent_id = n.agent_id ORDER BY r.queued_at DESC, r.turn DESC LIMIT 1
+    ) AS turn
+FROM rows(runs) AS n;
 
 -- name: renew_leases
 -- The heartbeat. A lease that has run out is not renewed: someone else may have the run by now.
@@ -115,19 +114,25 @@ RETURNING id, fence, stop_requested_at;
 -- Which of our running runs someone asked to stop.
 SELECT id FROM runs WHERE status = 'running' AND owner = :owner AND stop_requested_at IS NOT NULL;
 
--- name: finish_run
+-- name: finish_runs
 -- Only the owner of a living lease may finish. No row comes back for a stale one.
 UPDATE runs
-SET status = :status, reason = COALESCE(:reason, reason), error = :error, finished_at = :now, lease_until = NULL, is_resuming = 0
-WHERE id = :id AND status = 'running' AND owner = :owner AND fence = :fence AND lease_until > :now
-RETURNING id;
+SET
+    status = n.status, reason = COALESCE(n.reason, runs.reason), error = n.error, finished_at = n.finished_at,
+    lease_until = NULL, is_resuming = 0
+FROM rows(runs) AS n
+WHERE
+    runs.id = n.id AND runs.status = 'running' AND runs.owner = n.owner AND runs.fence = n.fence
+    AND runs.lease_until > n.finished_at
+RETURNING runs.id;
 
--- name: release_run
--- Give a run back untried: the process is going down in good order.
+-- name: release_runs
+-- Give runs back untried: the process is going down in good order.
 UPDATE runs
-SET status = 'queued', owner = NULL, lease_until = NULL, attempt = attempt - 1
-WHERE id = :id AND status = 'running' AND owner = :owner AND fence = :fence
-RETURNING id;
+SET status = 'queued', owner = NULL, lease_until = NULL, attempt = runs.attempt - 1
+FROM rows(runs) AS n
+WHERE runs.id = n.id AND runs.status = 'running' AND runs.owner = n.owner AND runs.fence = n.fence
+RETURNING runs.id;
 
 -- name: expired_runs
 -- Runs whose owner is gone: the lease ran out, or (embedded store, at start) it was another process's.
@@ -183,7 +188,7 @@ WHERE
     AND NOT EXISTS (SELECT 1 FROM runs b WHERE b.session_id = runs.session_id AND b.status = 'running')
     AND NOT EXISTS (
         SELECT 1 FROM pauses p
-        WHERE p.until > :now AND p.started_at <= :now
+        WHERE p.until > :now
         AND p.user_id = runs.user_id AND (p.agent_id IS NULL OR p.agent_id = runs.agent_id)
     )
 RETURNING *;

@@ -1,6 +1,8 @@
--- name: add_session
+-- name: add_sessions
 INSERT INTO sessions (id, agent_id, user_id, title, origin_session_id, origin_wake_id, origin_label, created_at)
-VALUES (:id, :agent_id, :user_id, :title, :origin_session_id, :origin_wake_id, :origin_label, :created_at)
+SELECT n.id, n.agent_id, n.user_id, n.title, n.origin_session_id, n.origin_wake_id, n.origin_label, n.created_at
+FROM rows(sessions) AS n
+WHERE TRUE
 ON CONFLICT DO NOTHING
 RETURNING id;
 
@@ -27,8 +29,9 @@ SELECT * FROM messages WHERE run_id = :run_id ORDER BY position;
 -- name: messages_of_session
 SELECT * FROM messages WHERE session_id = :session_id AND position > :after ORDER BY position LIMIT :most;
 
--- name: add_event
-INSERT INTO run_events (session_id, seq, run_id, at, data) VALUES (:session_id, :seq, :run_id, :at, :data);
+-- name: add_events
+INSERT INTO run_events (session_id, seq, run_id, at, data)
+SELECT n.session_id, n.seq, n.run_id, n.at, n.data FROM rows(run_events) AS n;
 
 -- name: events_after
 SELECT seq, run_id, data FROM run_events WHERE session_id = :session_id AND seq > :after ORDER BY seq LIMIT :most;

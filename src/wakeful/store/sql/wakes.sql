@@ -1,16 +1,22 @@
--- name: add_wake
--- Book a wake. No row comes back if its slot is taken by a live one.
+-- name: add_wakes
+-- Book wakes. No row comes back for one whose slot is taken by a live one, or whose session has 50 schedules waiting
+-- (domain.wakes.MAX_LIVE_SCHEDULES).
 INSERT INTO wakes (
     id, kind, agent_id, user_id, session_id, slot, call_type, interval_seconds, cron, timezone, wall_clock, until, max_runs,
     nominal_at, attempt_at, first_due_at, is_missed, held_by, comment, instructions, context_views, session_config, priority, on_miss,
     scheduled_by, booked_by_run, ephemeral, status, reason, error, delivery_phase, created_session_id, deferrals, failures,
     runs_started, version, created_at, updated_at
 )
-VALUES (
-    :id, :kind, :agent_id, :user_id, :session_id, :slot, :call_type, :interval_seconds, :cron, :timezone, :wall_clock, :until,
-    :max_runs, :nominal_at, :attempt_at, :first_due_at, :is_missed, :held_by, :comment, :instructions, :context_views, :session_config,
-    :priority, :on_miss, :scheduled_by, :booked_by_run, :ephemeral, :status, :reason, :error, :delivery_phase,
-    :created_session_id, :deferrals, :failures, :runs_started, :version, :created_at, :updated_at
+SELECT
+    n.id, n.kind, n.agent_id, n.user_id, n.session_id, n.slot, n.call_type, n.interval_seconds, n.cron, n.timezone,
+    n.wall_clock, n.until, n.max_runs, n.nominal_at, n.attempt_at, n.first_due_at, n.is_missed, n.held_by,
+    n.comment, n.instructions, n.context_views, n.session_config, n.priority, n.on_miss, n.scheduled_by,
+    n.booked_by_run, n.ephemeral, n.status, n.reason, n.error, n.delivery_phase, n.created_session_id, n.deferrals,
+    n.failures, n.runs_started, n.version, n.created_at, n.updated_at
+FROM rows(wakes) AS n
+WHERE n.kind NOT IN ('message', 'session') OR 50 > (
+    SELECT COUNT(*) FROM wakes w
+    WHERE w.session_id = n.session_id AND w.kind IN ('message', 'session') AND w.status IN ('pending', 'queued')
 )
 ON CONFLICT DO NOTHING
 RETURNING id;
@@ -24,11 +30,6 @@ SELECT * FROM wakes WHERE id = :id /*postgres FOR UPDATE */;
 
 -- name: live_wake_in_slot
 SELECT * FROM wakes WHERE slot = :slot AND status IN ('pending', 'queued') /*postgres FOR UPDATE */;
-
--- name: count_schedules_of_session
-SELECT session_id, COUNT(*) AS live FROM wakes
-WHERE session_id = :session_id AND kind IN ('message', 'session') AND status IN ('pending', 'queued')
-GROUP BY session_id;
 
 -- name: wakes_of_session
 -- The newest first.
@@ -45,11 +46,12 @@ SELECT
     u.deleted_at AS user_deleted_at,
     (SELECT r.id FROM runs r WHERE r.session_id = w.session_id AND r.status = 'running') AS busy_run_id,
     CASE WHEN w.call_type = 'recurring' THEN (
-        SELECT r.id FROM runs r WHERE r.wake_id = w.id AND r.status = 'queued' AND r.trigger = 'wake'
+        SELECT r.id FROM runs r
+        WHERE r.session_id = w.session_id AND r.status = 'queued' AND r.wake_id = w.id AND r.trigger = 'wake'
         ORDER BY r.nominal_at DESC LIMIT 1
     ) END AS waiting_run_id,
     CASE WHEN w.call_type = 'recurring' THEN (
-        SELECT r.id FROM runs r WHERE r.wake_id = w.id AND r.status = 'running' LIMIT 1
+        SELECT r.id FROM runs r WHERE r.session_id = w.session_id AND r.status = 'running' AND r.wake_id = w.id
     ) END AS running_run_id
 FROM wakes w
 JOIN agents a ON a.id = w.agent_id
@@ -59,16 +61,17 @@ ORDER BY w.attempt_at
 LIMIT :most
 /*postgres FOR UPDATE OF w SKIP LOCKED */;
 
--- name: move_wake
--- Move a wake on, only if it is still the version that was read.
+-- name: move_wakes
+-- Move wakes on, each only if it is still the version that was read.
 UPDATE wakes
 SET
-    nominal_at = :nominal_at, attempt_at = :attempt_at, first_due_at = :first_due_at, is_missed = :is_missed, held_by = :held_by,
-    status = :status, reason = :reason, error = :error, delivery_phase = :delivery_phase,
-    created_session_id = :created_session_id, deferrals = :deferrals, failures = :failures, runs_started = :runs_started,
-    version = version + 1, updated_at = :updated_at
-WHERE id = :id AND version = :version
-RETURNING id;
+    nominal_at = n.nominal_at, attempt_at = n.attempt_at, first_due_at = n.first_due_at, is_missed = n.is_missed,
+    held_by = n.held_by, status = n.status, reason = n.reason, error = n.error, delivery_phase = n.delivery_phase,
+    created_session_id = n.created_session_id, deferrals = n.deferrals, failures = n.failures,
+    runs_started = n.runs_started, version = wakes.version + 1, updated_at = n.updated_at
+FROM rows(wakes) AS n
+WHERE wakes.id = n.id AND wakes.version = n.version
+RETURNING wakes.id;
 
 -- name: edit_wake
 -- Change what was intended; only a wake that is still the version that was read.
@@ -82,23 +85,29 @@ SET
 WHERE id = :id AND version = :version AND status = 'pending'
 RETURNING id;
 
--- name: mark_wake_running
+-- name: mark_wakes_running
 -- A once-wake whose run was claimed leaves its slot, so that the run can book the next one there.
-UPDATE wakes SET status = 'running', version = version + 1, updated_at = :now WHERE id = :id AND status = 'queued';
+UPDATE wakes SET status = 'running', version = wakes.version + 1, updated_at = n.updated_at
+FROM rows(wakes) AS n
+WHERE wakes.id = n.id AND wakes.status = 'queued';
 
--- name: settle_wake
+-- name: settle_wakes
 -- What a run that ended well means for its wake: a once-wake is over, a recurring one forgets its failures.
 UPDATE wakes
 SET
-    status = CASE WHEN status = 'running' THEN 'fired' ELSE status END,
-    reason = CASE WHEN status = 'running' THEN :reason ELSE reason END,
-    failures = 0, version = version + 1, updated_at = :now
-WHERE id = :id AND (status = 'running' OR failures > 0);
+    status = CASE WHEN wakes.status = 'running' THEN 'fired' ELSE wakes.status END,
+    reason = CASE WHEN wakes.status = 'running' THEN n.reason ELSE wakes.reason END,
+    failures = 0, version = wakes.version + 1, updated_at = n.updated_at
+FROM rows(wakes) AS n
+WHERE wakes.id = n.id AND (wakes.status = 'running' OR wakes.failures > 0);
 
 -- name: release_held_wakes
--- Look again at what waits for one reason: a pause was lifted or the bounds were changed.
+-- Look again at what waits for one reason: a pause was lifted or the bounds were changed. Never before the planned
+-- instant, which lies ahead again if the clock went back.
 UPDATE wakes
-SET attempt_at = :now, version = version + 1, updated_at = :now
+SET
+    attempt_at = CASE WHEN nominal_at > :now THEN nominal_at ELSE :now END,
+    version = version + 1, updated_at = :now
 WHERE
     user_id = :user_id AND (agent_id = :agent_id OR CAST(:agent_id AS TEXT) IS NULL)
     AND held_by IS NOT NULL AND held_by <> 'backoff' AND held_by <> 'deferred' AND status = 'pending'

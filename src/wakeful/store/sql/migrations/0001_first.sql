@@ -21,6 +21,8 @@ CREATE TABLE agents (
     deleted_at BIGINT
 );
 
+CREATE INDEX agents_of_user ON agents (user_id);
+
 CREATE TABLE sessions (
     id TEXT PRIMARY KEY,
     agent_id TEXT NOT NULL REFERENCES agents (id),
@@ -97,7 +99,8 @@ CREATE TABLE wakes (
 CREATE INDEX wakes_due ON wakes (attempt_at) WHERE status = 'pending';
 CREATE UNIQUE INDEX wakes_slot ON wakes (slot) WHERE slot IS NOT NULL AND status IN ('pending', 'queued');
 CREATE INDEX wakes_of_session ON wakes (session_id) WHERE session_id IS NOT NULL;
-CREATE INDEX wakes_held ON wakes (agent_id) WHERE held_by IS NOT NULL AND status = 'pending';
+CREATE INDEX wakes_held ON wakes (user_id, agent_id) WHERE held_by IS NOT NULL;
+CREATE INDEX wakes_ephemeral ON wakes (ephemeral) WHERE ephemeral = 1;
 
 -- One row covers one planned instant or a counted range of them. Rows outlive their session, without its text.
 CREATE TABLE runs (
@@ -112,6 +115,7 @@ CREATE TABLE runs (
     nominal_at BIGINT NOT NULL,
     covers BIGINT NOT NULL,
     priority TEXT NOT NULL,
+    turn BIGINT NOT NULL,
     status TEXT NOT NULL,
     reason TEXT,
     error TEXT,
@@ -126,7 +130,10 @@ CREATE TABLE runs (
     stop_requested_at BIGINT
 );
 
-CREATE INDEX runs_queue ON runs (nominal_at) WHERE status = 'queued';
+CREATE INDEX runs_queue ON runs (turn, nominal_at, queued_at, id) WHERE status = 'queued';
+CREATE INDEX runs_queue_of_session ON runs (session_id, nominal_at) WHERE status = 'queued';
+CREATE INDEX runs_queue_of_users ON runs (session_id, queued_at) WHERE status = 'queued' AND trigger = 'message';
+CREATE INDEX runs_queue_low ON runs (queued_at) WHERE status = 'queued' AND priority = 'low';
 -- The last word on "one run per session": no claim can get past it.
 CREATE UNIQUE INDEX runs_one_per_session ON runs (session_id) WHERE status = 'running';
 CREATE INDEX runs_of_wake ON runs (wake_id, nominal_at) WHERE wake_id IS NOT NULL;

@@ -1,0 +1,210 @@
+"""The raw limit: insert, claim and finish in batches, with the engine's drivers and durability, and nothing else."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, Protocol
+from uuid import uuid4
+
+import apsw
+import asyncpg
+
+TABLE = """
+CREATE TABLE jobs (
+    id TEXT PRIMARY KEY, due BIGINT NOT NULL, status TEXT NOT NULL, payload TEXT NOT NULL, owner TEXT, lease_until BIGINT
+);
+CREATE INDEX jobs_due ON jobs (due) WHERE status = 'pending';
+"""
+PAYLOAD = "Read notes.txt with read_file and write what changed to report.md. " * 3
+
+Job = tuple[str, int, str, str]
+
+
+def now() -> int:
+    return time.time_ns() // 1000
+
+
+def job(due: int) -> Job:
+    return (str(uuid4()), due, "pending", PAYLOAD)
+
+
+class Raw(Protocol):
+    async def open(self) -> None: ...
+    async def insert(self, jobs: Sequence[Job]) -> None: ...
+    async def claim(self, at: int, most: int) -> list[tuple[str, int]]: ...
+    async def finish(self, ids: Sequence[str]) -> None: ...
+    async def next_due(self) -> int | None: ...
+    async def close(self) -> None: ...
+
+
+class RawSqlite:
+    """One connection in one thread."""
+
+    def __init__(self, path: Path, key: bytes) -> None:
+        self._path = path
+        self._key = key
+        self._thread = ThreadPoolExecutor(1)
+
+    def _connect(self) -> None:
+        connection = self._connection = apsw.Connection(str(self._path))
+        connection.pragma("cipher", "aegis")
+        connection.execute(f"PRAGMA key = 'raw:{self._key.hex()}'")
+        connection.pragma("journal_mode", "wal")
+        connection.pragma("synchronous", "FULL")
+        connection.pragma("cache_size", -8_000)
+        if not connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'jobs'").fetchall():
+            connection.execute(TABLE)
+
+    async def _do(self, act: Callable[[], Any]) -> Any:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, act)
+
+    async def open(self) -> None:
+        await self._do(self._connect)
+
+    async def insert(self, jobs: Sequence[Job]) -> None:
+        def act() -> None:
+            with self._connection:
+                self._connection.executemany("INSERT INTO jobs (id, due, status, payload) VALUES (?, ?, ?, ?)", jobs)
+
+        await self._do(act)
+
+    async def claim(self, at: int, most: int) -> list[tuple[str, int]]:
+        def act() -> list[tuple[str, int]]:
+            with self._connection:
+                return self._connection.execute(
+                    "UPDATE jobs SET status = 'running', owner = 'raw', lease_until = ? WHERE id IN "
+                    "(SELECT id FROM jobs WHERE status = 'pending' AND due <= ? ORDER BY due LIMIT ?) RETURNING id, due",
+                    (at + 30_000_000, at, most),
+                ).fetchall()
+
+        return await self._do(act)
+
+    async def finish(self, ids: Sequence[str]) -> None:
+        def act() -> None:
+            with self._connection:
+                self._connection.executemany(
+                    "UPDATE jobs SET status = 'done' WHERE id = ? AND owner = 'raw'", [(each,) for each in ids]
+                )
+
+        await self._do(act)
+
+    async def next_due(self) -> int | None:
+        def act() -> int | None:
+            return self._connection.execute("SELECT MIN(due) FROM jobs WHERE status = 'pending'").fetchall()[0][0]
+
+        return await self._do(act)
+
+    async def close(self) -> None:
+        await self._do(self._connection.close)
+        self._thread.shutdown()
+
+
+class RawPostgres:
+    """One connection."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+
+    async def open(self) -> None:
+        self._connection = await asyncpg.connect(self._url)
+        if not await self._connection.fetchval("SELECT to_regclass('jobs')"):
+            await self._connection.execute(TABLE)
+
+    async def insert(self, jobs: Sequence[Job]) -> None:
+        await self._connection.executemany("INSERT INTO jobs (id, due, status, payload) VALUES ($1, $2, $3, $4)", jobs)
+
+    async def claim(self, at: int, most: int) -> list[tuple[str, int]]:
+        rows = await self._connection.fetch(
+            "UPDATE jobs SET status = 'running', owner = 'raw', lease_until = $1 WHERE status = 'pending' AND id IN "
+            "(SELECT id FROM jobs WHERE status = 'pending' AND due <= $2 ORDER BY due LIMIT $3 FOR UPDATE SKIP LOCKED) "
+            "RETURNING id, due",
+            at + 30_000_000,
+            at,
+            most,
+        )
+        return [(row["id"], row["due"]) for row in rows]
+
+    async def finish(self, ids: Sequence[str]) -> None:
+        await self._connection.executemany(
+            "UPDATE jobs SET status = 'done' WHERE id = $1 AND owner = 'raw'", [(each,) for each in ids]
+        )
+
+    async def next_due(self) -> int | None:
+        return await self._connection.fetchval("SELECT MIN(due) FROM jobs WHERE status = 'pending'")
+
+    async def close(self) -> None:
+        await self._connection.close()
+
+
+class Grouped:
+    """Inserts that wait at the same time go into one commit."""
+
+    def __init__(self, raw: Raw) -> None:
+        self._raw = raw
+        self._waiting: list[tuple[Job, asyncio.Future[None]]] = []
+        self._worker: asyncio.Task[None] | None = None
+
+    async def insert(self, one: Job) -> None:
+        future = asyncio.get_running_loop().create_future()
+        self._waiting.append((one, future))
+        if self._worker is None:
+            self._worker = asyncio.create_task(self._work())
+        await future
+
+    async def _work(self) -> None:
+        while self._waiting:
+            batch, self._waiting = self._waiting, []
+            await self._raw.insert([one for one, _ in batch])
+            for _, future in batch:
+                future.set_result(None)
+        self._worker = None
+
+
+async def fire_all(raw: Raw, count: int, most: int) -> None:
+    """Claim and finish what is due until it is done."""
+    done = 0
+    while done < count:
+        taken = await raw.claim(now(), most)
+        await raw.finish([each for each, _ in taken])
+        done += len(taken)
+
+
+async def fire_exactly(raw: Raw, count: int, nudged: asyncio.Event, note: Callable[[int], None]) -> None:
+    """Sleep until the next job, claim it, note how late it is; finish it afterwards."""
+    done = 0
+    while done < count:
+        due = await raw.next_due()
+        wait = 30.0 if due is None else (due - now()) / 1e6
+        if wait > 0:
+            await _sleep(wait, nudged)
+            continue
+        taken = await raw.claim(now(), 64)
+        at = now()
+        for _, planned in taken:
+            note(at - planned)
+        await raw.finish([each for each, _ in taken])
+        done += len(taken)
+
+
+async def _sleep(seconds: float, nudged: asyncio.Event) -> None:
+    nudged.clear()
+    timer = asyncio.get_running_loop().call_later(seconds, nudged.set)
+    await nudged.wait()
+    timer.cancel()
+
+
+async def call_many(callers: int, seconds: float, act: Callable[[], Awaitable[object]]) -> float:
+    """Let so many callers repeat an act for a while and return how often it was done per second."""
+    began, done = time.perf_counter(), 0
+    until = began + seconds
+
+    async def caller() -> None:
+        nonlocal done
+        while time.perf_counter() < until:
+            await act()
+            done += 1
+
+    await asyncio.gather(*[caller() for _ in range(callers)])
+    return done / (time.perf_counter() - began)

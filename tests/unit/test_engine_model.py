@@ -1,0 +1,533 @@
+"""The engine against a small model, in every order of events that Hypothesis can think of.
+
+The model knows a wake as a first instant and a period, and counts how many of its instants were judged. The engine knows
+it as rows in a real store. After every step the two are compared: each planned instant is in exactly one row, none comes
+early, nothing that ended changes, and a run is finished by whoever holds it and by nobody else.
+"""
+
+import asyncio
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from secrets import token_hex
+
+import asyncpg
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, multiple, precondition, rule, run_state_machine_as_test
+from world import DAY, HOUR, MINUTE, NOON, SECOND, World
+
+from wakeful.domain.runs import Outcome
+from wakeful.domain.types import FOREVER, Run, Wake
+from wakeful.domain.wakes import WakeNotLive
+from wakeful.service.claims import Claims
+from wakeful.service.firing import Firing
+
+IS_LONG = os.environ.get("WAKEFUL_TEST_LONG") == "1"
+LEASE = 30 * SECOND
+GRACE = 5 * MINUTE
+MOST_CAUGHT_UP = 10
+FAILURES_BEFORE_BACKOFF = 5
+ENDED = ("success", "failed", "stopped", "skipped", "interrupted")
+
+KOLKATA = "Asia/Kolkata"  # five and a half hours ahead all year round, so its cron grids are plain arithmetic
+CRONS = {
+    "*/5 * * * *": (timedelta(0), 5 * MINUTE),
+    "0 * * * *": (30 * MINUTE, HOUR),
+    "30 6 * * *": (HOUR, DAY),
+}
+
+moments = st.sampled_from([timedelta(0), SECOND, 10 * SECOND, MINUTE, 7 * MINUTE, HOUR, 30 * HOUR])
+periods = st.sampled_from([10 * SECOND, 90 * SECOND, 10 * MINUTE, HOUR, DAY])
+policies = st.sampled_from(["skip", "run_once", "run_catchup"])
+forward = st.sampled_from([SECOND, 29 * SECOND, 31 * SECOND, 61 * SECOND, 4 * MINUTE, 6 * MINUTE, HOUR, 25 * HOUR])
+back = st.sampled_from([SECOND, MINUTE, 10 * MINUTE, HOUR, 5 * HOUR])
+outcomes = st.sampled_from(["success", "failed", "failed", "stopped"])
+whose = st.sampled_from(["Ada's first agent", "Ada's second agent"])
+
+
+@dataclass
+class Plan:
+    """A row of planned instants, and how many of them have been judged."""
+
+    first: datetime
+    period: timedelta | None  # None: this one only
+    judged: int = 0
+
+    def instant(self, number: int) -> datetime:
+        return self.first + number * self.period if self.period is not None else self.first
+
+    def due(self, now: datetime) -> int:
+        if now < self.first:
+            return 0
+        return (now - self.first) // self.period + 1 if self.period is not None else 1
+
+
+@dataclass(eq=False)
+class Promise:
+    """What the model knows about a wake."""
+
+    id: str
+    agent_id: str
+    session_id: str
+    on_miss: str
+    plan: Plan
+    cron: str | None = None
+    until: datetime | None = None
+    max_runs: int | None = None
+    started: int = 0
+    failures: int = 0
+    was_held: bool = False  # by a pause, a deferral or back-off: then its lateness is none
+    is_cancelled: bool = False
+    rows: dict[str, Run] = field(default_factory=dict)  # as last seen
+
+    def due(self, now: datetime) -> int:
+        return self.plan.due(now if self.until is None else min(now, self.until))
+
+
+@dataclass(eq=False)
+class Hold:
+    """A claim, as the process that made it remembers it."""
+
+    run: Run
+    owner: str
+    lease_until: datetime
+    is_lost: bool = False  # taken back by someone
+    is_done: bool = False
+
+
+class Engine(RuleBasedStateMachine):
+    """One node after the other on one store, as long as the example lasts."""
+
+    promises = Bundle("promises")
+    holds = Bundle("holds")
+
+    def __init__(self, store_settings: dict[str, object]) -> None:
+        super().__init__()
+        self.loop = asyncio.Runner()
+        self.world = World(store_settings)
+        self.known: dict[str, Promise] = {}
+        self.held: list[Hold] = []
+        self.pauses: list[tuple[str | None, datetime]] = []  # whose, until when
+        self.ends: dict[str, Run] = {}
+        self.is_up = False
+        self.start()
+        self.do(self.settle_in())
+
+    # ── The world ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def do(self, coroutine):
+        return self.loop.run(coroutine)
+
+    @property
+    def now(self) -> datetime:
+        return self.world.clock.now()
+
+    async def settle_in(self) -> None:
+        await self.world.settle_in()
+        other = await self.world.add_agent()
+        self.agents = {"Ada's first agent": self.world.agent, "Ada's second agent": other}
+
+    def start(self) -> None:
+        self.node = self.world.node = self.world.another_node()
+        self.owner = token_hex(4)
+        self.do(self.node.store.open(self.now))
+        self.is_up = True
+
+    def claims_of(self, owner: str) -> Claims:
+        return Claims(self.node.store, self.world.clock, self.node.rules, owner, LEASE)
+
+    def is_paused(self, agent_id: str) -> bool:
+        return any(who in (None, agent_id) and until > self.now for who, until in self.pauses)
+
+    def teardown(self) -> None:
+        if self.is_up:
+            self.do(self.node.store.close())
+        self.loop.close()
+
+    # ── What people do ──────────────────────────────────────────────────────────────────────────────────────────────
+
+    @precondition(lambda self: self.is_up)
+    @rule(target=promises, who=whose, ahead=moments, on_miss=policies, kind=st.sampled_from(["recall", "message"]))
+    def add_once(self, who, ahead, on_miss, kind):
+        wake = self.do(
+            self.world.book(agent=self.agents[who], kind=kind, at=self.now + ahead, on_miss=on_miss),
+        )
+        return self.promise(wake, Plan(self.now + ahead, None))
+
+    @precondition(lambda self: self.is_up)
+    @rule(target=promises, promise=promises, ahead=moments)
+    def add_message_in_the_same_session(self, promise, ahead):
+        """So that a recall finds its session busy with something else."""
+        agent = next(agent for agent in self.agents.values() if agent.id == promise.agent_id)
+        session = self.do(self.node.store.read(lambda tx: tx.sessions.get(promise.session_id, agent.user_id)))
+        wake = self.do(self.world.book(agent=agent, session=session, kind="message", at=self.now + ahead))
+        return self.promise(wake, Plan(self.now + ahead, None))
+
+    @precondition(lambda self: self.is_up)
+    @rule(
+        target=promises,
+        who=whose,
+        ahead=moments,
+        every=periods,
+        on_miss=policies,
+        length=st.sampled_from([None, None, timedelta(0), 10 * MINUTE, 3 * HOUR]),
+        max_runs=st.sampled_from([None, None, 1, 3]),
+    )
+    def add_interval(self, who, ahead, every, on_miss, length, max_runs):
+        until = None if length is None else self.now + ahead + length
+        wake = self.do(
+            self.world.book(
+                agent=self.agents[who], call_type="recurring", at=self.now + ahead, every=every, on_miss=on_miss,
+                until=until, max_runs=max_runs,
+            )
+        )  # fmt: skip
+        return self.promise(wake, Plan(self.now + ahead, every), until=until, max_runs=max_runs)
+
+    @precondition(lambda self: self.is_up)
+    @rule(target=promises, who=whose, cron=st.sampled_from(sorted(CRONS)), on_miss=policies)
+    def add_cron(self, who, cron, on_miss):
+        wake = self.do(
+            self.world.book(
+                agent=self.agents[who], call_type="recurring", cron=cron, timezone=KOLKATA, on_miss=on_miss
+            )
+        )
+        return self.promise(wake, plan_by_cron(cron, after=self.now), cron=cron)
+
+    def promise(self, wake: Wake, plan: Plan, **what) -> Promise:
+        promise = Promise(wake.id, wake.agent_id, wake.session_id, wake.on_miss, plan, **what)
+        self.known[wake.id] = promise
+        self.compare()
+        return promise
+
+    @precondition(lambda self: self.is_up)
+    @rule(promise=promises, ahead=moments)
+    def edit_time(self, promise, ahead):
+        if self.change(promise, {"nominal_at": self.now + ahead}):
+            if promise.cron is None:
+                promise.plan = Plan(self.now + ahead, promise.plan.period)
+            else:
+                promise.plan = plan_by_cron(promise.cron, after=max(self.now, self.now + ahead - timedelta(microseconds=1)))
+            promise.was_held = False
+        self.compare()
+
+    @precondition(lambda self: self.is_up)
+    @rule(promise=promises, every=periods)
+    def edit_interval(self, promise, every):
+        if promise.plan.period is None or promise.cron is not None:
+            return
+        upcoming = promise.plan.instant(promise.plan.judged)
+        if self.change(promise, {"every": every}):
+            promise.plan = Plan(max(upcoming, self.now), every)
+            promise.was_held = False
+        self.compare()
+
+    @precondition(lambda self: self.is_up)
+    @rule(promise=promises, on_miss=policies, max_runs=st.sampled_from([None, 2]))
+    def edit_policy(self, promise, on_miss, max_runs):
+        """A change of anything but the time moves no planned instant."""
+        changes = {"on_miss": on_miss, "instructions": "Read it again."}
+        if promise.plan.period is not None and max_runs is not None and promise.started < max_runs:
+            changes["max_runs"] = max_runs
+        if self.change(promise, changes):
+            promise.on_miss = on_miss
+            promise.max_runs = changes.get("max_runs", promise.max_runs)
+        self.compare()
+
+    def change(self, promise: Promise, changes: dict[str, object]) -> bool:
+        if promise.until is not None and "nominal_at" in changes:
+            changes["until"] = promise.until = None
+        try:
+            self.do(self.node.wakes.edit(promise.id, self.world.user.id, changes))
+        except WakeNotLive:
+            assert self.read_wake(promise).status != "pending"
+            return False
+        return True
+
+    @precondition(lambda self: self.is_up)
+    @rule(promise=promises)
+    def cancel(self, promise):
+        try:
+            self.do(self.node.wakes.cancel(promise.id, self.world.user.id))
+            promise.is_cancelled = True
+        except WakeNotLive:
+            assert self.read_wake(promise).status not in ("pending", "queued")
+        self.compare()
+
+    @precondition(lambda self: self.is_up)
+    @rule(promise=promises)
+    def skip(self, promise):
+        if promise.plan.period is None:
+            return
+        try:
+            self.do(self.node.wakes.skip(promise.id, self.world.user.id))
+        except WakeNotLive:
+            assert self.read_wake(promise).status != "pending"
+            self.compare()
+        else:
+            upcoming = promise.plan.instant(promise.plan.judged)
+            self.compare(skipped=promise)
+            assert promise.plan.judged == promise.due(max(self.now, upcoming))
+
+    @precondition(lambda self: self.is_up)
+    @rule(who=st.one_of(st.none(), whose), length=st.sampled_from([None, MINUTE, HOUR, DAY]))
+    def pause(self, who, length):
+        agent_id = self.agents[who].id if who else None
+        until = None if length is None else self.now + length
+        self.do(self.node.pauses.pause(self.world.user.id, agent_id, until))
+        self.lift(agent_id)
+        self.pauses.append((agent_id, until or FOREVER))
+        self.compare()
+
+    @precondition(lambda self: self.is_up)
+    @rule(who=st.one_of(st.none(), whose))
+    def resume(self, who):
+        agent_id = self.agents[who].id if who else None
+        was_paused = any(each == agent_id and until > self.now for each, until in self.pauses)
+        assert self.do(self.node.pauses.resume(self.world.user.id, agent_id)) == was_paused
+        self.lift(agent_id)
+        self.compare()
+
+    def lift(self, agent_id: str | None) -> None:
+        """A lifted pause has been one until now, by the clock on the wall."""
+        self.pauses = [(who, min(until, self.now) if who == agent_id else until) for who, until in self.pauses]
+
+    # ── What time does ──────────────────────────────────────────────────────────────────────────────────────────────
+
+    @rule(by=forward)
+    def step_forward(self, by):
+        self.world.clock.advance(by)
+
+    @rule(by=back)
+    def step_back(self, by):
+        self.world.clock.advance(-by)
+
+    @rule(promise=promises)
+    def go_to_its_next_instant(self, promise):
+        upcoming = promise.plan.instant(promise.plan.judged)
+        if self.now < upcoming < NOON + 1000 * DAY:
+            self.world.clock.set(upcoming)
+
+    @precondition(lambda self: self.is_up)
+    @rule()
+    def crash(self):
+        """Nothing is drained or released: what the process held stays held by nobody."""
+        self.do(self.node.store.close())
+        self.is_up = False
+
+    @precondition(lambda self: not self.is_up)
+    @rule()
+    def restart(self):
+        self.start()
+        if not self.node.store.is_shared:
+            firing = Firing(self.node.store, self.world.clock, self.node.rules, self.owner)
+            while self.do(firing.recover(every_other_owner=True)):
+                pass
+            for hold in self.held:
+                hold.is_lost = True
+        self.compare()
+
+    # ── What the engine does ────────────────────────────────────────────────────────────────────────────────────────
+
+    @precondition(lambda self: self.is_up)
+    @rule()
+    def tick(self):
+        for hold in self.held:
+            hold.is_lost |= hold.lease_until <= self.now
+        before = {promise.id: promise.plan.judged for promise in self.known.values()}
+        is_busy = {hold.run.session_id for hold in self.held if self.is_running(hold)}
+        self.do(self.node.engine.scheduler.turn())
+        wakes = self.compare(is_firing=True)
+        for promise in self.known.values():
+            wake = wakes[promise.id]
+            if self.is_paused(promise.agent_id):
+                promise.was_held = True
+                assert promise.plan.judged == before[promise.id], "fired while paused"
+            elif wake.status == "pending":
+                self.check_all_judged(promise, wake, is_busy)
+
+    def check_all_judged(self, promise: Promise, wake: Wake, is_busy: set[str | None]) -> None:
+        if wake.attempt_at > self.now and wake.held_by == "deferred":
+            assert promise.was_held or promise.session_id in is_busy, "deferred for nobody"
+            promise.was_held = True
+        elif wake.attempt_at > self.now and wake.held_by == "backoff":
+            promise.was_held = True
+        else:
+            # More than that, after a skip or when the clock went back.
+            assert promise.plan.judged >= promise.due(self.now), "due, free and not judged"
+
+    @precondition(lambda self: self.is_up)
+    @rule(target=holds, most=st.integers(1, 3))
+    def claim(self, most):
+        rows = [row for promise in self.known.values() for row in promise.rows.values()]
+        busy = {row.session_id for row in rows if row.status == "running"}
+        taken = [claimed.run for claimed in self.do(self.claims_of(self.owner).claim(most))]
+        assert len(taken) <= most
+        assert not busy & {run.session_id for run in taken}, "claimed in a busy session"
+        assert len({run.session_id for run in taken}) == len(taken), "two of one session"
+        assert not [run for run in taken if self.is_paused(run.agent_id)], "claimed while paused"
+        assert taken or not self.claimable(rows, busy), "free, queued and not claimed"
+        made = [Hold(run, self.owner, self.now + LEASE) for run in taken]
+        self.held += made
+        self.compare()
+        return multiple(*made)
+
+    def claimable(self, rows: list[Run], busy: set[str | None]) -> list[Run]:
+        is_probing = any(row.status == "running" and row.is_resuming for row in rows)
+        first: dict[str | None, Run] = {}
+        for row in sorted(rows, key=lambda row: (row.nominal_at, row.queued_at, row.id)):
+            if row.status == "queued" and row.session_id not in busy and not self.is_paused(row.agent_id):
+                first.setdefault(row.session_id, row)
+        return [row for row in first.values() if not (row.is_resuming and is_probing)]
+
+    @precondition(lambda self: self.is_up)
+    @rule(hold=holds, status=outcomes)
+    def finish(self, hold, status):
+        is_ours = self.is_running(hold) and hold.lease_until > self.now
+        assert self.do(self.claims_of(hold.owner).finish(hold.run, Outcome(status=status))) == is_ours
+        if is_ours:
+            hold.is_done = True
+            assert self.known[hold.run.wake_id].rows[hold.run.id].status == "running", "finished twice"
+        self.compare()
+        if is_ours:
+            assert self.known[hold.run.wake_id].rows[hold.run.id].status == status
+
+    @precondition(lambda self: self.is_up)
+    @rule()
+    def beat(self):
+        """The heartbeat of every process that ever was, as far as it still holds something."""
+        for owner in {hold.owner for hold in self.held}:
+            mine = [hold for hold in self.held if hold.owner == owner and self.is_running(hold)]
+            living = [hold for hold in mine if hold.lease_until > self.now]
+            assert self.do(self.renew(owner)) == {(hold.run.id, hold.run.fence) for hold in living}
+            for hold in living:
+                hold.lease_until = self.now + LEASE
+
+    async def renew(self, owner: str) -> set[tuple[str, int]]:
+        claims = self.claims_of(owner)
+        connection = await claims.open_heartbeat()
+        try:
+            return await claims.renew(connection)
+        finally:
+            await connection.close()
+
+    def is_running(self, hold: Hold) -> bool:
+        return not (hold.is_lost or hold.is_done)
+
+    # ── The comparison ──────────────────────────────────────────────────────────────────────────────────────────────
+
+    def read_wake(self, promise: Promise) -> Wake:
+        return self.do(self.node.wakes.get(promise.id, self.world.user.id))
+
+    def compare(self, *, is_firing: bool = False, skipped: Promise | None = None) -> dict[str, Wake]:
+        """Read everything back, and find every new row where the model expects the next planned instant."""
+
+        async def read(tx):
+            return {id: (await tx.wakes.read(id), await tx.runs.of_wake(id)) for id in self.known}
+
+        found = self.do(self.node.store.read(read))
+        for promise in self.known.values():
+            wake, rows = found[promise.id]
+            may_grow = is_firing or promise is skipped
+            self.compare_rows(promise, rows, may_grow=may_grow, may_be_early=promise is skipped)
+            self.compare_wake(promise, wake)
+        return {id: wake for id, (wake, _) in found.items()}
+
+    def compare_rows(self, promise: Promise, rows: list[Run], *, may_grow: bool, may_be_early: bool) -> None:
+        plan, before = promise.plan, promise.rows
+        new = [row for row in rows if row.id not in before]
+        folded = sum(row.covers - before[row.id].covers for row in rows if row.id in before)
+        assert not before.keys() - {row.id for row in rows}, "a row is gone"
+        assert may_grow or not (new or folded), "a row out of nothing"
+        assert folded >= 0
+        for row in new:
+            assert row.covers >= 1
+            assert row.nominal_at == plan.instant(plan.judged), "a planned instant is lost, or covered twice"
+            plan.judged += row.covers
+        plan.judged += folded
+        if (new or folded) and not may_be_early:
+            assert plan.instant(plan.judged - 1) <= self.now, "early"
+        to_run = [row for row in new if row.status != "skipped"]
+        assert len(to_run) <= (MOST_CAUGHT_UP if promise.on_miss == "run_catchup" else 1)
+        if promise.on_miss == "skip" and not promise.was_held:
+            assert all(row.nominal_at >= self.now - GRACE for row in to_run), "ran although missed"
+        promise.started += len(to_run)
+        promise.rows = {row.id: row for row in rows}
+        for row in rows:
+            if row.status in ENDED:
+                assert self.ends.setdefault(row.id, row) == row, "changed after its end"
+
+    def compare_wake(self, promise: Promise, wake: Wake) -> None:
+        plan = promise.plan
+        assert wake.held_by != "error"
+        assert wake.attempt_at >= wake.nominal_at
+        if promise.max_runs is not None:
+            assert promise.started <= max(promise.max_runs, 1)
+        if wake.status == "pending":
+            assert not promise.is_cancelled
+            assert wake.nominal_at == plan.instant(plan.judged)
+        elif promise.is_cancelled:
+            assert wake.status == "cancelled"
+        elif plan.period is None:
+            assert plan.judged == 1
+        elif wake.reason == "until":
+            assert plan.judged == promise.due(FOREVER)
+        else:
+            assert wake.reason == "max_runs"
+            assert promise.started >= promise.max_runs
+
+
+def plan_by_cron(cron: str, after: datetime) -> Plan:
+    phase, period = CRONS[cron]
+    origin = datetime(2026, 1, 1, tzinfo=UTC) + phase
+    return Plan(origin + ((after - origin) // period + 1) * period, period)
+
+
+def profile(examples: int, long: int) -> settings:
+    return settings(
+        max_examples=long if IS_LONG else examples,
+        stateful_step_count=80 if IS_LONG else 50,
+        derandomize=not IS_LONG,
+        database=None,
+        report_multiple_bugs=False,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+    )
+
+
+@contextmanager
+def quick_folder() -> Iterator[Path]:
+    """Memory is as good as a disk here: what a crash of the machine does is not what is asked."""
+    shm = Path("/dev/shm")
+    with tempfile.TemporaryDirectory(prefix="wakeful-model-", dir=shm if os.access(shm, os.W_OK) else None) as name:
+        yield Path(name)
+
+
+def test_sqlite_keeps_every_promise_of_the_model():
+    with quick_folder() as folder:
+
+        def begin() -> Engine:
+            here = folder / token_hex(8)
+            return Engine({"data_dir": here, "config_dir": here, "store_encryption": False, "lease_seconds": 30})
+
+        run_state_machine_as_test(begin, settings=profile(150, 5_000))
+
+
+def test_postgres_keeps_every_promise_of_the_model(postgres_url, tmp_path):
+    def begin() -> Engine:
+        asyncio.run(empty(postgres_url))
+        return Engine({"data_dir": tmp_path, "config_dir": tmp_path, "database_url": postgres_url, "lease_seconds": 30})
+
+    run_state_machine_as_test(begin, settings=profile(25, 500))
+
+
+async def empty(url: str) -> None:
+    connection = await asyncpg.connect(url)
+    try:
+        await connection.execute("DROP SCHEMA public CASCADE; CREATE SCHEMA public")
+    finally:
+        await connection.close()
