@@ -13,10 +13,18 @@ import asyncpg
 
 TABLE = """
 CREATE TABLE jobs (
-    id TEXT PRIMARY KEY, due BIGINT NOT NULL, status TEXT NOT NULL, payload TEXT NOT NULL, owner TEXT, lease_until BIGINT
+    id TEXT PRIMARY KEY, due BIGINT NOT NULL, status TEXT NOT NULL, payload TEXT NOT NULL,
+    owner TEXT, lease_until BIGINT
 );
 CREATE INDEX jobs_due ON jobs (due) WHERE status = 'pending';
 """
+INSERT = "INSERT INTO jobs (id, due, status, payload) VALUES ({0}, {1}, {2}, {3})"
+CLAIM = (
+    "UPDATE jobs SET status = 'running', owner = 'raw', lease_until = {0} WHERE status = 'pending' AND id IN "
+    "(SELECT id FROM jobs WHERE status = 'pending' AND due <= {1} ORDER BY due LIMIT {2}{lock}) RETURNING id, due"
+)
+FINISH = "UPDATE jobs SET status = 'done' WHERE id = {0} AND owner = 'raw'"
+NEXT = "SELECT MIN(due) FROM jobs WHERE status = 'pending'"
 PAYLOAD = "Read notes.txt with read_file and write what changed to report.md. " * 3
 
 Job = tuple[str, int, str, str]
@@ -51,53 +59,38 @@ class RawSqlite:
         connection = self._connection = apsw.Connection(str(self._path))
         connection.pragma("cipher", "aegis")
         connection.execute(f"PRAGMA key = 'raw:{self._key.hex()}'")
+        connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
         connection.pragma("journal_mode", "wal")
         connection.pragma("synchronous", "FULL")
         connection.pragma("cache_size", -8_000)
         if not connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'jobs'").fetchall():
             connection.execute(TABLE)
 
-    async def _do(self, act: Callable[[], Any]) -> Any:
-        return await asyncio.get_running_loop().run_in_executor(self._thread, act)
+    async def _do(self, act: Callable[[apsw.Connection], Any]) -> Any:
+        def in_transaction() -> Any:
+            with self._connection:
+                return act(self._connection)
+
+        return await asyncio.get_running_loop().run_in_executor(self._thread, in_transaction)
 
     async def open(self) -> None:
-        await self._do(self._connect)
+        await asyncio.get_running_loop().run_in_executor(self._thread, self._connect)
 
     async def insert(self, jobs: Sequence[Job]) -> None:
-        def act() -> None:
-            with self._connection:
-                self._connection.executemany("INSERT INTO jobs (id, due, status, payload) VALUES (?, ?, ?, ?)", jobs)
-
-        await self._do(act)
+        await self._do(lambda db: db.executemany(INSERT.format("?", "?", "?", "?"), jobs))
 
     async def claim(self, at: int, most: int) -> list[tuple[str, int]]:
-        def act() -> list[tuple[str, int]]:
-            with self._connection:
-                return self._connection.execute(
-                    "UPDATE jobs SET status = 'running', owner = 'raw', lease_until = ? WHERE id IN "
-                    "(SELECT id FROM jobs WHERE status = 'pending' AND due <= ? ORDER BY due LIMIT ?) RETURNING id, due",
-                    (at + 30_000_000, at, most),
-                ).fetchall()
-
-        return await self._do(act)
+        sql = CLAIM.format("?", "?", "?", lock="")
+        return await self._do(lambda db: db.execute(sql, (at + 30_000_000, at, most)).fetchall())
 
     async def finish(self, ids: Sequence[str]) -> None:
-        def act() -> None:
-            with self._connection:
-                self._connection.executemany(
-                    "UPDATE jobs SET status = 'done' WHERE id = ? AND owner = 'raw'", [(each,) for each in ids]
-                )
-
-        await self._do(act)
+        await self._do(lambda db: db.executemany(FINISH.format("?"), [(each,) for each in ids]))
 
     async def next_due(self) -> int | None:
-        def act() -> int | None:
-            return self._connection.execute("SELECT MIN(due) FROM jobs WHERE status = 'pending'").fetchall()[0][0]
-
-        return await self._do(act)
+        return await self._do(lambda db: db.execute(NEXT).fetchall()[0][0])
 
     async def close(self) -> None:
-        await self._do(self._connection.close)
+        await asyncio.get_running_loop().run_in_executor(self._thread, self._connection.close)
         self._thread.shutdown()
 
 
@@ -113,26 +106,17 @@ class RawPostgres:
             await self._connection.execute(TABLE)
 
     async def insert(self, jobs: Sequence[Job]) -> None:
-        await self._connection.executemany("INSERT INTO jobs (id, due, status, payload) VALUES ($1, $2, $3, $4)", jobs)
+        await self._connection.executemany(INSERT.format("$1", "$2", "$3", "$4"), jobs)
 
     async def claim(self, at: int, most: int) -> list[tuple[str, int]]:
-        rows = await self._connection.fetch(
-            "UPDATE jobs SET status = 'running', owner = 'raw', lease_until = $1 WHERE status = 'pending' AND id IN "
-            "(SELECT id FROM jobs WHERE status = 'pending' AND due <= $2 ORDER BY due LIMIT $3 FOR UPDATE SKIP LOCKED) "
-            "RETURNING id, due",
-            at + 30_000_000,
-            at,
-            most,
-        )
-        return [(row["id"], row["due"]) for row in rows]
+        sql = CLAIM.format("$1", "$2", "$3", lock=" FOR UPDATE SKIP LOCKED")
+        return [(row["id"], row["due"]) for row in await self._connection.fetch(sql, at + 30_000_000, at, most)]
 
     async def finish(self, ids: Sequence[str]) -> None:
-        await self._connection.executemany(
-            "UPDATE jobs SET status = 'done' WHERE id = $1 AND owner = 'raw'", [(each,) for each in ids]
-        )
+        await self._connection.executemany(FINISH.format("$1"), [(each,) for each in ids])
 
     async def next_due(self) -> int | None:
-        return await self._connection.fetchval("SELECT MIN(due) FROM jobs WHERE status = 'pending'")
+        return await self._connection.fetchval(NEXT)
 
     async def close(self) -> None:
         await self._connection.close()
@@ -163,7 +147,7 @@ class Grouped:
 
 
 async def fire_all(raw: Raw, count: int, most: int) -> None:
-    """Claim and finish what is due until it is done."""
+    """Claim and finish what is due until all is done."""
     done = 0
     while done < count:
         taken = await raw.claim(now(), most)

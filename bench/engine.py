@@ -43,11 +43,20 @@ class NoOp:
 
     def __init__(self) -> None:
         self.late: list[float] = []
+        self._awaited, self._reached = 0, asyncio.Event()
 
     async def execute(self, run: Run, _steps: Sequence[Message], _stop: Stop) -> AsyncGenerator[RunEvent]:
         self.late.append((datetime.now(UTC) - run.nominal_at).total_seconds() * 1000)
+        if len(self.late) == self._awaited:
+            self._reached.set()
         return
         yield
+
+    async def has_run(self, times: int) -> None:
+        """Wait until it was asked so many times."""
+        self._awaited = times
+        if len(self.late) < times:
+            await self._reached.wait()
 
 
 @dataclass
@@ -163,8 +172,8 @@ async def engine_fires(bench: Bench) -> dict[str, float]:
         await asyncio.gather(*[node.wakes.book(booker.wake(due)) for _ in range(FIRES)])
         began = time.perf_counter()
         await node.engine.start()
-        while len(executor.late) < FIRES or node.engine.runner.active:
-            await asyncio.sleep(0.001)
+        await executor.has_run(FIRES)
+        await node.engine.runner.idle()
         spent = time.perf_counter() - began
         await node.engine.stop()
         return {"fires_per_s": round(FIRES / spent)}
@@ -180,8 +189,8 @@ async def engine_lateness(bench: Bench, *, backlog: bool) -> dict[str, float]:
         first = node.clock.now() + timedelta(seconds=1.5)
         planned = [booker.wake(first + timedelta(seconds=n * PRECISE_SECONDS / PRECISE)) for n in range(PRECISE)]
         await asyncio.gather(*[node.wakes.book(wake) for wake in planned])
-        while len(executor.late) < PRECISE or node.engine.runner.active:
-            await asyncio.sleep(0.05)
+        await executor.has_run(PRECISE)
+        await node.engine.runner.idle()
         suffix = "_backlog" if backlog else ""
         found[f"lateness_p50_ms{suffix}"], found[f"lateness_p99_ms{suffix}"] = percentiles(executor.late)
         if not backlog:
@@ -286,7 +295,7 @@ GROUPS = (("schedule",), ("fires",), ("lateness",), ("lateness_backlog",), ("sta
 def take(side: str, step: str, place: str) -> dict[str, float]:
     """Take one figure, in this process."""
     if side == "engine":
-        settings: dict[str, object] = {"max_headless_runs": CONCURRENCY, "claim_batch": CONCURRENCY}
+        settings: dict[str, object] = {"max_headless_runs": CONCURRENCY, "claim_batch": 256}
         if place.startswith("postgres"):
             settings |= {"database_url": place}
         else:
@@ -346,19 +355,13 @@ def measure(backend: str, server: str | None, only: str | None) -> dict[str, obj
         for side, into in (("raw", raw), ("engine", found)):
             with tempfile.TemporaryDirectory(prefix="wakeful-bench-") as folder:
                 place = folder if server is None else asyncio.run(new_database(server, f"bench_{side}_{number}"))
+                taken: dict[str, float] = {}
                 for step in group:
-                    into |= take_in_process(side, step, place)
-        print(f"{backend:9} {'+'.join(group):18} engine {pick(found, group)}  raw {pick(raw, group)}", flush=True)
+                    taken |= take_in_process(side, step, place)
+            into |= taken
+            figures = ", ".join(f"{key} {value:g}" for key, value in taken.items())
+            print(f"{backend:9} {side:7} {figures}", flush=True)
     return {**found, "raw": raw}
-
-
-_seen: set[str] = set()
-
-
-def pick(figures: dict[str, float], group: tuple[str, ...]) -> str:
-    wanted = {"schedule": "schedule", "fires": "fires", "lateness": "late", "lateness_backlog": "backlog"}
-    word = wanted.get(group[0], "_")
-    return " ".join(f"{key}={value}" for key, value in figures.items() if word in key)
 
 
 async def new_database(server: str, name: str) -> str:

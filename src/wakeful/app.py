@@ -97,7 +97,14 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
     firing = Firing(store, clock, rules, owner, settings.claim_batch)
     claims = Claims(store, clock, rules, owner, timedelta(seconds=settings.lease_seconds))
     runner = Runner(claims, clock, executor or NoAgentLoop(), settings.max_headless_runs)
-    scheduler = Scheduler(firing, clock, settings.claim_batch, on_queued=runner.nudge)
+    scheduler = Scheduler(
+        firing,
+        clock,
+        settings.claim_batch,
+        lease=claims.lease,
+        on_queued=runner.nudge,
+        is_full=lambda: runner.is_full,
+    )
     upkeep = Upkeep(
         store,
         clock,

@@ -156,7 +156,7 @@ class Settings(BaseSettings):
     log_format: Literal["text", "json"] = Field("text", description="One line of text, or one JSON object, a message.")
 
     max_headless_runs: Whole = Field(3, ge=1, le=1000, description="Runs without a person that one node has at a time.")
-    claim_batch: Whole = Field(64, ge=1, le=10_000, description="How many due wakes or queued runs are taken at once.")
+    claim_batch: Whole = Field(256, ge=1, le=10_000, description="How many due wakes or queued runs are taken at once.")
     lease_seconds: Whole = Field(30, ge=1, le=3600, description="How long a silent node keeps its runs.")
     grace_seconds: Whole = Field(300, ge=0, le=86_400, description="Lateness up to which a wake is not called missed.")
     defer_seconds: Whole = Field(60, ge=1, le=3600, description="How long a recall waits for a busy session.")

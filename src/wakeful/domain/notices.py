@@ -18,7 +18,7 @@ def braked(wake: Wake, until: datetime, now: datetime) -> Notice:
             "This agent's own bookings started as many runs as they may in an hour. "
             f"The rest wait until {until:%H:%M} UTC."
         ),
-        once_key=f"brake:{wake.agent_id}:{now:%Y-%m-%dT%H}",
+        once_key=f"brake:{wake.agent_id}:{until:%Y-%m-%dT%H}",  # by its end, which all that wait have in common
         created_at=now,
         wake_id=wake.id,
     )

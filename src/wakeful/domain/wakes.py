@@ -5,7 +5,7 @@ does what the verdict says, in one transaction.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -29,6 +29,7 @@ from wakeful.domain.types import (
     WakeKind,
     WakeStatus,
 )
+from wakeful.domain.values import replace
 from wakeful.domain.zones import load_zone
 
 MAX_INSTRUCTIONS = 32_000
@@ -201,7 +202,8 @@ def _check_recurrence(kind: WakeKind, every: timedelta | None, cron: str | None,
         )
     if every is not None and every < rules.min_every:
         raise Invalid(
-            f"{every.total_seconds():g} s is too short an interval; {rules.min_every.total_seconds():g} s is the least.",
+            f"An interval of {every.total_seconds():g} s is too short; it must be at least "
+            f"{rules.min_every.total_seconds():g} s.",
             field="interval_seconds",
         )
     if every is not None and every.microseconds:

@@ -64,6 +64,11 @@ class Runner:
         """Return how many runs are at work here."""
         return len(self._held)
 
+    @property
+    def is_full(self) -> bool:
+        """Tell whether every slot for headless runs is taken."""
+        return self._free_slots() <= 0
+
     def nudge(self) -> None:
         """Look at the queue now."""
         self._nudged.set()
@@ -91,8 +96,7 @@ class Runner:
         await self._pass_on_stops()
         if self._is_draining:
             return
-        headless = sum(held.run.is_headless for held in self._held.values())
-        for claimed in await self._claims.claim(self._max_headless - headless):
+        for claimed in await self._claims.claim(self._free_slots()):
             self._start(claimed)
 
     async def idle(self) -> None:
@@ -120,10 +124,18 @@ class Runner:
                 log.warning("lease lost", extra={"run_id": held.run.id, "fence": held.run.fence})
                 held.give_up("lost")
 
+    def _free_slots(self) -> int:
+        return self._max_headless - sum(held.run.is_headless for held in self._held.values())
+
     def _start(self, claimed: Claimed) -> None:
+        stale = self._held.get(claimed.run.id)
+        if stale is not None:  # we lost the lease unnoticed, as after a suspend, and are the one who got it back
+            stale.give_up("lost")
         held = _Held(run=claimed.run, limit=claimed.limit)
         self._held[claimed.run.id] = held
         held.task = asyncio.create_task(self._carry_out(held), name=f"run-{claimed.run.id}")
+        if claimed.run.stop_requested_at is not None:  # of an owner who could no longer follow it
+            _ask_to_stop(held)
 
     async def _carry_out(self, held: _Held) -> None:
         try:
@@ -132,7 +144,8 @@ class Runner:
                 held.is_finishing = True
                 await _insist(lambda: self._claims.finish(held.run, outcome))
         finally:
-            del self._held[held.run.id]
+            if self._held.get(held.run.id) is held:  # else a newer claim of ours has its place
+                del self._held[held.run.id]
             self._nudged.set()
 
     async def _execute(self, held: _Held) -> Outcome | None:
@@ -182,9 +195,13 @@ class Runner:
         for run_id in await self._claims.stops():
             held = self._held.get(run_id)
             if held is not None and not held.stop.is_requested:
-                held.stop.request()
-                assert held.task is not None
-                asyncio.get_running_loop().call_later(_STOP_PATIENCE, _cancel_work, held)
+                _ask_to_stop(held)
+
+
+def _ask_to_stop(held: _Held) -> None:
+    """Let the executor end by itself, and cut it off if it does not."""
+    held.stop.request()
+    asyncio.get_running_loop().call_later(_STOP_PATIENCE, _cancel_work, held)
 
 
 def _cancel_work(held: _Held) -> None:

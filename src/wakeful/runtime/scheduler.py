@@ -16,11 +16,23 @@ _AFTER_TROUBLE = timedelta(seconds=1)
 class Scheduler:
     """One loop per process. All it decides is decided by `domain.wakes.fire`, in one transaction per batch."""
 
-    def __init__(self, firing: Firing, clock: Clock, batch: int, on_queued: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        firing: Firing,
+        clock: Clock,
+        batch: int,
+        *,
+        lease: timedelta,
+        on_queued: Callable[[], None],
+        is_full: Callable[[], bool],
+    ) -> None:
         self._firing = firing
         self._clock = clock
         self._batch = batch
+        # A lease that is taken after one look does not run out before the next, so each is seen in time.
+        self._longest_wait = min(lease, LONGEST_WAIT)
         self._on_queued = on_queued
+        self._is_full = is_full
         self._nudged = asyncio.Event()
         self._turned_at = clock.monotonic()
 
@@ -49,11 +61,12 @@ class Scheduler:
         await self._firing.recover()
         while await self._fire_batch() == self._batch:
             self._on_queued()
-        await self._firing.shed_low()
+        if self._is_full():  # else whoever has waited for long will start now, and did not wait for a slot
+            await self._firing.shed_low()
         self._on_queued()
         self._turned_at = self._clock.monotonic()
         next_moment = await self._firing.next_moment()
-        latest = self._clock.now() + LONGEST_WAIT
+        latest = self._clock.now() + self._longest_wait
         return latest if next_moment is None else min(next_moment, latest)
 
     async def _fire_batch(self) -> int:

@@ -67,6 +67,8 @@ class RunService:
                 await tx.runs.end_queued(run_id, "stopped", "stopped", now)
                 await end_wake_of(tx, run, "fired", "stopped", now)
                 return True
-            return run.status == "running" and await tx.runs.request_stop(run_id, now)
+            if run.status == "running":
+                await tx.runs.request_stop(run_id, now)  # the first wish counts; a second changes nothing
+            return run.status == "running"
 
         return await self._store.write(work)

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from wakeful.domain.errors import NotFound
 from wakeful.domain.types import Agent, Pause, User
 from wakeful.store.database import Statements
-from wakeful.store.rows import agent_params, pause_params, to_agent, to_micros, to_pause, to_user, user_params
+from wakeful.store.rows import AGENTS, PAUSES, USERS, to_micros
 
 
 class NoSuchAgent(NotFound):
@@ -23,29 +23,29 @@ class Agents:
         self._statements = statements
 
     async def add_user(self, user: User) -> None:
-        await self._statements.fetch("add_user", user_params(user))
+        await self._statements.fetch("add_user", USERS.write(user))
 
     async def user(self, user_id: str) -> User | None:
         rows = await self._statements.fetch("user_by_id", {"id": user_id})
-        return to_user(rows[0]) if rows else None
+        return USERS.read(rows[0]) if rows else None
 
     async def delete_user(self, user_id: str, now: datetime) -> bool:
         return bool(await self._statements.fetch("delete_user", {"id": user_id, "now": to_micros(now)}))
 
     async def add(self, agent: Agent) -> None:
-        await self._statements.fetch("add_agent", agent_params(agent))
+        await self._statements.fetch("add_agent", AGENTS.write(agent))
 
     async def get(self, agent_id: str, user_id: str) -> Agent:
         rows = await self._statements.fetch("agent_of_user", {"id": agent_id, "user_id": user_id})
         if not rows:
             raise NoSuchAgent(agent_id)
-        return to_agent(rows[0])
+        return AGENTS.read(rows[0])
 
     async def of_user(self, user_id: str) -> list[Agent]:
-        return [to_agent(row) for row in await self._statements.fetch("agents_of_user", {"user_id": user_id})]
+        return [AGENTS.read(row) for row in await self._statements.fetch("agents_of_user", {"user_id": user_id})]
 
     async def save(self, agent: Agent) -> None:
-        if not await self._statements.fetch("save_agent", agent_params(agent)):
+        if not await self._statements.fetch("save_agent", AGENTS.write(agent)):
             raise NoSuchAgent(agent.id)
 
     async def run_limits(self, agent_ids: Iterable[str]) -> dict[str, timedelta]:
@@ -54,16 +54,19 @@ class Agents:
         return {row["id"]: timedelta(seconds=row["run_limit_seconds"]) for row in rows}
 
     async def add_pause(self, pause: Pause) -> None:
-        await self._statements.fetch("add_pause", pause_params(pause))
+        await self._statements.fetch("add_pause", PAUSES.write(pause))
 
     async def end_pauses(self, user_id: str, agent_id: str | None, now: datetime) -> int:
         """Lift an agent's own pauses; without an agent, those of everything."""
         params = {"user_id": user_id, "agent_id": agent_id, "now": to_micros(now)}
-        return len(await self._statements.fetch("end_pauses", params))
+        ended = await self._statements.fetch("end_pauses", params)
+        if ended:
+            self._statements.tell("runs")  # what had queued before the pause is free to start
+        return len(ended)
 
     async def pauses_since(self, since: datetime) -> list[Pause]:
-        return [to_pause(row) for row in await self._statements.fetch("pauses_since", {"since": to_micros(since)})]
+        return [PAUSES.read(row) for row in await self._statements.fetch("pauses_since", {"since": to_micros(since)})]
 
     async def pauses_of(self, user_id: str, agent_id: str, since: datetime) -> list[Pause]:
         params = {"user_id": user_id, "agent_id": agent_id, "since": to_micros(since)}
-        return [to_pause(row) for row in await self._statements.fetch("pauses_of_agent", params)]
+        return [PAUSES.read(row) for row in await self._statements.fetch("pauses_of_agent", params)]

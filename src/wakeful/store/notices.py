@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from wakeful.domain.types import Decision, Notice
 from wakeful.store.database import Statements
-from wakeful.store.rows import decision_params, notice_params, to_decision, to_notice
+from wakeful.store.rows import DECISIONS, NOTICES
 
 
 class Notices:
@@ -15,17 +15,18 @@ class Notices:
 
     async def add(self, notice: Notice) -> bool:
         """Put a notice into the inbox, unless the same thing was told already."""
-        return bool(await self._statements.fetch("add_notice", notice_params(notice)))
+        return bool(await self._statements.fetch("add_notice", NOTICES.write(notice)))
 
     async def of_user(self, user_id: str, most: int = 100) -> list[Notice]:
         rows = await self._statements.fetch("notices_of_user", {"user_id": user_id, "most": most})
-        return [to_notice(row) for row in rows]
+        return [NOTICES.read(row) for row in rows]
 
     async def record(self, decisions: Sequence[Decision]) -> None:
         await self._statements.fetch_many(
-            "add_decisions", [decision_params(decision, position) for position, decision in enumerate(decisions)]
+            "add_decisions",
+            [{**DECISIONS.write(decision), "position": number} for number, decision in enumerate(decisions)],
         )
 
     async def decisions_of(self, wake_id: str, most: int = 1_000) -> list[Decision]:
         rows = await self._statements.fetch("decisions_of_wake", {"wake_id": wake_id, "most": most})
-        return [to_decision(row) for row in rows]
+        return [DECISIONS.read(row) for row in rows]

@@ -57,19 +57,14 @@ class PostgresDatabase:
         self._url = url
         self._most_connections = most_connections
         self._pool: asyncpg.Pool[Any] | None = None
+        self._unsynced: asyncpg.Pool[Any] | None = None  # its commits do not wait for the disk
         self._listeners: list[Listener] = []
         self._listening: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
         with _errors_named():
-            self._pool = await asyncpg.create_pool(
-                self._url,
-                min_size=1,
-                max_size=self._most_connections,
-                connection_class=_Connection,
-                command_timeout=60,
-                server_settings=_SERVER_SETTINGS,
-            )
+            self._pool = await self._make_pool(self._most_connections, _SERVER_SETTINGS)
+            self._unsynced = await self._make_pool(2, _SERVER_SETTINGS | {"synchronous_commit": "off"})
         self._listening = asyncio.create_task(self._keep_listening(), name="wakeful-listen")
 
     async def close(self) -> None:
@@ -78,25 +73,27 @@ class PostgresDatabase:
             with contextlib.suppress(asyncio.CancelledError):
                 await self._listening
             self._listening = None
-        if self._pool is not None:
-            pool, self._pool = self._pool, None
+        pools = [pool for pool in (self._pool, self._unsynced) if pool is not None]
+        self._pool = self._unsynced = None
+        for pool in pools:
             try:
                 await asyncio.wait_for(pool.close(), timeout=5)
             except TimeoutError:
                 pool.terminate()
 
-    async def write(self, work: Work[T], *, is_synced: bool = True) -> T:  # noqa: ARG002  (saying so costs a round trip)
+    async def write(self, work: Work[T], *, is_synced: bool = True) -> T:
+        pool = self._pool if is_synced else self._unsynced
         for attempt in range(1, _TRIES):
             with contextlib.suppress(*_RACES):
-                return await self._write(work)
+                return await self._write(pool, work)
             await asyncio.sleep(0.002 * attempt)
         try:
-            return await self._write(work)
+            return await self._write(pool, work)
         except _RACES as error:
             raise BrokenReference(str(error)) from error
 
-    async def _write(self, work: Work[T]) -> T:
-        async with self._acquire() as connection, connection.transaction():
+    async def _write(self, pool: "asyncpg.Pool[Any] | None", work: Work[T]) -> T:
+        async with _acquire(pool) as connection, connection.transaction():
             statements = _Statements(connection)
             result = await work(statements)
             await statements.send_news()
@@ -104,16 +101,16 @@ class PostgresDatabase:
         return result
 
     async def read(self, work: Work[T]) -> T:
-        async with self._acquire() as connection, connection.transaction(isolation="repeatable_read", readonly=True):
+        async with _acquire(self._pool) as connection, _snapshot(connection):
             return await work(_Statements(connection))
 
     async def run_script(self, script: str) -> None:
-        async with self._acquire() as connection, connection.transaction():
+        async with _acquire(self._pool) as connection, connection.transaction():
             await connection.execute(script)
 
     @contextlib.asynccontextmanager
     async def only_one_node(self) -> AsyncGenerator[None]:
-        async with self._acquire() as connection:
+        async with _acquire(self._pool) as connection:
             await connection.execute("SELECT pg_advisory_lock($1)", _MIGRATION_LOCK)
             try:
                 yield
@@ -128,19 +125,21 @@ class PostgresDatabase:
         self._listeners.append(listener)
 
     async def read_clock(self) -> int | None:
-        async with self._acquire() as connection:
+        async with _acquire(self._pool) as connection:
             return await connection.fetchval("SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT)")
 
-    @contextlib.asynccontextmanager
-    async def _acquire(self) -> "AsyncGenerator[asyncpg.Connection[Any]]":
-        if self._pool is None:
-            raise StoreUnavailable("The store is closed.")
-        with _errors_named():
-            async with self._pool.acquire() as connection:
-                yield connection  # pyright: ignore[reportReturnType]
+    def _make_pool(self, most: int, settings: dict[str, str]) -> "asyncpg.Pool[Any]":
+        return asyncpg.create_pool(
+            self._url,
+            min_size=1,
+            max_size=most,
+            connection_class=_Connection,
+            command_timeout=60,
+            server_settings=settings,
+        )
 
     def _deliver(self, news: Sequence[str]) -> None:
-        for text in news:
+        for text in dict.fromkeys(news):
             for listener in self._listeners:
                 listener(text)
 
@@ -164,6 +163,19 @@ class PostgresDatabase:
             except _LOST:
                 log.warning("cannot listen to the database", exc_info=True)
             await asyncio.sleep(_LISTEN_AGAIN_SECONDS)
+
+
+@contextlib.asynccontextmanager
+async def _acquire(pool: "asyncpg.Pool[Any] | None") -> "AsyncGenerator[asyncpg.Connection[Any]]":
+    if pool is None:
+        raise StoreUnavailable("The store is closed.")
+    with _errors_named():
+        async with pool.acquire() as connection:
+            yield connection  # pyright: ignore[reportReturnType]
+
+
+def _snapshot(connection: "asyncpg.Connection[Any]") -> contextlib.AbstractAsyncContextManager[object]:
+    return connection.transaction(isolation="repeatable_read", readonly=True)
 
 
 class _Statements:

@@ -18,7 +18,7 @@ _NAME = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
 _COMMENT = re.compile(r"--[^\n]*")
 _POSTGRES_ONLY = re.compile(r"/\*postgres(.*?)\*/", re.DOTALL)
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z_]\w*)")
-_ROWS = re.compile(r"\brows\((\w+)\) AS (\w+)")
+_ROWS = re.compile(r"\bFROM rows\((?P<table>\w+)\) AS (?P<alias>\w+)(?P<join>\s+JOIN\b)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +47,10 @@ def _one_row(text: str) -> str:
     found = _ROWS.search(text)
     if found is None:
         return text
-    chosen = ", ".join(f":{column} AS {column}" for column in _columns_of(found[2], text))
-    return text.replace(found[0], f"(SELECT {chosen}) AS {found[2]}")
+    if found["join"]:
+        chosen = ", ".join(f":{column} AS {column}" for column in _columns_of(found["alias"], text))
+        return text.replace(found[0], f"FROM (SELECT {chosen}) AS {found['alias']}{found['join']}")
+    return re.sub(rf"\b{found['alias']}\.(\w+)", r":\1", text.replace(found[0], ""))
 
 
 def _columns_of(alias: str, text: str) -> tuple[str, ...]:
@@ -58,8 +60,9 @@ def _columns_of(alias: str, text: str) -> tuple[str, ...]:
 def _number(text: str) -> PostgresQuery:
     found = _ROWS.search(text)
     if found is not None:
-        rows = f"json_populate_recordset(CAST(NULL AS {found[1]}), CAST($1 AS json)) AS {found[2]}"
-        return PostgresQuery(text.replace(found[0], rows), (), _columns_of(found[2], text))
+        rows = f"FROM json_populate_recordset(CAST(NULL AS {found['table']}), CAST($1 AS json)) AS {found['alias']}"
+        sql = text.replace(found[0], rows + (found["join"] or ""))
+        return PostgresQuery(sql, (), _columns_of(found["alias"], text))
     names: list[str] = []
 
     def numbered(match: re.Match[str]) -> str:

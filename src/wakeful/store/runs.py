@@ -8,7 +8,7 @@ from wakeful.domain.errors import NotFound
 from wakeful.domain.runs import Outcome
 from wakeful.domain.types import Run
 from wakeful.store.database import Params, Statements
-from wakeful.store.rows import from_micros, run_params, to_micros, to_run
+from wakeful.store.rows import RUNS, from_micros, to_micros
 
 
 class NoSuchRun(NotFound):
@@ -39,10 +39,10 @@ class Runs:
         params: list[Params] = []
         for run in runs:
             if run.status == "queued" and run.trigger == "wake":
-                params.append({**run_params(run), "turn": turns[run.agent_id]})
+                params.append({**RUNS.write(run), "turn": turns[run.agent_id]})
                 turns[run.agent_id] += 1
             else:
-                params.append(run_params(run))
+                params.append(RUNS.write(run))
         rows = await self._statements.fetch_many("add_runs", params)
         if waiting:
             self._statements.tell("runs")
@@ -70,30 +70,30 @@ class Runs:
         rows = await self._statements.fetch("lock_run", {"id": run_id})
         if not rows or (user_id is not None and rows[0]["user_id"] != user_id):
             raise NoSuchRun(run_id)
-        return to_run(rows[0])
+        return RUNS.read(rows[0])
 
     async def read(self, run_id: str, user_id: str | None = None) -> Run:
         rows = await self._statements.fetch("run_by_id", {"id": run_id})
         if not rows or (user_id is not None and rows[0]["user_id"] != user_id):
             raise NoSuchRun(run_id)
-        return to_run(rows[0])
+        return RUNS.read(rows[0])
 
     async def of_wake(self, wake_id: str, most: int = 1_000) -> list[Run]:
         rows = await self._statements.fetch("runs_of_wake", {"wake_id": wake_id, "most": most})
-        return [to_run(row) for row in rows]
+        return [RUNS.read(row) for row in rows]
 
     async def unfinished_in(self, session_id: str) -> Run | None:
         """Return the run that keeps a session from taking a user's message."""
         rows = await self._statements.fetch("unfinished_run_of_session", {"session_id": session_id})
-        return to_run(rows[0]) if rows else None
+        return RUNS.read(rows[0]) if rows else None
 
     async def claim_user(self, owner: str, now: datetime, lease: timedelta, most: int) -> list[Run]:
         rows = await self._statements.fetch("claim_user_runs", _claim(owner, now, lease, most))
-        return [to_run(row) for row in rows]
+        return [RUNS.read(row) for row in rows]
 
     async def claim_headless(self, owner: str, now: datetime, lease: timedelta, most: int) -> list[Run]:
         rows = await self._statements.fetch("claim_headless_runs", _claim(owner, now, lease, most))
-        return [to_run(row) for row in rows]
+        return [RUNS.read(row) for row in rows]
 
     async def stops_of(self, owner: str) -> list[str]:
         return [row["id"] for row in await self._statements.fetch("stops_of_owner", {"owner": owner})]
@@ -131,10 +131,10 @@ class Runs:
         rows = await self._statements.fetch(
             "expired_runs", {"now": to_micros(now), "only_owner": only_owner, "most": most}
         )
-        return [to_run(row) for row in rows]
+        return [RUNS.read(row) for row in rows]
 
     async def recover(self, run: Run) -> bool:
-        return bool(await self._statements.fetch("recover_run", run_params(run)))
+        return bool(await self._statements.fetch("recover_run", RUNS.write(run)))
 
     async def holds_lease(self, run: Run, now: datetime) -> bool:
         params = {"id": run.id, "owner": run.owner, "fence": run.fence, "now": to_micros(now)}
@@ -159,7 +159,7 @@ class Runs:
 
     async def shed_low(self, now: datetime, before: datetime) -> list[Run]:
         rows = await self._statements.fetch("shed_low_runs", {"now": to_micros(now), "before": to_micros(before)})
-        return [to_run(row) for row in rows]
+        return [RUNS.read(row) for row in rows]
 
     async def started_by_agent(self, agent_id: str, since: datetime) -> Started:
         rows = await self._statements.fetch("started_by_agent", {"agent_id": agent_id, "since": to_micros(since)})

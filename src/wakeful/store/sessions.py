@@ -9,7 +9,7 @@ import orjson
 from wakeful.domain.errors import NotFound
 from wakeful.domain.types import Message, Session
 from wakeful.store.database import Statements
-from wakeful.store.rows import message_params, session_params, to_message, to_micros, to_session
+from wakeful.store.rows import MESSAGES, SESSIONS, to_micros
 
 
 class NoSuchSession(NotFound):
@@ -26,30 +26,30 @@ class Sessions:
         self._statements = statements
 
     async def add(self, sessions: Sequence[Session]) -> None:
-        await self._statements.fetch_many("add_sessions", [session_params(session) for session in sessions])
+        await self._statements.fetch_many("add_sessions", [SESSIONS.write(session) for session in sessions])
 
     async def get(self, session_id: str, user_id: str) -> Session:
         rows = await self._statements.fetch("session_of_user", {"id": session_id, "user_id": user_id})
         if not rows:
             raise NoSuchSession(session_id)
-        return to_session(rows[0])
+        return SESSIONS.read(rows[0])
 
     async def append(self, message: Message) -> Message:
         """Put a message at the end of its session's transcript."""
         rows = await self._statements.fetch("take_positions", {"id": message.session_id, "count": 1})
         if not rows:
             raise NoSuchSession(message.session_id)
-        params = {**message_params(message), "position": rows[0]["last_position"]}
+        params = {**MESSAGES.write(message), "position": rows[0]["last_position"]}
         await self._statements.fetch("add_message", params)
         return message
 
     async def steps_of(self, run_id: str) -> list[Message]:
         rows = await self._statements.fetch("messages_of_run", {"run_id": run_id})
-        return [to_message(row) for row in rows]
+        return [MESSAGES.read(row) for row in rows]
 
     async def messages(self, session_id: str, after: int = 0, most: int = 1_000) -> list[Message]:
         params = {"session_id": session_id, "after": after, "most": most}
-        return [to_message(row) for row in await self._statements.fetch("messages_of_session", params)]
+        return [MESSAGES.read(row) for row in await self._statements.fetch("messages_of_session", params)]
 
     async def append_events(self, session_id: str, run_id: str, frames: Sequence[Any], now: datetime) -> int:
         """Save frames with the next sequence numbers of their session and return the last one."""

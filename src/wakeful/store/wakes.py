@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from wakeful.domain.errors import NotFound
 from wakeful.domain.types import Bounds, Wake
 from wakeful.store.database import Row, Statements
-from wakeful.store.rows import from_micros, to_bounds, to_micros, to_wake, wake_params
+from wakeful.store.rows import WAKES, from_micros, read_bounds, to_micros
 
 SOON = timedelta(seconds=30)  # what is due before the scheduler looks again by itself
 
@@ -32,7 +32,7 @@ class DueWake:
     running_run_id: str | None
 
     def read_bounds(self) -> Bounds:
-        return to_bounds(self.agent_bounds)
+        return read_bounds(self.agent_bounds)
 
 
 class Wakes:
@@ -43,7 +43,7 @@ class Wakes:
 
     async def add(self, wakes: Sequence[Wake]) -> set[str]:
         """Book wakes and return the ids of those that found room."""
-        rows = await self._statements.fetch_many("add_wakes", [wake_params(wake) for wake in wakes])
+        rows = await self._statements.fetch_many("add_wakes", [WAKES.write(wake) for wake in wakes])
         added = {row["id"] for row in rows}
         self._tell_if_soon([wake for wake in wakes if wake.id in added])
         return added
@@ -57,11 +57,11 @@ class Wakes:
 
     async def live_in_slot(self, slot: str) -> Wake | None:
         rows = await self._statements.fetch("live_wake_in_slot", {"slot": slot})
-        return to_wake(rows[0]) if rows else None
+        return WAKES.read(rows[0]) if rows else None
 
     async def of_session(self, session_id: str, most: int = 50) -> list[Wake]:
         rows = await self._statements.fetch("wakes_of_session", {"session_id": session_id, "most": most})
-        return [to_wake(row) for row in rows]
+        return [WAKES.read(row) for row in rows]
 
     async def due(self, now: datetime, most: int) -> list[DueWake]:
         rows = await self._statements.fetch("due_wakes", {"now": to_micros(now), "most": most})
@@ -69,11 +69,11 @@ class Wakes:
 
     async def move(self, wakes: Sequence[Wake]) -> set[str]:
         """Save what firing made of wakes and return the ids of those that were still as they had been read."""
-        rows = await self._statements.fetch_many("move_wakes", [wake_params(wake) for wake in wakes])
+        rows = await self._statements.fetch_many("move_wakes", [WAKES.write(wake) for wake in wakes])
         return {row["id"] for row in rows}
 
     async def edit(self, wake: Wake) -> bool:
-        rows = await self._statements.fetch("edit_wake", wake_params(wake))
+        rows = await self._statements.fetch("edit_wake", WAKES.write(wake))
         self._tell_if_soon([wake])
         return bool(rows)
 
@@ -124,13 +124,13 @@ class Wakes:
 def _one(rows: Sequence[Row], wake_id: str, user_id: str | None) -> Wake:
     if not rows or (user_id is not None and rows[0]["user_id"] != user_id):
         raise NoSuchWake(wake_id)
-    return to_wake(rows[0])
+    return WAKES.read(rows[0])
 
 
 def _due(row: Row) -> DueWake:
     gone = "user_gone" if row["user_deleted_at"] is not None else None
     return DueWake(
-        wake=to_wake(row),
+        wake=WAKES.read(row),
         agent_timezone=row["agent_timezone"],
         agent_bounds=row["agent_bounds"],
         gone=gone or ("agent_gone" if row["agent_deleted_at"] is not None else None),

@@ -1,3 +1,7 @@
+-- PostgreSQL keeps one plan for each of these, made when the tables may still be empty. So a look at other rows is a
+-- subquery with LIMIT 1, which it can only answer row by row from an index; and a row that is found by its id has its
+-- status compared as COALESCE(status, ''), which keeps it from walking through a partial index on the status instead.
+
 -- name: add_runs
 -- The id is made from wake and planned instant, so a second attempt at the same occurrence changes nothing.
 INSERT INTO runs (
@@ -37,10 +41,10 @@ LIMIT 1;
 -- name: claim_user_runs
 -- People wait for these, so headless runs never hold them back: every queued one whose session is free.
 WITH chosen AS MATERIALIZED (
-    SELECT r.id FROM runs r
+    SELECT r.id AS run_id FROM runs r
     WHERE
         r.status = 'queued' AND r.trigger = 'message'
-        AND NOT EXISTS (SELECT 1 FROM runs b WHERE b.session_id = r.session_id AND b.status = 'running')
+        AND (SELECT 1 FROM runs b WHERE b.session_id = r.session_id AND b.status = 'running' LIMIT 1) IS NULL
     LIMIT :most
     /*postgres FOR UPDATE OF r SKIP LOCKED */
 )
@@ -48,7 +52,8 @@ UPDATE runs
 SET
     status = 'running', owner = :owner, lease_until = :lease_until, fence = fence + 1, attempt = attempt + 1,
     started_at = COALESCE(started_at, :now)
-WHERE status = 'queued' AND id IN (SELECT id FROM chosen)
+FROM chosen
+WHERE runs.id = chosen.run_id AND COALESCE(runs.status, '') = 'queued'
 RETURNING *;
 
 -- name: claim_headless_runs
@@ -56,22 +61,24 @@ RETURNING *;
 -- crash, runs come back one at a time, so that one that kills the process cannot use up the attempts of the others.
 -- The outer condition is checked again after a wait for another node's lock.
 WITH chosen AS MATERIALIZED (
-    SELECT r.id FROM runs r
+    SELECT r.id AS run_id FROM runs r
     WHERE
         r.status = 'queued' AND r.trigger <> 'message'
-        AND NOT EXISTS (SELECT 1 FROM runs b WHERE b.session_id = r.session_id AND b.status = 'running')
-        AND NOT EXISTS (
+        AND (SELECT 1 FROM runs b WHERE b.session_id = r.session_id AND b.status = 'running' LIMIT 1) IS NULL
+        AND (
             SELECT 1 FROM runs e
             WHERE e.session_id = r.session_id AND e.status = 'queued' AND e.id <> r.id
             AND (e.trigger = 'message' OR (e.nominal_at, e.queued_at, e.id) < (r.nominal_at, r.queued_at, r.id))
-        )
-        AND NOT (r.trigger = 'wake' AND EXISTS (
+            LIMIT 1
+        ) IS NULL
+        AND (r.trigger <> 'wake' OR (
             SELECT 1 FROM pauses p
-            WHERE p.until > :now AND p.started_at <= :now
+            WHERE p.until > :now
             AND p.user_id = r.user_id AND (p.agent_id IS NULL OR p.agent_id = r.agent_id)
-        ))
+            LIMIT 1
+        ) IS NULL)
         AND (r.is_resuming = 0 OR (
-            NOT EXISTS (SELECT 1 FROM runs c WHERE c.status = 'running' AND c.is_resuming = 1)
+            (SELECT 1 FROM runs c WHERE c.status = 'running' AND c.is_resuming = 1 LIMIT 1) IS NULL
             AND r.id = (
                 SELECT f.id FROM runs f WHERE f.status = 'queued' AND f.is_resuming = 1
                 ORDER BY f.turn, f.nominal_at, f.queued_at, f.id LIMIT 1
@@ -85,7 +92,8 @@ UPDATE runs
 SET
     status = 'running', owner = :owner, lease_until = :lease_until, fence = fence + 1, attempt = attempt + 1,
     started_at = COALESCE(started_at, :now)
-WHERE status = 'queued' AND id IN (SELECT id FROM chosen)
+FROM chosen
+WHERE runs.id = chosen.run_id AND COALESCE(runs.status, '') = 'queued'
 RETURNING *;
 
 -- name: current_turn
@@ -97,7 +105,7 @@ SELECT COALESCE(
 -- name: last_turns_of_agents
 -- The place of each agent's newest run, if it still waits.
 SELECT
-    n.agent_id,
+    n.agent_id AS agent_id,
     (
         SELECT CASE WHEN r.status = 'queued' THEN r.turn END FROM runs r
         WHERE r.agent_id = n.agent_id ORDER BY r.queued_at DESC, r.turn DESC LIMIT 1
@@ -122,7 +130,7 @@ SET
     lease_until = NULL, is_resuming = 0
 FROM rows(runs) AS n
 WHERE
-    runs.id = n.id AND runs.status = 'running' AND runs.owner = n.owner AND runs.fence = n.fence
+    runs.id = n.id AND COALESCE(runs.status, '') = 'running' AND runs.owner = n.owner AND runs.fence = n.fence
     AND runs.lease_until > n.finished_at
 RETURNING runs.id;
 
@@ -131,7 +139,7 @@ RETURNING runs.id;
 UPDATE runs
 SET status = 'queued', owner = NULL, lease_until = NULL, attempt = runs.attempt - 1
 FROM rows(runs) AS n
-WHERE runs.id = n.id AND runs.status = 'running' AND runs.owner = n.owner AND runs.fence = n.fence
+WHERE runs.id = n.id AND COALESCE(runs.status, '') = 'running' AND runs.owner = n.owner AND runs.fence = n.fence
 RETURNING runs.id;
 
 -- name: expired_runs
@@ -180,15 +188,16 @@ WHERE id = :id AND status = 'queued'
 RETURNING id;
 
 -- name: shed_low_runs
--- Low priority gives way: no slot was free for it in time. A run that waits for its session or a pause is left alone.
+-- Low priority gives way: no slot was free for it in time. A run that waits for its session or a pause is left alone, and
+-- so is one that had its slot and was cut off.
 UPDATE runs
 SET status = 'skipped', reason = 'no_slot', finished_at = :now
 WHERE
-    status = 'queued' AND priority = 'low' AND trigger = 'wake' AND queued_at <= :before
+    status = 'queued' AND priority = 'low' AND trigger = 'wake' AND queued_at <= :before AND started_at IS NULL
     AND NOT EXISTS (SELECT 1 FROM runs b WHERE b.session_id = runs.session_id AND b.status = 'running')
     AND NOT EXISTS (
         SELECT 1 FROM pauses p
-        WHERE p.until > :now
+        WHERE p.until > :before
         AND p.user_id = runs.user_id AND (p.agent_id IS NULL OR p.agent_id = runs.agent_id)
     )
 RETURNING *;

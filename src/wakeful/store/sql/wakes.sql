@@ -92,11 +92,17 @@ FROM rows(wakes) AS n
 WHERE wakes.id = n.id AND wakes.status = 'queued';
 
 -- name: settle_wakes
--- What a run that ended well means for its wake: a once-wake is over, a recurring one forgets its failures.
+-- What a run that ended well means for its wake: a once-wake is over, a recurring one forgets its failures, and comes
+-- back from a back-off that they had put it into.
 UPDATE wakes
 SET
     status = CASE WHEN wakes.status = 'running' THEN 'fired' ELSE wakes.status END,
     reason = CASE WHEN wakes.status = 'running' THEN n.reason ELSE wakes.reason END,
+    attempt_at = CASE
+        WHEN wakes.held_by = 'backoff' AND wakes.nominal_at < n.updated_at THEN n.updated_at
+        WHEN wakes.held_by = 'backoff' THEN wakes.nominal_at
+        ELSE wakes.attempt_at
+    END,
     failures = 0, version = wakes.version + 1, updated_at = n.updated_at
 FROM rows(wakes) AS n
 WHERE wakes.id = n.id AND (wakes.status = 'running' OR wakes.failures > 0);
@@ -123,7 +129,8 @@ SELECT MIN(at) AS at FROM (
     UNION ALL
     SELECT MIN(until) AS at FROM pauses WHERE until > :now
     UNION ALL
-    SELECT MIN(queued_at) + :shed_after AS at FROM runs WHERE status = 'queued' AND priority = 'low'
+    SELECT MIN(queued_at) + :shed_after AS at FROM runs
+    WHERE status = 'queued' AND priority = 'low' AND queued_at + :shed_after > :now
 ) AS moments;
 
 -- name: forget_ephemeral_wakes
