@@ -3,7 +3,7 @@
 from datetime import datetime
 
 from wakeful.domain import ids
-from wakeful.domain.types import Notice, Run, Wake
+from wakeful.domain.types import Notice, Run, SetAside, Wake
 
 
 def braked(wake: Wake, until: datetime, now: datetime) -> Notice:
@@ -60,8 +60,8 @@ def interrupted(run: Run, now: datetime) -> Notice:
     )
 
 
-def unfirable(wake: Wake, error: str, now: datetime) -> Notice:
-    """The scheduler could not decide about a wake at all."""
+def unfirable(wake: SetAside, error: str, now: datetime) -> Notice:
+    """The scheduler could not decide about a wake at all, perhaps not even read it."""
     return Notice(
         id=ids.new_id(now),
         user_id=wake.user_id,

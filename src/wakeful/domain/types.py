@@ -142,6 +142,17 @@ class Wake:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SetAside:
+    """A wake that could not be decided about: what is known of it without reading the rest."""
+
+    id: str
+    user_id: str
+    agent_id: str
+    session_id: str | None
+    nominal_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
     """One execution of an agent in a session, or the record of one that was not to be."""
 

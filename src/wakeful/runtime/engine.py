@@ -74,13 +74,13 @@ class Engine:
         """Go down in good order: unfinished work is given back at once."""
         if not self._tasks:
             return
-        await self.runner.drain()
         for task in self._tasks:
             task.cancel()
         for task in self._tasks:
             with contextlib.suppress(asyncio.CancelledError):
                 await task
         self._tasks = []
+        await self.runner.drain()  # now that nobody claims any more
         await self._heartbeat.stop()
 
     def hear(self, news: str) -> None:

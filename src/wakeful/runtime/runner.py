@@ -7,9 +7,11 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 from typing import Literal, TypeVar
 
 from wakeful.clock import LONGEST_WAIT, Clock
+from wakeful.domain import ids
 from wakeful.domain.errors import Unavailable
 from wakeful.domain.events import EndedEarly, Frame, StepSaved
 from wakeful.domain.runs import LeaseLost, Outcome
@@ -58,6 +60,7 @@ class Runner:
         self._look_for_stops = False
         self._stops_seen_at = 0.0
         self._is_draining = False
+        self._is_claim_open = False
 
     @property
     def active(self) -> int:
@@ -96,7 +99,12 @@ class Runner:
         await self._pass_on_stops()
         if self._is_draining:
             return
-        for claimed in await self._claims.claim(self._free_slots()):
+        if self._is_claim_open:  # it may have been made, and its answer lost on the way: what we do not know of is free
+            await self._claims.give_back_all_but(self._held.keys())
+        self._is_claim_open = True
+        claims = await self._claims.claim(self._free_slots())
+        self._is_claim_open = False
+        for claimed in claims:
             self._start(claimed)
 
     async def idle(self) -> None:
@@ -113,8 +121,10 @@ class Runner:
             held.give_up("released")
         if tasks:
             await asyncio.wait(tasks, timeout=_DRAIN_PATIENCE)
-        if unfinished:
-            await self._claims.release([held.run for held in unfinished])
+        try:
+            await self._claims.give_back_all_but({held.run.id for held in self._held.values() if held.is_finishing})
+        except Unavailable:
+            log.warning("store away, so unfinished runs wait for their leases to run out", exc_info=True)
 
     def drop_lost(self, began: float, still_ours: set[tuple[str, int]]) -> None:
         """Stop work on runs that the heartbeat, begun at that moment, no longer found to be ours."""
@@ -179,7 +189,8 @@ class Runner:
             async for event in events:
                 match event:
                     case StepSaved():
-                        await _insist(lambda step=event: self._claims.save_step(run, step))
+                        step_id = ids.new_id(self._clock.now())  # one for all tries: the first may have come through
+                        await _insist(partial(self._claims.save_step, run, event, step_id))
                     case Frame():
                         await _insist(lambda frame=event: self._claims.save_frames(run, [frame]))
                     case EndedEarly():

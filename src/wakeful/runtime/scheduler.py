@@ -84,7 +84,7 @@ class Scheduler:
                 if not await self._firing.fire_due(most=1):
                     return fired
             except Exception as error:
-                wake = await self._firing.set_aside(f"{type(error).__name__}: {error}")
-                log.exception("wake set aside", extra={"wake_id": wake and wake.id})
+                wake_id = await self._firing.set_aside(f"{type(error).__name__}: {error}")
+                log.exception("wake set aside", extra={"wake_id": wake_id})
             fired += 1
         return fired

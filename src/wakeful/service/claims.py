@@ -1,12 +1,12 @@
 """Who holds a run: claims, leases, saved steps, finishes. Every write of an owner proves that it still is one."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from wakeful.clock import Clock
-from wakeful.domain import ids, notices, wakes
+from wakeful.domain import notices, wakes
 from wakeful.domain.events import Frame, StepSaved
 from wakeful.domain.rules import Rules
 from wakeful.domain.runs import LeaseLost, Outcome, wake_status_after
@@ -66,12 +66,12 @@ class Claims:
         """Return what an earlier attempt at this run had saved."""
         return await self._store.read(lambda tx: tx.sessions.steps_of(run.id))
 
-    async def save_step(self, run: Run, step: StepSaved) -> None:
-        """Append a step to the transcript, or raise if the run is no longer ours."""
+    async def save_step(self, run: Run, step: StepSaved, step_id: str) -> None:
+        """Append a step to the transcript, or raise if the run is no longer ours. The same id is saved once."""
         now = self._clock.now()
         assert run.session_id is not None
         message = Message(
-            id=ids.new_id(now),
+            id=step_id,
             session_id=run.session_id,
             position=0,
             role=step.role,
@@ -110,6 +110,14 @@ class Claims:
     async def release(self, runs: Sequence[Run]) -> int:
         """Give runs back at once and untried, because this process goes down in good order."""
         return await self._store.write(lambda tx: tx.runs.release(runs))
+
+    async def give_back_all_but(self, run_ids: Collection[str]) -> int:
+        """Give back at once and untried whatever else the store says is ours."""
+
+        async def work(tx: Tx) -> int:
+            return await tx.runs.release([run for run in await tx.runs.held_by(self._owner) if run.id not in run_ids])
+
+        return await self._store.write(work)
 
     async def stops(self) -> list[str]:
         """Return which of our runs someone asked to stop."""

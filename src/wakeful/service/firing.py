@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from wakeful.clock import Clock
 from wakeful.domain import bounds, notices, runs, wakes
 from wakeful.domain.rules import Rules
-from wakeful.domain.types import Decision, Pause, Run, Wake
+from wakeful.domain.types import Decision, Pause, Run
 from wakeful.store.store import Store, Tx
 from wakeful.store.wakes import DueWake
 
@@ -46,25 +46,20 @@ class Firing:
 
         return await self._store.write(work)
 
-    async def set_aside(self, error: str) -> Wake | None:
+    async def set_aside(self, error: str) -> str | None:
         """Put off the wake at the head of the line, which could not be decided about, so that the others get on."""
         now = self._clock.now()
 
-        async def work(tx: Tx) -> Wake | None:
-            due = await tx.wakes.due(now, 1)
-            if not due:
+        async def work(tx: Tx) -> str | None:
+            wake = await tx.wakes.set_aside(error, now + _TRY_AGAIN, now)
+            if wake is None:
                 return None
-            wake = due[0].wake
-            await tx.wakes.move(
-                [replace(wake, attempt_at=now + _TRY_AGAIN, held_by="error", error=error, updated_at=now)]
-            )
-            if wake.held_by != "error":  # else it was said already
+            if await tx.notices.add(notices.unfirable(wake, error, now)):  # else it was said already
                 said = Decision(
                     wake_id=wake.id, nominal_at=wake.nominal_at, at=now, code="error", detail={"error": error}
                 )
                 await tx.notices.record([said])
-            await tx.notices.add(notices.unfirable(wake, error, now))
-            return wake
+            return wake.id
 
         return await self._store.write(work)
 

@@ -95,6 +95,9 @@ class Runs:
         rows = await self._statements.fetch("claim_headless_runs", _claim(owner, now, lease, most))
         return [RUNS.read(row) for row in rows]
 
+    async def held_by(self, owner: str) -> list[Run]:
+        return [RUNS.read(row) for row in await self._statements.fetch("runs_of_owner", {"owner": owner})]
+
     async def stops_of(self, owner: str) -> list[str]:
         return [row["id"] for row in await self._statements.fetch("stops_of_owner", {"owner": owner})]
 

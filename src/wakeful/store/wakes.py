@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from wakeful.domain.errors import NotFound
-from wakeful.domain.types import Bounds, Wake
+from wakeful.domain.types import Bounds, SetAside, Wake
 from wakeful.store.database import Row, Statements
 from wakeful.store.rows import WAKES, from_micros, read_bounds, to_micros
 
@@ -66,6 +66,21 @@ class Wakes:
     async def due(self, now: datetime, most: int) -> list[DueWake]:
         rows = await self._statements.fetch("due_wakes", {"now": to_micros(now), "most": most})
         return [_due(row) for row in rows]
+
+    async def set_aside(self, error: str, until: datetime, now: datetime) -> SetAside | None:
+        """Put off the first of the due wakes without reading it, and return which one that was."""
+        params = {"error": error, "until": to_micros(until), "now": to_micros(now)}
+        rows = await self._statements.fetch("set_wake_aside", params)
+        if not rows:
+            return None
+        row = rows[0]
+        return SetAside(
+            id=row["id"],
+            user_id=row["user_id"],
+            agent_id=row["agent_id"],
+            session_id=row["session_id"],
+            nominal_at=from_micros(row["nominal_at"]),
+        )
 
     async def move(self, wakes: Sequence[Wake]) -> set[str]:
         """Save what firing made of wakes and return the ids of those that were still as they had been read."""

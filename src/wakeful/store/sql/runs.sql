@@ -57,7 +57,7 @@ WHERE runs.id = chosen.run_id AND COALESCE(runs.status, '') = 'queued'
 RETURNING *;
 
 -- name: claim_headless_runs
--- One per session, in the order of their turns, which is fair between agents. Paused agents' wakes take no room. After a
+-- One per session, in the order of their turns, which is fair between agents; a person's Run now goes first. Paused agents' wakes take no room. After a
 -- crash, runs come back one at a time, so that one that kills the process cannot use up the attempts of the others.
 -- The outer condition is checked again after a wait for another node's lock.
 WITH chosen AS MATERIALIZED (
@@ -68,7 +68,9 @@ WITH chosen AS MATERIALIZED (
         AND (
             SELECT 1 FROM runs e
             WHERE e.session_id = r.session_id AND e.status = 'queued' AND e.id <> r.id
-            AND (e.trigger = 'message' OR (e.nominal_at, e.queued_at, e.id) < (r.nominal_at, r.queued_at, r.id))
+            AND (e.trigger = 'message' OR (
+                r.trigger = 'wake' AND (e.nominal_at, e.turn, e.id) < (r.nominal_at, r.turn, r.id)
+            ))
             LIMIT 1
         ) IS NULL
         AND (r.trigger <> 'wake' OR (
@@ -81,10 +83,10 @@ WITH chosen AS MATERIALIZED (
             (SELECT 1 FROM runs c WHERE c.status = 'running' AND c.is_resuming = 1 LIMIT 1) IS NULL
             AND r.id = (
                 SELECT f.id FROM runs f WHERE f.status = 'queued' AND f.is_resuming = 1
-                ORDER BY f.turn, f.nominal_at, f.queued_at, f.id LIMIT 1
+                ORDER BY f.turn, f.nominal_at, f.id LIMIT 1
             )
         ))
-    ORDER BY r.turn, r.nominal_at, r.queued_at, r.id
+    ORDER BY r.turn, r.nominal_at, r.id
     LIMIT :most
     /*postgres FOR UPDATE OF r SKIP LOCKED */
 )
@@ -117,6 +119,10 @@ FROM rows(runs) AS n;
 UPDATE runs SET lease_until = :lease_until
 WHERE status = 'running' AND owner = :owner AND lease_until > :now
 RETURNING id, fence, stop_requested_at;
+
+-- name: runs_of_owner
+-- What a process holds.
+SELECT * FROM runs WHERE COALESCE(status, '') = 'running' AND owner = :owner;
 
 -- name: stops_of_owner
 -- Which of our running runs someone asked to stop.

@@ -20,8 +20,10 @@ UPDATE sessions SET last_position = last_position + :count WHERE id = :id RETURN
 UPDATE sessions SET last_seq = last_seq + :count WHERE id = :id RETURNING last_seq;
 
 -- name: add_message
+-- One whose answer got lost on the way is written again under the same id, and is there once.
 INSERT INTO messages (id, session_id, position, run_id, role, content, is_recall, source, wake_id, label, created_at)
-VALUES (:id, :session_id, :position, :run_id, :role, :content, :is_recall, :source, :wake_id, :label, :created_at);
+VALUES (:id, :session_id, :position, :run_id, :role, :content, :is_recall, :source, :wake_id, :label, :created_at)
+ON CONFLICT (id) DO NOTHING;
 
 -- name: messages_of_run
 SELECT * FROM messages WHERE run_id = :run_id ORDER BY position;

@@ -57,9 +57,20 @@ FROM wakes w
 JOIN agents a ON a.id = w.agent_id
 JOIN users u ON u.id = w.user_id
 WHERE w.status = 'pending' AND w.attempt_at <= :now
-ORDER BY w.attempt_at
+ORDER BY w.attempt_at, w.created_at, w.id
 LIMIT :most
 /*postgres FOR UPDATE OF w SKIP LOCKED */;
+
+-- name: set_wake_aside
+-- Put off the first of the due wakes, unread: it cannot be decided about, and the others must get on.
+UPDATE wakes
+SET attempt_at = :until, held_by = 'error', error = :error, version = version + 1, updated_at = :now
+WHERE id = (
+    SELECT w.id FROM wakes w WHERE w.status = 'pending' AND w.attempt_at <= :now
+    ORDER BY w.attempt_at, w.created_at, w.id LIMIT 1
+    /*postgres FOR UPDATE SKIP LOCKED */
+)
+RETURNING id, user_id, agent_id, session_id, nominal_at;
 
 -- name: move_wakes
 -- Move wakes on, each only if it is still the version that was read.

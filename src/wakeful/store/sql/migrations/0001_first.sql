@@ -96,7 +96,7 @@ CREATE TABLE wakes (
 );
 
 -- The scheduler looks only here, so a million far-off wakes cost nothing.
-CREATE INDEX wakes_due ON wakes (attempt_at) WHERE status = 'pending';
+CREATE INDEX wakes_due ON wakes (attempt_at, created_at, id) WHERE status = 'pending';
 CREATE UNIQUE INDEX wakes_slot ON wakes (slot) WHERE slot IS NOT NULL AND status IN ('pending', 'queued');
 CREATE INDEX wakes_of_session ON wakes (session_id) WHERE session_id IS NOT NULL;
 CREATE INDEX wakes_held ON wakes (user_id, agent_id) WHERE held_by IS NOT NULL;
@@ -130,7 +130,7 @@ CREATE TABLE runs (
     stop_requested_at BIGINT
 );
 
-CREATE INDEX runs_queue ON runs (turn, nominal_at, queued_at, id) WHERE status = 'queued';
+CREATE INDEX runs_queue ON runs (turn, nominal_at, id) WHERE status = 'queued';
 CREATE INDEX runs_queue_of_session ON runs (session_id, nominal_at) WHERE status = 'queued';
 CREATE INDEX runs_queue_of_users ON runs (session_id, queued_at) WHERE status = 'queued' AND trigger = 'message';
 CREATE INDEX runs_queue_low ON runs (queued_at) WHERE status = 'queued' AND priority = 'low';
