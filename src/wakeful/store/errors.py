@@ -6,7 +6,7 @@ from wakeful.domain.errors import NotFound, Unavailable
 
 
 class StoreUnavailable(Unavailable):
-    """The database does not answer; nothing was changed."""
+    """The database does not answer."""
 
     code = "store_unavailable"
 

@@ -226,5 +226,6 @@ def _errors_named() -> Generator[None]:
         raise BrokenReference(str(error)) from error
     except _LOST as error:
         raise StoreUnavailable(
-            f"PostgreSQL does not answer ({type(error).__name__}: {error}). Nothing was changed; try again in a moment."
+            f"PostgreSQL does not answer ({type(error).__name__}: {error}). Try again in a moment, but look first: "
+            "a change that was under way may have been made."
         ) from error

@@ -1,6 +1,6 @@
 -- PostgreSQL keeps one plan for each of these, made when the tables may still be empty. So a look at other rows is a
--- subquery with LIMIT 1, which it can only answer row by row from an index; and a row that is found by its id has its
--- status compared as COALESCE(status, ''), which keeps it from walking through a partial index on the status instead.
+-- subquery with LIMIT 1, which it can only answer row by row from an index; and where rows are found by their id, the
+-- status is compared as COALESCE(status, that id), which keeps it from looking for the status first.
 
 -- name: add_runs
 -- The id is made from wake and planned instant, so a second attempt at the same occurrence changes nothing.
@@ -53,7 +53,7 @@ SET
     status = 'running', owner = :owner, lease_until = :lease_until, fence = fence + 1, attempt = attempt + 1,
     started_at = COALESCE(started_at, :now)
 FROM chosen
-WHERE runs.id = chosen.run_id AND COALESCE(runs.status, '') = 'queued'
+WHERE runs.id = chosen.run_id AND COALESCE(runs.status, chosen.run_id) = 'queued'
 RETURNING *;
 
 -- name: claim_headless_runs
@@ -95,7 +95,7 @@ SET
     status = 'running', owner = :owner, lease_until = :lease_until, fence = fence + 1, attempt = attempt + 1,
     started_at = COALESCE(started_at, :now)
 FROM chosen
-WHERE runs.id = chosen.run_id AND COALESCE(runs.status, '') = 'queued'
+WHERE runs.id = chosen.run_id AND COALESCE(runs.status, chosen.run_id) = 'queued'
 RETURNING *;
 
 -- name: current_turn
@@ -122,7 +122,7 @@ RETURNING id, fence, stop_requested_at;
 
 -- name: runs_of_owner
 -- What a process holds.
-SELECT * FROM runs WHERE COALESCE(status, '') = 'running' AND owner = :owner;
+SELECT * FROM runs WHERE status = 'running' AND owner = :owner;
 
 -- name: stops_of_owner
 -- Which of our running runs someone asked to stop.
@@ -136,7 +136,7 @@ SET
     lease_until = NULL, is_resuming = 0
 FROM rows(runs) AS n
 WHERE
-    runs.id = n.id AND COALESCE(runs.status, '') = 'running' AND runs.owner = n.owner AND runs.fence = n.fence
+    runs.id = n.id AND COALESCE(runs.status, n.id) = 'running' AND runs.owner = n.owner AND runs.fence = n.fence
     AND runs.lease_until > n.finished_at
 RETURNING runs.id;
 
@@ -145,7 +145,7 @@ RETURNING runs.id;
 UPDATE runs
 SET status = 'queued', owner = NULL, lease_until = NULL, attempt = runs.attempt - 1
 FROM rows(runs) AS n
-WHERE runs.id = n.id AND COALESCE(runs.status, '') = 'running' AND runs.owner = n.owner AND runs.fence = n.fence
+WHERE runs.id = n.id AND COALESCE(runs.status, n.id) = 'running' AND runs.owner = n.owner AND runs.fence = n.fence
 RETURNING runs.id;
 
 -- name: expired_runs

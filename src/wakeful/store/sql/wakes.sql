@@ -100,7 +100,7 @@ RETURNING id;
 -- A once-wake whose run was claimed leaves its slot, so that the run can book the next one there.
 UPDATE wakes SET status = 'running', version = wakes.version + 1, updated_at = n.updated_at
 FROM rows(wakes) AS n
-WHERE wakes.id = n.id AND wakes.status = 'queued';
+WHERE wakes.id = n.id AND COALESCE(wakes.status, n.id) = 'queued';  -- so written for the reason in runs.sql
 
 -- name: settle_wakes
 -- What a run that ended well means for its wake: a once-wake is over, a recurring one forgets its failures, and comes

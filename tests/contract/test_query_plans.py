@@ -1,0 +1,84 @@
+"""Every statement is served by an index: what it costs does not grow with what lies in the store."""
+
+import re
+
+import apsw
+import pytest
+
+from wakeful.domain.types import Run, Wake
+from wakeful.store import queries
+from wakeful.store.database import Statements
+from wakeful.store.migrate import load_migrations, migrate
+from wakeful.store.postgres import PostgresDatabase
+
+GROWING = ("wakes", "runs", "messages", "sessions", "run_events", "decisions", "notifications")
+# Looks at everything on purpose: once an hour, in the reader.
+MAY_SCAN = {"orphaned_wakes", "old_skipped_runs", "applied_migrations"}
+
+
+@pytest.fixture(scope="module")
+def connection() -> apsw.Connection:
+    connection = apsw.Connection(":memory:")
+    connection.execute("CREATE TABLE migrations (number BIGINT PRIMARY KEY, name TEXT, applied_at BIGINT)")
+    for migration in load_migrations("sqlite"):
+        connection.execute(migration.script)
+    return connection
+
+
+@pytest.mark.parametrize("name", sorted(set(queries.for_sqlite()) - MAY_SCAN))
+def test_sqlite_walks_through_no_growing_table(connection, name):
+    sql = queries.for_sqlite()[name]
+    aliases = {alias: table for table, alias in re.findall(rf"\b({'|'.join(GROWING)})(?:\s+AS)?\s+([a-z])\b", sql)} | {
+        table: table for table in GROWING
+    }
+    steps = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}", dict.fromkeys(_parameters(sql)))]
+    scanned = [step for step in steps if (found := re.match(r"SCAN (\w+)", step)) and found[1] in aliases]
+    # A partial index holds only what is live or under way, so walking through it is a look at just that.
+    assert [step for step in scanned if not re.search(r"USING (COVERING )?INDEX \w+", step)] == []
+    assert [step for step in scanned if re.search(r"INDEX (wakes_of_session|runs_of_\w+|wakes_due)\b", step)] == []
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "due_wakes",
+        "claim_headless_runs",
+        "claim_user_runs",
+        "finish_runs",
+        "release_runs",
+        "move_wakes",
+        "mark_wakes_running",
+        "settle_wakes",
+        "add_runs",
+        "add_wakes",
+    ],
+)
+async def test_postgres_keeps_a_plan_from_an_empty_table_that_fits_a_full_one(postgres_url, name):
+    database = PostgresDatabase(postgres_url)
+    await database.open()
+    await migrate(database, load_migrations("postgres"), now=0)
+    query = queries.for_postgres()[name]
+
+    async def plan(statements: Statements) -> str:
+        connection = statements._connection
+        kinds = [{"owner": "TEXT"}.get(parameter, "BIGINT") for parameter in query.names] or ["JSON"]
+        await connection.execute(f"PREPARE one ({', '.join(kinds)}) AS {query.sql}")
+        values = ["'[]'" if kind == "JSON" else "'1'" for kind in kinds]
+        rows = await connection.fetch(f"EXPLAIN EXECUTE one ({', '.join(values)})")
+        return "\n".join(row[0] for row in rows)
+
+    steps = await database.write(plan)
+    await database.close()
+    assert "Seq Scan" not in steps
+    assert "Join Filter" not in steps  # every row compared with every other
+    assert "Sort" not in steps
+
+
+def _parameters(sql: str) -> list[str]:
+    return re.findall(r"(?<![:\w]):([a-z_]\w*)", sql)
+
+
+def test_every_column_of_a_wake_and_a_run_is_written_when_it_is_added():
+    for name, kind, renamed in (("add_wakes", Wake, {"every": "interval_seconds"}), ("add_runs", Run, {})):
+        columns = set(queries.for_postgres()[name].columns)
+        assert {renamed.get(field, field) for field in kind.__dataclass_fields__} <= columns

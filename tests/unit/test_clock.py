@@ -1,0 +1,64 @@
+"""Time, and waiting for it."""
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from wakeful.clock import ManualClock, ServerClock, SystemClock
+
+NOON = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
+SECOND = timedelta(seconds=1)
+
+
+async def test_a_manual_clock_lets_go_of_those_whose_time_has_come():
+    clock, early, late = ManualClock(NOON), asyncio.Event(), asyncio.Event()
+    waits = [
+        asyncio.create_task(clock.wait(NOON + SECOND, early)),
+        asyncio.create_task(clock.wait(NOON + 3 * SECOND, late)),
+    ]
+    await asyncio.sleep(0)
+    clock.advance(2 * SECOND)
+    await waits[0]
+    assert not waits[1].done()
+    clock.advance(SECOND)
+    await waits[1]
+
+
+@pytest.mark.parametrize("clock", [SystemClock(), ManualClock(NOON)], ids=["system", "manual"])
+async def test_a_nudge_ends_the_wait(clock):
+    nudged = asyncio.Event()
+    wait = asyncio.create_task(clock.wait(clock.now() + timedelta(hours=1), nudged))
+    await asyncio.sleep(0)
+    nudged.set()
+    await asyncio.wait_for(wait, timeout=5)
+
+
+async def test_the_system_clock_does_not_return_before_the_instant():
+    clock = SystemClock()
+    until = clock.now() + timedelta(milliseconds=30)
+    await clock.wait(until, asyncio.Event())
+    assert clock.now() >= until - timedelta(milliseconds=2)  # a timer may be early; the scheduler compares again
+
+
+async def test_the_servers_clock_follows_the_server_and_not_this_machine():
+    far_off = datetime(2031, 1, 1, tzinfo=UTC)
+
+    async def read() -> int:
+        return int(far_off.timestamp() * 1_000_000)
+
+    clock = ServerClock(read)
+    await clock.measure()
+    assert abs(clock.now() - far_off) < timedelta(seconds=5)
+
+
+async def test_without_an_answer_the_servers_clock_keeps_the_offset_it_has():
+    answers = iter([int(NOON.timestamp() * 1_000_000), None])
+
+    async def read() -> int | None:
+        return next(answers)
+
+    clock = ServerClock(read)
+    await clock.measure()
+    await clock.measure()
+    assert abs(clock.now() - NOON) < timedelta(seconds=5)

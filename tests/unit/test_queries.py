@@ -1,0 +1,37 @@
+"""One SQL text, read by two databases."""
+
+import pytest
+
+from wakeful.store import queries
+
+
+def test_both_databases_know_the_same_queries():
+    assert queries.for_sqlite().keys() == queries.for_postgres().keys()
+
+
+def test_parameters_are_numbered_once_per_name_for_postgres():
+    query = queries.for_postgres()["renew_leases"]
+    assert sorted(query.names) == ["lease_until", "now", "owner"]
+    assert "$3" in query.sql
+    assert "$4" not in query.sql
+    assert ":" not in query.sql
+
+
+def test_a_clause_for_postgres_alone_is_not_shown_to_sqlite():
+    assert "SKIP LOCKED" not in queries.for_sqlite()["due_wakes"]
+    assert "FOR UPDATE OF w SKIP LOCKED" in queries.for_postgres()["due_wakes"].sql
+
+
+def test_rows_become_one_row_for_sqlite_and_all_of_them_for_postgres():
+    assert "wakes.id = :id" in queries.for_sqlite()["mark_wakes_running"]
+    query = queries.for_postgres()["mark_wakes_running"]
+    assert "json_populate_recordset" in query.sql
+    assert set(query.columns) == {"id", "updated_at"}
+
+
+@pytest.mark.parametrize("name", sorted(queries.for_sqlite()))
+def test_no_query_keeps_a_mark_of_ours(name):
+    for sql in (queries.for_sqlite()[name], queries.for_postgres()[name].sql):
+        assert "/*" not in sql
+        assert "rows(" not in sql
+        assert "--" not in sql
