@@ -1,4 +1,4 @@
-"""What every test may ask for: a store on each backend, and a world with a person, an agent and a manual clock in it."""
+"""What every test may ask for: a store on each backend, and a world with a person, an agent and a manual clock."""
 
 import asyncio
 import itertools
@@ -10,6 +10,7 @@ from pathlib import Path
 
 import asyncpg
 import pytest
+
 from world import World
 
 IS_LONG = os.environ.get("WAKEFUL_TEST_LONG") == "1"

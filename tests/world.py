@@ -1,8 +1,8 @@
-"""A small world to test the engine in: one person, agents, sessions, a manual clock and an executor that follows a script."""
+"""A small world to test the engine in: a person, agents, sessions, a manual clock, an executor with a script."""
 
 import asyncio
 import math
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -32,6 +32,13 @@ class Ran:
     at: datetime
 
 
+async def eventually(condition: Callable[[], Awaitable[bool]], seconds: float = 2.0) -> None:
+    """Wait in real time until something holds, for what moves by itself."""
+    async with asyncio.timeout(seconds):
+        while not await condition():  # noqa: ASYNC110  (it moves by itself and tells nobody)
+            await asyncio.sleep(0.01)
+
+
 class Gate:
     """A script that keeps a run at work until it is opened."""
 
@@ -55,6 +62,17 @@ class Gate:
             self._entered -= 1
         return
         yield
+
+
+def doing(act: Callable[[Run], Awaitable[object]]) -> Script:
+    """Make a script that does one thing in the middle of a run."""
+
+    async def script(run: Run, steps: Sequence[Message], stop: Stop) -> AsyncIterator[RunEvent]:
+        await act(run)
+        return
+        yield
+
+    return script
 
 
 class ScriptedExecutor:
@@ -162,7 +180,7 @@ class World:
     async def _settle(self) -> None:
         if not self._gates:
             await self.node.engine.runner.idle()
-        while self._is_working():
+        while self._is_working():  # noqa: ASYNC110  (the runner tells nobody how far it is)
             await asyncio.sleep(0.001)
 
     async def turn_at(self, at: datetime) -> datetime:
@@ -223,6 +241,9 @@ class World:
 
     async def runs_of(self, wake: Wake) -> list[Run]:
         return await self.node.store.read(lambda tx: tx.runs.of_wake(wake.id))
+
+    async def is_over(self, run: Run) -> bool:
+        return (await self.run(run.id)).finished_at is not None
 
     async def run(self, run_id: str) -> Run:
         return await self.node.runs.get(run_id, self.user.id)

@@ -1,12 +1,13 @@
 """Wall-clock times through the changes of the clocks, fired by the engine."""
 
+from collections import defaultdict
 from datetime import datetime, timedelta
 
 import pytest
-from world import DAY, HOUR, MINUTE
 
 from wakeful.domain.when import parse_when
 from wakeful.domain.zones import load_zone, resolve_wall_clock
+from world import DAY, HOUR, MINUTE
 
 SPRING = {  # zone: the day on which an hour or so is missing, a time in the gap, and what clocks show right after it
     "Europe/Berlin": ("2026-03-29", "02:30", "03:00+0200"),
@@ -31,60 +32,58 @@ def daily(time):
     return f"{int(minute)} {int(hour)} * * *"
 
 
-async def local_starts(world, wake, form):
-    zone = load_zone(wake.timezone)
-    runs = await world.runs_of(wake)
-    assert all(run.covers == 1 and run.started_at == run.nominal_at for run in runs)
-    return [run.started_at.astimezone(zone).strftime(form) for run in runs]
-
-
 async def live_by_the_instants(world, wake, end):
     """Jump from planned instant to planned instant; the half-minute looks in between change nothing."""
-    while (at := (await world.wake(wake)).attempt_at) <= end:
-        await world.turn_at(at - timedelta(microseconds=1))
-        await world.turn_at(at)
+    while wake.is_live and wake.attempt_at <= end:
+        await world.turn_at(wake.attempt_at - timedelta(microseconds=1))
+        await world.turn_at(wake.attempt_at)
+        wake = await world.wake(wake)
+
+
+async def live_around(world, day, zone, **request):
+    """Live from two noons before a day until two after it, and return by date at what local times a wake was run."""
+    noon = start_of(day, zone) + 12 * HOUR
+    world.clock.set(noon - 2 * DAY)
+    wake = await world.book(timezone=zone, **request)
+    await live_by_the_instants(world, wake, noon + 2 * DAY)
+    starts = defaultdict(list)
+    for run in await world.runs_of(wake):
+        assert (run.covers, run.started_at) == (1, run.nominal_at)
+        date, _, time = f"{run.started_at.astimezone(load_zone(zone)):%Y-%m-%d %H:%M%z}".partition(" ")
+        starts[date].append(time)
+    return starts
 
 
 @pytest.mark.parametrize("zone", SPRING)
 async def test_a_daily_time_in_the_spring_gap_fires_right_after_it_and_then_as_always(world, zone):
     day, time, shown = SPRING[zone]
-    world.clock.set(start_of(day, zone) - DAY)
-    wake = await world.book(call_type="recurring", cron=daily(time), timezone=zone)
-    await live_by_the_instants(world, wake, start_of(day, zone) + 2 * DAY)
-    starts = await local_starts(world, wake, "%H:%M%z")
-    assert [start[:5] for start in starts] == [time, shown[:5], time]
-    assert starts[1] == shown
+    starts = await live_around(world, day, zone, call_type="recurring", cron=daily(time))
+    assert starts.pop(day) == [shown]
+    assert [[start[:5] for start in times] for times in starts.values()] == [[time]] * 3
 
 
 @pytest.mark.parametrize("zone", AUTUMN)
 async def test_a_daily_time_that_comes_twice_in_autumn_fires_the_first_time_only(world, zone):
     day, time, offset = AUTUMN[zone]
-    world.clock.set(start_of(day, zone) - DAY)
-    wake = await world.book(call_type="recurring", cron=daily(time), timezone=zone)
-    await live_by_the_instants(world, wake, start_of(day, zone) + 2 * DAY)
-    starts = await local_starts(world, wake, "%H:%M%z")
-    assert [start[:5] for start in starts] == [time] * 3
-    assert starts[1] == time + offset
+    starts = await live_around(world, day, zone, call_type="recurring", cron=daily(time))
+    assert starts.pop(day) == [time + offset]
+    assert [[start[:5] for start in times] for times in starts.values()] == [[time]] * 3
 
 
 @pytest.mark.parametrize("zone", SPRING)
 async def test_a_wall_clock_time_in_the_spring_gap_fires_right_after_it(world, zone):
     day, time, shown = SPRING[zone]
-    world.clock.set(start_of(day, zone) - 3 * HOUR)
-    at = parse_when(f"tomorrow at {time}", world.clock.now(), zone)
-    wake = await world.book(at=at, timezone=zone)
-    await live_by_the_instants(world, wake, start_of(day, zone) + DAY)
-    assert await local_starts(world, wake, "%Y-%m-%d %H:%M%z") == [f"{day} {shown}"]
+    before = start_of(day, zone) - 3 * HOUR
+    starts = await live_around(world, day, zone, at=parse_when(f"tomorrow at {time}", before, zone).at)
+    assert starts == {day: [shown]}
 
 
 @pytest.mark.parametrize("zone", AUTUMN)
 async def test_a_wall_clock_time_that_comes_twice_in_autumn_fires_once_the_first_time(world, zone):
     day, time, offset = AUTUMN[zone]
-    world.clock.set(start_of(day, zone) - 3 * HOUR)
-    at = parse_when(f"tomorrow at {time}", world.clock.now(), zone)
-    wake = await world.book(at=at, timezone=zone)
-    await live_by_the_instants(world, wake, start_of(day, zone) + DAY)
-    assert await local_starts(world, wake, "%Y-%m-%d %H:%M%z") == [f"{day} {time}{offset}"]
+    before = start_of(day, zone) - 3 * HOUR
+    starts = await live_around(world, day, zone, at=parse_when(f"tomorrow at {time}", before, zone).at)
+    assert starts == {day: [time + offset]}
 
 
 @pytest.mark.parametrize(
@@ -95,7 +94,9 @@ async def test_an_hourly_rule_follows_real_hours_through_the_change(world, day, 
     world.clock.set(midnight - MINUTE)
     wake = await world.book(call_type="recurring", cron="0 * * * *", timezone="Europe/Berlin")
     await live_by_the_instants(world, wake, midnight + hours * HOUR - MINUTE)
-    assert [run.started_at for run in await world.runs_of(wake)] == [midnight + number * HOUR for number in range(hours)]
+    assert [run.started_at for run in await world.runs_of(wake)] == [
+        midnight + number * HOUR for number in range(hours)
+    ]
 
 
 @pytest.mark.parametrize("day", ["2026-03-29", "2026-10-25"])
@@ -104,7 +105,9 @@ async def test_an_interval_does_not_notice_the_change(world, day):
     world.clock.set(midnight)
     wake = await world.book(call_type="recurring", every=5 * HOUR, at=midnight, timezone="Europe/Berlin")
     await live_by_the_instants(world, wake, midnight + DAY)
-    assert [run.started_at for run in await world.runs_of(wake)] == [midnight + number * 5 * HOUR for number in range(5)]
+    assert [run.started_at for run in await world.runs_of(wake)] == [
+        midnight + number * 5 * HOUR for number in range(5)
+    ]
 
 
 async def test_a_machine_asleep_through_the_autumn_night_counts_the_repeated_time_once(world):

@@ -1,7 +1,9 @@
 """Time, and waiting for it."""
 
 import asyncio
+import time
 from datetime import UTC, datetime, timedelta
+from itertools import chain, repeat
 
 import pytest
 
@@ -53,7 +55,7 @@ async def test_the_servers_clock_follows_the_server_and_not_this_machine():
 
 
 async def test_without_an_answer_the_servers_clock_keeps_the_offset_it_has():
-    answers = iter([int(NOON.timestamp() * 1_000_000), None])
+    answers = chain([int(NOON.timestamp() * 1_000_000)], repeat(None))
 
     async def read() -> int | None:
         return next(answers)
@@ -62,3 +64,33 @@ async def test_without_an_answer_the_servers_clock_keeps_the_offset_it_has():
     await clock.measure()
     await clock.measure()
     assert abs(clock.now() - NOON) < timedelta(seconds=5)
+
+
+@pytest.mark.parametrize("slow", ["question", "answer"])
+async def test_the_servers_clock_is_never_ahead_of_the_server(slow):
+    ahead = 1_000_000.0  # seconds
+
+    async def read() -> int:
+        await asyncio.sleep(0.02 if slow == "question" else 0)
+        micros = int((time.monotonic() + ahead) * 1_000_000)
+        await asyncio.sleep(0.02 if slow == "answer" else 0)
+        return micros
+
+    clock = ServerClock(read)
+    await clock.measure()
+    shown = clock.now().timestamp()
+    assert 0 <= time.monotonic() + ahead - shown < 0.03
+
+
+async def test_the_quickest_answer_counts():
+    pauses = iter([0.03, 0.0, 0.03])
+
+    async def read() -> int:
+        micros = int(time.monotonic() * 1_000_000)
+        await asyncio.sleep(next(pauses))
+        return micros
+
+    clock = ServerClock(read)
+    await clock.measure()
+    shown = clock.now().timestamp()
+    assert 0 <= time.monotonic() - shown < 0.01

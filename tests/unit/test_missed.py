@@ -6,12 +6,12 @@ from datetime import timedelta
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from world import DAY, HOUR, MINUTE, NOON, SECOND
 
 from wakeful.domain import wakes
 from wakeful.domain.missed import Lateness, Piece, divide, join
 from wakeful.domain.recurrence import Grid
 from wakeful.domain.rules import Rules
+from world import DAY, HOUR, MINUTE, NOON, SECOND
 
 GRACE, MOST = 5 * MINUTE, 10
 

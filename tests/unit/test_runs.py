@@ -3,11 +3,11 @@
 from dataclasses import replace
 
 import pytest
-from world import HOUR, MINUTE, NOON, SECOND
 
 from wakeful.domain import runs
 from wakeful.domain.rules import Rules
 from wakeful.domain.types import Run
+from world import HOUR, MINUTE, NOON, SECOND
 
 RULES = Rules()
 HEADLESS = Run(

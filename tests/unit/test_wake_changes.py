@@ -1,16 +1,15 @@
-"""How a wake is made, changed, skipped, run by hand, backed off and ended."""
+"""How a wake is changed, skipped, run by hand, backed off and ended."""
 
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 
 import pytest
-from world import DAY, HOUR, MINUTE, NOON, SECOND
 
 from wakeful.domain import ids, wakes
 from wakeful.domain.errors import Invalid
 from wakeful.domain.rules import Rules
 from wakeful.domain.types import FOREVER
 from wakeful.domain.wakes import WakeFiresOnce, WakeNotLive
+from world import DAY, HOUR, MINUTE, NOON, SECOND
 
 RULES = Rules()
 DEFAULTS = {
@@ -36,73 +35,6 @@ ONCE = make(at=NOON + HOUR)
 NINE = make(call_type="recurring", cron="0 9 * * *")
 
 
-# ── Making one ──────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-@pytest.mark.parametrize(
-    ("request_", "field"),
-    [
-        pytest.param({}, "when", id="once without a time"),
-        pytest.param({"call_type": "recurring", "every": HOUR}, "when", id="an interval without a time"),
-        pytest.param({"call_type": "recurring", "at": NOON}, "interval_seconds", id="recurring without a rule"),
-        pytest.param(
-            {"call_type": "recurring", "at": NOON, "every": HOUR, "cron": "0 9 * * *"}, "interval_seconds", id="two rules"
-        ),
-        pytest.param({"at": NOON, "every": HOUR}, "interval_seconds", id="once with an interval"),
-        pytest.param({"at": NOON, "cron": "0 9 * * *"}, "cron", id="once with a cron rule"),
-        pytest.param(
-            {"call_type": "recurring", "at": NOON, "every": 9 * SECOND}, "interval_seconds", id="too short an interval"
-        ),
-        pytest.param(
-            {"call_type": "recurring", "at": NOON, "every": timedelta(seconds=10.5)}, "interval_seconds", id="half a second"
-        ),
-        pytest.param({"call_type": "recurring", "cron": "61 * * * *"}, "cron", id="a cron rule that is none"),
-        pytest.param({"call_type": "immediate", "at": NOON}, "when", id="immediate with a time"),
-        pytest.param({"kind": "next_run", "call_type": "recurring", "every": HOUR, "at": NOON}, "call_type", id="next_run recurs"),
-        pytest.param({"at": NOON, "session_id": None}, "session_id", id="a recall without a session"),
-        pytest.param({"at": NOON, "instructions": " \n"}, "instructions", id="no instructions"),
-        pytest.param({"at": NOON, "instructions": "x" * 32_001}, "instructions", id="a novel"),
-        pytest.param({"at": NOON, "comment": "x" * 1_001}, "comment", id="a long comment"),
-        pytest.param({"at": NOON, "timezone": "Europe/Atlantis"}, "timezone", id="a zone that is none"),
-        pytest.param(
-            {"call_type": "recurring", "every": HOUR, "at": NOON + HOUR, "until": NOON}, "until", id="ends before it begins"
-        ),
-        pytest.param({"call_type": "recurring", "every": HOUR, "at": NOON, "max_runs": 0}, "max_runs", id="no runs at all"),
-    ],
-)
-def test_a_request_that_cannot_be_kept_is_refused_and_says_which_field(request_, field):
-    with pytest.raises(Invalid) as refusal:
-        make(**request_)
-    assert refusal.value.field == field
-
-
-@pytest.mark.parametrize(
-    ("kind", "slot", "on_miss"),
-    [
-        ("recall", "session:session", "run_once"),
-        ("next_run", "agent:agent", "skip"),
-        ("message", None, "run_once"),
-        ("session", None, "run_once"),
-    ],
-)
-def test_the_kind_decides_slot_and_policy(kind, slot, on_miss):
-    wake = make(kind=kind, at=NOON)
-    assert (wake.slot, wake.on_miss) == (slot, on_miss)
-
-
-def test_a_time_in_the_past_means_now():
-    assert make(at=NOON - DAY).nominal_at == NOON
-
-
-def test_the_time_given_with_a_cron_rule_means_not_before():
-    assert make(call_type="recurring", cron="0 9 * * *", at=NOON + 3 * DAY).nominal_at == NOON + 4 * DAY - 3 * HOUR
-
-
-def test_a_cron_instant_at_the_very_time_given_counts():
-    at = datetime(2026, 3, 5, 9, tzinfo=UTC)
-    assert make(call_type="recurring", cron="0 9 * * *", at=at).nominal_at == at
-
-
 # ── Skipping ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -118,7 +50,12 @@ def test_skip_moves_to_the_next_time_and_never_into_the_past(now, due, covers):
     verdict = wakes.skip(HOURLY, now)
     assert verdict.wake.nominal_at == verdict.wake.attempt_at == due
     [row] = verdict.runs
-    assert (row.status, row.reason, row.nominal_at, row.covers) == ("skipped", "skipped_by_request", NOON + HOUR, covers)
+    assert (row.status, row.reason, row.nominal_at, row.covers) == (
+        "skipped",
+        "skipped_by_request",
+        NOON + HOUR,
+        covers,
+    )
 
 
 def test_skipping_the_last_instant_ends_the_wake():
@@ -220,7 +157,12 @@ def test_only_a_pending_wake_can_be_edited_or_run_by_hand(status):
 def test_run_now_uses_up_a_once_wake():
     verdict = wakes.run_now(ONCE, NOON)
     [run] = verdict.runs
-    assert (run.trigger, run.covers, run.nominal_at, run.id) == ("run_now", 1, NOON + HOUR, ids.run_id(ONCE.id, NOON + HOUR))
+    assert (run.trigger, run.covers, run.nominal_at, run.id) == (
+        "run_now",
+        1,
+        NOON + HOUR,
+        ids.run_id(ONCE.id, NOON + HOUR),
+    )
     assert verdict.wake.status == "queued"
 
 

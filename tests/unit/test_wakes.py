@@ -4,13 +4,13 @@ from dataclasses import replace
 from datetime import time
 
 import pytest
-from world import DAY, HOUR, MINUTE, NOON, SECOND
 
 from wakeful.domain import ids, wakes
 from wakeful.domain.bounds import PRESETS
 from wakeful.domain.rules import Rules
 from wakeful.domain.types import FOREVER, Pause
 from wakeful.domain.wakes import Facts
+from world import DAY, HOUR, MINUTE, NOON, SECOND
 
 RULES = Rules()
 QUIET = replace(PRESETS["reactive"], quiet_from=time(11), quiet_to=time(14))
@@ -70,7 +70,11 @@ def test_a_once_wake_becomes_one_queued_run_named_after_its_instant():
 
 def test_a_recurring_wake_stays_pending_and_goes_to_its_next_instant():
     verdict = fire(make_wake(every=HOUR))
-    assert (verdict.wake.status, verdict.wake.nominal_at, verdict.wake.attempt_at) == ("pending", NOON + HOUR, NOON + HOUR)
+    assert (verdict.wake.status, verdict.wake.nominal_at, verdict.wake.attempt_at) == (
+        "pending",
+        NOON + HOUR,
+        NOON + HOUR,
+    )
 
 
 @pytest.mark.parametrize(("kind", "scheduled_by"), [("session", "user"), ("next_run", "agent")])
@@ -79,7 +83,11 @@ def test_a_wake_that_gets_a_fresh_session_says_where_it_came_from(kind, schedule
     verdict = fire(wake)
     [run], [session] = verdict.runs, verdict.sessions
     assert run.session_id == session.id == verdict.wake.created_session_id != "session"
-    assert (session.origin_session_id, session.origin_wake_id, session.origin_label) == ("session", wake.id, "Weekly look")
+    assert (session.origin_session_id, session.origin_wake_id, session.origin_label) == (
+        "session",
+        wake.id,
+        "Weekly look",
+    )
 
 
 @pytest.mark.parametrize("gone", ["user_gone", "agent_gone"])
@@ -108,7 +116,10 @@ def test_a_wake_whose_user_or_agent_is_gone_is_cancelled(gone):
             {"started_lately": 60, "first_lately": NOON - 40 * MINUTE}, NOON + 20 * MINUTE, "brake", id="runaway brake"
         ),
         pytest.param(
-            {"bounds": QUIET, "pauses": paused(NOON, NOON + HOUR)}, NOON + 2 * HOUR, "paused", id="one hold after another"
+            {"bounds": QUIET, "pauses": paused(NOON, NOON + HOUR)},
+            NOON + 2 * HOUR,
+            "paused",
+            id="one hold after another",
         ),
     ],
 )
@@ -201,7 +212,9 @@ def test_a_recall_in_a_busy_session_is_put_off_and_keeps_its_instant():
 
 
 def test_a_recall_queues_after_ten_deferrals():
-    verdict = fire(make_wake(deferrals=10, first_due_at=NOON, held_by="deferred"), NOON + 10 * MINUTE, busy_run_id="talk")
+    verdict = fire(
+        make_wake(deferrals=10, first_due_at=NOON, held_by="deferred"), NOON + 10 * MINUTE, busy_run_id="talk"
+    )
     assert (verdict.wake.status, len(verdict.runs), codes(verdict)) == ("queued", 1, ["queued_while_busy"])
 
 

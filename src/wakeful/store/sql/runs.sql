@@ -39,26 +39,40 @@ SELECT * FROM runs WHERE session_id = :session_id AND status = 'queued' AND trig
 LIMIT 1;
 
 -- name: claim_user_runs
--- People wait for these, so headless runs never hold them back: every queued one whose session is free.
+-- People wait for these, so headless runs never hold them back: every queued one whose session is free. After a crash
+-- these too come back one at a time.
 WITH chosen AS MATERIALIZED (
     SELECT r.id AS run_id FROM runs r
     WHERE
         r.status = 'queued' AND r.trigger = 'message'
         AND (SELECT 1 FROM runs b WHERE b.session_id = r.session_id AND b.status = 'running' LIMIT 1) IS NULL
+        AND (r.is_resuming = 0 OR (
+            (SELECT 1 FROM runs c WHERE c.status = 'running' AND c.is_resuming = 1 LIMIT 1) IS NULL
+            AND (
+                SELECT 1 FROM runs f
+                WHERE
+                    f.status = 'queued' AND f.trigger = 'message' AND f.is_resuming = 1
+                    AND (f.queued_at, f.id) < (r.queued_at, r.id)
+                    AND (SELECT 1 FROM runs b WHERE b.session_id = f.session_id AND b.status = 'running' LIMIT 1) IS NULL
+                LIMIT 1
+            ) IS NULL
+        ))
     LIMIT :most
     /*postgres FOR UPDATE OF r SKIP LOCKED */
 )
 UPDATE runs
 SET
     status = 'running', owner = :owner, lease_until = :lease_until, fence = fence + 1, attempt = attempt + 1,
-    started_at = COALESCE(started_at, :now)
+    -- Not before it was queued, though the clock of the node that queued it may be a little ahead of ours.
+    started_at = COALESCE(started_at, CASE WHEN queued_at > :now THEN queued_at ELSE :now END)
 FROM chosen
 WHERE runs.id = chosen.run_id AND COALESCE(runs.status, chosen.run_id) = 'queued'
 RETURNING *;
 
 -- name: claim_headless_runs
--- One per session, in the order of their turns, which is fair between agents; a person's Run now goes first. Paused agents' wakes take no room. After a
--- crash, runs come back one at a time, so that one that kills the process cannot use up the attempts of the others.
+-- One per session, in the order of their turns, which is fair between agents; a person's Run now goes first in its
+-- session. Paused agents' wakes take no room. After a crash, runs come back one at a time, so that one that kills the
+-- process cannot use up the attempts of the others; a paused one keeps nobody from coming back.
 -- The outer condition is checked again after a wait for another node's lock.
 WITH chosen AS MATERIALIZED (
     SELECT r.id AS run_id FROM runs r
@@ -68,9 +82,10 @@ WITH chosen AS MATERIALIZED (
         AND (
             SELECT 1 FROM runs e
             WHERE e.session_id = r.session_id AND e.status = 'queued' AND e.id <> r.id
-            AND (e.trigger = 'message' OR (
-                r.trigger = 'wake' AND (e.nominal_at, e.turn, e.id) < (r.nominal_at, r.turn, r.id)
-            ))
+            AND (
+                e.trigger = 'message' OR (e.trigger = 'run_now' AND r.trigger = 'wake')
+                OR (e.trigger = r.trigger AND (e.nominal_at, e.turn, e.id) < (r.nominal_at, r.turn, r.id))
+            )
             LIMIT 1
         ) IS NULL
         AND (r.trigger <> 'wake' OR (
@@ -81,10 +96,20 @@ WITH chosen AS MATERIALIZED (
         ) IS NULL)
         AND (r.is_resuming = 0 OR (
             (SELECT 1 FROM runs c WHERE c.status = 'running' AND c.is_resuming = 1 LIMIT 1) IS NULL
-            AND r.id = (
-                SELECT f.id FROM runs f WHERE f.status = 'queued' AND f.is_resuming = 1
-                ORDER BY f.turn, f.nominal_at, f.id LIMIT 1
-            )
+            AND (
+                SELECT 1 FROM runs f
+                WHERE
+                    f.status = 'queued' AND f.trigger <> 'message' AND f.is_resuming = 1
+                    AND (f.turn, f.nominal_at, f.id) < (r.turn, r.nominal_at, r.id)
+                    AND (SELECT 1 FROM runs b WHERE b.session_id = f.session_id AND b.status = 'running' LIMIT 1) IS NULL
+                    AND (f.trigger <> 'wake' OR (
+                        SELECT 1 FROM pauses p
+                        WHERE p.until > :now
+                        AND p.user_id = f.user_id AND (p.agent_id IS NULL OR p.agent_id = f.agent_id)
+                        LIMIT 1
+                    ) IS NULL)
+                LIMIT 1
+            ) IS NULL
         ))
     ORDER BY r.turn, r.nominal_at, r.id
     LIMIT :most
@@ -93,7 +118,7 @@ WITH chosen AS MATERIALIZED (
 UPDATE runs
 SET
     status = 'running', owner = :owner, lease_until = :lease_until, fence = fence + 1, attempt = attempt + 1,
-    started_at = COALESCE(started_at, :now)
+    started_at = COALESCE(started_at, CASE WHEN queued_at > :now THEN queued_at ELSE :now END)
 FROM chosen
 WHERE runs.id = chosen.run_id AND COALESCE(runs.status, chosen.run_id) = 'queued'
 RETURNING *;

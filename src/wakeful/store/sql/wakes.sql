@@ -47,11 +47,20 @@ SELECT
     (SELECT r.id FROM runs r WHERE r.session_id = w.session_id AND r.status = 'running') AS busy_run_id,
     CASE WHEN w.call_type = 'recurring' THEN (
         SELECT r.id FROM runs r
-        WHERE r.session_id = w.session_id AND r.status = 'queued' AND r.wake_id = w.id AND r.trigger = 'wake'
+        WHERE
+            r.session_id = w.session_id AND r.status = 'queued' AND r.wake_id = w.id AND r.trigger = 'wake'
+            AND r.started_at IS NULL
         ORDER BY r.nominal_at DESC LIMIT 1
     ) END AS waiting_run_id,
-    CASE WHEN w.call_type = 'recurring' THEN (
-        SELECT r.id FROM runs r WHERE r.session_id = w.session_id AND r.status = 'running' AND r.wake_id = w.id
+    -- One that a crash cut off has begun too: it takes no further instants along.
+    CASE WHEN w.call_type = 'recurring' THEN COALESCE(
+        (SELECT r.id FROM runs r WHERE r.session_id = w.session_id AND r.status = 'running' AND r.wake_id = w.id),
+        (
+            SELECT r.id FROM runs r
+            WHERE
+                r.session_id = w.session_id AND r.status = 'queued' AND r.wake_id = w.id AND r.started_at IS NOT NULL
+            LIMIT 1
+        )
     ) END AS running_run_id
 FROM wakes w
 JOIN agents a ON a.id = w.agent_id

@@ -1,0 +1,95 @@
+"""A program that gives itself a small disk, uses it up or makes it read-only, and says as JSON how the store took it.
+
+It is started in a mount namespace of its own, so the disk goes when it ends.
+"""
+
+import asyncio
+import json
+import subprocess
+import sys
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from world import HOUR, World
+
+from wakeful.domain.errors import WakefulError
+
+DISK = "2m"
+BALLAST = 300_000
+LONG = "Read notes.txt with read_file. " * 600
+
+
+def mount(disk: Path, options: str) -> None:
+    subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(disk)], check=True)
+
+
+async def fill(disk: Path, config_dir: Path) -> dict[str, Any]:
+    """Book until the disk is full, free some space, go on, and open the store once more."""
+    mount(disk, f"size={DISK}")
+    ballast = disk / "ballast"
+    ballast.write_bytes(b"." * BALLAST)
+    world = World({"data_dir": disk / "data", "config_dir": config_dir})
+    acknowledged: list[str] = []
+    said: dict[str, Any] = {}
+    async with world.node.opened():
+        await world.settle_in()
+        session = await world.session()
+        try:
+            while len(acknowledged) < 1_000:
+                wake = await world.book(session=session, kind="session", instructions=LONG)
+                acknowledged.append(wake.id)
+                if len(acknowledged) % 40 == 0:  # a session may hold 50
+                    session = await world.session()
+        except WakefulError as error:
+            said |= {"error": type(error).__name__, "message": str(error)}
+        said["filled"] = len(acknowledged)
+        said["readable_while_full"] = await count(world, acknowledged)
+        try:
+            await world.book(session=session, kind="session", instructions=LONG)
+        except WakefulError as error:
+            said["again"] = type(error).__name__
+        ballast.unlink()
+        acknowledged.append((await world.book(at=world.clock.now() + HOUR)).id)
+    again = World({"data_dir": disk / "data", "config_dir": config_dir})
+    again.user = world.user
+    async with again.node.opened():
+        said["acknowledged"], said["found"] = len(acknowledged), await count(again, acknowledged)
+    return said
+
+
+async def forbid(disk: Path, config_dir: Path) -> dict[str, Any]:
+    """Book, make the disk read-only, try to open, make it writable, and look."""
+    mount(disk, f"size={DISK}")
+    settings: dict[str, object] = {"data_dir": disk / "data", "config_dir": config_dir}
+    world = World(settings)
+    async with world.node.opened():
+        await world.settle_in()
+        wake = await world.book()
+    before = digests(disk)
+    mount(disk, "remount,ro")
+    said: dict[str, Any] = {}
+    try:
+        async with world.another_node().opened():
+            said["opened"] = True
+    except WakefulError as error:
+        said |= {"error": type(error).__name__, "message": str(error)}
+    said["is_unchanged"] = digests(disk) == before
+    mount(disk, "remount,rw")
+    world.node = world.another_node()
+    async with world.node.opened():
+        said["found"] = await count(world, [wake.id])
+    return said
+
+
+async def count(world: World, ids: list[str]) -> int:
+    return len([await world.node.wakes.get(wake_id, world.user.id) for wake_id in ids])
+
+
+def digests(folder: Path) -> dict[str, str]:
+    return {str(file): sha256(file.read_bytes()).hexdigest() for file in folder.rglob("*") if file.is_file()}
+
+
+if __name__ == "__main__":
+    what, disk, config_dir = sys.argv[1:]
+    print(json.dumps(asyncio.run({"fill": fill, "forbid": forbid}[what](Path(disk), Path(config_dir)))))

@@ -1,0 +1,165 @@
+"""What becomes of a change that was made while its answer got lost on the way: PostgreSQL, with the line cut at COMMIT."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from urllib.parse import parse_qs, urlsplit, urlunsplit
+
+import pytest
+from world import World
+
+from wakeful.domain.events import StepSaved
+from wakeful.service.firing import Firing
+from wakeful.store.errors import StoreUnavailable
+
+
+class Line:
+    """A line to the server that can be cut between a COMMIT and its answer."""
+
+    def __init__(self, url: str) -> None:
+        self._url = urlsplit(url)
+        self._is_armed = False
+        self.cuts = 0
+
+    @contextlib.asynccontextmanager
+    async def laid(self) -> AsyncIterator[str]:
+        """Have the line for the length of a block, under an address of its own."""
+        server = await asyncio.start_server(self._connect, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        user = self._url.netloc.rpartition("@")[0]
+        yield urlunsplit(self._url._replace(netloc=f"{user}@127.0.0.1:{port}", query="sslmode=disable"))
+        server.close()
+
+    def cut_at_commit(self) -> None:
+        """Let the next COMMIT through, and nothing after it."""
+        self._is_armed = True
+
+    async def _connect(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        folder = parse_qs(self._url.query).get("host", [None])[0]
+        if folder is not None:
+            to_server = await asyncio.open_unix_connection(f"{folder}/.s.PGSQL.{self._url.port or 5432}")
+        else:
+            to_server = await asyncio.open_connection(self._url.hostname, self._url.port or 5432)
+        is_cut = asyncio.Event()
+        pumps = [
+            asyncio.create_task(self._ask(reader, to_server[1], is_cut)),
+            asyncio.create_task(self._answer(to_server[0], writer, is_cut)),
+        ]
+        await asyncio.wait(pumps, return_when=asyncio.FIRST_COMPLETED)
+        for end in (writer, to_server[1]):
+            end.close()
+        for pump in pumps:
+            pump.cancel()
+        await asyncio.gather(*pumps, return_exceptions=True)
+
+    async def _ask(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, is_cut: asyncio.Event) -> None:
+        while data := await reader.read(65536):
+            if self._is_armed and b"COMMIT" in data:
+                self._is_armed = False
+                is_cut.set()
+            writer.write(data)
+
+    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, is_cut: asyncio.Event) -> None:
+        while data := await reader.read(65536):
+            if is_cut.is_set():
+                self.cuts += 1
+                return
+            writer.write(data)
+
+
+@pytest.fixture
+async def line(postgres_url):
+    return Line(postgres_url)
+
+
+@pytest.fixture
+async def world(line, tmp_path):
+    async with line.laid() as url:
+        world = World({"data_dir": tmp_path, "config_dir": tmp_path, "database_url": url})
+        async with world.node.opened():
+            await world.settle_in()
+            yield world
+
+
+async def test_a_step_whose_answer_got_lost_is_saved_once(world, line):
+    async def two_steps(run, steps, stop):
+        yield StepSaved(role="assistant", content="one")
+        line.cut_at_commit()
+        yield StepSaved(role="assistant", content="two")
+
+    world.executor.default = two_steps
+    wake = await world.book(call_type="immediate")
+    await world.turn()
+    assert line.cuts == 1
+    [run] = await world.runs_of(wake)
+    assert run.status == "success"
+    steps = await world.node.store.read(lambda tx: tx.sessions.steps_of(run.id))
+    assert [step.content for step in steps] == ["one", "two"]
+
+
+async def test_a_run_whose_claim_was_answered_by_nobody_is_claimed_again(world, line):
+    wake = await world.book(call_type="immediate")
+    await world.node.engine.scheduler.turn()
+    line.cut_at_commit()
+    with pytest.raises(StoreUnavailable):
+        await world.node.engine.runner.turn()
+    assert line.cuts == 1
+    [run] = await world.runs_of(wake)
+    assert run.status == "running"  # and nobody knows
+
+    await world.work()
+    [run] = await world.runs_of(wake)
+    assert (run.status, run.attempt) == ("success", 1)
+    assert len(world.executor.ran) == 1
+
+
+async def test_what_is_at_work_stays_so_when_the_answer_to_another_claim_gets_lost(world, line):
+    gate = world.executor.default = world.gate()
+    first = await world.book(call_type="immediate")
+    await world.turn()
+    second = await world.book(call_type="immediate")
+    await world.node.engine.scheduler.turn()
+    line.cut_at_commit()
+    with pytest.raises(StoreUnavailable):
+        await world.node.engine.runner.turn()
+    await world.work()
+    await world.let_through(gate)
+    for wake in (first, second):
+        [run] = await world.runs_of(wake)
+        assert (run.status, run.attempt, run.fence > 1) == ("success", 1, wake is second)
+    assert len(world.executor.ran) == 2
+
+
+async def test_a_finish_whose_answer_got_lost_stands(world, line):
+    async def cut_at_the_end(run, steps, stop):
+        line.cut_at_commit()
+        return
+        yield
+
+    world.executor.default = cut_at_the_end
+    wake = await world.book(call_type="immediate")
+    await world.turn()
+    assert line.cuts == 1
+    [run] = await world.runs_of(wake)
+    assert run.status == "success"
+    assert (await world.wake(wake)).status == "fired"
+
+
+async def test_firing_whose_answer_got_lost_is_not_done_again(world, line):
+    wake = await world.book(call_type="recurring", at=world.clock.now())
+    firing = Firing(world.node.store, world.clock, world.node.rules, "somebody")
+    line.cut_at_commit()
+    with pytest.raises(StoreUnavailable):
+        await firing.fire_due()
+    assert line.cuts == 1
+    await world.turn()
+    assert [run.covers for run in await world.runs_of(wake)] == [1]
+
+
+async def test_whoever_books_is_told_that_the_answer_got_lost(world, line):
+    session = await world.session()
+    line.cut_at_commit()
+    with pytest.raises(StoreUnavailable, match="may have been made"):
+        await world.book(session=session)
+    [wake] = await world.node.wakes.of_session(session.id)
+    assert wake.status == "pending"

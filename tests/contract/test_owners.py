@@ -1,0 +1,219 @@
+"""Who owns a run: leases, fences, restarts. A stale owner cannot finish; going down in good order costs nothing."""
+
+import asyncio
+
+import pytest
+
+from wakeful.domain.events import StepSaved
+from wakeful.domain.runs import LeaseLost, Outcome
+from wakeful.service.claims import Claims
+from world import DAY, NOON, SECOND, World, doing, eventually
+
+LEASE = 30 * SECOND
+SUCCESS = Outcome(status="success")
+
+
+async def run_of(world, wake):
+    [run] = await world.runs_of(wake)
+    return run
+
+
+# ── Going down in good order ────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_what_is_unfinished_is_given_back_at_once_and_does_not_count_as_an_attempt(backend_settings):
+    world = World(backend_settings)
+    async with world.node.opened():
+        await world.settle_in()
+        wake = await world.book(at=NOON)
+        gate = world.gate()
+
+        async def work(run, steps, stop):
+            if not steps:
+                yield StepSaved(role="assistant", content="One")
+                async for event in gate(run, steps, stop):
+                    yield event
+
+        world.executor.by_wake[wake.id] = work
+        await world.turn()
+        await world.node.engine.runner.drain()
+        run = await run_of(world, wake)
+        assert (run.status, run.attempt, run.is_resuming, run.owner) == ("queued", 0, False, None)
+    world.node = world.another_node()
+    async with world.node.opened():
+        await world.turn()
+        run = await run_of(world, wake)
+    assert (run.status, run.attempt, world.executor.ran[-1].steps) == ("success", 1, ["One"])
+
+
+async def test_a_node_that_goes_down_takes_nothing_new(world):
+    wake = await world.book(at=NOON)
+    await world.node.engine.runner.drain()
+    await world.turn()
+    assert (await run_of(world, wake)).status == "queued"
+
+
+async def test_any_number_of_graceful_restarts_leaves_all_attempts(backend_settings):
+    world = World(backend_settings)
+    async with world.node.opened():
+        await world.settle_in()
+        wake = await world.book(at=NOON)
+    for _ in range(5):
+        world.node = world.another_node()
+        async with world.node.opened():
+            world.executor.by_wake[wake.id] = world.gate()
+            await world.turn()
+            assert (await run_of(world, wake)).attempt == 1
+            await world.node.engine.runner.drain()
+
+
+# ── Who owns a run ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def owners(world):
+    """Two owners on one store, as two processes would be."""
+    return [Claims(world.node.store, world.clock, world.node.rules, name, LEASE) for name in ("a", "b")]
+
+
+async def hand_over(world, first, second):
+    """One owner claims a run, loses its lease, and another claims it; returns the run as each knows it."""
+    await world.book(at=NOON)
+    await world.node.engine.scheduler.turn()
+    [old] = await first.claim(3)
+    world.clock.set(NOON + LEASE)
+    await world.node.engine.scheduler.turn()
+    [new] = await second.claim(3)
+    return old.run, new.run
+
+
+async def test_a_stale_owner_cannot_finish_or_save(world, owners):
+    first, second = owners
+    old, new = await hand_over(world, first, second)
+    assert old.fence < new.fence
+    assert not await first.finish(old, SUCCESS)
+    with pytest.raises(LeaseLost):
+        await first.save_step(old, StepSaved(role="assistant", content="I am still here"), "step")
+    assert await first.release([old]) == 0
+    assert (await world.run(new.id)).status == "running"
+    assert await second.finish(new, SUCCESS)
+    assert (await world.run(new.id)).status == "success"
+
+
+async def test_the_same_owner_with_an_old_fence_cannot_finish(world, owners):
+    first, _ = owners
+    old, new = await hand_over(world, first, first)
+    assert [await first.finish(old, SUCCESS), await first.finish(new, SUCCESS)] == [False, True]
+
+
+async def test_a_finish_after_the_lease_ran_out_is_refused_even_if_nobody_took_over(world):
+    wake = await world.book(at=NOON)
+    gate = world.executor.by_wake[wake.id] = world.gate()
+    await world.turn()
+    world.clock.set(NOON + LEASE)
+    await world.let_through(gate)
+    assert (await run_of(world, wake)).status == "running"
+    await world.turn()
+    assert ((await run_of(world, wake)).status, len(world.executor.ran)) == ("success", 2)
+
+
+async def test_a_finish_counts_once(world, owners):
+    first, _ = owners
+    await world.book(at=NOON)
+    await world.node.engine.scheduler.turn()
+    [claimed] = await first.claim(3)
+    assert [await first.finish(claimed.run, SUCCESS) for _ in range(2)] == [True, False]
+
+
+async def test_the_heartbeat_renews_what_holds_and_nothing_that_ran_out(world, owners):
+    first, _ = owners
+    wake = await world.book(at=NOON)
+    await world.node.engine.scheduler.turn()
+    [claimed] = await first.claim(3)
+    connection = await first.open_heartbeat()
+    try:
+        world.clock.set(NOON + LEASE - SECOND)
+        assert await first.renew(connection) == {(claimed.run.id, 1)}
+        assert (await run_of(world, wake)).lease_until == NOON + 2 * LEASE - SECOND
+        world.clock.set(NOON + 2 * LEASE - SECOND)
+        assert await first.renew(connection) == set()
+    finally:
+        await connection.close()
+
+
+async def test_two_owners_never_hold_the_same_run(world, owners):
+    for _ in range(12):
+        await world.book(at=NOON)
+    await world.node.engine.scheduler.turn()
+    claims = await asyncio.gather(*(owner.claim(4) for owner in owners * 2))
+    ids = [claimed.run.id for taken in claims for claimed in taken]
+    assert len(ids) == len(set(ids)) > 0
+
+
+# ── Restart ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_at_start_an_embedded_store_takes_back_at_once_what_a_dead_process_held(tmp_path):
+    world = World({"data_dir": tmp_path, "config_dir": tmp_path})
+    async with world.node.opened():
+        await world.settle_in()
+        wake = await world.book(at=NOON)
+        world.executor.by_wake[wake.id] = world.gate()
+        await world.turn()
+        await world.crash()
+        del world.executor.by_wake[wake.id]
+    world.node = world.another_node()
+    async with world.node.running():
+        run = await run_of(world, wake)
+        await eventually(lambda: world.is_over(run))
+        assert (await world.run(run.id)).status == "success"
+    assert world.clock.now() == NOON
+
+
+async def test_at_start_a_shared_store_leaves_other_nodes_their_leases(postgres_url, tmp_path):
+    world = World({"database_url": postgres_url, "data_dir": tmp_path, "config_dir": tmp_path})
+    async with world.node.opened():
+        await world.settle_in()
+        wake = await world.book(at=NOON)
+        gate = world.executor.by_wake[wake.id] = world.gate()
+        await world.turn()
+        async with world.another_node().running():
+            await asyncio.sleep(0.2)
+            assert ((await run_of(world, wake)).status, len(world.executor.ran)) == ("running", 1)
+        await world.let_through(gate)
+        assert (await run_of(world, wake)).status == "success"
+
+
+async def test_another_node_takes_over_and_the_stale_ones_finish_is_refused(postgres_url, tmp_path):
+    world = World({"database_url": postgres_url, "data_dir": tmp_path, "config_dir": tmp_path})
+    async with world.node.opened():
+        await world.settle_in()
+        wake = await world.book(at=NOON)
+        gate = world.executor.by_wake[wake.id] = world.gate()
+        await world.turn()
+        world.executor.by_wake[wake.id] = doing(lambda run: asyncio.sleep(0))
+        world.clock.set(NOON + LEASE)
+        other = world.another_node()
+        async with other.opened():
+            await other.engine.scheduler.turn()
+            await other.engine.runner.turn()
+            await other.engine.runner.idle()
+        finished = await run_of(world, wake)
+        await world.let_through(gate)
+        assert await run_of(world, wake) == finished
+        assert (finished.status, finished.fence, finished.attempt) == ("success", 2, 2)
+
+
+async def test_an_overdue_day_of_downtime_loses_nothing_that_was_queued(backend_settings):
+    world = World(backend_settings)
+    async with world.node.opened():
+        await world.settle_in()
+        wakes = [await world.book(kind=kind, at=NOON) for kind in ("recall", "message", "session", "next_run")]
+        await world.node.engine.scheduler.turn()
+    world.node = world.another_node()
+    world.clock.set(NOON + DAY)
+    async with world.node.opened():
+        await world.turn()
+        assert [((await run_of(world, wake)).status, (await run_of(world, wake)).reason) for wake in wakes] == [
+            ("success", None)
+        ] * 4

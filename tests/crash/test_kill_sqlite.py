@@ -1,0 +1,189 @@
+"""Real processes on the embedded store: killed, stopped, blocked, and told to go."""
+
+import os
+import random
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+
+import pytest
+from crash.scene import (
+    FINAL,
+    IS_LONG,
+    LEASE,
+    Scene,
+    book_many,
+    book_one,
+    check_everything_happened_once,
+    check_nothing_acknowledged_is_lost,
+    go_on,
+    kill,
+    pause,
+    stop,
+)
+from crash.worker import STEPS
+
+KILLS = 500 if IS_LONG else 50
+WAKES = 10_000 if IS_LONG else 1_000
+
+
+@pytest.fixture
+def scene(tmp_path):
+    scene = Scene(tmp_path)
+    yield scene
+    scene.clean_up()
+
+
+# ── SIGKILL ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_killed_again_and_again_nothing_is_lost_and_nothing_happens_twice(scene):
+    chance = random.Random(1)
+    scene.book(book_many(WAKES, seconds=KILLS * 0.5, seed=1))
+    kills = 0
+    while kills < KILLS:
+        process = scene.start()
+        time.sleep(chance.uniform(0.05, 1.0))
+        kills += kill(process) == -9
+    with scene.running():
+        scene.wait_until_done()
+    check_everything_happened_once(scene, WAKES)
+    assert sum(run.attempt > 1 for run in scene.runs()) > KILLS / 2, "hardly anything was interrupted"
+    assert any(line["steps"] for line in scene.lines("start")), "no attempt went on from a saved step"
+
+
+def test_what_was_acknowledged_survives_a_kill(scene):
+    check_nothing_acknowledged_is_lost(scene, rounds=50 if IS_LONG else 5, seed=2)
+
+
+def test_a_run_goes_on_at_once_after_a_kill_from_its_last_saved_step(scene):
+    scene.book(book_one)
+    first = scene.start(lingers=60)
+    scene.wait_for("step", first, count=2)
+    kill(first)
+    began = time.monotonic()
+    with scene.running() as second:
+        scene.wait_until_done()
+        assert time.monotonic() - began < LEASE + 5
+    [line] = scene.lines("start", second)
+    assert (line["steps"], line["attempt"]) == (list(STEPS), 2)
+    check_everything_happened_once(scene, 1)
+
+
+def test_a_run_that_kills_its_process_three_times_is_given_up_and_the_others_are_not(tmp_path):
+    scene = Scene(tmp_path, max_attempts=3)
+    try:
+
+        async def arrange(world):
+            killer = await world.book(kind="message", at=world.clock.now())
+            return killer, [await world.book(call_type="immediate") for _ in range(5)]
+
+        killer, others = scene.book(arrange)
+        for _ in range(3):
+            process = scene.start(dies=True)
+            process.join(30)
+            assert process.exitcode == -9
+        with scene.running(dies=True):
+            scene.wait_until_done()
+        rows = {run.wake_id: run for run in scene.runs()}
+        ends = {wake.id: (wake.status, wake.reason) for wake in scene.wakes()}
+        assert rows[killer.id].status == "interrupted"
+        assert rows[killer.id].attempt == 3
+        assert ends[killer.id] == ("failed", "interrupted")
+        assert scene.query("SELECT code, run_id FROM notifications") == [
+            {"code": "interrupted", "run_id": rows[killer.id].id}
+        ]
+        assert [(rows[wake.id].status, ends[wake.id][0]) for wake in others] == [("success", "fired")] * 5
+    finally:
+        scene.clean_up()
+
+
+# ── SIGSTOP ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_process_that_stood_still_for_too_long_takes_its_own_run_back(scene):
+    scene.book(book_one)
+    with scene.running(blocks=1) as process:
+        scene.wait_for("step", count=2)
+        pause(process)
+        time.sleep(2 * LEASE)
+        before = scene.run()
+        go_on(process)
+        scene.wait_until_done()
+    assert (before.status, before.fence) == ("running", 1)
+    check_everything_happened_once(scene, 1)
+    assert [change["fence"] for change in scene.changes(*FINAL)] == [2], "the stale attempt was let in"
+    assert [(line["attempt"], line["steps"]) for line in scene.lines("start")] == [(1, []), (2, list(STEPS))]
+
+
+# ── SIGTERM ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_told_to_go_it_gives_back_what_is_unfinished_at_once_and_untried(scene):
+    scene.book(book_one)
+    process = scene.start(lingers=60)
+    scene.wait_for("step", count=2)
+    began = time.monotonic()
+    assert stop(process) == 0
+    assert time.monotonic() - began < 5
+    released = scene.run()
+    assert (released.status, released.attempt, released.owner, released.lease_until) == ("queued", 0, None, None)
+    with scene.running(pause=0.01) as second:
+        scene.wait_until_done()
+    [line] = scene.lines("start", second)
+    assert (line["steps"], line["attempt"]) == (list(STEPS), 1)
+    check_everything_happened_once(scene, 1)
+
+
+def test_told_to_go_again_and_again_it_never_counts_an_attempt(tmp_path):
+    scene = Scene(tmp_path, max_attempts=1)
+    try:
+        scene.book(book_one)
+        for number in range(1, 4):
+            process = scene.start(lingers=60)
+            scene.wait_for("start", count=number)
+            assert stop(process) == 0
+        with scene.running():
+            scene.wait_until_done()
+        check_everything_happened_once(scene, 1)
+    finally:
+        scene.clean_up()
+
+
+def test_the_server_itself_goes_when_it_is_told_to(tmp_path):
+    command = [Path(sys.executable).with_name("wakeful"), "serve", "--port", "0"]
+    environment = os.environ | {"WAKEFUL_DATA_DIR": str(tmp_path / "data"), "WAKEFUL_CONFIG_DIR": str(tmp_path / "config")}
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as server:
+        try:
+            address = next(word for word in server.stdout.readline().split() if word.startswith("http"))
+            with urllib.request.urlopen(f"{address}/readyz", timeout=10) as answer:
+                assert answer.status == 200
+            began = time.monotonic()
+            server.terminate()
+            assert server.wait(10) == 0
+            assert time.monotonic() - began < 5
+        finally:
+            server.kill()
+
+
+# ── The heartbeat ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_an_event_loop_blocked_for_ten_seconds_keeps_its_lease(scene):
+    scene.book(book_one)
+    with scene.running(blocks=10):
+        scene.wait_until_done()
+    check_everything_happened_once(scene, 1)
+    run = scene.run()
+    assert (run.attempt, run.fence) == (1, 1)
+    assert run.finished_at - run.started_at >= 10_000_000  # microseconds
+
+
+def test_an_event_loop_blocked_for_longer_than_that_loses_it_and_takes_the_run_back(scene):
+    scene.book(book_one)
+    with scene.running(blocks=LEASE + 4, give_up_after=1):
+        scene.wait_until_done()
+    check_everything_happened_once(scene, 1)
+    assert [change["fence"] for change in scene.changes(*FINAL)] == [2], "the stale attempt was let in"

@@ -1,0 +1,113 @@
+"""A node in a process of its own, on the real clock, whose runs do small steps and say so in a journal."""
+
+import asyncio
+import functools
+import json
+import logging
+import os
+import signal
+import time
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from world import World
+
+import wakeful.app
+from wakeful.config import Settings
+from wakeful.domain.events import RunEvent, StepSaved
+from wakeful.domain.types import Message, Run
+from wakeful.runtime.executor import Stop
+from wakeful.runtime.heartbeat import Heartbeat
+
+STEPS = ("step 1", "step 2")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Script:
+    """What the runs of this process do."""
+
+    pause: float = 0.01  # seconds before each step and before the end
+    blocks: float = 0.0  # seconds for which a first attempt then keeps the whole event loop from turning
+    lingers: float = 0.0  # seconds for which a first attempt then does nothing
+    dies: bool = False  # a run that is told to die takes the process along
+    give_up_after: float | None = None  # seconds of a blocked event loop until its leases are left to run out
+
+
+class Journal:
+    """Lines in a file that survive whatever happens to the process that wrote them."""
+
+    def __init__(self, path: Path) -> None:
+        self._handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+
+    def write(self, event: str, **fields: Any) -> None:
+        line = json.dumps({"event": event, "pid": os.getpid(), "at": time.time(), **fields})
+        os.write(self._handle, f"{line}\n".encode())
+
+
+class StepByStep:
+    """Does two steps, beginning after those that an earlier attempt saved."""
+
+    def __init__(self, journal: Journal, script: Script) -> None:
+        self._journal = journal
+        self._script = script
+
+    async def execute(self, run: Run, saved_steps: Sequence[Message], stop: Stop) -> AsyncIterator[RunEvent]:
+        done = [step.content for step in saved_steps]
+        self._journal.write("start", run=run.id, fence=run.fence, attempt=run.attempt, owner=run.owner, steps=done)
+        script = self._script
+        for step in STEPS[len(done) :]:
+            await asyncio.sleep(script.pause)
+            yield StepSaved(role="assistant", content=step)
+            self._journal.write("step", run=run.id, fence=run.fence, step=step)
+        if script.dies and run.kind == "message":
+            os.kill(os.getpid(), signal.SIGKILL)
+        if run.attempt == 1 and script.blocks:
+            time.sleep(script.blocks)  # noqa: ASYNC251  (the fault that the heartbeat must survive)
+        if run.attempt == 1 and script.lingers:
+            await asyncio.sleep(script.lingers)
+        await asyncio.sleep(script.pause)
+        self._journal.write("end", run=run.id, fence=run.fence)
+
+
+def work(settings: dict[str, Any], journal: Path, script: Script) -> None:
+    """Run a node until SIGTERM."""
+    asyncio.run(_work(settings, journal, script))
+
+
+async def _work(settings: dict[str, Any], journal: Path, script: Script) -> None:
+    logging.basicConfig(filename=journal.with_suffix(".log"), format="%(process)d %(asctime)s %(levelname)s %(message)s")
+    if script.give_up_after is not None:
+        patience = timedelta(seconds=script.give_up_after)
+        wakeful.app.Heartbeat = functools.partial(Heartbeat, give_up_after=patience)  # type: ignore[misc]
+    stopping = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopping.set)
+    lines = Journal(journal)
+    node = wakeful.app.build(Settings.model_validate(settings), executor=StepByStep(lines, script))
+    async with node.running():
+        lines.write("up")
+        await stopping.wait()
+    lines.write("down")
+
+
+def book(settings: dict[str, Any], user_id: str, agent_id: str, journal: Path, callers: int) -> None:
+    """Book wakes as fast as it goes, and say each id once it was acknowledged."""
+    asyncio.run(_book(settings, user_id, agent_id, Journal(journal), callers))
+
+
+async def _book(settings: dict[str, Any], user_id: str, agent_id: str, lines: Journal, callers: int) -> None:
+    world = World(settings)
+    node = world.node = wakeful.app.build(Settings.model_validate(settings))
+    async with node.opened():
+        agent = await node.agents.get(agent_id, user_id)
+        world.user, world.clock = (await node.store.read(lambda tx: tx.agents.user(user_id))), node.clock
+        lines.write("up")
+
+        async def go_on_booking() -> None:
+            while True:
+                wake = await world.book(agent=agent, instructions=f"Read {os.urandom(8).hex()}.txt.")
+                lines.write("acknowledged", wake=wake.id, instructions=wake.instructions)
+
+        await asyncio.gather(*[go_on_booking() for _ in range(callers)])
