@@ -102,7 +102,8 @@ class Firing:
         return await self._store.write(lambda tx: tx.wakes.forget_ephemeral(now))
 
     async def _judge(self, tx: Tx, due: Sequence[DueWake], now: datetime) -> list[wakes.Verdict]:
-        pauses = await tx.agents.pauses_since(min(each.wake.nominal_at for each in due))
+        paused_since = [each.wake.nominal_at for each in due if each.has_pauses]
+        pauses = await tx.agents.pauses_since(min(paused_since)) if paused_since else []
         tallies: dict[str, _Tally] = {}
         verdicts: list[wakes.Verdict] = []
         for each in due:

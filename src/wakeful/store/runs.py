@@ -54,13 +54,11 @@ class Runs:
         An agent with nothing waiting comes in where the queue stands now; one with much waiting queues behind itself.
         So nobody waits for all of someone else's runs, and nobody is overtaken for ever.
         """
-        wanted = list(agent_ids)
-        if not wanted:
-            return {}
-        current: int = (await self._statements.fetch("current_turn", {}))[0]["turn"]
-        rows = await self._statements.fetch_many("last_turns_of_agents", [{"agent_id": each} for each in wanted])
-        last = {row["agent_id"]: row["turn"] for row in rows if row["turn"] is not None}
-        return {agent_id: max(current, last.get(agent_id, -1) + 1) for agent_id in wanted}
+        rows = await self._statements.fetch_many("turns_of_agents", [{"agent_id": each} for each in agent_ids])
+        return {
+            row["agent_id"]: max(row["current_turn"], -1 if row["last_turn"] is None else row["last_turn"] + 1)
+            for row in rows
+        }
 
     async def fold(self, run_id: str, more: int, reason: str) -> bool:
         return bool(await self._statements.fetch("fold_into_run", {"id": run_id, "more": more, "reason": reason}))

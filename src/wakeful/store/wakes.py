@@ -27,6 +27,7 @@ class DueWake:
     agent_timezone: str
     agent_bounds: str
     gone: str | None
+    has_pauses: bool  # some pause of its user reaches past its planned instant
     busy_run_id: str | None
     waiting_run_id: str | None
     running_run_id: str | None
@@ -149,6 +150,7 @@ def _due(row: Row) -> DueWake:
         agent_timezone=row["agent_timezone"],
         agent_bounds=row["agent_bounds"],
         gone=gone or ("agent_gone" if row["agent_deleted_at"] is not None else None),
+        has_pauses=row["has_pauses"] is not None,
         busy_run_id=row["busy_run_id"],
         waiting_run_id=row["waiting_run_id"],
         running_run_id=row["running_run_id"],

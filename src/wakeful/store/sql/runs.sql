@@ -123,20 +123,18 @@ FROM chosen
 WHERE runs.id = chosen.run_id AND COALESCE(runs.status, chosen.run_id) = 'queued'
 RETURNING *;
 
--- name: current_turn
--- Where the queue stands: the latest turn that was taken, or else the first that waits.
-SELECT COALESCE(
-    (SELECT MAX(turn) FROM runs WHERE status = 'running'), (SELECT MIN(turn) FROM runs WHERE status = 'queued'), 0
-) AS turn;
-
--- name: last_turns_of_agents
--- The place of each agent's newest run, if it still waits.
+-- name: turns_of_agents
+-- Where the queue stands (the latest turn that was taken, or else the first that waits), and for each agent the turn of
+-- its newest run, if that one still waits.
 SELECT
     n.agent_id AS agent_id,
+    COALESCE(
+        (SELECT MAX(turn) FROM runs WHERE status = 'running'), (SELECT MIN(turn) FROM runs WHERE status = 'queued'), 0
+    ) AS current_turn,
     (
         SELECT CASE WHEN r.status = 'queued' THEN r.turn END FROM runs r
         WHERE r.agent_id = n.agent_id ORDER BY r.queued_at DESC, r.turn DESC LIMIT 1
-    ) AS turn
+    ) AS last_turn
 FROM rows(runs) AS n;
 
 -- name: renew_leases

@@ -44,6 +44,7 @@ SELECT
     a.bounds AS agent_bounds,
     a.deleted_at AS agent_deleted_at,
     u.deleted_at AS user_deleted_at,
+    (SELECT 1 FROM pauses p WHERE p.user_id = w.user_id AND p.until > w.nominal_at LIMIT 1) AS has_pauses,
     (SELECT r.id FROM runs r WHERE r.session_id = w.session_id AND r.status = 'running') AS busy_run_id,
     CASE WHEN w.call_type = 'recurring' THEN (
         SELECT r.id FROM runs r

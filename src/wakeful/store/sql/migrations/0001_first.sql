@@ -174,6 +174,7 @@ CREATE TABLE pauses (
 );
 
 CREATE INDEX pauses_until ON pauses (until);
+CREATE INDEX pauses_of_user ON pauses (user_id, until);
 
 CREATE TABLE notifications (
     id TEXT PRIMARY KEY,
