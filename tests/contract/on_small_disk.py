@@ -11,9 +11,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from world import HOUR, World
-
 from wakeful.domain.errors import WakefulError
+from world import HOUR, World
 
 DISK = "2m"
 BALLAST = 300_000

@@ -8,6 +8,12 @@ from wakeful.domain.events import EndedEarly
 from world import DAY, HOUR, MINUTE, NOON, doing
 
 
+@pytest.fixture
+def backend_settings(backend_settings):
+    """Nobody renews leases here, and one run is at work for a while."""
+    return backend_settings | {"lease_seconds": 3600}
+
+
 async def fail(run):
     raise RuntimeError("no network")
 
@@ -169,7 +175,7 @@ async def test_failures_that_a_success_separates_do_not_add_up(world):
 
 async def test_lifting_a_pause_does_not_lose_a_wake_that_backed_off_meanwhile(world):
     """The fifth run fails while a pause without end already holds the next instant."""
-    wake = await fail_hourly(world, 4)
+    wake = await fail_hourly(world, 4, every=30 * MINUTE)
     gate = world.gate()
 
     async def fail_after(run, steps, stop):
@@ -178,11 +184,13 @@ async def test_lifting_a_pause_does_not_lose_a_wake_that_backed_off_meanwhile(wo
         raise RuntimeError("no network")
 
     world.executor.by_wake[wake.id] = fail_after
-    await world.turn_at(NOON + 4 * HOUR)
+    await world.turn_at(NOON + 2 * HOUR)
     await world.node.pauses.pause(world.user.id, world.agent.id, None)
-    await world.turn_at(NOON + 4 * HOUR + 25 * MINUTE / 60)
+    await world.turn_at(NOON + 2.5 * HOUR)
+    assert (await world.wake(wake)).held_by == "paused"
     await world.let_through(gate)
+    assert (await world.wake(wake)).held_by == "backoff"
     del world.executor.by_wake[wake.id]
     await world.node.pauses.resume(world.user.id, world.agent.id)
-    await world.turn_at(NOON + 8 * HOUR)
+    await world.turn_at(NOON + 4 * HOUR)
     assert (await world.runs_of(wake))[-1].status == "success"

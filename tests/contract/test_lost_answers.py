@@ -1,4 +1,4 @@
-"""What becomes of a change that was made while its answer got lost on the way: PostgreSQL, with the line cut at COMMIT."""
+"""What becomes of a change that was made while its answer got lost on the way: PostgreSQL, cut off at COMMIT."""
 
 import asyncio
 import contextlib
@@ -6,11 +6,11 @@ from collections.abc import AsyncIterator
 from urllib.parse import parse_qs, urlsplit, urlunsplit
 
 import pytest
-from world import World
 
 from wakeful.domain.events import StepSaved
 from wakeful.service.firing import Firing
 from wakeful.store.errors import StoreUnavailable
+from world import World
 
 
 class Line:

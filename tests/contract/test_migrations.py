@@ -5,7 +5,6 @@ import stat
 from hashlib import sha256
 
 import pytest
-from world import NOON
 
 from wakeful.app import STORE_FILE, _database
 from wakeful.config import Settings
@@ -15,6 +14,7 @@ from wakeful.store.errors import StoreIsNewer, StoreUnavailable
 from wakeful.store.migrate import Migration, load_migrations, migrate
 from wakeful.store.rows import to_micros
 from wakeful.store.store import Store
+from world import NOON
 
 NOW = to_micros(NOON)
 ADA = User(id=ids.new_id(), name="Ada", role="owner", created_at=NOON)
@@ -82,8 +82,8 @@ async def tables(database) -> set[str]:
 async def test_a_new_store_gets_every_table_the_engine_knows(database, known):
     assert await migrate(database, known, NOW) == known
     assert await tables(database) >= {
-        "users", "agents", "sessions", "messages", "wakes", "runs", "run_events", "pauses", "notifications", "decisions",
-        "session_recalls",
+        "users", "agents", "sessions", "messages", "wakes", "runs", "run_events", "decisions", "pauses",
+        "notifications", "session_recalls",
     }  # fmt: skip
 
 

@@ -100,9 +100,11 @@ async def test_a_stale_owner_cannot_finish_or_save(world, owners):
     assert (await world.run(new.id)).status == "success"
 
 
-async def test_the_same_owner_with_an_old_fence_cannot_finish(world, owners):
+async def test_the_same_owner_with_an_old_fence_cannot_finish_or_save(world, owners):
     first, _ = owners
     old, new = await hand_over(world, first, first)
+    with pytest.raises(LeaseLost):
+        await first.save_step(old, StepSaved(role="assistant", content="I am still here"), "step")
     assert [await first.finish(old, SUCCESS), await first.finish(new, SUCCESS)] == [False, True]
 
 

@@ -162,6 +162,22 @@ async def test_time_in_which_the_engine_was_down_is_no_lack_of_slots(world):
     assert (await world.wake(wake)).status == "fired"
 
 
+async def test_a_run_that_a_crash_cut_off_waits_for_a_slot_as_long_as_it_takes(world):
+    """It had its slot; what it did until then is not thrown away."""
+    wake = await book_low(world)
+    world.executor.by_wake[wake.id] = world.gate()
+    await world.turn()
+    await world.crash()
+    del world.executor.by_wake[wake.id]
+    world.clock.set(NOON + 30 * MINUTE)
+    gate = await occupy_all_slots(world)
+    await world.turn_at(NOON + HOUR)
+    assert (await world.runs_of(wake))[0].status == "queued"
+    await world.let_through(gate)
+    await world.work()
+    assert await told(world, wake) == ("fired", None, [("success", "resumed")])
+
+
 async def test_a_run_that_a_crash_cut_off_is_taken_up_again_and_not_shed(world):
     wake = await book_low(world)
     world.executor.by_wake[wake.id] = world.gate()

@@ -13,12 +13,12 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
-from world import NOON, World
 
 from wakeful.app import STORE_FILE
 from wakeful.domain import ids
 from wakeful.domain.types import User
 from wakeful.store.errors import StoreFull, StoreInUse, StoreUnavailable, StoreUnreadable
+from world import NOON, World
 
 HERE = Path(__file__).parent
 SECRET = "Read the diary of Ada Lovelace with read_file."
@@ -202,14 +202,18 @@ async def test_a_file_that_may_not_grow_loses_nothing(settings):
     limit = resource.getrlimit(resource.RLIMIT_FSIZE)
     ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     acknowledged: list[str] = []
+
+    async def book_on() -> None:
+        for _ in range(1_000):
+            acknowledged.append((await world.book()).id)
+
     async with world.node.opened():
         await world.settle_in()
         log = settings["data_dir"] / f"{STORE_FILE}-wal"
         try:
             resource.setrlimit(resource.RLIMIT_FSIZE, (log.stat().st_size + 100_000, limit[1]))
             with pytest.raises(StoreUnavailable, match="cannot be written"):
-                for _ in range(1_000):
-                    acknowledged.append((await world.book()).id)
+                await book_on()
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, limit)
             signal.signal(signal.SIGXFSZ, ignored)

@@ -9,7 +9,6 @@ from pathlib import Path
 import apsw
 import asyncpg
 import pytest
-from world import HOUR, MINUTE, NOON, World
 
 from wakeful.app import STORE_FILE
 from wakeful.domain import ids
@@ -17,6 +16,7 @@ from wakeful.domain.runs import Outcome
 from wakeful.domain.types import User
 from wakeful.store.errors import BrokenReference, StoreUnavailable
 from wakeful.store.wakes import NoSuchWake
+from world import HOUR, MINUTE, NOON, World
 
 RECALL_COLUMNS = [
     "id", "session_id", "call_type", "trigger_at", "interval_seconds", "internal_comment", "additional_context_message",
@@ -160,9 +160,7 @@ async def test_a_read_does_not_find_what_was_rolled_back_while_it_waited(store):
         await tx.agents.add_user(user)
         raise Slip
 
-    answers = await asyncio.gather(
-        store.write(slip), *[find(store, user) for _ in range(20)], return_exceptions=True
-    )
+    answers = await asyncio.gather(store.write(slip), *[find(store, user) for _ in range(20)], return_exceptions=True)
     assert answers[1:] == [None] * 20
 
 
@@ -324,7 +322,7 @@ async def recall_row(world: World, wake) -> dict:
 
 
 def instant(shown: object) -> datetime:
-    return shown if isinstance(shown, datetime) else datetime.fromisoformat(str(shown).replace("Z", "+00:00"))
+    return shown if isinstance(shown, datetime) else datetime.fromisoformat(str(shown))
 
 
 async def test_session_recalls_has_the_columns_of_its_door(world):

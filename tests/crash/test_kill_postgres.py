@@ -1,4 +1,4 @@
-"""Real processes on one PostgreSQL server: nodes killed, stopped and blocked, the server restarted, the news cut off."""
+"""Real processes on PostgreSQL: nodes killed, stopped and blocked, the server restarted, the news cut off."""
 
 import random
 import tempfile
@@ -10,6 +10,7 @@ from itertools import count
 from pathlib import Path
 
 import pytest
+
 from crash.scene import (
     FINAL,
     IS_LONG,

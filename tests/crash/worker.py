@@ -13,14 +13,13 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from world import World
-
 import wakeful.app
 from wakeful.config import Settings
 from wakeful.domain.events import RunEvent, StepSaved
 from wakeful.domain.types import Message, Run
 from wakeful.runtime.executor import Stop
 from wakeful.runtime.heartbeat import Heartbeat
+from world import World
 
 STEPS = ("step 1", "step 2")
 
@@ -78,7 +77,7 @@ def work(settings: dict[str, Any], journal: Path, script: Script) -> None:
 
 
 async def _work(settings: dict[str, Any], journal: Path, script: Script) -> None:
-    logging.basicConfig(filename=journal.with_suffix(".log"), format="%(process)d %(asctime)s %(levelname)s %(message)s")
+    logging.basicConfig(filename=journal.with_suffix(".log"), format="%(process)d %(asctime)s %(message)s")
     if script.give_up_after is not None:
         patience = timedelta(seconds=script.give_up_after)
         wakeful.app.Heartbeat = functools.partial(Heartbeat, give_up_after=patience)  # type: ignore[misc]

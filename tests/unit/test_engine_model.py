@@ -1,8 +1,8 @@
 """The engine against a small model, in every order of events that Hypothesis can think of.
 
-The model knows a wake as a first instant and a period, and counts how many of its instants were judged. The engine knows
-it as rows in a real store. After every step the two are compared: each planned instant is in exactly one row, none comes
-early, nothing that ended changes, and a run is finished by whoever holds it and by nobody else.
+The model knows a wake as a first instant and a period, and counts how many of its instants were judged. The engine
+knows it as rows in a real store. After every step the two are compared: each planned instant is in exactly one row,
+none comes early, nothing that ended changes, and a run is finished by whoever holds it and by nobody else.
 """
 
 import asyncio
@@ -194,9 +194,7 @@ class Engine(RuleBasedStateMachine):
     @rule(target=promises, who=whose, cron=st.sampled_from(sorted(CRONS)), on_miss=policies)
     def add_cron(self, who, cron, on_miss):
         wake = self.do(
-            self.world.book(
-                agent=self.agents[who], call_type="recurring", cron=cron, timezone=KOLKATA, on_miss=on_miss
-            )
+            self.world.book(agent=self.agents[who], call_type="recurring", cron=cron, timezone=KOLKATA, on_miss=on_miss)
         )
         return self.promise(wake, plan_by_cron(cron, after=self.now), cron=cron)
 
@@ -209,12 +207,14 @@ class Engine(RuleBasedStateMachine):
     @precondition(lambda self: self.is_up)
     @rule(promise=promises, ahead=moments)
     def edit_time(self, promise, ahead):
-        """Plan afresh, at instants that have no row yet: a run's name is its wake and instant, and there is one of each."""
+        """Plan afresh, at instants that have no row yet: a run's name is its wake and instant, so there is one."""
         self.edits += 1
         at = self.now + ahead + self.edits * MICROSECOND
-        plan = Plan(at, promise.plan.period) if promise.cron is None else plan_by_cron(promise.cron, after=at - MICROSECOND)
-        if any(row.nominal_at >= plan.first for row in promise.rows.values()) and promise.cron is not None:
-            return
+        plan = Plan(at, promise.plan.period)
+        if promise.cron is not None:
+            plan = plan_by_cron(promise.cron, after=at - MICROSECOND)
+            if any(row.nominal_at >= plan.first for row in promise.rows.values()):
+                return
         if self.change(promise, {"nominal_at": at}):
             promise.plan = plan
             promise.was_held = False
@@ -435,7 +435,7 @@ class Engine(RuleBasedStateMachine):
         """Read everything back, and find every new row where the model expects the next planned instant."""
 
         async def read(tx):
-            return {id: (await tx.wakes.read(id), await tx.runs.of_wake(id)) for id in self.known}
+            return {each: (await tx.wakes.read(each), await tx.runs.of_wake(each)) for each in self.known}
 
         found = self.do(self.node.store.read(read))
         for promise in self.known.values():
@@ -443,7 +443,7 @@ class Engine(RuleBasedStateMachine):
             may_grow = is_firing or promise is skipped
             self.compare_rows(promise, rows, may_grow=may_grow, may_be_early=promise is skipped)
             self.compare_wake(promise, wake)
-        return {id: wake for id, (wake, _) in found.items()}
+        return {wake.id: wake for wake, _ in found.values()}
 
     def compare_rows(self, promise: Promise, rows: list[Run], *, may_grow: bool, may_be_early: bool) -> None:
         plan, before = promise.plan, promise.rows

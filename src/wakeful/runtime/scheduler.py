@@ -56,11 +56,11 @@ class Scheduler:
             await self._clock.wait(until, self._nudged)
 
     async def turn(self) -> datetime:
-        """Take back what was lost, fire what is due, and return when to look next."""
+        """Fire what is due, take back what was lost, and return when to look next."""
         self._nudged.clear()  # before looking, so that news which comes while we look is not lost
-        await self._firing.recover()
         while await self._fire_batch() == self._batch:
             self._on_queued()
+        await self._firing.recover()
         if self._is_full():  # else whoever has waited for long will start now, and did not wait for a slot
             await self._firing.shed_low()
         self._on_queued()
