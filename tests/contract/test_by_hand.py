@@ -88,11 +88,27 @@ async def test_run_now_works_once_the_agents_hour_is_used_up(world):
     assert (await world.run(run.id)).status == "success"
 
 
-async def test_run_now_twice_is_refused_for_a_once_wake(world):
+async def test_run_now_twice_gives_the_same_run_of_a_once_wake(world):
     wake = await world.book()
-    await world.node.wakes.run_now(wake.id, world.user.id)
+    first = await world.node.wakes.run_now(wake.id, world.user.id)
+    assert (await world.node.wakes.run_now(wake.id, world.user.id)).id == first.id
+    await world.turn()
     with pytest.raises(WakeNotLive):
         await world.node.wakes.run_now(wake.id, world.user.id)
+    assert [run.status for run in await world.runs_of(wake)] == ["success"]
+
+
+async def test_run_now_gets_a_run_going_that_was_queued_before_a_pause(world):
+    session = await world.session()
+    wake = await world.book(kind="message", session=session, at=NOON)
+    async with world.talking(session):
+        await world.turn()
+        await world.node.pauses.pause(world.user.id, world.agent.id, None)
+    await world.turn()
+    assert (await world.wake(wake)).status == "queued"
+    await world.node.wakes.run_now(wake.id, world.user.id)
+    await world.turn()
+    assert (await world.wake(wake)).status == "fired"
 
 
 # ── Skip ────────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -94,7 +94,7 @@ async def test_a_stale_owner_cannot_finish_or_save(world, owners):
     assert not await first.finish(old, SUCCESS)
     with pytest.raises(LeaseLost):
         await first.save_step(old, StepSaved(role="assistant", content="I am still here"), "step")
-    assert await first.release([old]) == 0
+    assert await world.node.store.write(lambda tx: tx.runs.release([old])) == 0
     assert (await world.run(new.id)).status == "running"
     assert await second.finish(new, SUCCESS)
     assert (await world.run(new.id)).status == "success"

@@ -64,13 +64,6 @@ def test_a_lost_run_that_was_asked_to_stop_is_stopped(attempt):
     assert (after.status, after.reason, after.finished_at) == ("stopped", "stopped", NOON + MINUTE)
 
 
-@pytest.mark.parametrize(
-    ("outcome", "status"), [("success", "fired"), ("stopped", "fired"), ("failed", "failed"), ("interrupted", "failed")]
-)
-def test_the_end_of_its_run_ends_a_once_wake(outcome, status):
-    assert runs.wake_status_after(outcome) == status
-
-
 @pytest.mark.parametrize(("run", "what"), [(HEADLESS, "a scheduled run"), (CHAT, "another message")])
 def test_a_busy_session_says_what_it_is_busy_with(run, what):
     assert what in runs.SessionBusy(run).message

@@ -6,7 +6,7 @@ from typing import Literal
 
 from wakeful.domain.errors import Conflict
 from wakeful.domain.rules import Rules
-from wakeful.domain.types import Run, WakeStatus
+from wakeful.domain.types import Run
 
 OutcomeStatus = Literal["success", "failed", "stopped"]
 
@@ -38,11 +38,6 @@ class Outcome:
     status: OutcomeStatus
     reason: str | None = None
     error: str | None = None
-
-
-def wake_status_after(outcome: OutcomeStatus | Literal["interrupted"]) -> WakeStatus:
-    """Say what the end of its run makes of a once-wake. Stopped by a person is fired all the same."""
-    return "failed" if outcome in ("failed", "interrupted") else "fired"
 
 
 def recover(run: Run, now: datetime, rules: Rules) -> Run:

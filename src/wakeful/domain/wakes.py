@@ -276,7 +276,7 @@ def fire(wake: Wake, facts: Facts, now: datetime, rules: Rules) -> Verdict:
         return _hold(wake, *hold, now)
     lateness = _judge_lateness(wake, facts, now, rules)
     plan = missed.divide(wake, lateness, now, most=_most_runs(wake, facts, rules))
-    if plan.runs and _must_defer(wake, facts, rules):
+    if plan.runs and not _gives_way(wake, facts) and _must_defer(wake, facts, rules):
         return _defer(wake, lateness, now, rules)
     return _record(wake, lateness, plan, facts, now)
 
@@ -324,6 +324,10 @@ def _most_runs(wake: Wake, facts: Facts, rules: Rules) -> int:
     return most
 
 
+def _gives_way(wake: Wake, facts: Facts) -> bool:
+    return wake.priority == "low" and facts.is_user_talking
+
+
 def _must_defer(wake: Wake, facts: Facts, rules: Rules) -> bool:
     """A recall gives way to whoever talks in its session, but not for ever, and not to the run that booked it."""
     is_put_off = wake.kind == "recall" and wake.deferrals < rules.max_deferrals
@@ -354,7 +358,7 @@ def _record(wake: Wake, lateness: missed.Lateness, plan: missed.Plan, facts: Fac
     rows = [_run(wake, piece, "skipped", "missed", now) for piece in plan.skipped]
     fold: Fold | None = None
     queued: list[Run] = []
-    if wake.priority == "low" and facts.is_user_talking:
+    if _gives_way(wake, facts):
         rows += [_run(wake, piece, "skipped", "user_active", now) for piece in plan.runs]
     elif plan.runs and facts.waiting_run_id is not None:
         overlap = _run(wake, missed.join(plan.runs), "queued", "overlap", now)

@@ -3,15 +3,14 @@
 import logging
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from wakeful.clock import Clock
-from wakeful.domain import notices, wakes
 from wakeful.domain.events import Frame, StepSaved
 from wakeful.domain.rules import Rules
-from wakeful.domain.runs import LeaseLost, Outcome, wake_status_after
-from wakeful.domain.types import Decision, Message, Run
-from wakeful.service.firing import end_wake_of
+from wakeful.domain.runs import LeaseLost, Outcome
+from wakeful.domain.types import Message, Run
+from wakeful.service.endings import note_failure
 from wakeful.store.database import SideConnection as HeartbeatConnection
 from wakeful.store.rows import to_micros
 from wakeful.store.store import Store, Tx
@@ -107,10 +106,6 @@ class Claims:
         """Write how a run ended. False if it was no longer ours: then nothing was written."""
         return await self._finish_together((run, outcome))
 
-    async def release(self, runs: Sequence[Run]) -> int:
-        """Give runs back at once and untried, because this process goes down in good order."""
-        return await self._store.write(lambda tx: tx.runs.release(runs))
-
     async def give_back_all_but(self, run_ids: Collection[str]) -> int:
         """Give back at once and untried whatever else the store says is ours."""
 
@@ -149,7 +144,7 @@ class Claims:
             await tx.wakes.settle(settled, now)
             for run, outcome in finished:
                 if outcome.status == "failed" and run.id in ours:
-                    await self._note_failure(tx, run, outcome, now)
+                    await note_failure(tx, run, outcome.reason, outcome.error, now, self._rules)
             return ours
 
         ours = await self._store.write(work)
@@ -157,24 +152,3 @@ class Claims:
             if run.id not in ours:
                 log.warning("stale finish refused", extra={"run_id": run.id, "fence": run.fence})
         return [run.id in ours for run, _ in finished]
-
-    async def _note_failure(self, tx: Tx, run: Run, outcome: Outcome, now: datetime) -> None:
-        if run.wake_id is None:
-            return
-        wake = await tx.wakes.get(run.wake_id)
-        if not wake.is_recurring:
-            await end_wake_of(tx, run, wake_status_after("failed"), outcome.reason, now, outcome.error)
-            return
-        after = wakes.back_off(wake, now, self._rules)
-        await tx.wakes.move([after])
-        if after.held_by == "backoff":
-            said = Decision(
-                wake_id=wake.id,
-                nominal_at=wake.nominal_at,
-                at=now,
-                code="backoff",
-                run_id=run.id,
-                detail={"failures": after.failures, "until": after.attempt_at.isoformat()},
-            )
-            await tx.notices.record([said])
-            await tx.notices.add(notices.backing_off(after, now))

@@ -1,13 +1,14 @@
 """One look at what is due: read, apply the rule, write, in one transaction per batch."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from wakeful.clock import Clock
 from wakeful.domain import bounds, notices, runs, wakes
 from wakeful.domain.rules import Rules
 from wakeful.domain.types import Decision, Pause, Run
+from wakeful.service.endings import end_once_wake, note_failure
 from wakeful.store.store import Store, Tx
 from wakeful.store.wakes import DueWake
 
@@ -78,7 +79,7 @@ class Firing:
             for run in await tx.runs.expired(now, self._batch, only_owner):
                 after = runs.recover(run, now, self._rules)
                 if await tx.runs.recover(after):
-                    await _note_recovery(tx, after, now)
+                    await _note_recovery(tx, after, now, self._rules)
                     recovered.append(after)
             return recovered
 
@@ -91,7 +92,7 @@ class Firing:
         async def work(tx: Tx) -> list[Run]:
             shed = await tx.runs.shed_low(now, now - self._rules.shed_after)
             for run in shed:
-                await end_wake_of(tx, run, "skipped", "no_slot", now)
+                await end_once_wake(tx, run, "skipped", "no_slot", now)
             return shed
 
         return await self._store.write(work)
@@ -144,18 +145,7 @@ class Firing:
         )
 
 
-async def end_wake_of(
-    tx: Tx, run: Run, status: wakes.WakeStatus, reason: str | None, now: datetime, error: str | None = None
-) -> None:
-    """End the once-wake of a run that ended without success; a recurring one goes on."""
-    if run.wake_id is None:
-        return
-    wake = await tx.wakes.get(run.wake_id)
-    if wake.status in ("queued", "running"):
-        await tx.wakes.move([replace(wake, status=status, reason=reason, error=error, updated_at=now)])
-
-
-async def _note_recovery(tx: Tx, run: Run, now: datetime) -> None:
+async def _note_recovery(tx: Tx, run: Run, now: datetime, rules: Rules) -> None:
     if run.wake_id is not None:
         said = Decision(
             wake_id=run.wake_id,
@@ -168,9 +158,9 @@ async def _note_recovery(tx: Tx, run: Run, now: datetime) -> None:
         await tx.notices.record([said])
     if run.status == "interrupted":
         await tx.notices.add(notices.interrupted(run, now))
-        await end_wake_of(tx, run, "failed", "interrupted", now, run.error)
+        await note_failure(tx, run, "interrupted", run.error, now, rules)
     elif run.status == "stopped":
-        await end_wake_of(tx, run, "fired", "stopped", now)
+        await end_once_wake(tx, run, "fired", "stopped", now)
 
 
 def _count(tally: _Tally, verdict: wakes.Verdict, now: datetime) -> None:

@@ -4,7 +4,7 @@ from wakeful.clock import Clock
 from wakeful.domain import ids
 from wakeful.domain.runs import SessionBusy
 from wakeful.domain.types import Message, Run
-from wakeful.service.firing import end_wake_of
+from wakeful.service.endings import end_once_wake
 from wakeful.store.store import Store, Tx
 
 
@@ -65,7 +65,7 @@ class RunService:
             run = await tx.runs.get(run_id, user_id)
             if run.status == "queued":
                 await tx.runs.end_queued(run_id, "stopped", "stopped", now)
-                await end_wake_of(tx, run, "fired", "stopped", now)
+                await end_once_wake(tx, run, "fired", "stopped", now)
                 return True
             if run.status == "running":
                 await tx.runs.request_stop(run_id, now)  # the first wish counts; a second changes nothing

@@ -85,7 +85,10 @@ class WakeService:
         now = self._clock.now()
 
         async def work(tx: Tx) -> Run:
-            verdict = wakes.run_now(await tx.wakes.get(wake_id, user_id), now)
+            wake = await tx.wakes.get(wake_id, user_id)
+            if wake.status == "queued":  # its run is there already, and waits for a slot, its session or a pause
+                return (await tx.runs.hurry(wake_id))[0]
+            verdict = wakes.run_now(wake, now)
             await tx.wakes.move([verdict.wake])
             await tx.sessions.add(verdict.sessions)
             await tx.runs.add(verdict.runs)

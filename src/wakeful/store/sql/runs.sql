@@ -71,8 +71,8 @@ RETURNING *;
 
 -- name: claim_headless_runs
 -- One per session, in the order of their turns, which is fair between agents; a person's Run now goes first in its
--- session. Paused agents' wakes take no room. After a crash, runs come back one at a time, so that one that kills the
--- process cannot use up the attempts of the others; a paused one keeps nobody from coming back.
+-- session. Paused agents' wakes take no room, but a run that had begun goes on. After a crash, runs come back one at a
+-- time, so that one that kills the process cannot use up the attempts of the others.
 -- The outer condition is checked again after a wait for another node's lock.
 WITH chosen AS MATERIALIZED (
     SELECT r.id AS run_id FROM runs r
@@ -88,7 +88,7 @@ WITH chosen AS MATERIALIZED (
             )
             LIMIT 1
         ) IS NULL
-        AND (r.trigger <> 'wake' OR (
+        AND (r.trigger <> 'wake' OR r.started_at IS NOT NULL OR (
             SELECT 1 FROM pauses p
             WHERE p.until > :now
             AND p.user_id = r.user_id AND (p.agent_id IS NULL OR p.agent_id = r.agent_id)
@@ -102,12 +102,6 @@ WITH chosen AS MATERIALIZED (
                     f.status = 'queued' AND f.trigger <> 'message' AND f.is_resuming = 1
                     AND (f.turn, f.nominal_at, f.id) < (r.turn, r.nominal_at, r.id)
                     AND (SELECT 1 FROM runs b WHERE b.session_id = f.session_id AND b.status = 'running' LIMIT 1) IS NULL
-                    AND (f.trigger <> 'wake' OR (
-                        SELECT 1 FROM pauses p
-                        WHERE p.until > :now
-                        AND p.user_id = f.user_id AND (p.agent_id IS NULL OR p.agent_id = f.agent_id)
-                        LIMIT 1
-                    ) IS NULL)
                 LIMIT 1
             ) IS NULL
         ))
@@ -215,6 +209,10 @@ UPDATE runs
 SET status = :status, reason = :reason, finished_at = :now
 WHERE id = :id AND status = 'queued'
 RETURNING id;
+
+-- name: hurry_runs
+-- A person's Run now: no pause holds it, and nobody's turn comes before.
+UPDATE runs SET trigger = 'run_now', turn = 0 WHERE wake_id = :wake_id AND status = 'queued' RETURNING *;
 
 -- name: shed_low_runs
 -- Low priority gives way: no slot was free for it in time. A run that waits for its session or a pause is left alone, and
