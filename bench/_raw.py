@@ -95,18 +95,19 @@ class RawSqlite:
 
 
 class RawPostgres:
-    """One connection."""
+    """One connection that books, one that fires."""
 
     def __init__(self, url: str) -> None:
         self._url = url
 
     async def open(self) -> None:
         self._connection = await asyncpg.connect(self._url)
+        self._booking = await asyncpg.connect(self._url)
         if not await self._connection.fetchval("SELECT to_regclass('jobs')"):
             await self._connection.execute(TABLE)
 
     async def insert(self, jobs: Sequence[Job]) -> None:
-        await self._connection.executemany(INSERT.format("$1", "$2", "$3", "$4"), jobs)
+        await self._booking.executemany(INSERT.format("$1", "$2", "$3", "$4"), jobs)
 
     async def claim(self, at: int, most: int) -> list[tuple[str, int]]:
         sql = CLAIM.format("$1", "$2", "$3", lock=" FOR UPDATE SKIP LOCKED")
@@ -119,6 +120,7 @@ class RawPostgres:
         return await self._connection.fetchval(NEXT)
 
     async def close(self) -> None:
+        await self._booking.close()
         await self._connection.close()
 
 

@@ -82,7 +82,7 @@ class Promise:
     max_runs: int | None = None
     started: int = 0
     failures: int = 0
-    was_held: bool = False  # by a pause, a deferral or back-off: then its lateness is none
+    was_held: bool = False  # by a deferral or back-off: then its lateness is none
     is_cancelled: bool = False
     rows: dict[str, Run] = field(default_factory=dict)  # as last seen
 
@@ -145,6 +145,9 @@ class Engine(RuleBasedStateMachine):
 
     def is_paused(self, agent_id: str) -> bool:
         return any(who in (None, agent_id) and until > self.now for who, until in self.pauses)
+
+    def was_ever_paused(self, agent_id: str) -> bool:
+        return any(who in (None, agent_id) for who, _ in self.pauses)
 
     def teardown(self) -> None:
         if self.is_up:
@@ -344,16 +347,15 @@ class Engine(RuleBasedStateMachine):
     @precondition(lambda self: self.is_up)
     @rule()
     def tick(self):
-        for hold in self.held:
-            hold.is_lost |= hold.lease_until <= self.now
         before = {promise.id: promise.plan.judged for promise in self.known.values()}
         is_busy = {hold.run.session_id for hold in self.held if self.is_running(hold)}
+        for hold in self.held:
+            hold.is_lost |= hold.lease_until <= self.now
         self.do(self.node.engine.scheduler.turn())
         wakes = self.compare(is_firing=True)
         for promise in self.known.values():
             wake = wakes[promise.id]
             if self.is_paused(promise.agent_id):
-                promise.was_held = True
                 assert promise.plan.judged == before[promise.id], "fired while paused"
             elif wake.status == "pending":
                 self.check_all_judged(promise, wake, is_busy)
@@ -377,7 +379,7 @@ class Engine(RuleBasedStateMachine):
         assert len(taken) <= most
         assert not busy & {run.session_id for run in taken}, "claimed in a busy session"
         assert len({run.session_id for run in taken}) == len(taken), "two of one session"
-        assert not [run for run in taken if self.is_paused(run.agent_id)], "claimed while paused"
+        assert not [run for run in taken if self.is_paused(run.agent_id) and run.attempt == 1], "claimed while paused"
         assert taken or not self.claimable(rows, busy), "free, queued and not claimed"
         made = [Hold(run, self.owner, self.now + LEASE) for run in taken]
         self.held += made
@@ -388,9 +390,14 @@ class Engine(RuleBasedStateMachine):
         is_probing = any(row.status == "running" and row.is_resuming for row in rows)
         first: dict[str | None, Run] = {}
         for row in sorted(rows, key=lambda row: (row.nominal_at, row.queued_at, row.id)):
-            if row.status == "queued" and row.session_id not in busy and not self.is_paused(row.agent_id):
+            if row.status == "queued" and row.session_id not in busy:
                 first.setdefault(row.session_id, row)
-        return [row for row in first.values() if not (row.is_resuming and is_probing)]
+        return [
+            row
+            for row in first.values()
+            if not (row.is_resuming and is_probing)
+            and (row.started_at is not None or not self.is_paused(row.agent_id))  # what has begun outlasts a pause
+        ]
 
     @precondition(lambda self: self.is_up)
     @rule(hold=holds, status=outcomes)
@@ -461,7 +468,7 @@ class Engine(RuleBasedStateMachine):
             assert plan.instant(plan.judged - 1) <= self.now, "early"
         to_run = [row for row in new if row.status != "skipped"]
         assert len(to_run) <= (MOST_CAUGHT_UP if promise.on_miss == "run_catchup" else 1)
-        if promise.on_miss == "skip" and not promise.was_held:
+        if promise.on_miss == "skip" and not promise.was_held and not self.was_ever_paused(promise.agent_id):
             assert all(row.nominal_at >= self.now - GRACE for row in to_run), "ran although missed"
         promise.started += len(to_run)
         promise.rows = {row.id: row for row in rows}

@@ -192,8 +192,9 @@ class _Statements:
         if not params:
             return []
         query = self._queries[name]
-        rows = orjson.dumps([{column: each[column] for column in query.columns} for each in params]).decode()
-        return await self._connection.fetch(query.sql, rows)
+        # What is left out is null to the server, and half of a row is.
+        rows = [{name: value for name in query.columns if (value := each[name]) is not None} for each in params]
+        return await self._connection.fetch(query.sql, orjson.dumps(rows).decode())
 
     def tell(self, news: str) -> None:
         self.news.append(news)

@@ -2,30 +2,34 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Generic, TypeVar
+from typing import Generic, TypeVar, cast
 
 T = TypeVar("T")
 R = TypeVar("R")
 
 
 class Together(Generic[T, R]):
-    """Collect the calls that come while a batch is under way into the next batch.
+    """Collect the calls that come while batches are under way into the next batch.
 
-    One caller alone waits for nobody. If a batch fails, each of its calls is tried alone, so that one bad one cannot
-    spoil the others.
+    One caller alone waits for nobody. Two batches are under way at a time, so that one is prepared while the other is
+    written. If a batch fails, each of its calls is tried alone, so that one bad one cannot spoil the others.
     """
 
-    def __init__(self, carry_out: Callable[[Sequence[T]], Awaitable[Sequence[R]]], most: int = 128) -> None:
+    def __init__(
+        self, carry_out: Callable[[Sequence[T]], Awaitable[Sequence[R]]], *, most: int = 128, at_once: int = 2
+    ) -> None:
         self._carry_out = carry_out
         self._most = most
+        self._at_once = at_once
         self._waiting: list[tuple[T, asyncio.Future[R]]] = []
-        self._worker: asyncio.Task[None] | None = None
+        self._workers: set[asyncio.Task[None]] = set()
 
     async def __call__(self, item: T) -> R:
         future: asyncio.Future[R] = asyncio.get_running_loop().create_future()
         self._waiting.append((item, future))
-        if self._worker is None:
-            self._worker = asyncio.create_task(self._work())
+        if len(self._workers) < self._at_once:
+            worker = asyncio.create_task(self._work())
+            self._workers.add(worker)
         return await future
 
     async def _work(self) -> None:
@@ -34,7 +38,8 @@ class Together(Generic[T, R]):
                 batch, self._waiting = self._waiting[: self._most], self._waiting[self._most :]
                 await self._carry(batch)
         finally:
-            self._worker = None
+            # At once, not when the task is seen to be done: a call in between would wait for a worker that has left.
+            self._workers.remove(cast("asyncio.Task[None]", asyncio.current_task()))
 
     async def _carry(self, batch: list[tuple[T, "asyncio.Future[R]"]]) -> None:
         try:
