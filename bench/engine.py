@@ -123,14 +123,14 @@ class Booker:
         )
 
     def far(self) -> Wake:
-        """Make a schedule for some day; these take no slot, so there can be any number of them."""
+        """Make a schedule for some day; a session may hold several of these."""
         number = self._next = (self._next + 1) % FIRES
         current = self._node.clock.now()
         return wakes.create(
             kind="session",
             agent_id=self._agents[number % 20].id,
             user_id=self._user.id,
-            session_id=ids.new_id(),
+            session_id=self._sessions[number],
             call_type="once",
             at=current + timedelta(days=30, seconds=number),
             instructions="Read notes.txt with read_file and write what changed to report.md. " * 3,

@@ -30,7 +30,7 @@ class Script:
 
     pause: float = 0.01  # seconds before each step and before the end
     blocks: float = 0.0  # seconds for which a first attempt then keeps the whole event loop from turning
-    lingers: float = 0.0  # seconds for which a first attempt then does nothing
+    lingers: float = 0.0  # seconds for which a run then does nothing
     dies: bool = False  # a run that is told to die takes the process along
     give_up_after: float | None = None  # seconds of a blocked event loop until its leases are left to run out
 
@@ -65,9 +65,8 @@ class StepByStep:
             os.kill(os.getpid(), signal.SIGKILL)
         if run.attempt == 1 and script.blocks:
             time.sleep(script.blocks)  # noqa: ASYNC251  (the fault that the heartbeat must survive)
-        if run.attempt == 1 and script.lingers:
-            await asyncio.sleep(script.lingers)
-        await asyncio.sleep(script.pause)
+        else:  # one that was blocked ends before anyone can tell it what it missed
+            await asyncio.sleep(script.pause + script.lingers)
         self._journal.write("end", run=run.id, fence=run.fence)
 
 

@@ -18,7 +18,15 @@ from secrets import token_hex
 import asyncpg
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import Bundle, RuleBasedStateMachine, multiple, precondition, rule, run_state_machine_as_test
+from hypothesis.stateful import (
+    Bundle,
+    RuleBasedStateMachine,
+    initialize,
+    multiple,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 
 from wakeful.domain.runs import Outcome
 from wakeful.domain.types import FOREVER, Run, Wake
@@ -46,9 +54,20 @@ moments = st.sampled_from([timedelta(0), SECOND, 10 * SECOND, MINUTE, 7 * MINUTE
 periods = st.sampled_from([10 * SECOND, 90 * SECOND, 10 * MINUTE, HOUR, DAY])
 policies = st.sampled_from(["skip", "run_once", "run_catchup"])
 forward = st.sampled_from([SECOND, 29 * SECOND, 31 * SECOND, 61 * SECOND, 4 * MINUTE, 6 * MINUTE, HOUR, 25 * HOUR])
-back = st.sampled_from([SECOND, MINUTE, 10 * MINUTE, HOUR, 5 * HOUR])
+back = st.sampled_from([-SECOND, -MINUTE, -10 * MINUTE, -HOUR, -5 * HOUR])
 outcomes = st.sampled_from(["success", "failed", "failed", "stopped"])
-whose = st.sampled_from(["Ada's first agent", "Ada's second agent"])
+bookings = st.fixed_dictionaries(
+    {
+        "what": st.sampled_from(["recall", "message", "interval", "interval", "cron"]),
+        "who": st.integers(0, 1),
+        "on_miss": policies,
+        "ahead": moments,
+        "every": periods,
+        "cron": st.sampled_from(sorted(CRONS)),
+        "length": st.sampled_from([None, None, timedelta(0), 10 * MINUTE, 3 * HOUR]),
+        "max_runs": st.sampled_from([None, None, 1, 3]),
+    }
+)
 
 
 @dataclass
@@ -116,7 +135,6 @@ class Engine(RuleBasedStateMachine):
         self.pauses: list[tuple[str | None, datetime]] = []  # whose, until when
         self.ends: dict[str, Run] = {}
         self.edits = 0
-        self.is_up = False
         self.start()
         self.do(self.settle_in())
 
@@ -132,13 +150,12 @@ class Engine(RuleBasedStateMachine):
     async def settle_in(self) -> None:
         await self.world.settle_in()
         other = await self.world.add_agent()
-        self.agents = {"Ada's first agent": self.world.agent, "Ada's second agent": other}
+        self.agents = [self.world.agent, other]
 
     def start(self) -> None:
         self.node = self.world.node = self.world.another_node()
         self.owner = token_hex(4)
         self.do(self.node.store.open(self.now))
-        self.is_up = True
 
     def claims_of(self, owner: str) -> Claims:
         return Claims(self.node.store, self.world.clock, self.node.rules, owner, LEASE)
@@ -150,56 +167,40 @@ class Engine(RuleBasedStateMachine):
         return any(who in (None, agent_id) for who, _ in self.pauses)
 
     def teardown(self) -> None:
-        if self.is_up:
-            self.do(self.node.store.close())
+        self.do(self.node.store.close())
         self.loop.close()
 
     # ── What people do ──────────────────────────────────────────────────────────────────────────────────────────────
 
-    @precondition(lambda self: self.is_up)
-    @rule(target=promises, who=whose, ahead=moments, on_miss=policies, kind=st.sampled_from(["recall", "message"]))
-    def add_once(self, who, ahead, on_miss, kind):
-        wake = self.do(
-            self.world.book(agent=self.agents[who], kind=kind, at=self.now + ahead, on_miss=on_miss),
-        )
-        return self.promise(wake, Plan(self.now + ahead, None))
+    @initialize(target=promises, booking=bookings)
+    def begin(self, booking):
+        return self.book(**booking)
 
-    @precondition(lambda self: self.is_up)
+    @rule(target=promises, booking=bookings)
+    def add(self, booking):
+        return self.book(**booking)
+
     @rule(target=promises, promise=promises, ahead=moments)
-    def add_message_in_the_same_session(self, promise, ahead):
-        """So that a recall finds its session busy with something else."""
-        agent = next(agent for agent in self.agents.values() if agent.id == promise.agent_id)
+    def add_beside(self, promise, ahead):
+        """A message in the session of another wake, so that a recall finds its session busy with something else."""
+        agent = next(agent for agent in self.agents if agent.id == promise.agent_id)
         session = self.do(self.node.store.read(lambda tx: tx.sessions.get(promise.session_id, agent.user_id)))
         wake = self.do(self.world.book(agent=agent, session=session, kind="message", at=self.now + ahead))
         return self.promise(wake, Plan(self.now + ahead, None))
 
-    @precondition(lambda self: self.is_up)
-    @rule(
-        target=promises,
-        who=whose,
-        ahead=moments,
-        every=periods,
-        on_miss=policies,
-        length=st.sampled_from([None, None, timedelta(0), 10 * MINUTE, 3 * HOUR]),
-        max_runs=st.sampled_from([None, None, 1, 3]),
-    )
-    def add_interval(self, who, ahead, every, on_miss, length, max_runs):
-        until = None if length is None else self.now + ahead + length
-        wake = self.do(
-            self.world.book(
-                agent=self.agents[who], call_type="recurring", at=self.now + ahead, every=every, on_miss=on_miss,
-                until=until, max_runs=max_runs,
-            )
-        )  # fmt: skip
-        return self.promise(wake, Plan(self.now + ahead, every), until=until, max_runs=max_runs)
-
-    @precondition(lambda self: self.is_up)
-    @rule(target=promises, who=whose, cron=st.sampled_from(sorted(CRONS)), on_miss=policies)
-    def add_cron(self, who, cron, on_miss):
-        wake = self.do(
-            self.world.book(agent=self.agents[who], call_type="recurring", cron=cron, timezone=KOLKATA, on_miss=on_miss)
-        )
-        return self.promise(wake, plan_by_cron(cron, after=self.now), cron=cron)
+    def book(self, what, who, on_miss, ahead, every, cron, length, max_runs) -> Promise:
+        first = self.now + ahead
+        common = {"agent": self.agents[who], "on_miss": on_miss}
+        if what == "cron":
+            request = common | {"call_type": "recurring", "cron": cron, "timezone": KOLKATA}
+            return self.promise(self.do(self.world.book(**request)), plan_by_cron(cron, after=self.now), cron=cron)
+        if what == "interval":
+            until = None if length is None else first + length
+            request = common | {"call_type": "recurring", "at": first, "every": every}
+            wake = self.do(self.world.book(**request, until=until, max_runs=max_runs))
+            return self.promise(wake, Plan(first, every), until=until, max_runs=max_runs)
+        wake = self.do(self.world.book(**common, kind=what, at=first))
+        return self.promise(wake, Plan(first, None))
 
     def promise(self, wake: Wake, plan: Plan, **what) -> Promise:
         promise = Promise(wake.id, wake.agent_id, wake.session_id, wake.on_miss, plan, **what)
@@ -207,9 +208,17 @@ class Engine(RuleBasedStateMachine):
         self.compare()
         return promise
 
-    @precondition(lambda self: self.is_up)
-    @rule(promise=promises, ahead=moments)
-    def edit_time(self, promise, ahead):
+    @rule(promise=promises, what=st.sampled_from(["time", "interval", "policy"]), booking=bookings)
+    def edit(self, promise, what, booking):
+        if what == "time":
+            self.edit_time(promise, booking["ahead"])
+        elif what == "interval":
+            self.edit_interval(promise, booking["every"])
+        else:
+            self.edit_policy(promise, booking["on_miss"], booking["max_runs"])
+        self.compare()
+
+    def edit_time(self, promise: Promise, ahead: timedelta) -> None:
         """Plan afresh, at instants that have no row yet: a run's name is its wake and instant, so there is one."""
         self.edits += 1
         at = self.now + ahead + self.edits * MICROSECOND
@@ -218,50 +227,43 @@ class Engine(RuleBasedStateMachine):
             plan = plan_by_cron(promise.cron, after=at - MICROSECOND)
             if any(row.nominal_at >= plan.first for row in promise.rows.values()):
                 return
-        if self.change(promise, {"nominal_at": at}):
-            promise.plan = plan
-            promise.was_held = False
-        self.compare()
+        if self.change(promise, {"nominal_at": at, "until": None}):
+            promise.plan, promise.until, promise.was_held = plan, None, False
 
-    @precondition(lambda self: self.is_up)
-    @rule(promise=promises, every=periods)
-    def edit_interval(self, promise, every):
+    def edit_interval(self, promise: Promise, every: timedelta) -> None:
         if promise.plan.period is None or promise.cron is not None:
             return
         first = max(promise.plan.instant(promise.plan.judged), self.now)
         if promise.until is not None and promise.until < first:
             return
         if self.change(promise, {"every": every}):
-            promise.plan = Plan(first, every)
-            promise.was_held = False
-        self.compare()
+            promise.plan, promise.was_held = Plan(first, every), False
 
-    @precondition(lambda self: self.is_up)
-    @rule(promise=promises, on_miss=policies, max_runs=st.sampled_from([None, 2]))
-    def edit_policy(self, promise, on_miss, max_runs):
+    def edit_policy(self, promise: Promise, on_miss: str, max_runs: int | None) -> None:
         """A change of anything but the time moves no planned instant."""
-        changes = {"on_miss": on_miss, "instructions": "Read it again."}
+        changes: dict[str, object] = {"on_miss": on_miss, "instructions": "Read it again."}
         if promise.plan.period is not None and max_runs is not None and promise.started < max_runs:
             changes["max_runs"] = max_runs
         if self.change(promise, changes):
             promise.on_miss = on_miss
-            promise.max_runs = changes.get("max_runs", promise.max_runs)
-        self.compare()
+            promise.max_runs = max_runs if "max_runs" in changes else promise.max_runs
 
     def change(self, promise: Promise, changes: dict[str, object]) -> bool:
-        if "nominal_at" in changes:
-            changes["until"] = None
         try:
             self.do(self.node.wakes.edit(promise.id, self.world.user.id, changes))
         except WakeNotLive:
             assert self.read_wake(promise).status != "pending"
             return False
-        promise.until = None if "until" in changes else promise.until
         return True
 
-    @precondition(lambda self: self.is_up)
-    @rule(promise=promises)
-    def cancel(self, promise):
+    @rule(promise=promises, is_for_good=st.sampled_from([False, False, True]))
+    def skip_or_cancel(self, promise, is_for_good):
+        if is_for_good:
+            self.cancel(promise)
+        elif promise.plan.period is not None:
+            self.skip(promise)
+
+    def cancel(self, promise: Promise) -> None:
         try:
             self.do(self.node.wakes.cancel(promise.id, self.world.user.id))
             promise.is_cancelled = True
@@ -269,11 +271,7 @@ class Engine(RuleBasedStateMachine):
             assert self.read_wake(promise).status not in ("pending", "queued")
         self.compare()
 
-    @precondition(lambda self: self.is_up)
-    @rule(promise=promises)
-    def skip(self, promise):
-        if promise.plan.period is None:
-            return
+    def skip(self, promise: Promise) -> None:
         try:
             self.do(self.node.wakes.skip(promise.id, self.world.user.id))
         except WakeNotLive:
@@ -284,23 +282,23 @@ class Engine(RuleBasedStateMachine):
             self.compare(skipped=promise)
             assert promise.plan.judged == promise.due(max(self.now, upcoming))
 
-    @precondition(lambda self: self.is_up)
-    @rule(who=st.one_of(st.none(), whose), length=st.sampled_from([None, MINUTE, HOUR, DAY]))
+    @rule(who=st.sampled_from([None, 0, 1]), length=st.sampled_from([None, MINUTE, HOUR, DAY]))
     def pause(self, who, length):
-        agent_id = self.agents[who].id if who else None
+        agent_id = None if who is None else self.agents[who].id
         until = None if length is None else self.now + length
         self.do(self.node.pauses.pause(self.world.user.id, agent_id, until))
         self.lift(agent_id)
         self.pauses.append((agent_id, until or FOREVER))
         self.compare()
 
-    @precondition(lambda self: self.is_up)
-    @rule(who=st.one_of(st.none(), whose))
-    def resume(self, who):
-        agent_id = self.agents[who].id if who else None
-        was_paused = any(each == agent_id and until > self.now for each, until in self.pauses)
-        assert self.do(self.node.pauses.resume(self.world.user.id, agent_id)) == was_paused
+    @precondition(lambda self: any(until > self.now for _, until in self.pauses))
+    @rule(which=st.integers(0, 9))
+    def resume(self, which):
+        held = [who for who, until in self.pauses if until > self.now]
+        agent_id = held[which % len(held)]
+        assert self.do(self.node.pauses.resume(self.world.user.id, agent_id))
         self.lift(agent_id)
+        assert not self.do(self.node.pauses.resume(self.world.user.id, agent_id))
         self.compare()
 
     def lift(self, agent_id: str | None) -> None:
@@ -309,30 +307,28 @@ class Engine(RuleBasedStateMachine):
 
     # ── What time does ──────────────────────────────────────────────────────────────────────────────────────────────
 
-    @rule(by=forward)
-    def step_forward(self, by):
+    @rule(by=st.one_of(forward, back))
+    def step(self, by):
+        """Nobody looks: a suspended machine, or a clock that was set."""
         self.world.clock.advance(by)
 
-    @rule(by=back)
-    def step_back(self, by):
-        self.world.clock.advance(-by)
+    @rule(by=forward)
+    def live_on(self, by):
+        self.world.clock.advance(by)
+        self.tick()
 
     @rule(promise=promises)
-    def go_to_its_next_instant(self, promise):
+    def live_until_its_next_instant(self, promise):
         upcoming = promise.plan.instant(promise.plan.judged)
         if self.now < upcoming < NOON + 1000 * DAY:
             self.world.clock.set(upcoming)
+        self.tick()
 
-    @precondition(lambda self: self.is_up)
-    @rule()
-    def crash(self):
+    @rule(away=st.one_of(st.just(timedelta(0)), forward, back))
+    def crash_and_restart(self, away):
         """Nothing is drained or released: what the process held stays held by nobody."""
         self.do(self.node.store.close())
-        self.is_up = False
-
-    @precondition(lambda self: not self.is_up)
-    @rule()
-    def restart(self):
+        self.world.clock.advance(away)
         self.start()
         if not self.node.store.is_shared:
             firing = Firing(self.node.store, self.world.clock, self.node.rules, self.owner)
@@ -344,7 +340,6 @@ class Engine(RuleBasedStateMachine):
 
     # ── What the engine does ────────────────────────────────────────────────────────────────────────────────────────
 
-    @precondition(lambda self: self.is_up)
     @rule()
     def tick(self):
         before = {promise.id: promise.plan.judged for promise in self.known.values()}
@@ -365,14 +360,17 @@ class Engine(RuleBasedStateMachine):
             assert promise.was_held or promise.session_id in is_busy, "deferred for nobody"
             promise.was_held = True
         elif wake.attempt_at > self.now and wake.held_by == "backoff":
+            assert promise.failures >= FAILURES_BEFORE_BACKOFF
             promise.was_held = True
         else:
             # More than that, after a skip or when the clock went back.
             assert promise.plan.judged >= promise.due(self.now), "due, free and not judged"
 
-    @precondition(lambda self: self.is_up)
     @rule(target=holds, most=st.integers(1, 3))
     def claim(self, most):
+        return multiple(*self.take(most))
+
+    def take(self, most: int) -> list[Hold]:
         rows = [row for promise in self.known.values() for row in promise.rows.values()]
         busy = {row.session_id for row in rows if row.status == "running"}
         taken = [claimed.run for claimed in self.do(self.claims_of(self.owner).claim(most))]
@@ -384,7 +382,7 @@ class Engine(RuleBasedStateMachine):
         made = [Hold(run, self.owner, self.now + LEASE) for run in taken]
         self.held += made
         self.compare()
-        return multiple(*made)
+        return made
 
     def claimable(self, rows: list[Run], busy: set[str | None]) -> list[Run]:
         is_probing = any(row.status == "running" and row.is_resuming for row in rows)
@@ -399,19 +397,30 @@ class Engine(RuleBasedStateMachine):
             and (row.started_at is not None or not self.is_paused(row.agent_id))  # what has begun outlasts a pause
         ]
 
-    @precondition(lambda self: self.is_up)
     @rule(hold=holds, status=outcomes)
     def finish(self, hold, status):
+        promise = self.known[hold.run.wake_id]
         is_ours = self.is_running(hold) and hold.lease_until > self.now
         assert self.do(self.claims_of(hold.owner).finish(hold.run, Outcome(status=status))) == is_ours
         if is_ours:
+            assert promise.rows[hold.run.id].status == "running", "finished twice"
             hold.is_done = True
-            assert self.known[hold.run.wake_id].rows[hold.run.id].status == "running", "finished twice"
+            promise.failures = promise.failures + 1 if status == "failed" else 0
         self.compare()
         if is_ours:
-            assert self.known[hold.run.wake_id].rows[hold.run.id].status == status
+            assert promise.rows[hold.run.id].status == status
 
-    @precondition(lambda self: self.is_up)
+    @rule(status=outcomes)
+    def finish_all(self, status):
+        for hold in self.held:
+            self.finish(hold, status)
+
+    @rule(status=outcomes)
+    def work(self, status):
+        """As the runner does: claim, carry out, finish, until nothing waits."""
+        while any(self.is_running(hold) for hold in self.take(3)):
+            self.finish_all(status)
+
     @rule()
     def beat(self):
         """The heartbeat of every process that ever was, as far as it still holds something."""
@@ -505,7 +514,7 @@ def plan_by_cron(cron: str, after: datetime) -> Plan:
 def profile(examples: int, long: int) -> settings:
     return settings(
         max_examples=long if IS_LONG else examples,
-        stateful_step_count=80 if IS_LONG else 50,
+        stateful_step_count=120 if IS_LONG else 80,
         derandomize=not IS_LONG,
         database=None,
         report_multiple_bugs=False,
@@ -529,7 +538,7 @@ def test_sqlite_keeps_every_promise_of_the_model():
             here = folder / token_hex(8)
             return Engine({"data_dir": here, "config_dir": here, "store_encryption": False, "lease_seconds": 30})
 
-        run_state_machine_as_test(begin, settings=profile(150, 2_000))
+        run_state_machine_as_test(begin, settings=profile(100, 2_000))
 
 
 def test_postgres_keeps_every_promise_of_the_model(postgres_url, tmp_path):
@@ -537,7 +546,7 @@ def test_postgres_keeps_every_promise_of_the_model(postgres_url, tmp_path):
         asyncio.run(empty(postgres_url))
         return Engine({"data_dir": tmp_path, "config_dir": tmp_path, "database_url": postgres_url, "lease_seconds": 30})
 
-    run_state_machine_as_test(begin, settings=profile(25, 300))
+    run_state_machine_as_test(begin, settings=profile(12, 200))
 
 
 async def empty(url: str) -> None:

@@ -25,12 +25,12 @@ async def test_calls_that_wait_share_a_batch():
         await asyncio.sleep(0.01)
         return items
 
-    together = Together(carry_out, most=8, at_once=1)
+    together = Together(carry_out, most=8)
     await asyncio.gather(*[together(number) for number in range(20)])
     assert [len(batch) for batch in batches] == [8, 8, 4]
 
 
-async def test_no_more_batches_are_under_way_than_allowed():
+async def test_one_batch_is_under_way_at_a_time():
     under_way = most = 0
 
     async def carry_out(items):
@@ -41,9 +41,9 @@ async def test_no_more_batches_are_under_way_than_allowed():
         under_way -= 1
         return items
 
-    together = Together(carry_out, most=4, at_once=2)
+    together = Together(carry_out, most=4)
     await asyncio.gather(*[together(number) for number in range(50)])
-    assert most == 2
+    assert most == 1
 
 
 async def test_one_bad_call_does_not_spoil_the_others():
@@ -76,9 +76,9 @@ async def test_a_caller_that_gives_up_does_not_hold_up_the_others():
         await impatient
 
 
-async def test_a_call_made_the_moment_the_workers_leave_is_carried_out():
+async def test_a_call_made_the_moment_the_worker_leaves_is_carried_out():
     """Each caller calls again from the very callback that answered it."""
-    together = Together(double, at_once=2)
+    together = Together(double)
 
     async def caller(number):
         for _ in range(200):

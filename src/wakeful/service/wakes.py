@@ -109,15 +109,17 @@ class WakeService:
         # Of one session's schedules only the first: the store counts them before it adds any of the batch.
         first_of = {wake.session_id: wake.id for wake in reversed(batch) if wakes.is_schedule(wake)}
         later = {wake.id for wake in batch if wakes.is_schedule(wake) and first_of[wake.session_id] != wake.id}
+        added = await self._store.add_wakes([wake for wake in batch if wake.id not in later])
+        for wake in batch:
+            if wake.id in later:
+                added |= await self._store.add_wakes([wake])
+        return [None if wake.id in added else await self._refusal(wake) for wake in batch]
 
-        async def work(tx: Tx) -> list[WakefulError | None]:
-            added = await tx.wakes.add([wake for wake in batch if wake.id not in later])
-            for wake in batch:
-                if wake.id in later:
-                    added |= await tx.wakes.add([wake])
-            return [None if wake.id in added else await _refusal(tx, wake) for wake in batch]
-
-        return await self._store.write(work)
+    async def _refusal(self, wake: Wake) -> WakefulError:
+        if wake.slot is None:
+            return wakes.TooManySchedules()
+        slot = wake.slot
+        return wakes.SlotTaken(await self._store.write(lambda tx: tx.wakes.live_in_slot(slot)) or wake)
 
     async def _replace_in_slot(self, wake: Wake) -> Wake:
         now = self._clock.now()
@@ -135,12 +137,6 @@ class WakeService:
         while not await self._store.write(work):
             continue
         return wake
-
-
-async def _refusal(tx: Tx, wake: Wake) -> WakefulError:
-    if wake.slot is None:
-        return wakes.TooManySchedules()
-    return wakes.SlotTaken(await tx.wakes.live_in_slot(wake.slot) or wake)
 
 
 def _said(wake: Wake, code: str, now: datetime, **detail: Any) -> Decision:

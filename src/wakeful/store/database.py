@@ -54,6 +54,10 @@ class Database(Protocol):
         """Run work in one transaction and return when it is durable; if it need not be synced, when it is committed."""
         ...
 
+    async def write_rows(self, name: str, rows: Sequence[Params], news: Sequence[str]) -> Sequence[Row]:
+        """Run one statement that takes `rows(…)`, and nothing else, durably; then tell the news."""
+        ...
+
     async def read(self, work: Work[T]) -> T:
         """Run work that only reads, on one consistent snapshot."""
         ...

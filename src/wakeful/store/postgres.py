@@ -100,6 +100,16 @@ class PostgresDatabase:
         self._deliver(statements.news)
         return result
 
+    async def write_rows(self, name: str, rows: Sequence[Params], news: Sequence[str]) -> Sequence[Row]:
+        # A single statement is a transaction by itself, and spares the journeys that begin and commit one.
+        async with _acquire(self._pool) as connection:
+            statements = _Statements(connection)
+            result = await statements.fetch_many(name, rows)
+            statements.news.extend(news)
+            await statements.send_news()
+        self._deliver(news)
+        return result
+
     async def read(self, work: Work[T]) -> T:
         async with _acquire(self._pool) as connection, _snapshot(connection):
             return await work(_Statements(connection))

@@ -61,6 +61,14 @@ class SqliteDatabase:
     async def write(self, work: Work[T], *, is_synced: bool = True) -> T:
         return await _opened(self._writer).do(work, "synced" if is_synced else "unsynced")
 
+    async def write_rows(self, name: str, rows: Sequence[Params], news: Sequence[str]) -> Sequence[Row]:
+        async def work(statements: Statements) -> Sequence[Row]:
+            for text in news:
+                statements.tell(text)
+            return await statements.fetch_many(name, rows)
+
+        return await self.write(work)
+
     async def read(self, work: Work[T]) -> T:
         return await _opened(self._reader).do(work)
 

@@ -1,17 +1,18 @@
 """The store: transactions over our tables, whichever database holds them."""
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
 
+from wakeful.domain.types import Wake
 from wakeful.store.agents import Agents
 from wakeful.store.database import Database, Listener, SideConnection, Statements
 from wakeful.store.migrate import Migration, load_migrations, migrate
 from wakeful.store.notices import Notices
-from wakeful.store.rows import to_micros
+from wakeful.store.rows import WAKES, to_micros
 from wakeful.store.runs import Runs
 from wakeful.store.sessions import Sessions
-from wakeful.store.wakes import Wakes
+from wakeful.store.wakes import Wakes, news_of
 
 T = TypeVar("T")
 
@@ -59,6 +60,11 @@ class Store:
         again if the power failed need not be synced.
         """
         return await self._database.write(lambda statements: work(Tx(statements)), is_synced=is_synced)
+
+    async def add_wakes(self, wakes: Sequence[Wake]) -> set[str]:
+        """Book wakes, durably and by themselves, and return the ids of those that found room."""
+        rows = [WAKES.write(wake) for wake in wakes]
+        return {row["id"] for row in await self._database.write_rows("add_wakes", rows, news_of(wakes))}
 
     async def read(self, work: Callable[[Tx], Coroutine[Any, Any, T]]) -> T:
         """Run work that only reads."""

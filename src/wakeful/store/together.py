@@ -2,34 +2,30 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Generic, TypeVar, cast
+from typing import Generic, TypeVar
 
 T = TypeVar("T")
 R = TypeVar("R")
 
 
 class Together(Generic[T, R]):
-    """Collect the calls that come while batches are under way into the next batch.
+    """Collect the calls that come while a batch is under way into the next batch.
 
-    One caller alone waits for nobody. Two batches are under way at a time, so that one is prepared while the other is
-    written. If a batch fails, each of its calls is tried alone, so that one bad one cannot spoil the others.
+    One caller alone waits for nobody. If a batch fails, each of its calls is tried alone, so that one bad one cannot
+    spoil the others.
     """
 
-    def __init__(
-        self, carry_out: Callable[[Sequence[T]], Awaitable[Sequence[R]]], *, most: int = 128, at_once: int = 2
-    ) -> None:
+    def __init__(self, carry_out: Callable[[Sequence[T]], Awaitable[Sequence[R]]], *, most: int = 128) -> None:
         self._carry_out = carry_out
         self._most = most
-        self._at_once = at_once
         self._waiting: list[tuple[T, asyncio.Future[R]]] = []
-        self._workers: set[asyncio.Task[None]] = set()
+        self._worker: asyncio.Task[None] | None = None
 
     async def __call__(self, item: T) -> R:
         future: asyncio.Future[R] = asyncio.get_running_loop().create_future()
         self._waiting.append((item, future))
-        if len(self._workers) < self._at_once:
-            worker = asyncio.create_task(self._work())
-            self._workers.add(worker)
+        if self._worker is None:
+            self._worker = asyncio.create_task(self._work())
         return await future
 
     async def _work(self) -> None:
@@ -39,7 +35,7 @@ class Together(Generic[T, R]):
                 await self._carry(batch)
         finally:
             # At once, not when the task is seen to be done: a call in between would wait for a worker that has left.
-            self._workers.remove(cast("asyncio.Task[None]", asyncio.current_task()))
+            self._worker = None
 
     async def _carry(self, batch: list[tuple[T, "asyncio.Future[R]"]]) -> None:
         try:

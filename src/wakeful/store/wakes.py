@@ -132,9 +132,13 @@ class Wakes:
         return [row["id"] for row in rows]
 
     def _tell_if_soon(self, wakes: Sequence[Wake]) -> None:
-        # What is due later than the next look needs no news: the look itself finds it.
-        if any(wake.attempt_at - wake.updated_at < SOON for wake in wakes):
-            self._statements.tell("wakes")
+        for text in news_of(wakes):
+            self._statements.tell(text)
+
+
+def news_of(wakes: Sequence[Wake]) -> list[str]:
+    """Return what to tell about wakes. What is due later than the next look needs no news: the look finds it."""
+    return ["wakes"] if any(wake.attempt_at - wake.updated_at < SOON for wake in wakes) else []
 
 
 def _one(rows: Sequence[Row], wake_id: str, user_id: str | None) -> Wake:
