@@ -14,11 +14,11 @@ from world import World
 
 
 class Line:
-    """A line to the server that can be cut between a COMMIT and its answer."""
+    """A line to the server that can be cut between a question and its answer."""
 
     def __init__(self, url: str) -> None:
         self._url = urlsplit(url)
-        self._is_armed = False
+        self._cut_at: bytes | None = None
         self.cuts = 0
 
     @contextlib.asynccontextmanager
@@ -30,9 +30,9 @@ class Line:
         yield urlunsplit(self._url._replace(netloc=f"{user}@127.0.0.1:{port}", query="sslmode=disable"))
         server.close()
 
-    def cut_at_commit(self) -> None:
-        """Let the next COMMIT through, and nothing after it."""
-        self._is_armed = True
+    def cut_at(self, text: bytes) -> None:
+        """Let the next question with this text through, and nothing after it."""
+        self._cut_at = text
 
     async def _connect(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         folder = parse_qs(self._url.query).get("host", [None])[0]
@@ -54,8 +54,8 @@ class Line:
 
     async def _ask(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, is_cut: asyncio.Event) -> None:
         while data := await reader.read(65536):
-            if self._is_armed and b"COMMIT" in data:
-                self._is_armed = False
+            if self._cut_at is not None and self._cut_at in data:
+                self._cut_at = None
                 is_cut.set()
             writer.write(data)
 
@@ -84,7 +84,7 @@ async def world(line, tmp_path):
 async def test_a_step_whose_answer_got_lost_is_saved_once(world, line):
     async def two_steps(run, steps, stop):
         yield StepSaved(role="assistant", content="one")
-        line.cut_at_commit()
+        line.cut_at(b"COMMIT")
         yield StepSaved(role="assistant", content="two")
 
     world.executor.default = two_steps
@@ -100,7 +100,7 @@ async def test_a_step_whose_answer_got_lost_is_saved_once(world, line):
 async def test_a_run_whose_claim_was_answered_by_nobody_is_claimed_again(world, line):
     wake = await world.book(call_type="immediate")
     await world.node.engine.scheduler.turn()
-    line.cut_at_commit()
+    line.cut_at(b"COMMIT")
     with pytest.raises(StoreUnavailable):
         await world.node.engine.runner.turn()
     assert line.cuts == 1
@@ -119,7 +119,7 @@ async def test_what_is_at_work_stays_so_when_the_answer_to_another_claim_gets_lo
     await world.turn()
     second = await world.book(call_type="immediate")
     await world.node.engine.scheduler.turn()
-    line.cut_at_commit()
+    line.cut_at(b"COMMIT")
     with pytest.raises(StoreUnavailable):
         await world.node.engine.runner.turn()
     await world.work()
@@ -132,7 +132,7 @@ async def test_what_is_at_work_stays_so_when_the_answer_to_another_claim_gets_lo
 
 async def test_a_finish_whose_answer_got_lost_stands(world, line):
     async def cut_at_the_end(run, steps, stop):
-        line.cut_at_commit()
+        line.cut_at(b"COMMIT")
         return
         yield
 
@@ -148,7 +148,7 @@ async def test_a_finish_whose_answer_got_lost_stands(world, line):
 async def test_firing_whose_answer_got_lost_is_not_done_again(world, line):
     wake = await world.book(call_type="recurring", at=world.clock.now())
     firing = Firing(world.node.store, world.clock, world.node.rules, "somebody")
-    line.cut_at_commit()
+    line.cut_at(b"COMMIT")
     with pytest.raises(StoreUnavailable):
         await firing.fire_due()
     assert line.cuts == 1
@@ -158,8 +158,9 @@ async def test_firing_whose_answer_got_lost_is_not_done_again(world, line):
 
 async def test_whoever_books_is_told_that_the_answer_got_lost(world, line):
     session = await world.session()
-    line.cut_at_commit()
+    line.cut_at(b"Read the log")  # a booking is one statement, and commits by itself
     with pytest.raises(StoreUnavailable, match="may have been made"):
-        await world.book(session=session)
+        await world.book(session=session, instructions="Read the log with read_file.")
+    assert line.cuts == 1
     [wake] = await world.node.wakes.of_session(session.id)
     assert wake.status == "pending"
