@@ -570,36 +570,5 @@ def _end(wake: Wake, status: WakeStatus, reason: str | None, now: datetime) -> W
     return replace(wake, status=status, reason=reason, held_by=None, updated_at=now)
 
 
-# ── Telling its story ───────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def explain(wake: Wake, decisions: Sequence[Decision], runs: Sequence[Run]) -> list[Decision]:
-    """Put together, in order of time, everything that was decided about a wake and its occurrences."""
-    booked = Decision(
-        wake_id=wake.id, nominal_at=wake.nominal_at, at=wake.created_at, code="booked", detail={"by": wake.scheduled_by}
-    )
-    chain = [booked, *decisions]
-    for run in runs:
-        chain += _story(wake, run)
-    if wake.status not in ("pending", "queued", "running"):
-        chain.append(_say(wake, wake.updated_at, f"wake_{wake.status}", reason=wake.reason, error=wake.error))
-    return sorted(chain, key=lambda decision: decision.at)
-
-
-def _story(wake: Wake, run: Run) -> list[Decision]:
-    def said(at: datetime, code: str, **detail: Any) -> Decision:
-        return Decision(wake_id=wake.id, nominal_at=run.nominal_at, at=at, code=code, run_id=run.id, detail=detail)
-
-    told = [said(run.queued_at, "queued" if run.trigger == "wake" else "run_now", covers=run.covers)]
-    if run.status == "skipped" and run.started_at is None and run.queued_at == run.finished_at:
-        told = []
-    if run.started_at is not None:
-        late = run.started_at - run.nominal_at
-        told.append(said(run.started_at, "started", late_seconds=round(late.total_seconds(), 3), attempt=run.attempt))
-    if run.finished_at is not None:
-        told.append(said(run.finished_at, run.status, reason=run.reason, error=run.error, covers=run.covers))
-    return told
-
-
 def _say(wake: Wake, now: datetime, code: str, *, run_id: str | None = None, **detail: Any) -> Decision:
     return Decision(wake_id=wake.id, nominal_at=wake.nominal_at, at=now, code=code, run_id=run_id, detail=detail)

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from wakeful.clock import Clock
-from wakeful.domain import wakes
+from wakeful.domain import story, wakes
 from wakeful.domain.errors import WakefulError
 from wakeful.domain.rules import Rules
 from wakeful.domain.types import Decision, Run, Wake
@@ -103,7 +103,7 @@ class WakeService:
             wake = await tx.wakes.read(wake_id, user_id)
             return wake, await tx.notices.decisions_of(wake_id), await tx.runs.of_wake(wake_id)
 
-        return wakes.explain(*await self._store.read(work))
+        return story.explain(*await self._store.read(work))
 
     async def _add_all(self, batch: Sequence[Wake]) -> list[WakefulError | None]:
         # Of one session's schedules only the first: the store counts them before it adds any of the batch.
