@@ -145,8 +145,11 @@ def test_an_event_loop_blocked_for_longer_than_that_is_taken_for_dead(scene):
         with scene.running(lingers=2 * LEASE) as second:
             scene.wait_for("start", second, seconds=give_up + LEASE + 5)
             scene.wait_for("end", first)  # awake again, it does not know yet
+            assert not scene.lines("end", second)
             scene.wait_until_done()
-    assert [change["fence"] for change in scene.changes(*FINAL)] == [2], "the stale attempt was let in"
+    [end] = scene.lines("end", second)
+    assert scene.run().finished_at > (end["at"] - 0.1) * 1_000_000, "the stale attempt was let in"
+    assert [change["fence"] for change in scene.changes(*FINAL)] == [2]
     check_everything_happened_once(scene, 1)
 
 

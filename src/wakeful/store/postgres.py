@@ -33,6 +33,7 @@ _RACES = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError, asyncpg.Uni
 _LOST = (
     asyncpg.PostgresConnectionError,
     asyncpg.InterfaceError,
+    asyncpg.InternalClientError,  # what asyncpg says when a connection is lost between two messages of one question
     asyncpg.CannotConnectNowError,
     asyncpg.AdminShutdownError,
     asyncpg.CrashShutdownError,
