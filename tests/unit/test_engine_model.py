@@ -100,7 +100,7 @@ class Promise:
     until: datetime | None = None
     max_runs: int | None = None
     started: int = 0
-    failures: int = 0
+    failures: int = 0  # in a row
     was_held: bool = False  # by a deferral or back-off: then its lateness is none
     is_cancelled: bool = False
     rows: dict[str, Run] = field(default_factory=dict)  # as last seen
@@ -483,6 +483,7 @@ class Engine(RuleBasedStateMachine):
         promise.rows = {row.id: row for row in rows}
         for row in rows:
             if row.status in ENDED:
+                promise.failures += row.status == "interrupted" and row.id not in self.ends
                 assert self.ends.setdefault(row.id, row) == row, "changed after its end"
 
     def compare_wake(self, promise: Promise, wake: Wake) -> None:

@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 
 from wakeful.clock import Clock
@@ -13,6 +12,7 @@ from wakeful.domain.types import Message, Run
 from wakeful.service.endings import note_failure
 from wakeful.store.database import SideConnection as HeartbeatConnection
 from wakeful.store.rows import to_micros
+from wakeful.store.runs import Claimed
 from wakeful.store.store import Store, Tx
 from wakeful.store.together import Together
 
@@ -21,14 +21,6 @@ __all__ = ["Claimed", "Claims", "HeartbeatConnection"]
 log = logging.getLogger(__name__)
 
 _MOST_USER_RUNS = 256  # of one claim; people are never held back by a number
-
-
-@dataclass(frozen=True, slots=True)
-class Claimed:
-    """A run that is ours now, and how long it may take."""
-
-    run: Run
-    limit: timedelta
 
 
 class Claims:
@@ -54,9 +46,8 @@ class Claims:
             taken = await tx.runs.claim_user(self._owner, now, self._lease, _MOST_USER_RUNS)
             if headless > 0:
                 taken += await tx.runs.claim_headless(self._owner, now, self._lease, headless)
-            await tx.wakes.mark_running([run.wake_id for run in taken if run.wake_id is not None], now)
-            limits = await tx.agents.run_limits({run.agent_id for run in taken})
-            return [Claimed(run, limits[run.agent_id]) for run in taken]
+            await tx.wakes.mark_running([each.run.wake_id for each in taken if each.run.wake_id is not None], now)
+            return taken
 
         # A claim that the power takes away is only made again; what the run saves later makes it durable too.
         return await self._store.write(work, is_synced=False)

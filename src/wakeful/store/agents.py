@@ -1,7 +1,6 @@
 """Users, agents and pauses in the store."""
 
-from collections.abc import Iterable
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from wakeful.domain.errors import NotFound
 from wakeful.domain.types import Agent, Pause, User
@@ -47,11 +46,6 @@ class Agents:
     async def save(self, agent: Agent) -> None:
         if not await self._statements.fetch("save_agent", AGENTS.write(agent)):
             raise NoSuchAgent(agent.id)
-
-    async def run_limits(self, agent_ids: Iterable[str]) -> dict[str, timedelta]:
-        """Return how long a run of each agent may take."""
-        rows = await self._statements.fetch_many("run_limits_of_agents", [{"id": agent_id} for agent_id in agent_ids])
-        return {row["id"]: timedelta(seconds=row["run_limit_seconds"]) for row in rows}
 
     async def add_pause(self, pause: Pause) -> None:
         await self._statements.fetch("add_pause", PAUSES.write(pause))

@@ -94,10 +94,16 @@ class PostgresDatabase:
             raise BrokenReference(str(error)) from error
 
     async def _write(self, pool: "asyncpg.Pool[Any] | None", work: Work[T]) -> T:
-        async with _acquire(pool) as connection, connection.transaction():
+        async with _acquire(pool) as connection:
             statements = _Statements(connection)
-            result = await work(statements)
-            await statements.send_news()
+            await connection.execute("BEGIN")
+            try:
+                result = await work(statements)
+                await statements.commit()
+            except BaseException:
+                if not connection.is_closed():
+                    await connection.execute("ROLLBACK")
+                raise
         self._deliver(statements.news)
         return result
 
@@ -210,10 +216,20 @@ class _Statements:
     def tell(self, news: str) -> None:
         self.news.append(news)
 
+    async def commit(self) -> None:
+        """Send the news and commit, in one journey. PostgreSQL passes the news on only if the commit succeeds."""
+        await self._connection.execute(f"{self._news_sql()}COMMIT")
+
     async def send_news(self) -> None:
-        # PostgreSQL folds equal texts of one transaction into one, and sends them only if it commits.
-        for text in dict.fromkeys(self.news):
-            await self._connection.execute("SELECT pg_notify($1, $2)", _CHANNEL, text)
+        """Send the news by themselves, after a statement that was a transaction of its own."""
+        if self.news:
+            await self._connection.execute(self._news_sql())
+
+    def _news_sql(self) -> str:
+        assert all(
+            text.isalpha() for text in self.news
+        )  # they are words of ours, and stand in the statement as they are
+        return "".join(f"SELECT pg_notify('{_CHANNEL}', '{text}');" for text in dict.fromkeys(self.news))
 
 
 class _Side:

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from wakeful.domain.errors import NotFound
 from wakeful.domain.runs import Outcome
 from wakeful.domain.types import Run
-from wakeful.store.database import Params, Statements
+from wakeful.store.database import Params, Row, Statements
 from wakeful.store.rows import RUNS, from_micros, to_micros
 
 
@@ -24,6 +24,14 @@ class Started:
 
     count: int
     first_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """A run that is ours now, and how long it may take."""
+
+    run: Run
+    limit: timedelta
 
 
 class Runs:
@@ -85,13 +93,13 @@ class Runs:
         rows = await self._statements.fetch("unfinished_run_of_session", {"session_id": session_id})
         return RUNS.read(rows[0]) if rows else None
 
-    async def claim_user(self, owner: str, now: datetime, lease: timedelta, most: int) -> list[Run]:
+    async def claim_user(self, owner: str, now: datetime, lease: timedelta, most: int) -> list[Claimed]:
         rows = await self._statements.fetch("claim_user_runs", _claim(owner, now, lease, most))
-        return [RUNS.read(row) for row in rows]
+        return [_claimed(row) for row in rows]
 
-    async def claim_headless(self, owner: str, now: datetime, lease: timedelta, most: int) -> list[Run]:
+    async def claim_headless(self, owner: str, now: datetime, lease: timedelta, most: int) -> list[Claimed]:
         rows = await self._statements.fetch("claim_headless_runs", _claim(owner, now, lease, most))
-        return [RUNS.read(row) for row in rows]
+        return [_claimed(row) for row in rows]
 
     async def held_by(self, owner: str) -> list[Run]:
         return [RUNS.read(row) for row in await self._statements.fetch("runs_of_owner", {"owner": owner})]
@@ -198,6 +206,10 @@ class Runs:
             await self._statements.fetch("delete_skipped_runs", key)
             await self._statements.fetch("cover_more", {**key, "covers": int(row["covers"])})
         return len(wakes)
+
+
+def _claimed(row: Row) -> Claimed:
+    return Claimed(RUNS.read(row), timedelta(seconds=row["run_limit_seconds"]))
 
 
 def _claim(owner: str, now: datetime, lease: timedelta, most: int) -> Params:

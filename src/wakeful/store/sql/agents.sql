@@ -25,9 +25,6 @@ SELECT * FROM agents WHERE id = :id AND user_id = :user_id AND deleted_at IS NUL
 -- name: agents_of_user
 SELECT * FROM agents WHERE user_id = :user_id AND deleted_at IS NULL ORDER BY created_at, id;
 
--- name: run_limits_of_agents
-SELECT a.id, a.run_limit_seconds FROM rows(agents) AS n JOIN agents a ON a.id = n.id;
-
 -- name: add_pause
 INSERT INTO pauses (id, user_id, agent_id, started_at, until, reason)
 VALUES (:id, :user_id, :agent_id, :started_at, :until, :reason);

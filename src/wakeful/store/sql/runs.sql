@@ -67,7 +67,7 @@ SET
     started_at = COALESCE(started_at, CASE WHEN queued_at > :now THEN queued_at ELSE :now END)
 FROM chosen
 WHERE runs.id = chosen.run_id AND COALESCE(runs.status, chosen.run_id) = 'queued'
-RETURNING *;
+RETURNING *, (SELECT a.run_limit_seconds FROM agents a WHERE a.id = runs.agent_id) AS run_limit_seconds;
 
 -- name: claim_headless_runs
 -- One per session, in the order of their turns, which is fair between agents; a person's Run now goes first in its
@@ -115,7 +115,7 @@ SET
     started_at = COALESCE(started_at, CASE WHEN queued_at > :now THEN queued_at ELSE :now END)
 FROM chosen
 WHERE runs.id = chosen.run_id AND COALESCE(runs.status, chosen.run_id) = 'queued'
-RETURNING *;
+RETURNING *, (SELECT a.run_limit_seconds FROM agents a WHERE a.id = runs.agent_id) AS run_limit_seconds;
 
 -- name: turns_of_agents
 -- Where the queue stands (the latest turn that was taken, or else the first that waits), and for each agent the turn of
