@@ -7,6 +7,7 @@ none comes early, nothing that ended changes, and a run is finished by whoever h
 
 import asyncio
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -40,6 +41,7 @@ MICROSECOND = timedelta(microseconds=1)
 LEASE = 30 * SECOND
 GRACE = 5 * MINUTE
 MOST_CAUGHT_UP = 10
+MOST_WAKES = 8  # that many are enough to meet each other
 FAILURES_BEFORE_BACKOFF = 5
 ENDED = ("success", "failed", "stopped", "skipped", "interrupted")
 
@@ -169,6 +171,7 @@ class Engine(RuleBasedStateMachine):
     def teardown(self) -> None:
         self.do(self.node.store.close())
         self.loop.close()
+        shutil.rmtree(self.world.settings["data_dir"], ignore_errors=True)
 
     # ── What people do ──────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -176,10 +179,12 @@ class Engine(RuleBasedStateMachine):
     def begin(self, booking):
         return self.book(**booking)
 
+    @precondition(lambda self: len(self.known) < MOST_WAKES)
     @rule(target=promises, booking=bookings)
     def add(self, booking):
         return self.book(**booking)
 
+    @precondition(lambda self: len(self.known) < MOST_WAKES)
     @rule(target=promises, promise=promises, ahead=moments)
     def add_beside(self, promise, ahead):
         """A message in the session of another wake, so that a recall finds its session busy with something else."""

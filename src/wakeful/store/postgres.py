@@ -96,8 +96,8 @@ class PostgresDatabase:
     async def _write(self, pool: "asyncpg.Pool[Any] | None", work: Work[T]) -> T:
         async with _acquire(pool) as connection:
             statements = _Statements(connection)
-            await connection.execute("BEGIN")
             try:
+                await connection.execute("BEGIN")
                 result = await work(statements)
                 await statements.commit()
             except BaseException:
