@@ -392,7 +392,7 @@ class Engine(RuleBasedStateMachine):
     def claimable(self, rows: list[Run], busy: set[str | None]) -> list[Run]:
         is_probing = any(row.status == "running" and row.is_resuming for row in rows)
         first: dict[str | None, Run] = {}
-        for row in sorted(rows, key=lambda row: (row.nominal_at, row.queued_at, row.id)):
+        for row in sorted(rows, key=lambda row: (not row.is_resuming, row.nominal_at, row.turn, row.id)):
             if row.status == "queued" and row.session_id not in busy:
                 first.setdefault(row.session_id, row)
         return [

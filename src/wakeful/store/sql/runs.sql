@@ -71,8 +71,8 @@ RETURNING *, (SELECT a.run_limit_seconds FROM agents a WHERE a.id = runs.agent_i
 
 -- name: claim_headless_runs
 -- One per session, in the order of their turns, which is fair between agents; a person's Run now goes first in its
--- session. Paused agents' wakes take no room, but a run that had begun goes on. After a crash, runs come back one at a
--- time, so that one that kills the process cannot use up the attempts of the others.
+-- session, then what a crash had cut off. Paused agents' wakes take no room, but a run that had begun goes on. After a
+-- crash, runs come back one at a time, so that one that kills the process cannot use up the attempts of the others.
 -- The outer condition is checked again after a wait for another node's lock.
 WITH chosen AS MATERIALIZED (
     SELECT r.id AS run_id FROM runs r
@@ -84,7 +84,10 @@ WITH chosen AS MATERIALIZED (
             WHERE e.session_id = r.session_id AND e.status = 'queued' AND e.id <> r.id
             AND (
                 e.trigger = 'message' OR (e.trigger = 'run_now' AND r.trigger = 'wake')
-                OR (e.trigger = r.trigger AND (e.nominal_at, e.turn, e.id) < (r.nominal_at, r.turn, r.id))
+                OR (
+                    e.trigger = r.trigger
+                    AND (-e.is_resuming, e.nominal_at, e.turn, e.id) < (-r.is_resuming, r.nominal_at, r.turn, r.id)
+                )
             )
             LIMIT 1
         ) IS NULL
@@ -102,6 +105,19 @@ WITH chosen AS MATERIALIZED (
                     f.status = 'queued' AND f.trigger <> 'message' AND f.is_resuming = 1
                     AND (f.turn, f.nominal_at, f.id) < (r.turn, r.nominal_at, r.id)
                     AND (SELECT 1 FROM runs b WHERE b.session_id = f.session_id AND b.status = 'running' LIMIT 1) IS NULL
+                    -- One that is not the first of its session cannot go, so nobody waits for it.
+                    AND (
+                        SELECT 1 FROM runs e
+                        WHERE e.session_id = f.session_id AND e.status = 'queued' AND e.id <> f.id
+                        AND (
+                            e.trigger = 'message' OR (e.trigger = 'run_now' AND f.trigger = 'wake')
+                            OR (
+                                e.trigger = f.trigger AND e.is_resuming = 1
+                                AND (e.nominal_at, e.turn, e.id) < (f.nominal_at, f.turn, f.id)
+                            )
+                        )
+                        LIMIT 1
+                    ) IS NULL
                 LIMIT 1
             ) IS NULL
         ))
