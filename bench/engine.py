@@ -103,7 +103,7 @@ class Booker:
         await self._node.agents.add_user(self._user)
         for agent in self._agents:
             await self._node.agents.add(agent)
-        made = [self._node.agents.open_session(self._agents[n % 20].id, self._user.id) for n in range(FIRES)]
+        made = [self._node.sessions.open(self._agents[n % 20].id, self._user.id) for n in range(FIRES)]
         self._sessions = [session.id for session in await asyncio.gather(*made)]
 
     def wake(self, at: datetime) -> Wake:

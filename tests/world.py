@@ -132,7 +132,7 @@ class World:
         return await self.node.agents.add(self.make_agent(**changes))
 
     async def session(self, agent: Agent | None = None) -> Session:
-        return await self.node.agents.open_session((agent or self.agent).id, self.user.id)
+        return await self.node.sessions.open((agent or self.agent).id, self.user.id)
 
     async def book(self, *, agent: Agent | None = None, session: Session | None = None, **request: Any) -> Wake:
         """Book a wake; by default a person's recall, once, in an hour, in a session of its own."""

@@ -20,6 +20,7 @@ from wakeful.domain.errors import Unavailable, WakefulError
 from wakeful.domain.events import RunEvent
 from wakeful.domain.rules import Rules
 from wakeful.domain.types import Message, Run
+from wakeful.hub import Hub
 from wakeful.runtime.engine import Engine
 from wakeful.runtime.executor import Executor, Stop
 from wakeful.runtime.heartbeat import Heartbeat
@@ -31,6 +32,8 @@ from wakeful.service.claims import Claims
 from wakeful.service.firing import Firing
 from wakeful.service.pauses import PauseService
 from wakeful.service.runs import RunService
+from wakeful.service.sessions import SessionService
+from wakeful.service.stream import Stream
 from wakeful.service.upkeep import Upkeep
 from wakeful.service.wakes import WakeService
 from wakeful.store.database import Database
@@ -54,6 +57,8 @@ class Wakeful:
     agents: AgentService
     wakes: WakeService
     runs: RunService
+    sessions: SessionService
+    stream: Stream
     pauses: PauseService
     engine: Engine
 
@@ -94,8 +99,10 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
         clock = ServerClock(store.read_clock) if store.is_shared else SystemClock()
     rules = _rules(settings)
     owner = token_hex(8)  # new at every start, so a process never takes a predecessor's claims for its own
-    firing = Firing(store, clock, rules, owner, settings.claim_batch)
-    claims = Claims(store, clock, rules, owner, timedelta(seconds=settings.lease_seconds))
+    hub = Hub()
+    stream = Stream(store, hub, owner)
+    firing = Firing(store, stream, clock, rules, owner, settings.claim_batch)
+    claims = Claims(store, stream, clock, rules, owner, timedelta(seconds=settings.lease_seconds))
     runner = Runner(claims, clock, executor or NoAgentLoop(), settings.max_headless_runs)
     scheduler = Scheduler(
         firing,
@@ -121,6 +128,7 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
         is_shared=store.is_shared,
     )
     store.listen(engine.hear)
+    store.listen(stream.hear)
     return Wakeful(
         settings=settings,
         clock=clock,
@@ -128,7 +136,9 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
         store=store,
         agents=AgentService(store, clock),
         wakes=WakeService(store, clock, rules),
-        runs=RunService(store, clock),
+        runs=RunService(store, stream, clock),
+        sessions=SessionService(store, clock),
+        stream=stream,
         pauses=PauseService(store, clock),
         engine=engine,
     )

@@ -147,7 +147,7 @@ async def test_a_finish_whose_answer_got_lost_stands(world, line):
 
 async def test_firing_whose_answer_got_lost_is_not_done_again(world, line):
     wake = await world.book(call_type="recurring", at=world.clock.now())
-    firing = Firing(world.node.store, world.clock, world.node.rules, "somebody")
+    firing = Firing(world.node.store, world.node.stream, world.clock, world.node.rules, "somebody")
     line.cut_at(b"COMMIT")
     with pytest.raises(StoreUnavailable):
         await firing.fire_due()

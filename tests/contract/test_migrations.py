@@ -82,7 +82,7 @@ async def tables(database) -> set[str]:
 async def test_a_new_store_gets_every_table_the_engine_knows(database, known):
     assert await migrate(database, known, NOW) == known
     assert await tables(database) >= {
-        "users", "agents", "sessions", "messages", "wakes", "runs", "run_events", "decisions", "pauses",
+        "users", "agents", "sessions", "messages", "wakes", "runs", "events", "decisions", "pauses",
         "notifications", "session_recalls",
     }  # fmt: skip
 

@@ -73,7 +73,8 @@ async def test_any_number_of_graceful_restarts_leaves_all_attempts(backend_setti
 @pytest.fixture
 def owners(world):
     """Two owners on one store, as two processes would be."""
-    return [Claims(world.node.store, world.clock, world.node.rules, name, LEASE) for name in ("a", "b")]
+    node = world.node
+    return [Claims(node.store, node.stream, world.clock, node.rules, name, LEASE) for name in ("a", "b")]
 
 
 async def hand_over(world, first, second):
@@ -93,7 +94,7 @@ async def test_a_stale_owner_cannot_finish_or_save(world, owners):
     assert old.fence < new.fence
     assert not await first.finish(old, SUCCESS)
     with pytest.raises(LeaseLost):
-        await first.save_step(old, StepSaved(role="assistant", content="I am still here"), "step")
+        await first.save(old, StepSaved(role="assistant", content="I am still here"), [], "step")
     assert await world.node.store.write(lambda tx: tx.runs.release([old])) == 0
     assert (await world.run(new.id)).status == "running"
     assert await second.finish(new, SUCCESS)
@@ -104,7 +105,7 @@ async def test_the_same_owner_with_an_old_fence_cannot_finish_or_save(world, own
     first, _ = owners
     old, new = await hand_over(world, first, first)
     with pytest.raises(LeaseLost):
-        await first.save_step(old, StepSaved(role="assistant", content="I am still here"), "step")
+        await first.save(old, StepSaved(role="assistant", content="I am still here"), [], "step")
     assert [await first.finish(old, SUCCESS), await first.finish(new, SUCCESS)] == [False, True]
 
 

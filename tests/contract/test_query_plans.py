@@ -11,7 +11,7 @@ from wakeful.store.database import Statements
 from wakeful.store.migrate import load_migrations, migrate
 from wakeful.store.postgres import PostgresDatabase
 
-GROWING = ("wakes", "runs", "messages", "sessions", "run_events", "decisions", "notifications")
+GROWING = ("wakes", "runs", "messages", "sessions", "events", "decisions", "notifications")
 # Looks at everything on purpose: once an hour, in the reader.
 MAY_SCAN = {"orphaned_wakes", "old_skipped_runs", "applied_migrations"}
 

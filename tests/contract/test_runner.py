@@ -1,10 +1,11 @@
 """The runner takes runs out of the queue: so many at a time, one per session, in turn between agents."""
 
 import asyncio
+import json
 
 import pytest
 
-from wakeful.domain.events import Frame, StepSaved
+from wakeful.domain.events import StepSaved, ToolStarted
 from world import DAY, MINUTE, NOON, SECOND, doing
 
 
@@ -144,13 +145,19 @@ async def test_frames_are_saved_with_growing_numbers(world):
 
     async def stream(run, steps, stop):
         for number in range(3):
-            yield Frame(data={"type": "delta", "n": number})
+            yield ToolStarted(tool="read_file", args={"n": number}, call_id="c")
 
     world.executor.by_wake[wake.id] = stream
     await world.turn()
     [run] = await world.runs_of(wake)
-    frames = await world.node.store.read(lambda tx: tx.sessions.events_after(run.session_id, 0))
-    assert [(seq, data["n"]) for seq, data in frames] == [(1, 0), (2, 1), (3, 2)]
+    frames = await world.node.stream.after(run.session_id, 0)
+    assert [frame.seq for frame in frames] == [1, 2, 3]
+    said = [json.loads(frame.text) for frame in frames]
+    assert [(each["seq"], each["args"]["n"], each["run_id"]) for each in said] == [
+        (1, 0, run.id),
+        (2, 1, run.id),
+        (3, 2, run.id),
+    ]
 
 
 async def test_an_executor_is_closed_when_its_run_is_cut_off(world):

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wakeful.domain.duration import read_duration
+from wakeful.domain.duration import format_duration, read_duration
 
 HOUR, MINUTE = timedelta(hours=1), timedelta(minutes=1)
 
@@ -92,3 +92,11 @@ def test_a_length_beyond_the_calendar_overflows():
 def test_digits_and_a_letter_are_that_many_units(number, letter):
     unit = {"s": timedelta(seconds=1), "m": MINUTE, "h": HOUR, "d": 24 * HOUR, "w": 168 * HOUR}[letter]
     assert read_duration(f"{number}{letter}") == number * unit
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0, "0 s"), (0.4, "0 s"), (10, "10 s"), (60, "1 min"), (8_100, "2 h 15 min"), (90_061, "1 d 1 h"), (-5, "0 s")],
+)
+def test_a_length_is_written_in_its_two_largest_units(seconds, text):
+    assert format_duration(timedelta(seconds=seconds)) == text

@@ -40,3 +40,14 @@ def read_duration(words: str) -> timedelta | None:
         lengths[SECONDS[unit]] = Fraction(amount) + Fraction(halves, 2)
     seconds = sum(unit * amount for unit, amount in lengths.items())
     return timedelta(microseconds=int(seconds * 1_000_000))
+
+
+def format_duration(length: timedelta) -> str:
+    """Write a length in its two largest units: `2 h 15 min`, `10 s`."""
+    seconds = max(0, round(length.total_seconds()))
+    parts: list[str] = []
+    for unit, name in ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s")):
+        amount, seconds = divmod(seconds, unit)
+        if amount:
+            parts.append(f"{amount} {name}")
+    return " ".join(parts[:2]) or "0 s"

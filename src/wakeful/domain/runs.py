@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Literal
 
 from wakeful.domain.errors import Conflict
+from wakeful.domain.events import ErrorFrame, RunFrame, StreamStopped
 from wakeful.domain.rules import Rules
 from wakeful.domain.types import Run
 
@@ -52,3 +53,12 @@ def recover(run: Run, now: datetime, rules: Rules) -> Run:
         error = "The server was away too long to go on unasked."
         return replace(freed, status="interrupted", reason="away_too_long", error=error, finished_at=now)
     return replace(freed, status="queued", reason="resumed", is_resuming=True)
+
+
+def last_words(run: Run) -> RunFrame | None:
+    """Return what ends the stream of a run whose owner is gone; None: it goes on."""
+    if run.status == "stopped":
+        return StreamStopped()
+    if run.status == "interrupted":
+        return ErrorFrame(message=run.error or "The run was cut off.", code="interrupted")
+    return None

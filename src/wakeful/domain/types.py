@@ -18,6 +18,8 @@ RunStatus = Literal["queued", "running", "success", "failed", "stopped", "skippe
 Trigger = Literal["message", "wake", "run_now"]
 ScheduleMode = Literal["ambient", "reactive", "project", "manual"]
 Role = Literal["owner", "user"]
+Scope = Literal["read", "chat", "schedule", "admin"]  # each includes the ones before it
+ThinkingLevel = Literal["off", "low", "medium", "high"]
 
 FOREVER = datetime(9999, 1, 1, tzinfo=UTC)  # the end of an indefinite pause
 
@@ -49,12 +51,45 @@ class Bounds:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Token:
+    """What lets a person or a program in; the secret itself is not kept."""
+
+    id: str
+    user_id: str
+    name: str
+    kind: Literal["api", "browser"]
+    scope: Scope
+    digest: str
+    created_at: datetime
+    expires_at: datetime | None = None
+    revoked_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budgets:
+    """What an agent may spend; None: no limit. Money is in millionths of a dollar."""
+
+    run_tokens: int | None = None
+    run_cost_micros: int | None = None
+    day_tokens: int | None = None
+    day_cost_micros: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Agent:
     """Who works."""
 
     id: str
     user_id: str
     name: str
+    description: str = ""
+    model: str | None = None  # None: the server's own
+    system_prompt: str = ""
+    toolsets: tuple[str, ...] = ()
+    planning: bool = False
+    thinking_level: ThinkingLevel | None = None  # None: as the model pleases
+    max_iterations: int = 50  # model calls in one run
+    budgets: Budgets = Budgets()
     timezone: str  # IANA
     self_scheduling: bool
     bounds: Bounds
@@ -72,6 +107,7 @@ class Session:
     user_id: str
     title: str
     created_at: datetime
+    updated_at: datetime  # when something was last said there
     origin_session_id: str | None = None  # set when a wake made this session
     origin_wake_id: str | None = None
     origin_label: str | None = None
@@ -201,6 +237,35 @@ class Message:
     source: str | None = None
     wake_id: str | None = None
     label: str | None = None
+    data: Mapping[str, Any] | None = None  # tool calls, thinking, images: what is not plain text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunUsage:
+    """What a run has used so far."""
+
+    run_id: str
+    agent_id: str
+    user_id: str
+    at: datetime
+    model: str
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost_micros: int | None = None  # millionths of a dollar; None: nobody knows the price
+    model_calls: int = 0
+    tool_calls: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Upload:
+    """A file a person gave to a session."""
+
+    id: str
+    session_id: str
+    name: str
+    path: str
+    size: int
+    created_at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

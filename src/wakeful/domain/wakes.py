@@ -424,6 +424,7 @@ def _fresh_session(wake: Wake, run: Run, now: datetime) -> Session:
         user_id=wake.user_id,
         title=str((wake.session_config or {}).get("session_name") or wake.comment),
         created_at=now,
+        updated_at=now,
         origin_session_id=wake.session_id,
         origin_wake_id=wake.id,
         origin_label=wake.comment or None,

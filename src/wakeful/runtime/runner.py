@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
@@ -12,11 +12,12 @@ from typing import Literal, TypeVar
 
 from wakeful.clock import LONGEST_WAIT, Clock
 from wakeful.domain import ids
-from wakeful.domain.errors import Unavailable
-from wakeful.domain.events import EndedEarly, Frame, StepSaved
+from wakeful.domain.errors import Unavailable, WakefulError
+from wakeful.domain.events import EndedEarly, ErrorFrame, RunFrame, StepSaved, StreamEnd, StreamStopped
 from wakeful.domain.runs import LeaseLost, Outcome
 from wakeful.domain.types import Run
 from wakeful.runtime.executor import Executor, Stop
+from wakeful.runtime.teller import Teller
 from wakeful.service.claims import Claimed, Claims
 
 T = TypeVar("T")
@@ -35,10 +36,12 @@ class _Held:
 
     run: Run
     limit: timedelta
+    teller: Teller
     stop: Stop = field(default_factory=Stop)
     claimed_at: float = field(default_factory=time.monotonic)
     given_up: Literal["lost", "released"] | None = None  # no longer ours to finish
     is_finishing: bool = False
+    end: StreamEnd | None = None  # what it says last if it ends well
     task: "asyncio.Task[None] | None" = None
 
     def give_up(self, why: Literal["lost", "released"]) -> None:
@@ -50,8 +53,16 @@ class _Held:
 class Runner:
     """Carries out claimed runs: so many headless ones at a time, and every one that a person waits for."""
 
-    def __init__(self, claims: Claims, clock: Clock, executor: Executor, max_headless: int) -> None:
+    def __init__(
+        self,
+        claims: Claims,
+        clock: Clock,
+        executor: Executor,
+        max_headless: int,
+        on_finished: Callable[[Run, Outcome], None] = lambda _run, _outcome: None,
+    ) -> None:
         self._claims = claims
+        self._on_finished = on_finished
         self._clock = clock
         self._executor = executor
         self._max_headless = max_headless
@@ -141,7 +152,7 @@ class Runner:
         stale = self._held.get(claimed.run.id)
         if stale is not None:  # we lost the lease unnoticed, as after a suspend, and are the one who got it back
             stale.give_up("lost")
-        held = _Held(run=claimed.run, limit=claimed.limit)
+        held = _Held(run=claimed.run, limit=claimed.limit, teller=Teller(partial(self._save, claimed.run)))
         self._held[claimed.run.id] = held
         held.task = asyncio.create_task(self._carry_out(held), name=f"run-{claimed.run.id}")
         if claimed.run.stop_requested_at is not None:  # of an owner who could no longer follow it
@@ -152,7 +163,9 @@ class Runner:
             outcome = await self._execute(held)
             if outcome is not None:
                 held.is_finishing = True
-                await _insist(lambda: self._claims.finish(held.run, outcome))
+                frame = _last_words(held, outcome)
+                if await _insist(lambda: self._claims.finish(held.run, outcome, frame)):
+                    self._on_finished(held.run, outcome)
         finally:
             if self._held.get(held.run.id) is held:  # else a newer claim of ours has its place
                 del self._held[held.run.id]
@@ -160,28 +173,42 @@ class Runner:
 
     async def _execute(self, held: _Held) -> Outcome | None:
         """Carry out a run. None: it is no longer ours, so we must not say how it ended."""
-        limit = asyncio.timeout(held.limit.total_seconds())
         try:
-            async with limit:
-                reason = await self._follow(held)
+            outcome = await self._follow(held)
+            if outcome is not None:
+                await held.teller.flush()
         except LeaseLost:
             return None
+        return outcome
+
+    async def _follow(self, held: _Held) -> Outcome | None:
+        limit = asyncio.timeout(held.limit.total_seconds())
+        try:
+            async with limit, held.teller.at_work():
+                reason = await self._listen(held)
+        except LeaseLost:
+            raise
         except asyncio.CancelledError:
             if held.given_up is None and held.stop.is_requested:
                 return Outcome(status="stopped", reason="stopped")
             return None
         except Exception as error:
+            if held.stop.is_requested:  # as when its session was deleted under it
+                return Outcome(status="stopped", reason="stopped")
             if isinstance(error, TimeoutError) and limit.expired():
                 text = f"The run took longer than its limit of {held.limit}."
                 return Outcome(status="failed", reason="time_limit", error=text)
+            if isinstance(error, WakefulError):  # said for people; a stack would only bury it
+                log.warning("run failed", extra={"run_id": held.run.id, "code": error.code, "error": error.message})
+                return Outcome(status="failed", reason=error.code, error=error.message)
             log.warning("run failed", exc_info=True, extra={"run_id": held.run.id})
             return Outcome(status="failed", reason="error", error=f"{type(error).__name__}: {error}")
         if held.stop.is_requested:
             return Outcome(status="stopped", reason="stopped")
         return Outcome(status="success", reason=reason)
 
-    async def _follow(self, held: _Held) -> str | None:
-        """Save what the executor says until it ends, and return why it ended early, if it did."""
+    async def _listen(self, held: _Held) -> str | None:
+        """Save and show what the executor says until it ends, and return why it ended early, if it did."""
         run, reason = held.run, None
         # Every claim raises the fence, so an earlier attempt may have left steps.
         steps = await _insist(lambda: self._claims.saved_steps(run)) if run.fence > 1 else []
@@ -189,13 +216,18 @@ class Runner:
             async for event in events:
                 match event:
                     case StepSaved():
-                        step_id = ids.new_id(self._clock.now())  # one for all tries: the first may have come through
-                        await _insist(partial(self._claims.save_step, run, event, step_id))
-                    case Frame():
-                        await _insist(lambda frame=event: self._claims.save_frames(run, [frame]))
+                        await held.teller.save(event)
                     case EndedEarly():
                         reason = event.reason
+                    case StreamEnd():  # said with the finishing commit, not before
+                        held.end = event
+                    case _:
+                        await held.teller.say(event)
         return reason
+
+    async def _save(self, run: Run, step: StepSaved | None, frames: Sequence[RunFrame]) -> None:
+        writing_id = ids.new_id(self._clock.now())  # one for all tries: the first may have come through
+        await _insist(lambda: self._claims.save(run, step, frames, writing_id))
 
     async def _pass_on_stops(self) -> None:
         now = time.monotonic()
@@ -207,6 +239,17 @@ class Runner:
             held = self._held.get(run_id)
             if held is not None and not held.stop.is_requested:
                 _ask_to_stop(held)
+
+
+def _last_words(held: _Held, outcome: Outcome) -> RunFrame | None:
+    """Return the frame that ends the stream of a run; a run that never said a word needs none."""
+    if outcome.status == "success":
+        return held.end
+    if not held.teller.has_spoken and held.run.fence == 1:
+        return None
+    if outcome.status == "stopped":
+        return StreamStopped()
+    return ErrorFrame(message=outcome.error or "The run failed.", code=outcome.reason or "error")
 
 
 def _ask_to_stop(held: _Held) -> None:

@@ -4,8 +4,7 @@ from dataclasses import replace
 
 from wakeful.clock import Clock
 from wakeful.domain import bounds as bounds_rule
-from wakeful.domain import ids
-from wakeful.domain.types import Agent, Session, User
+from wakeful.domain.types import Agent, User
 from wakeful.domain.zones import load_zone
 from wakeful.store.store import Store, Tx
 
@@ -39,18 +38,6 @@ class AgentService:
             await tx.agents.save(changed)
             await tx.wakes.release_held(agent.user_id, agent.id, now)
             return changed
-
-        return await self._store.write(work)
-
-    async def open_session(self, agent_id: str, user_id: str, title: str = "") -> Session:
-        """Begin a conversation with an agent."""
-        now = self._clock.now()
-        session = Session(id=ids.new_id(now), agent_id=agent_id, user_id=user_id, title=title, created_at=now)
-
-        async def work(tx: Tx) -> Session:
-            await tx.agents.get(agent_id, user_id)
-            await tx.sessions.add([session])
-            return session
 
         return await self._store.write(work)
 

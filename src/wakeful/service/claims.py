@@ -2,14 +2,16 @@
 
 import logging
 from collections.abc import Collection, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from wakeful.clock import Clock
-from wakeful.domain.events import Frame, StepSaved
+from wakeful.domain.events import RunFrame, StepSaved
 from wakeful.domain.rules import Rules
 from wakeful.domain.runs import LeaseLost, Outcome
 from wakeful.domain.types import Message, Run
+from wakeful.hub import Sent
 from wakeful.service.endings import note_failure
+from wakeful.service.stream import Stream
 from wakeful.store.database import SideConnection as HeartbeatConnection
 from wakeful.store.rows import to_micros
 from wakeful.store.runs import Claimed
@@ -26,8 +28,9 @@ _MOST_USER_RUNS = 256  # of one claim; people are never held back by a number
 class Claims:
     """The runs that one process holds."""
 
-    def __init__(self, store: Store, clock: Clock, rules: Rules, owner: str, lease: timedelta) -> None:
+    def __init__(self, store: Store, stream: Stream, clock: Clock, rules: Rules, owner: str, lease: timedelta) -> None:
         self._store = store
+        self._stream = stream
         self._clock = clock
         self._rules = rules
         self._owner = owner
@@ -56,46 +59,31 @@ class Claims:
         """Return what an earlier attempt at this run had saved."""
         return await self._store.read(lambda tx: tx.sessions.steps_of(run.id))
 
-    async def save_step(self, run: Run, step: StepSaved, step_id: str) -> None:
-        """Append a step to the transcript, or raise if the run is no longer ours. The same id is saved once."""
-        now = self._clock.now()
-        assert run.session_id is not None
-        message = Message(
-            id=step_id,
-            session_id=run.session_id,
-            position=0,
-            role=step.role,
-            content=step.content,
-            created_at=now,
-            run_id=run.id,
-            wake_id=run.wake_id,
-        )
+    async def save(self, run: Run, step: StepSaved | None, frames: Sequence[RunFrame], writing_id: str) -> None:
+        """Save a step and what was said up to it, or raise if the run is no longer ours.
 
-        async def work(tx: Tx) -> None:
-            if not await tx.runs.holds_lease(run, now):
-                raise LeaseLost(run)
-            await tx.sessions.append(message)
-            if run.is_resuming:
-                await tx.runs.leave_probation(run.id)
-
-        await self._store.write(work)
-
-    async def save_frames(self, run: Run, frames: Sequence[Frame]) -> int:
-        """Save what those who watch are shown and return its sequence number, or raise if the run is no longer ours."""
+        The same writing is done once. What those who watch are shown is saved before they see it.
+        """
         now = self._clock.now()
         session_id = run.session_id
         assert session_id is not None
 
-        async def work(tx: Tx) -> int:
+        async def work(tx: Tx) -> list[Sent]:
             if not await tx.runs.holds_lease(run, now):
                 raise LeaseLost(run)
-            return await tx.sessions.append_events(session_id, run.id, [frame.data for frame in frames], now)
+            if step is not None:
+                await tx.sessions.append(_message(run, session_id, step, writing_id, now))
+                if step.usage is not None:
+                    await tx.usage.save(step.usage)
+                if run.is_resuming:
+                    await tx.runs.leave_probation(run.id)
+            return await self._stream.add(tx, session_id, run.id, frames, writing_id, now) if frames else []
 
-        return await self._store.write(work)
+        self._stream.publish(session_id, await self._store.write(work))
 
-    async def finish(self, run: Run, outcome: Outcome) -> bool:
-        """Write how a run ended. False if it was no longer ours: then nothing was written."""
-        return await self._finish_together((run, outcome))
+    async def finish(self, run: Run, outcome: Outcome, last_frame: RunFrame | None = None) -> bool:
+        """Write how a run ended, with the last thing it says. False if it was no longer ours: nothing was written."""
+        return await self._finish_together((run, outcome, last_frame))
 
     async def give_back_all_but(self, run_ids: Collection[str]) -> int:
         """Give back at once and untried whatever else the store says is ours."""
@@ -122,24 +110,52 @@ class Claims:
         )
         return {(row["id"], row["fence"]) for row in rows}
 
-    async def _finish_all(self, finished: Sequence[tuple[Run, Outcome]]) -> list[bool]:
+    async def _finish_all(self, finished: Sequence[tuple[Run, Outcome, RunFrame | None]]) -> list[bool]:
         now = self._clock.now()
+        outcomes = [(run, outcome) for run, outcome, _ in finished]
 
-        async def work(tx: Tx) -> set[str]:
-            ours = await tx.runs.finish(finished, now)
+        async def work(tx: Tx) -> tuple[set[str], list[tuple[str, list[Sent]]]]:
+            ours = await tx.runs.finish(outcomes, now)
             settled = [
                 (run.wake_id, "stopped" if outcome.status == "stopped" else outcome.reason)
-                for run, outcome in finished
+                for run, outcome in outcomes
                 if run.wake_id is not None and run.id in ours and outcome.status != "failed"
             ]
             await tx.wakes.settle(settled, now)
-            for run, outcome in finished:
-                if outcome.status == "failed" and run.id in ours:
+            said: list[tuple[str, list[Sent]]] = []
+            for run, outcome, frame in finished:
+                if run.id not in ours:
+                    continue
+                if outcome.status == "failed":
                     await note_failure(tx, run, outcome.reason, outcome.error, now, self._rules)
-            return ours
+                if frame is not None and run.session_id is not None:
+                    writing_id = f"{run.id}:end"
+                    said.append(
+                        (run.session_id, await self._stream.add(tx, run.session_id, run.id, [frame], writing_id, now))
+                    )
+            return ours, said
 
-        ours = await self._store.write(work)
-        for run, _ in finished:
+        ours, said = await self._store.write(work)
+        for session_id, frames in said:  # after the commit: a message sent on receipt of the end is accepted
+            self._stream.publish(session_id, frames)
+        for run, _ in outcomes:
             if run.id not in ours:
                 log.warning("stale finish refused", extra={"run_id": run.id, "fence": run.fence})
-        return [run.id in ours for run, _ in finished]
+        return [run.id in ours for run, _ in outcomes]
+
+
+def _message(run: Run, session_id: str, step: StepSaved, message_id: str, now: datetime) -> Message:
+    return Message(
+        id=message_id,
+        session_id=session_id,
+        position=0,
+        role=step.role,
+        content=step.content,
+        created_at=now,
+        run_id=run.id,
+        is_recall=step.is_recall,
+        source=step.source,
+        wake_id=run.wake_id,
+        label=step.label,
+        data=step.data,
+    )

@@ -8,7 +8,9 @@ from wakeful.clock import Clock
 from wakeful.domain import bounds, notices, runs, wakes
 from wakeful.domain.rules import Rules
 from wakeful.domain.types import Decision, Pause, Run
+from wakeful.hub import Sent
 from wakeful.service.endings import end_once_wake, note_failure
+from wakeful.service.stream import Stream
 from wakeful.store.store import Store, Tx
 from wakeful.store.wakes import DueWake
 
@@ -27,8 +29,9 @@ class _Tally:
 class Firing:
     """Turns due wakes into runs, and takes back runs whose owner is gone."""
 
-    def __init__(self, store: Store, clock: Clock, rules: Rules, owner: str, batch: int = 64) -> None:
+    def __init__(self, store: Store, stream: Stream, clock: Clock, rules: Rules, owner: str, batch: int = 64) -> None:
         self._store = store
+        self._stream = stream
         self._clock = clock
         self._rules = rules
         self._owner = owner
@@ -74,16 +77,24 @@ class Firing:
         now = self._clock.now()
         only_owner = self._owner if every_other_owner else None
 
-        async def work(tx: Tx) -> list[Run]:
+        async def work(tx: Tx) -> tuple[list[Run], list[tuple[str, list[Sent]]]]:
             recovered: list[Run] = []
+            said: list[tuple[str, list[Sent]]] = []
             for run in await tx.runs.expired(now, self._batch, only_owner):
                 after = runs.recover(run, now, self._rules)
                 if await tx.runs.recover(after):
                     await _note_recovery(tx, after, now, self._rules)
                     recovered.append(after)
-            return recovered
+                    frame = runs.last_words(after)
+                    if frame is not None and after.session_id is not None:
+                        sent = await self._stream.add(tx, after.session_id, after.id, [frame], f"{after.id}:end", now)
+                        said.append((after.session_id, sent))
+            return recovered, said
 
-        return await self._store.write(work)
+        recovered, said = await self._store.write(work)
+        for session_id, sent in said:
+            self._stream.publish(session_id, sent)
+        return recovered
 
     async def shed_low(self) -> list[Run]:
         """Drop low-priority runs that found no free slot in time."""

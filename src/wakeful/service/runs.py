@@ -1,26 +1,55 @@
 """What people may ask of runs."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
 from wakeful.clock import Clock
 from wakeful.domain import ids
+from wakeful.domain.events import StreamStopped
 from wakeful.domain.runs import SessionBusy
-from wakeful.domain.types import Message, Run
+from wakeful.domain.types import Message, Run, RunUsage, Upload
+from wakeful.hub import Sent
 from wakeful.service.endings import end_once_wake
+from wakeful.service.stream import Stream
 from wakeful.store.store import Store, Tx
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """A picture a person sends along."""
+
+    media_type: str
+    content: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Attached:
+    """What comes with a message: pictures, and files uploaded before."""
+
+    images: tuple[Image, ...] = ()
+    files: tuple[Upload, ...] = ()
+
+
+NOTHING = Attached()
 
 
 class RunService:
     """Ask and stop."""
 
-    def __init__(self, store: Store, clock: Clock) -> None:
+    def __init__(self, store: Store, stream: Stream, clock: Clock) -> None:
         self._store = store
+        self._stream = stream
         self._clock = clock
 
-    async def ask(self, session_id: str, user_id: str, content: str) -> Run:
+    async def ask(self, session_id: str, user_id: str, content: str, attached: Attached = NOTHING) -> Run:
         """Put a user's message into a session and queue its run; refused while the agent is at work there.
 
         Headless runs that only wait do not count: the user goes first.
         """
         now = self._clock.now()
+        images = {ids.new_id(now): image for image in attached.images}
 
         async def work(tx: Tx) -> Run:
             session = await tx.sessions.get(session_id, user_id)
@@ -43,12 +72,15 @@ class RunService:
                 role="user",
                 content=content,
                 created_at=now,
+                data=_attachments(images, attached),
             )
             # The transcript first: its row in sessions makes two messages at once wait for each other.
             await tx.sessions.append(message)
             busy = await tx.runs.unfinished_in(session_id)
             if busy is not None:
                 raise SessionBusy(busy)
+            for image_id, image in images.items():
+                await tx.sessions.add_image(image_id, session_id, image.media_type, image.content)
             await tx.runs.add([run])
             return run
 
@@ -57,18 +89,69 @@ class RunService:
     async def get(self, run_id: str, user_id: str) -> Run:
         return await self._store.read(lambda tx: tx.runs.read(run_id, user_id))
 
+    async def find(
+        self,
+        user_id: str,
+        *,
+        agent_id: str | None = None,
+        session_id: str | None = None,
+        wake_id: str | None = None,
+        status: str | None = None,
+        before: tuple[datetime, str] | None = None,
+        most: int = 50,
+    ) -> list[Run]:
+        """Return a page of a user's runs, the latest first."""
+        return await self._store.read(
+            lambda tx: tx.runs.of_user(
+                user_id,
+                agent_id=agent_id,
+                session_id=session_id,
+                wake_id=wake_id,
+                status=status,
+                before=before,
+                most=most,
+            )
+        )
+
+    async def usage(self, run_id: str) -> RunUsage | None:
+        return await self._store.read(lambda tx: tx.usage.of_run(run_id))
+
     async def stop(self, run_id: str, user_id: str) -> bool:
         """Ask a run to stop: one that waits ends at once, one at work within two seconds. False if it was over."""
         now = self._clock.now()
 
-        async def work(tx: Tx) -> bool:
+        async def work(tx: Tx) -> tuple[Run, list[Sent]]:
             run = await tx.runs.get(run_id, user_id)
+            said: list[Sent] = []
             if run.status == "queued":
                 await tx.runs.end_queued(run_id, "stopped", "stopped", now)
                 await end_once_wake(tx, run, "fired", "stopped", now)
-                return True
+                if run.session_id is not None:  # who waits for its answer learns that there will be none
+                    said = await self._stream.add(tx, run.session_id, run.id, [StreamStopped()], f"{run.id}:end", now)
             if run.status == "running":
                 await tx.runs.request_stop(run_id, now)  # the first wish counts; a second changes nothing
-            return run.status == "running"
+            return run, said
 
-        return await self._store.write(work)
+        run, said = await self._store.write(work)
+        if run.session_id is not None:
+            self._stream.publish(run.session_id, said)
+        return run.status in ("queued", "running")
+
+    async def stop_session(self, session_id: str, user_id: str) -> bool:
+        """Stop whatever is at work, or asked for by a user, in a session. False if there is nothing."""
+
+        async def work(tx: Tx) -> Run | None:
+            await tx.sessions.get(session_id, user_id)
+            return await tx.runs.unfinished_in(session_id)
+
+        run = await self._store.read(work)
+        return run is not None and await self.stop(run.id, user_id)
+
+
+def _attachments(images: Mapping[str, Image], attached: Attached) -> dict[str, Any] | None:
+    if not attached.images and not attached.files:
+        return None
+    return {
+        "images": [{"id": image_id, "media_type": image.media_type} for image_id, image in images.items()],
+        "files": [{"name": file.name, "path": file.path} for file in attached.files],
+    }

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import logging
+import re
 from collections.abc import AsyncGenerator, Generator, Sequence
 from typing import Any, TypeVar
 
@@ -17,6 +18,7 @@ T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
+_PLAIN = re.compile(r"[\w -]+", re.ASCII)
 _CHANNEL = "wakeful"
 _MIGRATION_LOCK = 0x77616B65
 _TRIES = 5
@@ -226,9 +228,8 @@ class _Statements:
             await self._connection.execute(self._news_sql())
 
     def _news_sql(self) -> str:
-        assert all(
-            text.isalpha() for text in self.news
-        )  # they are words of ours, and stand in the statement as they are
+        # They are words of ours and ids, and stand in the statement as they are.
+        assert all(_PLAIN.fullmatch(text) for text in self.news), self.news
         return "".join(f"SELECT pg_notify('{_CHANNEL}', '{text}');" for text in dict.fromkeys(self.news))
 
 

@@ -9,7 +9,22 @@ from typing import Any, Generic, TypeVar, get_args, get_type_hints
 
 import orjson
 
-from wakeful.domain.types import Agent, Bounds, Decision, Message, Notice, Pause, Run, Session, User, Wake
+from wakeful.domain.types import (
+    Agent,
+    Bounds,
+    Budgets,
+    Decision,
+    Message,
+    Notice,
+    Pause,
+    Run,
+    RunUsage,
+    Session,
+    Token,
+    Upload,
+    User,
+    Wake,
+)
 from wakeful.store.database import Params, Row
 
 T = TypeVar("T")
@@ -69,11 +84,16 @@ def _bounds_to_text(bounds: Bounds) -> str:
     )
 
 
+def _budgets_from_text(text: str) -> Budgets:
+    return Budgets(**orjson.loads(text))
+
+
 _CONVERSIONS: Mapping[Any, tuple[_Convert, _Convert]] = {
     datetime: (from_micros, to_micros),
     timedelta: (_from_seconds, _to_seconds),
     bool: (bool, int),
     Bounds: (_bounds_from_text, _bounds_to_text),
+    Budgets: (_budgets_from_text, _to_json),
     tuple[str, ...]: (lambda text: tuple(orjson.loads(text)), _to_json),
     Mapping[str, Any]: (orjson.loads, _to_json),
 }
@@ -134,6 +154,9 @@ RUNS = Table(Run)
 PAUSES = Table(Pause)
 DECISIONS = Table(Decision)
 NOTICES = Table(Notice)
+TOKENS = Table(Token)
+USAGE = Table(RunUsage)
+UPLOADS = Table(Upload)
 
 
 def read_bounds(text: str) -> Bounds:

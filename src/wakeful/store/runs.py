@@ -93,6 +93,43 @@ class Runs:
         rows = await self._statements.fetch("unfinished_run_of_session", {"session_id": session_id})
         return RUNS.read(rows[0]) if rows else None
 
+    async def under_way_in(self, session_id: str) -> Run | None:
+        """Return the run of a session that has begun and not ended."""
+        rows = await self._statements.fetch("run_under_way_in_session", {"session_id": session_id})
+        return RUNS.read(rows[0]) if rows else None
+
+    async def some(self, run_ids: Sequence[str]) -> list[Run]:
+        rows = await self._statements.fetch_many("runs_by_ids", [{"id": run_id} for run_id in run_ids])
+        return [RUNS.read(row) for row in rows]
+
+    async def of_user(
+        self,
+        user_id: str,
+        *,
+        agent_id: str | None = None,
+        session_id: str | None = None,
+        wake_id: str | None = None,
+        status: str | None = None,
+        before: tuple[datetime, str] | None = None,
+        most: int = 50,
+    ) -> list[Run]:
+        """Return a page of a user's runs, the latest first."""
+        at, before_id = (None, None) if before is None else (to_micros(before[0]), before[1])
+        rows = await self._statements.fetch(
+            "runs_of_user",
+            {
+                "user_id": user_id,
+                "agent_id": agent_id,
+                "session_id": session_id,
+                "wake_id": wake_id,
+                "status": status,
+                "before": at,
+                "before_id": before_id,
+                "most": most,
+            },
+        )
+        return [RUNS.read(row) for row in rows]
+
     async def claim_user(self, owner: str, now: datetime, lease: timedelta, most: int) -> list[Claimed]:
         rows = await self._statements.fetch("claim_user_runs", _claim(owner, now, lease, most))
         return [_claimed(row) for row in rows]

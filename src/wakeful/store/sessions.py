@@ -1,15 +1,13 @@
 """Sessions, their transcripts and their events in the store."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, cast
-
-import orjson
 
 from wakeful.domain.errors import NotFound
-from wakeful.domain.types import Message, Session
+from wakeful.domain.types import Message, Session, Upload
 from wakeful.store.database import Statements
-from wakeful.store.rows import MESSAGES, SESSIONS, to_micros
+from wakeful.store.rows import MESSAGES, SESSIONS, UPLOADS, to_micros
 
 
 class NoSuchSession(NotFound):
@@ -17,6 +15,24 @@ class NoSuchSession(NotFound):
 
     def __init__(self, session_id: str) -> None:
         super().__init__(f"There is no session {session_id!r}.")
+
+
+@dataclass(frozen=True, slots=True)
+class SavedFrames:
+    """The encoded frames of one moment."""
+
+    last_seq: int
+    run_id: str | None
+    frames: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """How many frames a run has said, and where they lie in its session."""
+
+    frames: int
+    first_seq: int
+    last_seq: int
 
 
 class Sessions:
@@ -34,14 +50,46 @@ class Sessions:
             raise NoSuchSession(session_id)
         return SESSIONS.read(rows[0])
 
+    async def find(self, session_id: str) -> Session | None:
+        """Read a session whoever owns it."""
+        rows = await self._statements.fetch("session_by_id", {"id": session_id})
+        return SESSIONS.read(rows[0]) if rows else None
+
+    async def of_user(
+        self, user_id: str, agent_id: str | None, before: tuple[datetime, str] | None, most: int
+    ) -> list[Session]:
+        """Return a page of a user's sessions, the latest first."""
+        at, before_id = (None, None) if before is None else (to_micros(before[0]), before[1])
+        rows = await self._statements.fetch(
+            "sessions_of_user",
+            {"user_id": user_id, "agent_id": agent_id, "before": at, "before_id": before_id, "most": most},
+        )
+        return [SESSIONS.read(row) for row in rows]
+
+    async def rename(self, session_id: str, user_id: str, title: str) -> Session:
+        rows = await self._statements.fetch("rename_session", {"id": session_id, "user_id": user_id, "title": title})
+        if not rows:
+            raise NoSuchSession(session_id)
+        return SESSIONS.read(rows[0])
+
+    async def give_title(self, session_id: str, title: str) -> Session | None:
+        """Name a session that has no name yet."""
+        rows = await self._statements.fetch("title_session", {"id": session_id, "title": title})
+        return SESSIONS.read(rows[0]) if rows else None
+
+    async def delete(self, session_id: str, user_id: str) -> None:
+        if not await self._statements.fetch("delete_session", {"id": session_id, "user_id": user_id}):
+            raise NoSuchSession(session_id)
+
     async def append(self, message: Message) -> Message:
-        """Put a message at the end of its session's transcript."""
-        rows = await self._statements.fetch("take_positions", {"id": message.session_id, "count": 1})
+        """Put a message at the end of its session's transcript and return it with its position."""
+        taken = {"id": message.session_id, "count": 1, "now": to_micros(message.created_at)}
+        rows = await self._statements.fetch("take_positions", taken)
         if not rows:
             raise NoSuchSession(message.session_id)
-        params = {**MESSAGES.write(message), "position": rows[0]["last_position"]}
-        await self._statements.fetch("add_message", params)
-        return message
+        placed = replace(message, position=rows[0]["last_position"])
+        await self._statements.fetch("add_message", MESSAGES.write(placed))
+        return placed
 
     async def steps_of(self, run_id: str) -> list[Message]:
         rows = await self._statements.fetch("messages_of_run", {"run_id": run_id})
@@ -51,31 +99,70 @@ class Sessions:
         params = {"session_id": session_id, "after": after, "most": most}
         return [MESSAGES.read(row) for row in await self._statements.fetch("messages_of_session", params)]
 
-    async def append_events(self, session_id: str, run_id: str, frames: Sequence[Any], now: datetime) -> int:
-        """Save frames with the next sequence numbers of their session and return the last one."""
+    async def add_image(self, image_id: str, session_id: str, media_type: str, content: bytes) -> None:
+        params = {"id": image_id, "session_id": session_id, "media_type": media_type, "content": content}
+        await self._statements.fetch("add_image", params)
+
+    async def image(self, image_id: str, session_id: str) -> tuple[str, bytes] | None:
+        rows = await self._statements.fetch("image_of_session", {"id": image_id, "session_id": session_id})
+        return (rows[0]["media_type"], bytes(rows[0]["content"])) if rows else None
+
+    async def add_upload(self, upload: Upload) -> None:
+        await self._statements.fetch("add_upload", UPLOADS.write(upload))
+
+    async def uploads(self, session_id: str) -> list[Upload]:
+        rows = await self._statements.fetch("uploads_of_session", {"session_id": session_id})
+        return [UPLOADS.read(row) for row in rows]
+
+    async def add_frames(
+        self, session_id: str, run_id: str | None, frames: Sequence[str], writing_id: str, now: datetime
+    ) -> int | None:
+        """Save encoded frames under the next sequence numbers of their session and return the last one.
+
+        None if the session was deleted: then nobody is left to read them.
+        """
         rows = await self._statements.fetch("take_seqs", {"id": session_id, "count": len(frames)})
         if not rows:
-            raise NoSuchSession(session_id)
+            return None
         last: int = rows[0]["last_seq"]
-        await self._statements.fetch_many(
+        await self._statements.fetch(
             "add_events",
-            [
-                {
-                    "session_id": session_id,
-                    "seq": last - len(frames) + number,
-                    "run_id": run_id,
-                    "at": to_micros(now),
-                    "data": orjson.dumps(frame).decode(),
-                }
-                for number, frame in enumerate(frames, start=1)
-            ],
+            {
+                "session_id": session_id,
+                "seq": last,
+                "run_id": run_id,
+                "id": writing_id,
+                "at": to_micros(now),
+                "frames": len(frames),
+                "data": "\n".join(frames),
+            },
         )
         return last
 
-    async def events_after(self, session_id: str, after: int, most: int = 1_000) -> list[tuple[int, dict[str, Any]]]:
+    async def seq_of_writing(self, session_id: str, writing_id: str) -> int | None:
+        """Return the last number of a writing, if it is the newest there."""
+        rows = await self._statements.fetch("last_event", {"session_id": session_id})
+        return rows[0]["seq"] if rows and rows[0]["id"] == writing_id else None
+
+    async def events_after(self, session_id: str, after: int, most: int) -> list[SavedFrames]:
+        """Return the rows that hold frames past a number, in order."""
         params = {"session_id": session_id, "after": after, "most": most}
-        rows = await self._statements.fetch("events_after", params)
-        return [(row["seq"], cast("dict[str, Any]", orjson.loads(row["data"]))) for row in rows]
+        return [
+            SavedFrames(last_seq=row["seq"], run_id=row["run_id"], frames=row["data"].split("\n"))
+            for row in await self._statements.fetch("events_after", params)
+        ]
+
+    async def extent_of_run(self, session_id: str, run_id: str) -> Extent | None:
+        """Return where a run's frames lie, if it has said anything that is still kept."""
+        [row] = await self._statements.fetch("frames_of_run", {"session_id": session_id, "run_id": run_id})
+        return Extent(row["frames"], row["first_seq"], row["last_seq"]) if row["frames"] else None
+
+    async def seqs(self, session_id: str) -> tuple[int, int | None]:
+        """Return the last number that was given, and the first whose frame is still kept."""
+        rows = await self._statements.fetch("seqs_of_session", {"id": session_id})
+        if not rows:
+            raise NoSuchSession(session_id)
+        return rows[0]["last_seq"], rows[0]["first_seq"]
 
     async def delete_old_events(self, before: datetime) -> None:
         await self._statements.fetch("delete_old_events", {"before": to_micros(before)})

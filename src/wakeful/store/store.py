@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 from wakeful.domain.types import Wake
+from wakeful.store.accounts import Accounts
 from wakeful.store.agents import Agents
 from wakeful.store.database import Database, Listener, SideConnection, Statements
 from wakeful.store.migrate import Migration, load_migrations, migrate
@@ -12,6 +13,7 @@ from wakeful.store.notices import Notices
 from wakeful.store.rows import WAKES, to_micros
 from wakeful.store.runs import Runs
 from wakeful.store.sessions import Sessions
+from wakeful.store.usage import Usage
 from wakeful.store.wakes import Wakes, news_of
 
 T = TypeVar("T")
@@ -20,13 +22,16 @@ T = TypeVar("T")
 class Tx:
     """One transaction, seen by noun."""
 
-    __slots__ = ("agents", "notices", "runs", "sessions", "wakes")
+    __slots__ = ("accounts", "agents", "notices", "runs", "sessions", "tell", "usage", "wakes")
 
     def __init__(self, statements: Statements) -> None:
+        self.tell = statements.tell
+        self.accounts = Accounts(statements)
         self.agents = Agents(statements)
         self.notices = Notices(statements)
         self.runs = Runs(statements)
         self.sessions = Sessions(statements)
+        self.usage = Usage(statements)
         self.wakes = Wakes(statements)
 
 

@@ -56,6 +56,35 @@ class Wakes:
     async def read(self, wake_id: str, user_id: str | None = None) -> Wake:
         return _one(await self._statements.fetch("wake_by_id", {"id": wake_id}), wake_id, user_id)
 
+    async def in_slot(self, slot: str) -> Wake | None:
+        """Read the live wake of a slot, without a wish to change it."""
+        rows = await self._statements.fetch("wake_in_slot", {"slot": slot})
+        return WAKES.read(rows[0]) if rows else None
+
+    async def of_user(
+        self,
+        user_id: str,
+        *,
+        agent_id: str | None = None,
+        status: str | None = None,
+        after: tuple[datetime, str] | None = None,
+        most: int = 50,
+    ) -> list[Wake]:
+        """Return a page of a user's wakes, the soonest first."""
+        at, after_id = (None, None) if after is None else (to_micros(after[0]), after[1])
+        rows = await self._statements.fetch(
+            "wakes_of_user",
+            {
+                "user_id": user_id,
+                "agent_id": agent_id,
+                "status": status,
+                "after": at,
+                "after_id": after_id,
+                "most": most,
+            },
+        )
+        return [WAKES.read(row) for row in rows]
+
     async def live_in_slot(self, slot: str) -> Wake | None:
         rows = await self._statements.fetch("live_wake_in_slot", {"slot": slot})
         return WAKES.read(rows[0]) if rows else None

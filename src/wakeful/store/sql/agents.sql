@@ -8,13 +8,21 @@ SELECT * FROM users WHERE id = :id;
 UPDATE users SET deleted_at = :now WHERE id = :id AND deleted_at IS NULL RETURNING id;
 
 -- name: add_agent
-INSERT INTO agents (id, user_id, name, timezone, self_scheduling, bounds, run_limit_seconds, created_at, updated_at)
-VALUES (:id, :user_id, :name, :timezone, :self_scheduling, :bounds, :run_limit_seconds, :created_at, :updated_at);
+INSERT INTO agents (
+    id, user_id, name, description, model, system_prompt, toolsets, planning, thinking_level, max_iterations, budgets,
+    timezone, self_scheduling, bounds, run_limit_seconds, created_at, updated_at
+)
+VALUES (
+    :id, :user_id, :name, :description, :model, :system_prompt, :toolsets, :planning, :thinking_level, :max_iterations,
+    :budgets, :timezone, :self_scheduling, :bounds, :run_limit_seconds, :created_at, :updated_at
+);
 
 -- name: save_agent
 UPDATE agents
 SET
-    name = :name, timezone = :timezone, self_scheduling = :self_scheduling, bounds = :bounds,
+    name = :name, description = :description, model = :model, system_prompt = :system_prompt, toolsets = :toolsets,
+    planning = :planning, thinking_level = :thinking_level, max_iterations = :max_iterations, budgets = :budgets,
+    timezone = :timezone, self_scheduling = :self_scheduling, bounds = :bounds,
     run_limit_seconds = :run_limit_seconds, updated_at = :updated_at
 WHERE id = :id AND user_id = :user_id AND deleted_at IS NULL
 RETURNING id;

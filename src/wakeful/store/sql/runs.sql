@@ -38,6 +38,28 @@ UNION ALL
 SELECT * FROM runs WHERE session_id = :session_id AND status = 'queued' AND trigger = 'message'
 LIMIT 1;
 
+-- name: run_under_way_in_session
+-- What someone who comes in now can watch: a running run, or one that had begun and waits to go on.
+SELECT * FROM runs WHERE session_id = :session_id AND status = 'running'
+UNION ALL
+SELECT * FROM runs WHERE session_id = :session_id AND status = 'queued' AND fence > 0
+LIMIT 1;
+
+-- name: runs_by_ids
+SELECT runs.* FROM rows(runs) AS n JOIN runs ON runs.id = n.id;
+
+-- name: runs_of_user
+-- The latest first. Each page goes on where the one before ended.
+SELECT * FROM runs
+WHERE
+    user_id = :user_id
+    AND (CAST(:agent_id AS TEXT) IS NULL OR agent_id = :agent_id)
+    AND (CAST(:session_id AS TEXT) IS NULL OR session_id = :session_id)
+    AND (CAST(:wake_id AS TEXT) IS NULL OR wake_id = :wake_id)
+    AND (CAST(:status AS TEXT) IS NULL OR status = :status)
+    AND (CAST(:before AS BIGINT) IS NULL OR queued_at < :before OR (queued_at = :before AND id < :before_id))
+ORDER BY queued_at DESC, id DESC LIMIT :most;
+
 -- name: claim_user_runs
 -- People wait for these, so headless runs never hold them back: every queued one whose session is free. After a crash
 -- these too come back one at a time.

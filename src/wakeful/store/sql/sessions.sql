@@ -1,6 +1,8 @@
 -- name: add_sessions
-INSERT INTO sessions (id, agent_id, user_id, title, origin_session_id, origin_wake_id, origin_label, created_at)
-SELECT n.id, n.agent_id, n.user_id, n.title, n.origin_session_id, n.origin_wake_id, n.origin_label, n.created_at
+INSERT INTO sessions (id, agent_id, user_id, title, origin_session_id, origin_wake_id, origin_label, created_at, updated_at)
+SELECT
+    n.id, n.agent_id, n.user_id, n.title, n.origin_session_id, n.origin_wake_id, n.origin_label, n.created_at,
+    n.updated_at
 FROM rows(sessions) AS n
 WHERE TRUE
 ON CONFLICT DO NOTHING
@@ -12,17 +14,51 @@ SELECT * FROM sessions WHERE id = :id AND user_id = :user_id;
 -- name: session_by_id
 SELECT * FROM sessions WHERE id = :id;
 
+-- name: sessions_of_user
+-- The latest first. Each page goes on where the one before ended.
+SELECT * FROM sessions
+WHERE
+    user_id = :user_id AND (CAST(:agent_id AS TEXT) IS NULL OR agent_id = :agent_id)
+    AND (CAST(:before AS BIGINT) IS NULL OR updated_at < :before OR (updated_at = :before AND id < :before_id))
+ORDER BY updated_at DESC, id DESC LIMIT :most;
+
+-- name: rename_session
+UPDATE sessions SET title = :title WHERE id = :id AND user_id = :user_id RETURNING *;
+
+-- name: title_session
+-- A title that someone gave meanwhile stays.
+UPDATE sessions SET title = :title WHERE id = :id AND title = '' RETURNING *;
+
+-- name: delete_session
+-- Its messages, events, images and uploads go with it.
+DELETE FROM sessions WHERE id = :id AND user_id = :user_id RETURNING id;
+
+-- name: add_image
+INSERT INTO images (id, session_id, media_type, content) VALUES (:id, :session_id, :media_type, :content);
+
+-- name: image_of_session
+SELECT media_type, content FROM images WHERE id = :id AND session_id = :session_id;
+
+-- name: add_upload
+INSERT INTO uploads (id, session_id, name, path, size, created_at)
+VALUES (:id, :session_id, :name, :path, :size, :created_at);
+
+-- name: uploads_of_session
+SELECT * FROM uploads WHERE session_id = :session_id ORDER BY created_at, id;
+
 -- name: take_positions
 -- Reserve places at the end of a transcript; the session's row orders those who write at once.
-UPDATE sessions SET last_position = last_position + :count WHERE id = :id RETURNING last_position;
+UPDATE sessions SET last_position = last_position + :count, updated_at = :now WHERE id = :id RETURNING last_position;
 
 -- name: take_seqs
 UPDATE sessions SET last_seq = last_seq + :count WHERE id = :id RETURNING last_seq;
 
 -- name: add_message
 -- One whose answer got lost on the way is written again under the same id, and is there once.
-INSERT INTO messages (id, session_id, position, run_id, role, content, is_recall, source, wake_id, label, created_at)
-VALUES (:id, :session_id, :position, :run_id, :role, :content, :is_recall, :source, :wake_id, :label, :created_at)
+INSERT INTO messages (id, session_id, position, run_id, role, content, is_recall, source, wake_id, label, data, created_at)
+VALUES (
+    :id, :session_id, :position, :run_id, :role, :content, :is_recall, :source, :wake_id, :label, :data, :created_at
+)
 ON CONFLICT (id) DO NOTHING;
 
 -- name: messages_of_run
@@ -32,15 +68,31 @@ SELECT * FROM messages WHERE run_id = :run_id ORDER BY position;
 SELECT * FROM messages WHERE session_id = :session_id AND position > :after ORDER BY position LIMIT :most;
 
 -- name: add_events
-INSERT INTO run_events (session_id, seq, run_id, at, data)
-SELECT n.session_id, n.seq, n.run_id, n.at, n.data FROM rows(run_events) AS n;
+INSERT INTO events (session_id, seq, run_id, id, at, frames, data)
+VALUES (:session_id, :seq, :run_id, :id, :at, :frames, :data);
+
+-- name: last_event
+SELECT seq, id FROM events WHERE session_id = :session_id ORDER BY seq DESC LIMIT 1;
 
 -- name: events_after
-SELECT seq, run_id, data FROM run_events WHERE session_id = :session_id AND seq > :after ORDER BY seq LIMIT :most;
+-- Rows with at least one frame past a seq, in order.
+SELECT seq, run_id, frames, data FROM events WHERE session_id = :session_id AND seq > :after ORDER BY seq LIMIT :most;
+
+-- name: frames_of_run
+-- How many frames a run has said so far, and where they begin and end.
+SELECT COALESCE(SUM(frames), 0) AS frames, MIN(seq - frames + 1) AS first_seq, MAX(seq) AS last_seq FROM events
+WHERE session_id = :session_id AND run_id = :run_id;
+
+-- name: seqs_of_session
+-- The last seq that was given, and the first that is still kept.
+SELECT
+    s.last_seq AS last_seq,
+    (SELECT e.seq - e.frames + 1 FROM events e WHERE e.session_id = s.id ORDER BY e.seq LIMIT 1) AS first_seq
+FROM sessions s WHERE s.id = :id;
 
 -- name: delete_old_events
 -- Streamed pieces go some time after their run's end; the messages stay.
-DELETE FROM run_events
+DELETE FROM events
 WHERE at < :before AND NOT EXISTS (
-    SELECT 1 FROM runs r WHERE r.id = run_events.run_id AND (r.finished_at IS NULL OR r.finished_at >= :before)
+    SELECT 1 FROM runs r WHERE r.id = events.run_id AND (r.finished_at IS NULL OR r.finished_at >= :before)
 );

@@ -31,6 +31,19 @@ SELECT * FROM wakes WHERE id = :id /*postgres FOR UPDATE */;
 -- name: live_wake_in_slot
 SELECT * FROM wakes WHERE slot = :slot AND status IN ('pending', 'queued') /*postgres FOR UPDATE */;
 
+-- name: wake_in_slot
+SELECT * FROM wakes WHERE slot = :slot AND status IN ('pending', 'queued');
+
+-- name: wakes_of_user
+-- The soonest first. Each page goes on where the one before ended.
+SELECT * FROM wakes
+WHERE
+    user_id = :user_id
+    AND (CAST(:agent_id AS TEXT) IS NULL OR agent_id = :agent_id)
+    AND (CAST(:status AS TEXT) IS NULL OR status = :status)
+    AND (CAST(:after AS BIGINT) IS NULL OR nominal_at > :after OR (nominal_at = :after AND id > :after_id))
+ORDER BY nominal_at, id LIMIT :most;
+
 -- name: wakes_of_session
 -- The newest first.
 SELECT * FROM wakes WHERE session_id = :session_id ORDER BY created_at DESC, id DESC LIMIT :most;

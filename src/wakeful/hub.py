@@ -1,0 +1,130 @@
+"""Publish and subscribe: frames in order, each encoded once, in a bounded queue per subscriber.
+
+A topic's frames have consecutive sequence numbers. What a subscriber misses, because its queue was full or because
+another node said it, it reads from where the frames are kept; the hub only says that there is something.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from functools import cache
+from typing import Any
+
+import orjson
+
+from wakeful.domain.events import SessionFrame, UserFrame
+
+MOST_FRAMES = 512
+MOST_BYTES = 256 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A frame as it goes over the wire."""
+
+    seq: int
+    text: str
+
+
+def encode(frame: SessionFrame | UserFrame, run_id: str | None = None) -> str:
+    """Write a frame as JSON, without the fields that say nothing."""
+    written = {name: value for name in _fields(type(frame)) if (value := getattr(frame, name)) is not None}
+    if run_id is not None:
+        written["run_id"] = run_id
+    return orjson.dumps(written, option=orjson.OPT_UTC_Z).decode()
+
+
+def with_seq(text: str, seq: int) -> str:
+    """Give an encoded frame its number, without encoding it again."""
+    return f'{text[:-1]},"seq":{seq}}}'
+
+
+@cache
+def _fields(kind: type[Any]) -> tuple[str, ...]:
+    names = [field.name for field in fields(kind)]
+    return ("type", *(name for name in names if name != "type"))
+
+
+class Subscription:
+    """One subscriber's queue. It holds what is next to be sent, or knows that it must be read elsewhere."""
+
+    __slots__ = ("_bytes", "_frames", "is_behind", "wake")
+
+    def __init__(self) -> None:
+        self.wake = asyncio.Event()
+        self.is_behind = False  # something is to be read from where the frames are kept
+        self._frames: deque[Sent] = deque()
+        self._bytes = 0
+
+    def put(self, frames: Sequence[Sent]) -> None:
+        """Queue frames, or forget the queue if it is full: this subscriber will read them at its own pace."""
+        self.wake.set()
+        if self.is_behind:
+            return
+        for frame in frames:
+            self._frames.append(frame)
+            self._bytes += len(frame.text)
+        if len(self._frames) > MOST_FRAMES or self._bytes > MOST_BYTES:
+            self.fall_behind()
+
+    def fall_behind(self) -> None:
+        self._frames.clear()
+        self._bytes = 0
+        self.is_behind = True
+        self.wake.set()
+
+    def take(self) -> list[Sent]:
+        """Return what has come since the last time."""
+        taken = list(self._frames)
+        self._frames.clear()
+        self._bytes = 0
+        self.wake.clear()
+        return taken
+
+
+class Hub:
+    """Who listens to what, on this node."""
+
+    def __init__(self) -> None:
+        self._topics: dict[str, set[Subscription]] = {}
+
+    def has_listeners(self, topic: str) -> bool:
+        return topic in self._topics
+
+    @contextmanager
+    def subscribe(self, topic: str) -> Generator[Subscription]:
+        """Hear everything that is published from now on."""
+        subscription = Subscription()
+        self._topics.setdefault(topic, set()).add(subscription)
+        try:
+            yield subscription
+        finally:
+            listeners = self._topics[topic]
+            listeners.discard(subscription)
+            if not listeners:
+                del self._topics[topic]
+
+    def publish(self, topic: str, frames: Sequence[Sent]) -> None:
+        """Hand saved frames to those who listen. Never waits for any of them."""
+        for subscription in self._topics.get(topic, ()):
+            subscription.put(frames)
+
+    def look(self, topic: str) -> None:
+        """Say that something was saved elsewhere; subscribers who have it already find nothing new."""
+        for subscription in self._topics.get(topic, ()):
+            subscription.fall_behind()
+
+    def look_everywhere(self) -> None:
+        """Say that news may have been lost."""
+        for topic in self._topics:
+            self.look(topic)
+
+
+def session_topic(session_id: str) -> str:
+    return f"session:{session_id}"
+
+
+def user_topic(user_id: str) -> str:
+    return f"user:{user_id}"

@@ -1,0 +1,73 @@
+"""Everything the work of a run begins with, read at one moment."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from wakeful.clock import Clock
+from wakeful.domain import bounds
+from wakeful.domain.types import Agent, Message, Run, RunUsage, Session, User, Wake
+from wakeful.service.sessions import all_messages
+from wakeful.store.store import Store, Tx
+from wakeful.store.usage import Spent
+
+_SHOW_IMAGES_OF = 3  # the latest messages that have any; models see older ones no more
+
+ImageBytes = tuple[str, bytes]  # media type, content
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Briefing:
+    """Who works, for whom, why, and what was said so far."""
+
+    agent: Agent
+    user: User
+    session: Session
+    wake: Wake | None
+    messages: Sequence[Message]
+    usage: RunUsage | None  # of an earlier attempt at this run
+    spent_today: Spent  # by the agent's other runs
+    images: Mapping[str, ImageBytes] = field(default_factory=dict[str, ImageBytes])
+
+
+class Briefings:
+    """Reads what a run needs to know."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+
+    async def read(self, run: Run) -> Briefing:
+        now = self._clock.now()
+        assert run.session_id is not None
+        session_id = run.session_id
+
+        async def work(tx: Tx) -> Briefing:
+            agent = await tx.agents.get(run.agent_id, run.user_id)
+            user = await tx.agents.user(run.user_id)
+            assert user is not None  # rows that name a user keep it
+            messages = await all_messages(tx, session_id)
+            midnight = bounds.local_day_start(now, agent.timezone)
+            return Briefing(
+                agent=agent,
+                user=user,
+                session=await tx.sessions.get(session_id, run.user_id),
+                wake=None if run.wake_id is None else await tx.wakes.read(run.wake_id),
+                messages=messages,
+                usage=await tx.usage.of_run(run.id),
+                spent_today=await tx.usage.of_agent(agent.id, midnight, but_run=run.id),
+                images=await _images(tx, session_id, messages),
+            )
+
+        return await self._store.read(work)
+
+
+async def _images(tx: Tx, session_id: str, messages: Sequence[Message]) -> dict[str, ImageBytes]:
+    with_images = [message for message in messages if message.data is not None and message.data.get("images")]
+    found: dict[str, ImageBytes] = {}
+    for message in with_images[-_SHOW_IMAGES_OF:]:
+        assert message.data is not None
+        for image in message.data["images"]:
+            content = await tx.sessions.image(image["id"], session_id)
+            if content is not None:
+                found[image["id"]] = content
+    return found

@@ -1,0 +1,87 @@
+-- name: users
+SELECT * FROM users WHERE deleted_at IS NULL ORDER BY created_at, id;
+
+-- name: save_user
+UPDATE users SET name = :name, role = :role WHERE id = :id AND deleted_at IS NULL RETURNING id;
+
+-- name: hold_owners
+-- Whoever takes away an owner holds them all, so that two at once cannot take away each other's last one: the second
+-- waits here, looks again, and finds one less.
+SELECT * FROM users WHERE role = 'owner' AND deleted_at IS NULL ORDER BY created_at, id /*postgres FOR NO KEY UPDATE */;
+
+-- name: add_first_owner
+-- Of two nodes that start at once, one adds the row and the other finds it.
+INSERT INTO users (id, name, role, created_at) VALUES (:id, :name, :role, :created_at)
+ON CONFLICT (id) DO NOTHING
+RETURNING id;
+
+-- name: add_token
+INSERT INTO tokens (id, user_id, name, kind, scope, digest, created_at, expires_at, revoked_at)
+VALUES (:id, :user_id, :name, :kind, :scope, :digest, :created_at, :expires_at, :revoked_at);
+
+-- name: put_owner_token
+-- Its id is made from its digest, so the same token is the same row at every start.
+INSERT INTO tokens (id, user_id, name, kind, scope, digest, created_at)
+VALUES (:id, :user_id, :name, :kind, :scope, :digest, :created_at)
+ON CONFLICT (id) DO UPDATE SET user_id = excluded.user_id;
+
+-- name: other_owner_tokens
+-- The ones that earlier starts put there.
+SELECT id FROM tokens WHERE id LIKE 'owner-%' AND id <> :id;
+
+-- name: drop_token
+DELETE FROM tokens WHERE id = :id;
+
+-- name: drop_passes_of_token
+DELETE FROM passes WHERE token_id = :token_id;
+
+-- name: token_by_digest
+-- Also one that is revoked or has expired.
+SELECT * FROM tokens WHERE digest = :digest;
+
+-- name: identity_by_digest
+SELECT u.*, t.id AS token_id, t.scope, t.kind
+FROM tokens t
+JOIN users u ON u.id = t.user_id
+WHERE
+    t.digest = :digest AND t.revoked_at IS NULL AND (t.expires_at IS NULL OR t.expires_at > :now)
+    AND u.deleted_at IS NULL;
+
+-- name: identity_by_token
+SELECT u.*, t.id AS token_id, t.scope, t.kind
+FROM tokens t
+JOIN users u ON u.id = t.user_id
+WHERE
+    t.id = :id AND t.revoked_at IS NULL AND (t.expires_at IS NULL OR t.expires_at > :now)
+    AND u.deleted_at IS NULL;
+
+-- name: valid_tokens
+-- Which of these still let someone in; n.created_at is the instant of asking.
+SELECT t.id
+FROM rows(tokens) AS n
+JOIN tokens t ON t.id = n.id
+JOIN users u ON u.id = t.user_id
+WHERE t.revoked_at IS NULL AND (t.expires_at IS NULL OR t.expires_at > n.created_at) AND u.deleted_at IS NULL;
+
+-- name: tokens_of_user
+SELECT * FROM tokens
+WHERE user_id = :user_id AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > :now)
+ORDER BY created_at, id;
+
+-- name: revoke_token
+UPDATE tokens SET revoked_at = :now WHERE id = :id AND user_id = :user_id AND revoked_at IS NULL RETURNING id;
+
+-- name: forget_old_passes
+DELETE FROM passes WHERE expires_at <= :now;
+
+-- name: add_pass
+INSERT INTO passes (digest, purpose, user_id, token_id, expires_at)
+VALUES (:digest, :purpose, :user_id, :token_id, :expires_at);
+
+-- name: take_pass
+-- Taking it is removing it, so of two who try only one gets it.
+DELETE FROM passes
+WHERE
+    digest = :digest AND purpose = :purpose AND expires_at > :now
+    AND EXISTS (SELECT 1 FROM users u WHERE u.id = passes.user_id AND u.deleted_at IS NULL)
+RETURNING user_id, token_id;

@@ -1,0 +1,36 @@
+"""What runs have used, in the store."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from wakeful.domain.types import RunUsage
+from wakeful.store.database import Statements
+from wakeful.store.rows import USAGE, to_micros
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What was spent over some time; money in millionths of a dollar."""
+
+    tokens: int
+    cost_micros: int
+
+
+class Usage:
+    """Statements about what was used, in one transaction."""
+
+    def __init__(self, statements: Statements) -> None:
+        self._statements = statements
+
+    async def save(self, usage: RunUsage) -> None:
+        await self._statements.fetch("save_usage", USAGE.write(usage))
+
+    async def of_run(self, run_id: str) -> RunUsage | None:
+        rows = await self._statements.fetch("usage_of_run", {"run_id": run_id})
+        return USAGE.read(rows[0]) if rows else None
+
+    async def of_agent(self, agent_id: str, since: datetime, *, but_run: str = "") -> Spent:
+        """Return what an agent has spent since an instant, leaving out one run."""
+        params = {"agent_id": agent_id, "since": to_micros(since), "but_run": but_run}
+        [row] = await self._statements.fetch("usage_of_agent", params)
+        return Spent(int(row["tokens"]), int(row["cost_micros"]))

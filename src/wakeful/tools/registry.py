@@ -1,0 +1,117 @@
+"""The tools a model may be shown, and the one way to call them."""
+
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from wakeful.domain.errors import WakefulError
+from wakeful.domain.events import RunFrame
+from wakeful.domain.types import Agent, Run
+
+log = logging.getLogger(__name__)
+
+
+class Arguments(BaseModel):
+    """What a tool takes. A model that sends a field too many is told so instead of being half understood."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolContext:
+    """For whom a tool works. Stamped by the host; a model can change none of it."""
+
+    run: Run
+    agent: Agent
+    workspace: Path  # the agent's own directory; it need not exist yet
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolResult:
+    """What the model reads, and what those who watch see besides."""
+
+    text: str
+    success: bool = True
+    metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    frames: tuple[RunFrame, ...] = ()  # what those who watch are told besides
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tool:
+    """One tool: its name, what the model is told about it, and what it does."""
+
+    name: str
+    toolset: str
+    description: str
+    arguments: type[Arguments]
+    act: Callable[[ToolContext, Any], Awaitable[ToolResult]]
+    is_repeatable: bool = False  # doing it twice is as good as once, so a call cut off by a crash is made again
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """Return the JSON Schema of its arguments."""
+        return self.arguments.model_json_schema()
+
+
+class Tools:
+    """Every tool this server has."""
+
+    def __init__(self, tools: Iterable[Tool]) -> None:
+        self._by_name = {tool.name: tool for tool in tools}
+
+    @property
+    def toolsets(self) -> frozenset[str]:
+        return frozenset(tool.toolset for tool in self._by_name.values())
+
+    def of(self, toolsets: Iterable[str]) -> list[Tool]:
+        """Return what an agent with these toolsets is shown; a tool that is off is not shown at all."""
+        shown = frozenset(toolsets)
+        return [tool for tool in self._by_name.values() if tool.toolset in shown]
+
+    async def call(self, name: str, arguments: Mapping[str, Any], context: ToolContext) -> ToolResult:
+        """Call a tool of this agent. Never raises: a wrong call or a refusal is a result the model can learn from."""
+        shown = {tool.name: tool for tool in self.of(context.agent.toolsets)}
+        tool = shown.get(name)
+        if tool is None:
+            return ToolResult(text=_unknown(name, shown), success=False, metadata={"code": "unknown_tool"})
+        try:
+            parsed = tool.arguments.model_validate(arguments)
+        except ValidationError as error:
+            return ToolResult(text=_explain(tool, error), success=False, metadata={"code": "bad_arguments"})
+        try:
+            return await tool.act(context, parsed)
+        except WakefulError as error:
+            text = error.message if error.hint is None else f"{error.message} {error.hint}"
+            return ToolResult(text=text, success=False, metadata={"code": error.code})
+        except Exception as error:  # one tool's fault must not end the run: the model may go another way
+            log.exception("tool failed", extra={"tool": name, "run_id": context.run.id})
+            text = f"The tool {name!r} broke ({type(error).__name__}); this is a fault of the server, not of your call."
+            return ToolResult(text=text, success=False, metadata={"code": "tool_broke"})
+
+
+def _unknown(name: str, shown: Mapping[str, Tool]) -> str:
+    if not shown:
+        return f"There is no tool {name!r}; this agent has no tools at all."
+    nearest = get_close_matches(name, shown, n=1, cutoff=0.6)
+    hint = f" Did you mean {nearest[0]!r}?" if nearest else ""
+    return f"There is no tool {name!r}.{hint} Your tools: {', '.join(sorted(shown))}."
+
+
+def _explain(tool: Tool, error: ValidationError) -> str:
+    problems = [
+        f"{'.'.join(str(part) for part in detail['loc']) or 'arguments'}: {detail['msg']}"
+        + ("" if detail["type"] == "missing" else f" (you sent {_shorten(detail['input'])})")
+        for detail in error.errors(include_url=False)
+    ]
+    takes = ", ".join(tool.arguments.model_fields)
+    return f"{tool.name} was not called. {'; '.join(problems)}. It takes: {takes}."
+
+
+def _shorten(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 100 else text[:97] + "…"
