@@ -1,35 +1,46 @@
 """Builds everything; the only file that may import every room."""
 
 import asyncio
+import contextlib
 import signal
 import socket
-from collections.abc import AsyncGenerator, Callable, Generator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from importlib.metadata import version
+from pathlib import Path
 from secrets import token_hex
 
 import uvicorn
-from fastapi import FastAPI
+from starlette.types import ASGIApp
 
 from wakeful.agentdb.keys import load_device_key
 from wakeful.clock import Clock, ServerClock, SystemClock
 from wakeful.config import Settings
 from wakeful.domain.errors import Unavailable, WakefulError
-from wakeful.domain.events import RunEvent
 from wakeful.domain.rules import Rules
-from wakeful.domain.types import Message, Run
+from wakeful.domain.zones import load_zone
 from wakeful.hub import Hub
 from wakeful.runtime.engine import Engine
-from wakeful.runtime.executor import Executor, Stop
+from wakeful.runtime.executor import Executor
 from wakeful.runtime.heartbeat import Heartbeat
+from wakeful.runtime.loop import AgentLoop
+from wakeful.runtime.models.providers import Models
 from wakeful.runtime.runner import Runner
 from wakeful.runtime.scheduler import Scheduler
+from wakeful.runtime.titles import Titles
 from wakeful.server.app import create_app
+from wakeful.server.gate import Gate
+from wakeful.server.services import Services
+from wakeful.server.tries import Tries
+from wakeful.service.accounts import Accounts
 from wakeful.service.agents import AgentService
+from wakeful.service.briefings import Briefings
 from wakeful.service.claims import Claims
+from wakeful.service.feed import Feed
 from wakeful.service.firing import Firing
+from wakeful.service.first_start import settle_owner
 from wakeful.service.pauses import PauseService
 from wakeful.service.runs import RunService
 from wakeful.service.sessions import SessionService
@@ -40,8 +51,16 @@ from wakeful.store.database import Database
 from wakeful.store.postgres import PostgresDatabase
 from wakeful.store.sqlite import SqliteDatabase
 from wakeful.store.store import Store
+from wakeful.tools.files import file_tools
+from wakeful.tools.recall import recall_tools
+from wakeful.tools.registry import Tools
+from wakeful.tools.shell import shell_tools
+from wakeful.tools.web import Fetcher, web_tools
 
 STORE_FILE = "wakeful.sqlite"
+WORKSPACES = "agents"
+MOST_FRAME = 72 * 1024 * 1024  # bytes of one message with its images
+_WORKSPACE_BYTES = 1024 * 1024 * 1024
 
 StartError = WakefulError  # what a start may end with and a person can answer; commands know no other room's names
 
@@ -54,13 +73,30 @@ class Wakeful:
     clock: Clock
     rules: Rules
     store: Store
-    agents: AgentService
-    wakes: WakeService
-    runs: RunService
-    sessions: SessionService
-    stream: Stream
+    services: Services
     pauses: PauseService
     engine: Engine
+    put_away: Callable[[], Awaitable[None]]
+
+    @property
+    def agents(self) -> AgentService:
+        return self.services.agents
+
+    @property
+    def wakes(self) -> WakeService:
+        return self.services.wakes
+
+    @property
+    def runs(self) -> RunService:
+        return self.services.runs
+
+    @property
+    def sessions(self) -> SessionService:
+        return self.services.sessions
+
+    @property
+    def stream(self) -> Stream:
+        return self.services.stream
 
     @asynccontextmanager
     async def opened(self) -> AsyncGenerator[None]:
@@ -71,6 +107,7 @@ class Wakeful:
                 await self.clock.measure()
             yield
         finally:
+            await self.put_away()
             await self.store.close()
 
     @asynccontextmanager
@@ -84,14 +121,6 @@ class Wakeful:
                 await self.engine.stop()
 
 
-class NoAgentLoop:
-    """Stands where the agent loop will: this version books and fires wakes, but has no model to work with."""
-
-    async def execute(self, _run: Run, _steps: Sequence[Message], _stop: Stop) -> AsyncGenerator[RunEvent]:
-        raise RuntimeError("This version of Wakeful has no agent loop yet, so the run could not be carried out.")
-        yield
-
-
 def build(settings: Settings, *, executor: Executor | None = None, clock: Clock | None = None) -> Wakeful:
     """Put one node together. Nothing is opened and nothing moves until it is entered."""
     store = Store(_database(settings))
@@ -101,9 +130,25 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
     owner = token_hex(8)  # new at every start, so a process never takes a predecessor's claims for its own
     hub = Hub()
     stream = Stream(store, hub, owner)
+    feed = Feed(store, hub, clock)
+    sessions = SessionService(store, clock)
+    wakes = WakeService(store, clock, rules)
+    models = Models(
+        settings.model,
+        base_url=settings.model_base_url,
+        api_key=None if settings.model_api_key is None else settings.model_api_key.get_secret_value(),
+        clock=clock,
+    )
+    fetcher = Fetcher(private_hosts=frozenset(settings.fetch_private_hosts))
+    briefings = Briefings(store, clock)
+    titles = Titles(briefings, sessions, models)
+    workspaces = settings.data_dir / WORKSPACES
+    if executor is None:
+        tools = Tools([*recall_tools(wakes), *file_tools(_WORKSPACE_BYTES), *web_tools(fetcher), *shell_tools()])
+        executor = AgentLoop(briefings, models, tools, clock, lambda agent_id: workspaces / agent_id)
     firing = Firing(store, stream, clock, rules, owner, settings.claim_batch)
     claims = Claims(store, stream, clock, rules, owner, timedelta(seconds=settings.lease_seconds))
-    runner = Runner(claims, clock, executor or NoAgentLoop(), settings.max_headless_runs)
+    runner = Runner(claims, clock, executor, settings.max_headless_runs, titles.note_finished)
     scheduler = Scheduler(
         firing,
         clock,
@@ -129,28 +174,61 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
     )
     store.listen(engine.hear)
     store.listen(stream.hear)
+    store.listen(feed.hear)
+    services = Services(
+        accounts=Accounts(store, clock),
+        agents=AgentService(store, clock, timedelta(seconds=settings.run_limit_seconds)),
+        feed=feed,
+        hub=hub,
+        runs=RunService(store, stream, clock),
+        sessions=sessions,
+        stream=stream,
+        wakes=wakes,
+        workspaces=workspaces,
+    )
+
+    async def put_away() -> None:
+        await titles.stop()
+        await models.aclose()
+        await fetcher.aclose()
+
     return Wakeful(
         settings=settings,
         clock=clock,
         rules=rules,
         store=store,
-        agents=AgentService(store, clock),
-        wakes=WakeService(store, clock, rules),
-        runs=RunService(store, stream, clock),
-        sessions=SessionService(store, clock),
-        stream=stream,
+        services=services,
         pauses=PauseService(store, clock),
         engine=engine,
+        put_away=put_away,
     )
 
 
-def build_http(node: Wakeful) -> FastAPI:
-    """Put the doors in front of a node."""
-    return create_app(version("wakeful"), lambda: node.engine.readiness().problems)
+def build_http(node: Wakeful) -> ASGIApp:
+    """Put the doors in front of a node, and the gate in front of the doors."""
+    tries = Tries(node.clock)
+    app = create_app(
+        version("wakeful"),
+        node.services,
+        tries,
+        lambda: node.engine.readiness().problems,
+        heartbeat_seconds=node.settings.socket_heartbeat_seconds,
+    )
+    return Gate(app, node.services.accounts, tries, node.settings)
 
 
-async def serve(node: Wakeful, announce: Callable[[str], None]) -> None:
-    """Run a node and its doors until the process is told to stop; `announce` is told the address they stand at."""
+async def welcome(node: Wakeful) -> str:
+    """Make sure of an owner with an agent, and return the path of a link that logs the owner's browser in."""
+    owner = await settle_owner(node.store, node.clock, node.settings)
+    await node.agents.make_first(owner.identity.user, _local_zone())
+    return f"/login?code={await node.services.accounts.make_login_code(owner.identity)}"
+
+
+async def serve(node: Wakeful, announce: Callable[[str, str], None]) -> None:
+    """Run a node and its doors until the process is told to stop.
+
+    `announce` is told the address they stand at and the path of a one-time login link.
+    """
     loop, stopping = asyncio.get_running_loop(), asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stopping.set)
@@ -161,14 +239,21 @@ async def serve(node: Wakeful, announce: Callable[[str], None]) -> None:
                 build_http(node),
                 log_config=None,
                 access_log=False,
-                ws="none",
+                ws="websockets-sansio",
+                ws_max_size=MOST_FRAME,
+                ws_per_message_deflate=False,
+                ws_ping_interval=20,
+                ws_ping_timeout=20,
+                proxy_headers=False,
+                server_header=False,
                 lifespan="off",
                 timeout_graceful_shutdown=5,
             )
         )
         async with node.opened():
+            login = await welcome(node)
             await node.engine.start()
-            announce(f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}")
+            announce(f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}", login)
             serving = asyncio.create_task(server.serve(sockets=[listener]))
             told = asyncio.create_task(stopping.wait())
             try:
@@ -179,6 +264,16 @@ async def serve(node: Wakeful, announce: Callable[[str], None]) -> None:
                 server.should_exit = True
                 await serving
                 told.cancel()
+
+
+def _local_zone() -> str:
+    """Return this machine's zone, for the first agent; people change it as they like."""
+    with contextlib.suppress(OSError, ValueError):
+        name = str(Path("/etc/localtime").resolve()).partition("zoneinfo/")[2]
+        if name:
+            load_zone(name)
+            return name
+    return "UTC"
 
 
 def _listen(host: str, port: int) -> socket.socket:

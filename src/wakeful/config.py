@@ -150,6 +150,16 @@ class Settings(BaseSettings):
         Says(accepts="printable ASCII text without spaces", default="none"),
     ] = Field(None, description="The key for the model's provider.")
 
+    fetch_private_hosts: Annotated[
+        tuple[HostName, ...],
+        BeforeValidator(_split_commas),
+        Says(accepts="a list of host names or addresses; in the environment separated by commas"),
+    ] = Field((), description="Hosts on private addresses that the tool `fetch_url` may reach all the same.")
+
+    socket_heartbeat_seconds: Whole = Field(
+        20, ge=1, le=3600, description="After how much silence a socket says that it is alive."
+    )
+
     log_level: Annotated[Literal["debug", "info", "warning", "error"], BeforeValidator(_lower)] = Field(
         "info", description="The least severe message that is logged."
     )

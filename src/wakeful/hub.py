@@ -50,11 +50,12 @@ def _fields(kind: type[Any]) -> tuple[str, ...]:
 class Subscription:
     """One subscriber's queue. It holds what is next to be sent, or knows that it must be read elsewhere."""
 
-    __slots__ = ("_bytes", "_frames", "is_behind", "wake")
+    __slots__ = ("_bytes", "_frames", "is_behind", "is_over", "wake")
 
     def __init__(self) -> None:
         self.wake = asyncio.Event()
         self.is_behind = False  # something is to be read from where the frames are kept
+        self.is_over = False  # what it listens to is gone
         self._frames: deque[Sent] = deque()
         self._bytes = 0
 
@@ -115,6 +116,12 @@ class Hub:
         """Say that something was saved elsewhere; subscribers who have it already find nothing new."""
         for subscription in self._topics.get(topic, ()):
             subscription.fall_behind()
+
+    def end(self, topic: str) -> None:
+        """Say that nothing more will come, because what the topic is about is gone."""
+        for subscription in self._topics.get(topic, ()):
+            subscription.is_over = True
+            subscription.wake.set()
 
     def look_everywhere(self) -> None:
         """Say that news may have been lost."""

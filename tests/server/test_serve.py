@@ -9,17 +9,22 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from urllib.request import urlopen
+from urllib.request import Request, urlopen
 
 import pytest
 
 WAKEFUL = Path(sys.executable).parent / "wakeful"
+TOKEN = "a-token-for-tests"
 
 
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
     plain = {key: value for key, value in os.environ.items() if not key.startswith("WAKEFUL_")}
-    return plain | {"WAKEFUL_DATA_DIR": str(tmp_path / "data"), "WAKEFUL_CONFIG_DIR": str(tmp_path / "config")}
+    return plain | {
+        "WAKEFUL_DATA_DIR": str(tmp_path / "data"),
+        "WAKEFUL_CONFIG_DIR": str(tmp_path / "config"),
+        "WAKEFUL_TOKEN": TOKEN,
+    }
 
 
 @pytest.fixture
@@ -43,7 +48,7 @@ def test_it_says_that_it_is_alive_and_ready(server):
     _, address = server
     with urlopen(f"{address}/healthz") as answer:
         assert json.load(answer)["ok"] is True
-    with urlopen(f"{address}/readyz") as answer:
+    with urlopen(Request(f"{address}/readyz", headers={"Authorization": f"Bearer {TOKEN}"})) as answer:
         assert json.load(answer) == {"ok": True, "problems": []}
 
 

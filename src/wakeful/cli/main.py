@@ -28,8 +28,13 @@ def serve_command(
     setup_logging(settings.log_level, settings.log_format)
     node = _build(settings)
 
-    def announce(address: str) -> None:
+    def announce(address: str, login: str) -> None:
         typer.echo(f"Wakeful {version('wakeful')} on {address} · {_describe_store(settings)}")
+        typer.echo(f"Log in (once, within 10 minutes): {address}{login}")
+        if settings.token is None:
+            typer.echo(f"Programs send the token in {settings.config_dir / 'token'} as a bearer token.")
+        if settings.model == "demo":
+            typer.echo("The model is the built-in demo, which is not an LLM. Set WAKEFUL_MODEL for a real one.")
 
     try:
         asyncio.run(serve(node, announce))

@@ -29,6 +29,11 @@ def session_id_of(run: str, now: datetime) -> str:
     return _with_time(now, blake2b(f"session of {run}".encode(), digest_size=_RANDOM_BYTES).digest(), version=8)
 
 
+def first_agent_of(user: str) -> str:
+    """Name the agent a user begins with, so that two nodes that start at once make the same one."""
+    return _with_time(_EPOCH, blake2b(f"first agent of {user}".encode(), digest_size=_RANDOM_BYTES).digest(), version=8)
+
+
 def _with_time(at: datetime, rest: bytes, *, version: int) -> str:
     """Lay out a UUID as RFC 9562 has it: 48 bits of milliseconds, the version, 74 further bits."""
     milliseconds = max(0, (at - _EPOCH) // _MILLISECOND)

@@ -26,6 +26,7 @@ from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import ToolDefinition
 
 from wakeful.clock import Clock
+from wakeful.domain.agents import shown_toolsets
 from wakeful.domain.errors import WakefulError
 from wakeful.domain.events import (
     EndedEarly,
@@ -122,7 +123,7 @@ class _Work:
         self._repeated = RepeatedCalls()
         self._is_stuck = False
         self._context_tokens = 0
-        self._tools = {tool.name: tool for tool in loop.tools.of(briefing.agent.toolsets)}
+        self._tools = {tool.name: tool for tool in loop.tools.of(shown_toolsets(briefing.agent))}
 
     async def go(self) -> AsyncGenerator[RunEvent]:
         async for event in self._begin():
@@ -344,12 +345,6 @@ def _read(event: ModelResponseStreamEvent, reply: _Reply) -> list[RunEvent]:
             return [ThinkingEnd()]
         case _:
             return []
-
-
-def _think(text: str, reply: _Reply) -> list[RunEvent]:
-    reply.is_thinking = reply.is_thinking or bool(text)
-    reply.thinking += text
-    return [ThinkingDelta(delta=text)] if text else []
 
 
 def _defined(tool: Tool) -> ToolDefinition:

@@ -47,6 +47,9 @@ class SessionService:
         self._store = store
         self._clock = clock
 
+    def now(self) -> datetime:
+        return self._clock.now()
+
     async def open(self, agent_id: str, user_id: str, title: str = "") -> Session:
         """Begin a conversation with an agent."""
         now = self._clock.now()

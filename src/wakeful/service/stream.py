@@ -7,6 +7,7 @@ from datetime import datetime
 from wakeful.domain.events import RunFrame
 from wakeful.domain.types import Run
 from wakeful.hub import Hub, Sent, encode, session_topic, with_seq
+from wakeful.store.sessions import SavedFrames
 from wakeful.store.store import Store, Tx
 
 _NEWS = "events"
@@ -82,14 +83,34 @@ class Stream:
     async def after(self, session_id: str, after: int) -> list[Sent]:
         """Return the next frames past a number: a page of them, none if there are no more."""
         rows = await self._store.read(lambda tx: tx.sessions.events_after(session_id, after, _PAGE))
-        return [
-            Sent(seq, with_seq(text, seq))
-            for row in rows
-            for seq, text in enumerate(row.frames, start=row.last_seq - len(row.frames) + 1)
-            if seq > after
-        ]
+        return _number(rows, after)
 
-    async def run_ended_headless(self, run_id: str) -> bool:
+    async def of_run(self, run: Run, after: int, most: int) -> list[Sent]:
+        """Return what a run said past a number, as far as it is still kept."""
+        if run.session_id is None:
+            return []
+        session_id = run.session_id
+
+        async def work(tx: Tx) -> list[SavedFrames]:
+            extent = await tx.sessions.extent_of_run(session_id, run.id)
+            if extent is None:
+                return []
+            start = max(after, extent.first_seq - 1)
+            rows = await tx.sessions.events_after(session_id, start, most)
+            return [row for row in rows if row.run_id == run.id]
+
+        return _number(await self._store.read(work), after)[:most]
+
+    async def is_headless(self, run_id: str) -> bool:
         """Tell whether a run was one that nobody had asked for in the chat."""
         run = await self._store.read(lambda tx: tx.runs.read(run_id))
         return run.is_headless
+
+
+def _number(rows: Sequence[SavedFrames], after: int) -> list[Sent]:
+    return [
+        Sent(seq, with_seq(text, seq))
+        for row in rows
+        for seq, text in enumerate(row.frames, start=row.last_seq - len(row.frames) + 1)
+        if seq > after
+    ]

@@ -34,6 +34,13 @@ class Agents:
     async def add(self, agent: Agent) -> None:
         await self._statements.fetch("add_agent", AGENTS.write(agent))
 
+    async def add_first(self, agent: Agent) -> bool:
+        """Add an agent for a user who has never had one. False if there is one."""
+        return bool(await self._statements.fetch_many("add_first_agent", [AGENTS.write(agent)]))
+
+    async def delete(self, agent_id: str, now: datetime) -> None:
+        await self._statements.fetch("delete_agent", {"id": agent_id, "now": to_micros(now)})
+
     async def get(self, agent_id: str, user_id: str) -> Agent:
         rows = await self._statements.fetch("agent_of_user", {"id": agent_id, "user_id": user_id})
         if not rows:

@@ -67,6 +67,7 @@ class Wakes:
         *,
         agent_id: str | None = None,
         status: str | None = None,
+        is_live: bool = False,
         after: tuple[datetime, str] | None = None,
         most: int = 50,
     ) -> list[Wake]:
@@ -78,6 +79,7 @@ class Wakes:
                 "user_id": user_id,
                 "agent_id": agent_id,
                 "status": status,
+                "is_live": int(is_live),
                 "after": at,
                 "after_id": after_id,
                 "most": most,

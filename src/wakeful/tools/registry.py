@@ -9,6 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from wakeful.domain.agents import shown_toolsets
 from wakeful.domain.errors import WakefulError
 from wakeful.domain.events import RunFrame
 from wakeful.domain.types import Agent, Run
@@ -75,7 +76,7 @@ class Tools:
 
     async def call(self, name: str, arguments: Mapping[str, Any], context: ToolContext) -> ToolResult:
         """Call a tool of this agent. Never raises: a wrong call or a refusal is a result the model can learn from."""
-        shown = {tool.name: tool for tool in self.of(context.agent.toolsets)}
+        shown = {tool.name: tool for tool in self.of(shown_toolsets(context.agent))}
         tool = shown.get(name)
         if tool is None:
             return ToolResult(text=_unknown(name, shown), success=False, metadata={"code": "unknown_tool"})

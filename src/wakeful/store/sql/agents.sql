@@ -17,6 +17,24 @@ VALUES (
     :budgets, :timezone, :self_scheduling, :bounds, :run_limit_seconds, :created_at, :updated_at
 );
 
+-- name: add_first_agent
+-- For a user who has never had one, whichever node asks first.
+INSERT INTO agents (
+    id, user_id, name, description, model, system_prompt, toolsets, planning, thinking_level, max_iterations, budgets,
+    timezone, self_scheduling, bounds, run_limit_seconds, created_at, updated_at
+)
+SELECT
+    n.id, n.user_id, n.name, n.description, n.model, n.system_prompt, n.toolsets, n.planning, n.thinking_level,
+    n.max_iterations, n.budgets, n.timezone, n.self_scheduling, n.bounds, n.run_limit_seconds, n.created_at,
+    n.updated_at
+FROM rows(agents) AS n
+WHERE NOT EXISTS (SELECT 1 FROM agents a WHERE a.user_id = n.user_id)
+ON CONFLICT DO NOTHING
+RETURNING id;
+
+-- name: delete_agent
+UPDATE agents SET deleted_at = :now WHERE id = :id AND deleted_at IS NULL RETURNING id;
+
 -- name: save_agent
 UPDATE agents
 SET

@@ -41,6 +41,7 @@ WHERE
     user_id = :user_id
     AND (CAST(:agent_id AS TEXT) IS NULL OR agent_id = :agent_id)
     AND (CAST(:status AS TEXT) IS NULL OR status = :status)
+    AND (:is_live = 0 OR status IN ('pending', 'queued'))
     AND (CAST(:after AS BIGINT) IS NULL OR nominal_at > :after OR (nominal_at = :after AND id > :after_id))
 ORDER BY nominal_at, id LIMIT :most;
 

@@ -1,0 +1,186 @@
+"""Who may do what: identities, scopes, and the rules about users and their tokens."""
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Literal
+
+from wakeful.domain.errors import Conflict, Forbidden, Invalid, LimitReached, NotFound, WakefulError
+from wakeful.domain.types import FOREVER, Role, Scope, User
+
+TokenKind = Literal["api", "browser"]
+Purpose = Literal["login", "ticket"]
+
+SCOPES: tuple[Scope, ...] = ("read", "chat", "schedule", "admin")  # each includes the ones before it
+LOGIN_LASTS = timedelta(minutes=10)
+TICKET_LASTS = timedelta(seconds=30)
+BROWSER_LASTS = timedelta(days=90)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """Who asks, and how much of their power they brought."""
+
+    user: User
+    scope: Scope
+    token_id: str
+    kind: TokenKind = "api"
+
+
+class NotSignedIn(WakefulError):
+    """Nobody knows who asks."""
+
+    code = "not_signed_in"
+
+    def __init__(self, message: str = "This needs a token, and none came with the request.") -> None:
+        super().__init__(message, hint="Send it as 'Authorization: Bearer TOKEN', or open a login link in the browser.")
+
+
+class WrongToken(NotSignedIn):
+    code = "wrong_token"
+
+    def __init__(self) -> None:
+        super().__init__("The token is not known here, or it has expired or been revoked.")
+
+
+class WrongPass(NotSignedIn):
+    code = "wrong_pass"
+
+    def __init__(self, purpose: Purpose) -> None:
+        name = "login link" if purpose == "login" else "ticket"
+        super().__init__(f"The {name} is not known, was used before, or is too old. Make a new one.")
+
+
+class TooManyTries(LimitReached):
+    code = "too_many_tries"
+
+    def __init__(self, wait: timedelta) -> None:
+        self.seconds = max(1, -(-wait // timedelta(seconds=1)))
+        super().__init__(f"Too many wrong tokens came from this address. Try again in {self.seconds} s.")
+
+
+class ScopeTooSmall(Forbidden):
+    code = "scope_too_small"
+
+    def __init__(self, held: Scope, needed: Scope) -> None:
+        super().__init__(f"This needs a token with the scope {needed!r}; yours has {held!r}.")
+
+
+class ScopeTooLarge(Forbidden):
+    code = "scope_too_large"
+
+    def __init__(self, held: Scope, asked: Scope) -> None:
+        super().__init__(
+            f"A token with the scope {held!r} cannot make one with {asked!r}. Ask for {held!r} or less.", field="scope"
+        )
+
+
+class OwnersOnly(Forbidden):
+    code = "owners_only"
+
+    def __init__(self) -> None:
+        super().__init__("Only an owner of this server may do this.")
+
+
+class LastOwner(Conflict):
+    code = "last_owner"
+
+    def __init__(self, user_id: str) -> None:
+        super().__init__(
+            f"User {user_id!r} is the last owner, and without one nobody could manage this server. "
+            "Make someone else an owner first."
+        )
+
+
+class NoSuchUser(NotFound):
+    code = "no_such_user"
+
+    def __init__(self, user_id: str) -> None:
+        super().__init__(f"There is no user {user_id!r}.")
+
+
+class NoSuchToken(NotFound):
+    code = "no_such_token"
+
+    def __init__(self, token_id: str) -> None:
+        super().__init__(f"There is no token {token_id!r}.")
+
+
+class ExpiresInThePast(Invalid):
+    code = "expires_in_the_past"
+
+    def __init__(self, expires_at: datetime) -> None:
+        super().__init__(
+            f"expires_at {expires_at.isoformat()!r} has already passed. Give a later time, or none.", field="expires_at"
+        )
+
+
+class ExpiresTooLate(Invalid):
+    code = "expires_too_late"
+
+    def __init__(self, expires_at: datetime) -> None:
+        super().__init__(
+            f"expires_at {expires_at.isoformat()!r} is too far away. Leave it out for a token that does not expire.",
+            field="expires_at",
+        )
+
+
+class TokenTaken(Conflict):
+    """The owner's token that the settings name cannot be used."""
+
+    code = "token_taken"
+
+    def __init__(self, why: str) -> None:
+        super().__init__(f"The token in the settings {why}. Set WAKEFUL_TOKEN to another one.")
+
+
+def includes(held: Scope, needed: Scope) -> bool:
+    """Tell whether a scope reaches as far as another."""
+    return SCOPES.index(held) >= SCOPES.index(needed)
+
+
+def check_scope(caller: Identity, needed: Scope) -> None:
+    if not includes(caller.scope, needed):
+        raise ScopeTooSmall(caller.scope, needed)
+
+
+def check_manages(caller: Identity, user_id: str) -> None:
+    """Refuse who may not manage this user: everyone may manage themselves, an owner everyone."""
+    check_scope(caller, "admin")
+    if caller.user.id != user_id:
+        check_owner(caller)
+
+
+def check_owner(caller: Identity) -> None:
+    check_scope(caller, "admin")
+    if caller.user.role != "owner":
+        raise OwnersOnly
+
+
+def check_grant(caller: Identity, asked: Scope) -> None:
+    """Refuse a token that could do more than the one it is made with."""
+    if not includes(caller.scope, asked):
+        raise ScopeTooLarge(caller.scope, asked)
+
+
+def read_expiry(expires_at: datetime | None, now: datetime) -> datetime | None:
+    """Return the end of a token's life in UTC; refuse one that has passed or that no calendar reaches."""
+    if expires_at is None:
+        return None
+    if expires_at <= now:
+        raise ExpiresInThePast(expires_at)
+    if expires_at > FOREVER:
+        raise ExpiresTooLate(expires_at)
+    return expires_at.astimezone(UTC)
+
+
+def change_user(user: User, *, name: str | None, role: Role | None, owners: Collection[str]) -> User:
+    """Change what is given. `owners` are the ids of all owners there are."""
+    if role is not None and role != "owner":
+        check_leaves_an_owner(user, owners)
+    return replace(user, name=user.name if name is None else name, role=user.role if role is None else role)
+
+
+def check_leaves_an_owner(user: User, owners: Collection[str]) -> None:
+    if user.role == "owner" and not set(owners) - {user.id}:
+        raise LastOwner(user.id)

@@ -1,0 +1,275 @@
+"""The demo model: offline, deterministic, and openly not an LLM.
+
+It knows a few plain sentences and calls the real tools for them, so that a newcomer sees thinking, tool calls and a
+wake that fires, without a key. A sentence is a row of `SENTENCES`; its own instructions are read like a person's.
+"""
+
+import asyncio
+import re
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from pydantic_ai import RunContext
+from pydantic_ai.messages import ModelMessage, ModelRequest, TextContent, ToolReturnPart, UserPromptPart
+from pydantic_ai.models import ModelRequestParameters, StreamedResponse
+from pydantic_ai.settings import ModelSettings
+
+from wakeful.clock import Clock
+from wakeful.domain.errors import Invalid
+from wakeful.domain.when import WEEKDAYS, parse_when
+from wakeful.runtime.models.playback import Call, Piece, Playback, Say, Spend, Think
+from wakeful.runtime.models.streaming import StreamingModel
+
+DELAY = 0.01  # seconds between deltas, so that a person sees a stream
+LONGEST_EXCERPT = 600
+LONGEST_SENTENCE = 20_000
+MOST_WORDS_OF_A_TIME = 12
+CHARACTERS_PER_TOKEN = 4
+SOME_DAY = datetime(2000, 1, 1, tzinfo=UTC)  # at midnight every time of that day is still ahead
+INTRODUCTION = "This is the demo model, not an LLM: it knows a few fixed sentences and calls real tools for them."
+ADVICE = (
+    "For a real model set WAKEFUL_MODEL, for example anthropic:NAME with WAKEFUL_MODEL_API_KEY, or openai-chat:NAME"
+    " with WAKEFUL_MODEL_BASE_URL for any OpenAI-compatible endpoint."
+)
+HELP = re.compile(r"help|\?|(?:hi|hello|hey)\b.*|what can you do|who are you", re.IGNORECASE)
+POLITENESS = re.compile(
+    r"(?:(?:please|can you|could you|would you|remind (?:me|yourself)|to|and|then)\b|[,:])\s*", re.IGNORECASE
+)
+TIMES_AT_THE_END = ("in ", "at ", "on ", "next ", "today", "tonight", "tomorrow", *WEEKDAYS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sentence:
+    """Something the demo model understands: how people say it, the tool, and how it tells itself."""
+
+    example: str
+    pattern: re.Pattern[str]  # must match the whole sentence, a person's or its own
+    tool: str
+    arguments: Callable[[re.Match[str]], dict[str, Any]]
+    brief: str  # the same as an instruction to itself; names its tool
+
+
+def _sentence(
+    example: str,
+    pattern: str,
+    tool: str,
+    brief: str,
+    arguments: Callable[[re.Match[str]], dict[str, Any]] = lambda said: said.groupdict(),
+) -> Sentence:
+    # Its own briefs end in "with TOOL …"; the same row reads them.
+    whole = re.compile(rf"(?:{pattern})(?: with {tool}\b.*)?", re.IGNORECASE | re.DOTALL)
+    return Sentence(example=example, pattern=whole, tool=tool, arguments=arguments, brief=brief)
+
+
+SENTENCES = (
+    _sentence(
+        "write Buy milk to notes.txt",
+        r"(?:write|save|put) [\"“]?(?P<content>.+?)[\"”]? (?:in)?to (?P<path>\S+?)",
+        "write_file",
+        'Write "{content}" to {path} with write_file.',
+    ),
+    _sentence(
+        "list files",
+        r"(?:list|show)(?: me)?(?: all)?(?: the| my)? files",
+        "list_files",
+        "List the files with list_files.",
+    ),
+    _sentence(
+        "search milk",
+        r"(?:search|find)(?: the files)?(?: for)? [\"“]?(?P<pattern>.+?)[\"”]?",
+        "search_files",
+        'Search for "{pattern}" with search_files.',
+    ),
+    _sentence(
+        "fetch https://example.org",
+        r"(?:fetch|get|open|read|check|visit) (?P<url>https?://\S+?)",
+        "fetch_url",
+        "Fetch {url} with fetch_url and say what it contains.",
+    ),
+    _sentence(
+        "run ls -l",
+        r"(?:run|execute) `?(?P<command>.+?)`?",
+        "run_command",
+        "Run `{command}` with run_command.",
+    ),
+    _sentence(
+        "read notes.txt",
+        r"(?:read|check|show|open)(?: me)?(?: the)?(?: file)? (?P<path>\S*[./]\S*?)",
+        "read_file",
+        "Read {path} with read_file and say what it contains.",
+    ),
+)
+RIGHT_AWAY = re.compile(
+    r"(?:now\s*[:,]|continue right away(?: (?:and|with|by))?[:,]?)\s*(?P<rest>.+)", re.IGNORECASE | re.DOTALL
+)
+RECALLS = ("in 10 seconds check notes.txt", "tomorrow at 9 read report.md", "now: read notes.txt")
+
+
+class DemoModel(StreamingModel):
+    """Understands a handful of sentences."""
+
+    def __init__(self, clock: Clock, *, delay: float = DELAY) -> None:
+        super().__init__()
+        self._clock = clock
+        self._delay = delay
+
+    @property
+    def model_name(self) -> str:
+        return "demo"
+
+    @property
+    def system(self) -> str:
+        return "demo"
+
+    @asynccontextmanager
+    async def request_stream(
+        self,
+        messages: list[ModelMessage],
+        model_settings: ModelSettings | None,  # noqa: ARG002  (the library's signature)
+        model_request_parameters: ModelRequestParameters,
+        run_context: RunContext[Any] | None = None,  # noqa: ARG002  (the library's signature)
+    ) -> AsyncGenerator[StreamedResponse]:
+        shown = frozenset(tool.name for tool in model_request_parameters.function_tools)
+        pieces = answer(messages, shown)
+        async with aclosing(self._stream(pieces, messages)) as stream:
+            yield Playback(model_request_parameters, stream, self.model_name, self._clock.now())
+
+    async def _stream(self, pieces: Sequence[Piece], messages: Sequence[ModelMessage]) -> AsyncGenerator[Piece]:
+        yield Spend(_tokens(str(getattr(part, "content", "")) for message in messages for part in message.parts), 0)
+        for piece in pieces:
+            for delta in _words(piece):
+                yield delta
+                yield Spend(0, 1)
+                await asyncio.sleep(self._delay)
+
+
+def answer(messages: Sequence[ModelMessage], shown: frozenset[str]) -> list[Piece]:
+    """Return what the demo model answers to the last message, given the tools it is shown."""
+    last = next((message for message in reversed(messages) if isinstance(message, ModelRequest)), None)
+    parts = last.parts if last is not None else ()
+    said = [_text(part) for part in parts if isinstance(part, UserPromptPart)]
+    if said:
+        return _obey(_tidy(said[-1]), shown)
+    results = [part for part in parts if isinstance(part, ToolReturnPart)]
+    return [Say("\n\n".join(_tell(result) for result in results))] if results else _help(shown)
+
+
+def _obey(text: str, shown: frozenset[str]) -> list[Piece]:
+    if HELP.fullmatch(text.rstrip("!.?") or "?"):
+        return _help(shown)
+    call = _schedule(text) or _understand(text) if len(text) <= LONGEST_SENTENCE else None
+    if call is None:
+        return [
+            Think("This is the demo model. I know no sentence like that."),
+            Say(f"I do not understand that. {_can_do(shown)}"),
+        ]
+    if call.tool not in shown:
+        return [
+            Think(f"This is the demo model. That sentence needs the tool {call.tool}, and I was not shown it."),
+            Say(
+                f"For that I need the tool {call.tool}, which this agent does not have. Its settings choose its tools."
+            ),
+        ]
+    return [Think(f"This is the demo model. I know this sentence: it means {call.tool}."), call]
+
+
+def _understand(text: str) -> Call | None:
+    for sentence in SENTENCES:
+        if match := sentence.pattern.fullmatch(text):
+            return Call(sentence.tool, sentence.arguments(match))
+    return None
+
+
+def _schedule(text: str) -> Call | None:
+    """Read a sentence with a time in it, before or after what is to be done."""
+    if match := RIGHT_AWAY.fullmatch(text):
+        return _book({"call_type": "immediate"}, match["rest"])
+    words = text.split(" ")
+    near_an_end = (count for count in range(1, len(words)) if min(count, len(words) - count) <= MOST_WORDS_OF_A_TIME)
+    cuts = [(" ".join(words[:count]), " ".join(words[count:])) for count in near_an_end]
+    first = [(before, after) for before, after in reversed(cuts)]
+    last = [(after, before) for before, after in cuts if after.lower().startswith(TIMES_AT_THE_END)]
+    for when, rest in (*first, *last):  # the longest time comes first
+        booked = _book({"call_type": "once", "when": when.rstrip(",:")}, rest) if _is_time(when) else None
+        if booked is not None:
+            return booked
+    return None
+
+
+def _book(timing: Mapping[str, str], rest: str) -> Call | None:
+    brief = _brief(_tidy(rest))
+    if brief is None:
+        return None
+    booking = {**timing, "internal_comment": f"Demo: {_tidy(rest)}"[:200], "additional_context_message": brief}
+    return Call("schedule_recall", booking)
+
+
+def _brief(text: str) -> str | None:
+    """Return the instruction to itself that says the same, or None if it would not understand it later."""
+    for sentence in SENTENCES:
+        if match := sentence.pattern.fullmatch(text):
+            return sentence.brief.format_map(match.groupdict())
+    return None
+
+
+def _is_time(text: str) -> bool:
+    try:
+        parse_when(text.rstrip(",:"), SOME_DAY, UTC)
+    except Invalid:
+        return False
+    return True
+
+
+def _tell(result: ToolReturnPart) -> str:
+    text = " ".join(result.model_response_str(wrap_if_error=False).split())
+    excerpt = text if len(text) <= LONGEST_EXCERPT else f"{text[:LONGEST_EXCERPT]}…"
+    if result.outcome == "interrupted":
+        return f"{result.tool_name} was interrupted, and may or may not have done its work: {excerpt}"
+    if result.outcome != "success":
+        return f"{result.tool_name} failed: {excerpt}"
+    return (
+        f"{result.tool_name} answered: {excerpt}" if excerpt else f"{result.tool_name} is done; it had nothing to say."
+    )
+
+
+def _help(shown: frozenset[str]) -> list[Piece]:
+    return [Think("This is the demo model. I say what I can do."), Say(f"{INTRODUCTION} {_can_do(shown)}")]
+
+
+def _can_do(shown: frozenset[str]) -> str:
+    examples = [sentence.example for sentence in SENTENCES if sentence.tool in shown]
+    if "schedule_recall" in shown:
+        examples += RECALLS
+    if not examples:
+        return f"This agent has no tools that I know. {ADVICE}"
+    listed = "\n".join(f"- {example}" for example in examples)
+    return f"I know sentences like these:\n\n{listed}\n\n{ADVICE}"
+
+
+def _tidy(text: str) -> str:
+    """Return a sentence without politeness, line breaks and a full stop."""
+    text = " ".join(text.split())
+    while match := POLITENESS.match(text):
+        text = text[match.end() :]
+    return re.sub(r"(?:,? please)?[.!?]*$", "", text, flags=re.IGNORECASE)
+
+
+def _text(part: UserPromptPart) -> str:
+    if isinstance(part.content, str):
+        return part.content
+    texts = [item.content if isinstance(item, TextContent) else item for item in part.content]
+    return " ".join(text for text in texts if isinstance(text, str))
+
+
+def _words(piece: Piece) -> list[Piece]:
+    """Cut a text into deltas of a word each."""
+    if isinstance(piece, Say | Think):
+        return [type(piece)(word) for word in re.findall(r"\S+\s*|\s+", piece.text)]
+    return [piece]
+
+
+def _tokens(texts: Iterable[str]) -> int:
+    return sum(len(text) for text in texts) // CHARACTERS_PER_TOKEN

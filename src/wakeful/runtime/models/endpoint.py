@@ -1,0 +1,144 @@
+"""The HTTP side of the chat wire: one client for all runs, and a provider's refusals in our words."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+import httpx2
+import orjson
+
+from wakeful.domain.errors import WakefulError
+from wakeful.runtime.models.errors import ModelBusy, ModelFailed, is_busy, quote, words_of
+
+OPENAI = "https://api.openai.com/v1"
+CONNECT_SECONDS = 30.0
+KEEPALIVE_SECONDS = 60.0
+MOST_ERROR_BYTES = 64 * 1024
+SPENT = frozenset({"insufficient_quota", "billing_hard_limit_reached"})  # a 429 that waiting does not cure
+
+
+class Endpoint:
+    """Where an OpenAI-compatible provider is, the key for it, and the connections to it."""
+
+    def __init__(self, base_url: str | None = None, api_key: str | None = None) -> None:
+        self.base_url = (base_url or OPENAI).rstrip("/")
+        self.secrets = (api_key,) if api_key else ()
+        self._client: httpx2.AsyncClient | None = None
+        self._draining: set[asyncio.Task[None]] = set()
+
+    @property
+    def is_openai(self) -> bool:
+        return self.base_url == OPENAI
+
+    def __repr__(self) -> str:
+        return f"Endpoint({self.base_url!r})"
+
+    def let_finish(self, task: asyncio.Task[None]) -> None:
+        """Look after a stream that has said everything and only waits for its last bytes, to keep its connection."""
+        self._draining.add(task)
+        task.add_done_callback(self._draining.discard)
+
+    async def aclose(self) -> None:
+        for task in tuple(self._draining):
+            task.cancel()
+        await asyncio.gather(*self._draining, return_exceptions=True)
+        if self._client is not None:
+            await self._client.aclose()
+            self._client = None
+
+    @asynccontextmanager
+    async def ask(self, model: str, body: dict[str, Any]) -> AsyncGenerator[httpx2.Response]:
+        """Send a request and return the response when its headers are there; raises if they are a refusal."""
+        try:
+            response = await self._send(body)
+        except (httpx2.InvalidURL, httpx2.UnsupportedProtocol) as error:
+            raise ModelFailed(model, f"{self.base_url!r} is not an address ({error}).") from error
+        except httpx2.TransportError as error:
+            problem = f"{self.base_url} cannot be reached ({quote(str(error)) or type(error).__name__})."
+            raise ModelBusy(model, problem) from error
+        try:
+            if response.status_code != 200:
+                raise await self._refusal(model, response)
+            yield response
+        finally:
+            await response.aclose()
+
+    async def _send(self, body: dict[str, Any]) -> httpx2.Response:
+        client = self._client = self._client or self._connect()
+        is_fresh = False
+
+        async def note(event: str, _: object) -> None:
+            nonlocal is_fresh
+            is_fresh = is_fresh or event == "connection.connect_tcp.started"
+
+        request = client.build_request(
+            "POST", f"{self.base_url}/chat/completions", content=orjson.dumps(body), extensions={"trace": note}
+        )
+        try:
+            return await client.send(request, stream=True)
+        except (httpx2.ReadError, httpx2.RemoteProtocolError, httpx2.WriteError):
+            # The provider hung up on a connection that lay idle while we were about to use it. On a fresh one it
+            # hung up on the request itself, and may have begun to work: that is for the loop to decide.
+            if is_fresh:
+                raise
+        return await client.send(request, stream=True)
+
+    def _connect(self) -> httpx2.AsyncClient:
+        headers = {
+            "Accept": "text/event-stream",
+            "Accept-Encoding": "identity",  # compressing would make pieces wait for each other
+            "Content-Type": "application/json",
+            "User-Agent": "wakeful",
+        }
+        if self.secrets:
+            headers["Authorization"] = f"Bearer {self.secrets[0]}"
+        return httpx2.AsyncClient(
+            headers=headers,
+            # Silence is measured where answers are read; the client only gives up on connecting.
+            timeout=httpx2.Timeout(None, connect=CONNECT_SECONDS),
+            limits=httpx2.Limits(max_connections=None, keepalive_expiry=KEEPALIVE_SECONDS),
+        )
+
+    async def _refusal(self, model: str, response: httpx2.Response) -> WakefulError:
+        status = response.status_code
+        body = await _read_error(response)
+        words = quote(words_of(body), hide=self.secrets) or response.reason_phrase
+        problem = f"{words} (HTTP {status})"
+        if is_busy(status) and not _is_spent(body):
+            return ModelBusy(model, problem, retry_after=_retry_after(response.headers), status=status)
+        return ModelFailed(model, problem, status=status)
+
+
+async def _read_error(response: httpx2.Response) -> object:
+    text = b""
+    try:
+        async for chunk in response.aiter_bytes():
+            text += chunk
+            if len(text) > MOST_ERROR_BYTES:
+                break
+    except httpx2.TransportError:
+        pass  # the status says enough
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return text.decode("utf-8", "replace")
+
+
+def _is_spent(body: Any) -> bool:
+    error = body.get("error") if isinstance(body, dict) else None  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]  (JSON)
+    return isinstance(error, dict) and (error.get("code") in SPENT or error.get("type") in SPENT)  # pyright: ignore[reportUnknownMemberType]  (JSON)
+
+
+def _retry_after(headers: httpx2.Headers) -> float | None:
+    """Return the seconds to wait; a date is read against the provider's own clock."""
+    try:
+        if "retry-after-ms" in headers:
+            return max(0.0, float(headers["retry-after-ms"]) / 1000)
+        if headers["retry-after"].strip().isdecimal():
+            return float(headers["retry-after"])
+        wait = parsedate_to_datetime(headers["retry-after"]) - parsedate_to_datetime(headers["date"])
+    except (LookupError, TypeError, ValueError):
+        return None
+    return max(0.0, wait.total_seconds())

@@ -1,0 +1,107 @@
+"""Where the pieces of an answer wait for their reader, and are merged while they wait."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+WINDOW = 0.02  # seconds; pieces that come within this time of the last ones taken go out together
+MOST_WAITING = 4 * 1024 * 1024  # characters; a reader that is further behind makes the writer wait
+
+
+Target = TypeVar("Target")
+
+
+class Silence(Exception):
+    """Nothing came for longer than the reader wanted to wait."""
+
+
+class Mailbox(Generic[Target]):
+    """One writer, one reader. The first piece goes at once; none waits longer than the window for company."""
+
+    def __init__(self, window: float = WINDOW) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._window = window
+        self._pieces: list[tuple[Target, list[str]]] = []
+        self._waiting = 0  # characters
+        self._taken_at = float("-inf")
+        self._is_closed = False
+        self._failure: BaseException | None = None
+        self._reader: asyncio.Future[None] | None = None
+        self._is_listening = False  # the reader wants any news, not only the end
+        self._room = asyncio.Event()
+
+    def put(self, target: Target, text: str) -> None:
+        """Add a piece; the reader is not woken before `tell`."""
+        if self._pieces and self._pieces[-1][0] is target:
+            self._pieces[-1][1].append(text)
+        else:
+            self._pieces.append((target, [text]))
+        self._waiting += len(text)
+
+    def tell(self) -> None:
+        """Wake a reader that has nothing to do."""
+        if self._is_listening and self._pieces:
+            self._wake()
+
+    def close(self, failure: BaseException | None = None) -> None:
+        """End it. The reader first gets what is left, then the failure."""
+        if not self._is_closed:
+            self._is_closed = True
+            self._failure = failure
+            self._room.set()
+            self._wake()
+
+    @property
+    def is_closed(self) -> bool:
+        return self._is_closed
+
+    @property
+    def is_full(self) -> bool:
+        return self._waiting > MOST_WAITING and not self._is_closed
+
+    async def make_room(self) -> None:
+        """Wait as long as the reader is too far behind."""
+        while self.is_full:
+            self._room.clear()
+            await self._room.wait()
+
+    async def wait(self, patience: Callable[[], float]) -> None:
+        """Return when there is something to take; `patience` names the moment at which silence is too long."""
+        while not self._pieces and not self._is_closed:
+            left = patience() - self._loop.time()
+            if left <= 0:
+                raise Silence
+            self._is_listening = True
+            try:
+                await self._sleep(left)
+            finally:
+                self._is_listening = False
+        if not self._pieces and self._failure is not None:
+            raise self._failure
+
+    async def take(self, patience: Callable[[], float]) -> list[tuple[Target, str]]:
+        """Return what has come, merged; nothing means the end."""
+        await self.wait(patience)
+        held = self._taken_at + self._window - self._loop.time()
+        if held > 0 and not self._is_closed:
+            await self._sleep(held)
+        pieces = [(target, "".join(texts)) for target, texts in self._pieces]
+        self._pieces.clear()
+        self._waiting = 0
+        self._room.set()
+        self._taken_at = self._loop.time()
+        return pieces
+
+    async def _sleep(self, seconds: float) -> None:
+        # A bare timer: asyncio.timeout and a queue would cost more than all the rest of a delta.
+        self._reader = self._loop.create_future()
+        timer = self._loop.call_later(seconds, self._wake)
+        try:
+            await self._reader
+        finally:
+            timer.cancel()
+            self._reader = None
+
+    def _wake(self) -> None:
+        if self._reader is not None and not self._reader.done():
+            self._reader.set_result(None)

@@ -1,0 +1,92 @@
+"""An answer that is made here, piece by piece, as a pydantic-ai stream."""
+
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+import orjson
+from pydantic_ai.messages import ModelResponseStreamEvent
+from pydantic_ai.models import StreamedResponse
+from pydantic_ai.usage import RequestUsage
+
+
+@dataclass(frozen=True, slots=True)
+class Say:
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Think:
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    tool: str
+    arguments: Mapping[str, Any] | str = field(default_factory=dict[str, Any])  # a string goes out as it is
+    id: str | None = None  # None: one is made
+
+
+@dataclass(frozen=True, slots=True)
+class Spend:
+    """The tokens the answer has cost."""
+
+    input: int
+    output: int
+
+
+Piece = Say | Think | Call | Spend
+
+
+@dataclass
+class Playback(StreamedResponse):
+    """Turns pieces into events as they are made."""
+
+    _pieces: AsyncIterator[Piece]
+    _name: str
+    _timestamp: datetime
+    _is_closed: bool = field(default=False, init=False)
+
+    async def _get_event_iterator(self) -> AsyncIterator[ModelResponseStreamEvent]:
+        self.finish_reason = "stop"
+        async for piece in self._pieces:
+            if self._is_closed:
+                return
+            if isinstance(piece, Say):
+                for event in self._parts_manager.handle_text_delta(vendor_part_id=None, content=piece.text):
+                    yield event
+            elif isinstance(piece, Think):
+                for event in self._parts_manager.handle_thinking_delta(vendor_part_id=None, content=piece.text):
+                    yield event
+            elif isinstance(piece, Call):
+                self.finish_reason = "tool_call"
+                yield self._parts_manager.handle_tool_call_part(
+                    vendor_part_id=None,
+                    tool_name=piece.tool,
+                    args=piece.arguments
+                    if isinstance(piece.arguments, str)
+                    else orjson.dumps(piece.arguments).decode(),
+                    tool_call_id=piece.id,
+                )
+            else:
+                self._usage = self._usage + RequestUsage(input_tokens=piece.input, output_tokens=piece.output)
+
+    async def close_stream(self) -> None:
+        self._is_closed = True
+
+    @property
+    def model_name(self) -> str:
+        return self._name
+
+    @property
+    def provider_name(self) -> str:
+        return self._name
+
+    @property
+    def provider_url(self) -> None:
+        return None
+
+    @property
+    def timestamp(self) -> datetime:
+        return self._timestamp

@@ -1,0 +1,185 @@
+"""From a model's name to a model that can be asked, and what it holds and costs.
+
+Provider SDKs are imported when a model of theirs is first named, never at start. The stored key goes to the provider it
+was set for and to no other, whatever an agent's owner writes as its model.
+"""
+
+import asyncio
+import os
+import threading
+from datetime import datetime
+from decimal import ROUND_HALF_UP
+from difflib import get_close_matches
+from typing import Any
+
+from genai_prices import calc_price
+from genai_prices.data_snapshot import get_snapshot
+from pydantic_ai.exceptions import UserError
+from pydantic_ai.models import Model, infer_model, known_model_names
+from pydantic_ai.providers import Provider, infer_provider, infer_provider_class
+from pydantic_ai.usage import RequestUsage
+
+from wakeful.clock import Clock, SystemClock
+from wakeful.domain.errors import WakefulError
+from wakeful.runtime.models.demo import DemoModel
+from wakeful.runtime.models.endpoint import Endpoint
+from wakeful.runtime.models.errors import (
+    KEYLESS_ADVICE,
+    ModelKeyMissing,
+    NoSuchModel,
+    ProviderMissing,
+    quote,
+    translate,
+)
+from wakeful.runtime.models.openai_chat import OpenAIChat, Patience
+
+DEMO = "demo"
+CHAT = "openai-chat"  # our own wire
+OPENAI_KEY = "OPENAI_API_KEY"
+OPENAI_FAMILY = frozenset({"openai", "openai-responses"})  # take a placeholder for a key when OPENAI_BASE_URL is set
+DEFAULT_WINDOW = 128_000
+MOST_CACHED = 256
+
+
+class Models:
+    """Every model that agents can name. Resolved ones are kept, and share their connections."""
+
+    def __init__(
+        self,
+        default_model: str = DEMO,
+        *,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        clock: Clock | None = None,
+        patience: Patience | None = None,
+    ) -> None:
+        self.default = default_model
+        self._api_key = api_key
+        self._clock = clock or SystemClock()
+        self._patience = patience
+        self._key_is_for = CHAT if default_model == DEMO and base_url else default_model.partition(":")[0]
+        self._endpoint = Endpoint(base_url, self._chat_key(base_url))
+        self._providers: dict[str, Provider[Any]] = {}
+        self._models: dict[str, Model[Any]] = {}
+        self._lock = threading.Lock()
+
+    async def load(self, name: str | None = None) -> Model[Any]:
+        """Resolve without holding up the event loop: importing an SDK takes a second or more."""
+        known = self._models.get(name or self.default)
+        return known if known is not None else await asyncio.to_thread(self.resolve, name)
+
+    def resolve(self, name: str | None = None) -> Model[Any]:
+        """Return the model of this name, or the default one; raises what is missing, and never returns another."""
+        name = name or self.default
+        with self._lock:
+            if name not in self._models:
+                model = self._make(name)
+                while len(self._models) >= MOST_CACHED:
+                    del self._models[next(iter(self._models))]
+                self._models[name] = model
+            return self._models[name]
+
+    def translate(self, error: BaseException, name: str | None = None) -> WakefulError | None:
+        """Return what a model's exception means, without the key; None if it is not about the model."""
+        return translate(error, name or self.default, hide=[self._api_key or "", *self._endpoint.secrets])
+
+    def context_window(self, name: str | None = None, *, default: int = DEFAULT_WINDOW) -> int:
+        """Return how many tokens the model can hold, as far as it is known."""
+        prefix, _, model = (name or self.default).partition(":")
+        try:
+            _, known = get_snapshot().find_provider_model(model, provider=None, **self._reference(prefix))
+        except LookupError:
+            return default
+        return known.context_window or default
+
+    def price(self, name: str | None, usage: RequestUsage, *, at: datetime | None = None) -> int | None:
+        """Return the cost in millionths of a dollar, or None when nobody knows."""
+        prefix, _, model = (name or self.default).partition(":")
+        if prefix == DEMO:
+            return 0
+        try:
+            cost = calc_price(usage, model, genai_request_timestamp=at, **self._reference(prefix))
+        except (LookupError, ValueError):
+            return None
+        return int((cost.total_price * 1_000_000).to_integral_value(ROUND_HALF_UP))
+
+    async def aclose(self) -> None:
+        await self._endpoint.aclose()
+        for provider in self._providers.values():
+            async with provider:  # leaving it closes its connections
+                pass
+        self._providers.clear()
+        self._models.clear()
+
+    def _reference(self, prefix: str) -> dict[str, Any]:
+        """Name a provider for the price list; a compatible endpoint is known by its address alone."""
+        if prefix == CHAT:
+            return {"provider_id": None, "provider_api_url": self._endpoint.base_url}
+        return {"provider_id": prefix, "provider_api_url": None}
+
+    def _chat_key(self, base_url: str | None) -> str | None:
+        ours = self._api_key if self._key_is_for == CHAT else None
+        # OpenAI's own key must not reach an endpoint that only speaks its language.
+        return os.environ.get(OPENAI_KEY) or ours if Endpoint(base_url).is_openai else ours
+
+    def _make(self, name: str) -> Model[Any]:
+        prefix, _, model = name.partition(":")
+        if name == DEMO:
+            return DemoModel(self._clock)
+        if not model:
+            raise NoSuchModel(name, _suggest(name))
+        if prefix == CHAT:
+            return self._make_chat(name, model)
+        provider = self._provider(name, prefix)
+        try:
+            return infer_model(name, provider_factory=lambda _: provider)
+        except ImportError as error:
+            raise ProviderMissing(name, quote(str(error))) from error
+        except UserError as error:
+            raise NoSuchModel(name, quote(str(error), hide=[self._api_key or ""])) from error
+
+    def _make_chat(self, name: str, model: str) -> Model[Any]:
+        if self._endpoint.is_openai and not self._endpoint.secrets:
+            remedy = (
+                f"Set WAKEFUL_MODEL_BASE_URL to your endpoint, or {OPENAI_KEY} for OpenAI itself"
+                " (WAKEFUL_MODEL_API_KEY will do if WAKEFUL_MODEL is an openai-chat model)."
+            )
+            raise ModelKeyMissing(name, remedy)
+        return OpenAIChat(model, self._endpoint, self._clock, patience=self._patience)
+
+    def _provider(self, name: str, prefix: str) -> Provider[Any]:
+        if prefix not in self._providers:
+            self._providers[prefix] = self._set_up(name, prefix)
+        return self._providers[prefix]
+
+    def _set_up(self, name: str, prefix: str) -> Provider[Any]:
+        try:
+            kind = infer_provider_class(prefix)
+        except ValueError as error:
+            raise NoSuchModel(name, _suggest(name)) from error
+        except ImportError as error:
+            raise ProviderMissing(name, quote(str(error))) from error
+        make: Any = kind  # each class has a signature of its own
+        has_our_key = bool(self._api_key) and prefix == self._key_is_for and not prefix.startswith("gateway/")
+        try:
+            if has_our_key and prefix in OPENAI_FAMILY and OPENAI_KEY not in os.environ:
+                return make(api_key=self._api_key)
+            return infer_provider(prefix)
+        except UserError as error:
+            problem = ModelKeyMissing(name, _remedy(error))
+            if not has_our_key:
+                raise problem from error
+        try:
+            return make(api_key=self._api_key)
+        except (TypeError, UserError):  # it wants more than a key, or something else
+            raise problem from None
+
+
+def _remedy(error: Exception) -> str:
+    """Return what a provider wants to be set, without advice for users of the library."""
+    return str(error).partition(KEYLESS_ADVICE)[0].strip()
+
+
+def _suggest(name: str) -> str:
+    nearest = get_close_matches(name, known_model_names(), n=1, cutoff=0.6)
+    return f"did you mean {nearest[0]!r}?" if nearest else "no provider is called that."

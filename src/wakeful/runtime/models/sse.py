@@ -1,0 +1,39 @@
+"""The data lines of a server-sent event stream, found in bytes that are cut anywhere."""
+
+LONGEST_LINE = 32 * 1024 * 1024
+
+
+class LineTooLong(ValueError):
+    """A line that never ends."""
+
+
+class DataLines:
+    """Collects bytes and returns the payload of each finished `data:` line.
+
+    Providers put one JSON object on one line, so a line is an event here; comments and other fields are passed over.
+    Splitting happens between bytes of finished lines only, so a character cut in the middle is whole again.
+    """
+
+    def __init__(self, longest: int = LONGEST_LINE) -> None:
+        self._longest = longest
+        self._rest = bytearray()
+
+    def feed(self, chunk: bytes) -> list[bytes]:
+        if b"\n" not in chunk:
+            self._rest += chunk
+            if len(self._rest) > self._longest:
+                raise LineTooLong
+            return []
+        if self._rest:
+            chunk = bytes(self._rest) + chunk
+            self._rest.clear()
+        *lines, rest = chunk.split(b"\n")
+        if rest:
+            self._rest += rest
+        return [line[5:].strip() for line in lines if line.startswith(b"data:")]
+
+    def finish(self) -> list[bytes]:
+        """Return what the last line holds if the stream ended without a line break."""
+        rest = bytes(self._rest)
+        self._rest.clear()
+        return [rest[5:].strip()] if rest.startswith(b"data:") else []

@@ -1,0 +1,78 @@
+"""After the answer: a name for a session that has none. It never keeps the session from taking the next message."""
+
+import asyncio
+import logging
+
+from pydantic_ai.direct import model_request
+from pydantic_ai.messages import ModelRequest, SystemPromptPart, TextPart, UserPromptPart
+
+from wakeful.domain.runs import Outcome
+from wakeful.domain.types import Run
+from wakeful.runtime.models.providers import DEMO, Models
+from wakeful.service.briefings import Briefing, Briefings
+from wakeful.service.sessions import SessionService
+
+log = logging.getLogger(__name__)
+
+_ASK = "Name this conversation in two to six words, in its own language. Answer with the name alone."
+_LONGEST = 60
+_SHOWN = 2_000  # characters of each side
+_PATIENCE = 30.0  # seconds
+
+
+class Titles:
+    """Names sessions in the background."""
+
+    def __init__(self, briefings: Briefings, sessions: SessionService, models: Models) -> None:
+        self._briefings = briefings
+        self._sessions = sessions
+        self._models = models
+        self._at_work: set[asyncio.Task[None]] = set()
+
+    def note_finished(self, run: Run, outcome: Outcome) -> None:
+        """Look, without anyone waiting for it, whether the session of a finished run needs a name."""
+        if outcome.status != "success" or run.session_id is None or run.is_headless:
+            return
+        task = asyncio.create_task(self._name(run), name=f"title-{run.id}")
+        self._at_work.add(task)
+        task.add_done_callback(self._at_work.discard)
+
+    async def stop(self) -> None:
+        """Leave unnamed what is not named yet."""
+        for task in self._at_work:
+            task.cancel()
+        await asyncio.gather(*self._at_work, return_exceptions=True)
+
+    async def _name(self, run: Run) -> None:
+        try:
+            briefing = await self._briefings.read(run)
+            if not briefing.session.title:
+                assert run.session_id is not None
+                await self._sessions.give_title(run.session_id, await self._find(briefing))
+        except Exception:
+            log.warning("session left without a title", exc_info=True, extra={"session_id": run.session_id})
+
+    async def _find(self, briefing: Briefing) -> str:
+        question = next((message.content for message in briefing.messages if message.role == "user"), "")
+        name = briefing.agent.model or self._models.default
+        if name == DEMO:
+            return _shorten(question)
+        answer = next((message.content for message in reversed(briefing.messages) if message.role == "assistant"), "")
+        asked = f"User: {question[:_SHOWN]}\n\nAssistant: {answer[:_SHOWN]}"
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                response = await model_request(
+                    await self._models.load(name),
+                    [ModelRequest(parts=[SystemPromptPart(content=_ASK), UserPromptPart(content=asked)])],
+                )
+        except Exception as error:
+            if not isinstance(error, TimeoutError) and self._models.translate(error, name) is None:
+                raise
+            return _shorten(question)  # a session without a clever name is still better found by its first words
+        said = "".join(part.content for part in response.parts if isinstance(part, TextPart))
+        return _shorten(said.strip().strip('"*#.')) or _shorten(question)
+
+
+def _shorten(text: str) -> str:
+    words = " ".join(text.split())
+    return words if len(words) <= _LONGEST else words[: _LONGEST - 1].rsplit(" ", 1)[0] + "…"

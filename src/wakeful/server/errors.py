@@ -1,0 +1,122 @@
+"""Every failure in one shape: `{"error": {"code", "message", "hint"?, "field"?}}`."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel
+from starlette.exceptions import HTTPException
+
+from wakeful.domain.accounts import NotSignedIn, TooManyTries
+from wakeful.domain.errors import Conflict, Forbidden, Invalid, LimitReached, NotFound, Unavailable, WakefulError
+
+STATUSES: Mapping[type[WakefulError], int] = {
+    Invalid: 400,
+    NotSignedIn: 401,
+    Forbidden: 403,
+    NotFound: 404,
+    Conflict: 409,
+    LimitReached: 429,
+    Unavailable: 503,
+}
+
+_CODES = {400: "unreadable_body", 404: "not_found", 405: "method_not_allowed", 413: "body_too_large"}
+_MOST_SHOWN = 100  # characters of a value that was refused
+
+
+class ErrorDetail(BaseModel):
+    """What went wrong, which value it was about, and what to do next."""
+
+    code: str
+    message: str
+    hint: str | None = None
+    field: str | None = None
+
+
+class ErrorAnswer(BaseModel):
+    """The one shape of every failure."""
+
+    error: ErrorDetail
+
+
+# What any route may answer besides its own; for `FastAPI(responses=…)`.
+RESPONSES: dict[int | str, dict[str, Any]] = {
+    "4XX": {"model": ErrorAnswer, "description": "The request was refused, and why."},
+    "5XX": {"model": ErrorAnswer, "description": "The server could not do it."},
+}
+
+
+def install(app: FastAPI) -> None:
+    """Give an application's failures their shape."""
+    app.add_exception_handler(WakefulError, _answer_ours)
+    app.add_exception_handler(RequestValidationError, _answer_validation)
+    app.add_exception_handler(HTTPException, _answer_http)
+    app.add_exception_handler(Exception, _answer_unexpected)
+
+
+def status_of(error: WakefulError) -> int:
+    return next((status for kind, status in STATUSES.items() if isinstance(error, kind)), 400)
+
+
+def answer(error: WakefulError) -> JSONResponse:
+    """Make the response that tells of an error of ours."""
+    headers: dict[str, str] = {}
+    if isinstance(error, NotSignedIn):
+        headers["WWW-Authenticate"] = "Bearer"
+    if isinstance(error, TooManyTries):
+        headers["Retry-After"] = str(error.seconds)
+    return shape(status_of(error), error.code, error.message, hint=error.hint, field=error.field, headers=headers)
+
+
+def shape(
+    status: int,
+    code: str,
+    message: str,
+    *,
+    hint: str | None = None,
+    field: str | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> JSONResponse:
+    """Make a response in the one shape; what is None is left out."""
+    told = {"code": code, "message": message, "hint": hint, "field": field}
+    # A lone surrogate, which JSON can carry in, cannot be written out again.
+    detail = {key: value.encode("utf-8", "replace").decode() for key, value in told.items() if value is not None}
+    return JSONResponse({"error": detail}, status_code=status, headers=headers)
+
+
+async def _answer_ours(_request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, WakefulError)
+    return answer(error)
+
+
+async def _answer_validation(_request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, RequestValidationError)
+    first: dict[str, Any] = error.errors()[0]
+    place, *path = first["loc"]
+    if first["type"] == "json_invalid":
+        return shape(422, "invalid_json", f"The body is not JSON: {first['ctx']['error']} at character {path[0]}.")
+    field = ".".join(str(step) for step in path) or str(place)
+    if first["type"] == "missing":
+        return shape(422, "invalid_value", f"{field!r} is missing.", field=field)
+    value = repr(first["input"])
+    shown = value if len(value) <= _MOST_SHOWN else value[:_MOST_SHOWN] + "…"
+    message = f"{field!r} is refused: {first['msg'].removeprefix('Value error, ')}. It was {shown}."
+    return shape(422, "invalid_value", message, field=field)
+
+
+async def _answer_http(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, HTTPException)
+    status = error.status_code
+    words = {
+        404: f"There is nothing at {request.url.path!r}.",
+        405: f"{request.url.path!r} does not take {request.method}.",
+    }
+    code = _CODES.get(status, f"http_{status}")
+    return shape(status, code, words.get(status, str(error.detail)), headers=error.headers)
+
+
+async def _answer_unexpected(_request: Request, _error: Exception) -> JSONResponse:
+    # Starlette raises it again once this is sent, and the server logs it; whoever asked learns nothing of our insides.
+    return shape(500, "internal_error", "Something went wrong in the server. Its log says what.")

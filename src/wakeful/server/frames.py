@@ -1,0 +1,25 @@
+"""What the sockets can send, as JSON Schema: made from the very types they are sent from."""
+
+from typing import Any
+
+from fastapi import APIRouter
+from pydantic import TypeAdapter
+
+from wakeful.domain.events import SessionFrame, UserFrame
+from wakeful.server.auth import Reader
+
+router = APIRouter(tags=["sockets"])
+
+
+def describe_frames() -> dict[str, Any]:
+    """Return the JSON Schema of every frame, by socket."""
+    return {
+        "session": TypeAdapter[Any](SessionFrame).json_schema(mode="serialization"),
+        "events": TypeAdapter[Any](UserFrame).json_schema(mode="serialization"),
+    }
+
+
+@router.get("/ws/schema")
+async def frames_schema(_caller: Reader) -> dict[str, Any]:
+    """Describe the frames of `/ws/sessions/{id}` and `/ws/events` as JSON Schema."""
+    return describe_frames()

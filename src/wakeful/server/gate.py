@@ -1,0 +1,240 @@
+"""The gate in front of everything, for HTTP and WebSocket alike: Host, Origin, then who it is.
+
+It must be the outermost application, so that nothing answers around it. Whoever passes stands at
+`scope["state"]["identity"]`.
+"""
+
+import asyncio
+
+from fastapi import HTTPException
+from starlette.datastructures import Headers, MutableHeaders, QueryParams
+from starlette.requests import cookie_parser
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from wakeful.config import Settings
+from wakeful.domain.accounts import Identity, NotSignedIn, WrongPass, WrongToken
+from wakeful.domain.errors import Forbidden, WakefulError
+from wakeful.server.errors import answer, shape
+from wakeful.server.hosts import AllowedHosts, Host, UnreadableHost
+from wakeful.server.tries import Tries
+from wakeful.service.accounts import Accounts, is_ours
+
+COOKIE = "wakeful"
+SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+LARGEST_BODY = 72 * 1024 * 1024
+LARGEST_OPEN_BODY = 64 * 1024  # from someone who has not shown a token
+
+SECURITY_HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Content-Security-Policy": "frame-ancestors 'none'; base-uri 'none'; object-src 'none'",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+
+
+class OriginNeeded(Forbidden):
+    code = "origin_needed"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "A request with a cookie that changes something, or opens a socket, must have an Origin header.",
+            hint="A program sends its token as 'Authorization: Bearer TOKEN' instead of a cookie.",
+        )
+
+
+class CrossSite(Forbidden):
+    code = "cross_site"
+
+    def __init__(self) -> None:
+        super().__init__("The browser says that another site sent this request.")
+
+
+class BodyTooLarge(HTTPException):
+    def __init__(self, most: int) -> None:
+        super().__init__(413, f"The body of a request may have {most:,} bytes here.")
+
+
+class Gate:
+    """Lets in who may come in, and sends everyone else away in the one error shape."""
+
+    def __init__(self, app: ASGIApp, accounts: Accounts, tries: Tries, settings: Settings) -> None:
+        self._app = app
+        self._accounts = accounts
+        self._tries = tries
+        self._hosts = AllowedHosts(settings.host, settings.allowed_hosts)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] not in ("http", "websocket"):
+            await self._app(scope, receive, send)
+            return
+        try:
+            is_known = await self._admit(scope)
+        except WakefulError as error:
+            await _refuse(answer(error), scope, receive, send)
+            return
+        if scope["type"] == "websocket":
+            await self._app(scope, receive, send)
+            return
+        await self._pass_on(scope, receive, send, LARGEST_BODY if is_known else LARGEST_OPEN_BODY)
+
+    async def _admit(self, scope: Scope) -> bool:
+        """Return whether we know who it is; raise if they may not come in."""
+        headers = Headers(scope=scope)
+        host = self._check_host(scope, headers)
+        self._check_origin(scope, headers, host)
+        if _is_open(scope):
+            return False
+        scope.setdefault("state", {})["identity"] = await self._identify(scope, headers)
+        return True
+
+    def _check_host(self, scope: Scope, headers: Headers) -> Host:
+        named = headers.getlist("host")
+        if len(named) != 1:
+            raise UnreadableHost
+        _, port = scope.get("server") or ("", None)
+        return self._hosts.check(named[0], _scheme(scope), port)
+
+    def _check_origin(self, scope: Scope, headers: Headers, host: Host) -> None:
+        for origin in headers.getlist("origin"):
+            self._hosts.check_origin(origin, host, _scheme(scope))
+        if _acts(scope) and headers.get("sec-fetch-site") == "cross-site":
+            raise CrossSite
+
+    async def _identify(self, scope: Scope, headers: Headers) -> Identity:
+        client = _client(scope)
+        ticket = _take_ticket_from_address(scope)
+        if "authorization" in headers:
+            return await self._identify_bearer(headers["authorization"], client)
+        if ticket is not None:
+            self._tries.check(client)
+            return self._count_wrong(await self._accounts.take_ticket(ticket), client, WrongPass("ticket"))
+        cookie = cookie_parser("; ".join(headers.getlist("cookie"))).get(COOKIE)
+        if cookie is None:
+            raise NotSignedIn
+        if _acts(scope) and "origin" not in headers:
+            raise OriginNeeded
+        return await self._identify_browser(cookie)
+
+    async def _identify_bearer(self, header: str, client: str) -> Identity:
+        kind, _, secret = header.partition(" ")
+        secret = secret.strip()
+        # What we made ourselves nobody can guess, so whoever brings that form need not wait for guessers beside them.
+        if not is_ours(secret):
+            self._tries.check(client)
+        identity = await self._accounts.identify(secret) if kind.lower() == "bearer" else None
+        if identity is None:
+            self._tries.check(client)
+        return self._count_wrong(identity, client, WrongToken())
+
+    async def _identify_browser(self, cookie: str) -> Identity:
+        # Only a secret of ours counts here, so a wrong cookie is an old one and no guess: it is not counted.
+        identity = await self._accounts.identify(cookie)
+        if identity is None or identity.kind != "browser":
+            raise WrongToken
+        return identity
+
+    def _count_wrong(self, identity: Identity | None, client: str, error: WakefulError) -> Identity:
+        if identity is None:
+            self._tries.count(client)
+            raise error
+        return identity
+
+    async def _pass_on(self, scope: Scope, receive: Receive, send: Send, most: int) -> None:
+        """Hand a request on, with a limit on its body and with our headers on its answer."""
+        has_begun = False
+
+        async def send_with_headers(message: Message) -> None:
+            nonlocal has_begun
+            if message["type"] == "http.response.start":
+                has_begun = True
+                _add_headers(message, scope)
+            await send(message)
+
+        try:
+            _check_length(scope, most)
+            await self._app(scope, _limited(receive, most), send_with_headers)
+        except BodyTooLarge as error:  # when the application has no words for it
+            if has_begun:
+                raise
+            await shape(413, "body_too_large", error.detail)(scope, receive, send_with_headers)
+
+
+def _scheme(scope: Scope) -> str:
+    return "https" if scope["scheme"] in ("https", "wss") else "http"
+
+
+def _client(scope: Scope) -> str:
+    # Forwarded headers are anyone's to write, so only the connection itself counts.
+    client = scope.get("client")
+    return client[0] if client else ""
+
+
+def _acts(scope: Scope) -> bool:
+    """Tell whether a request may change something, as opposed to just asking."""
+    return scope["type"] == "websocket" or scope["method"] not in SAFE
+
+
+def _is_open(scope: Scope) -> bool:
+    """Tell whether a request is answered without a token: life signs, the login, the page's own files."""
+    if scope["type"] == "websocket":
+        return False
+    return scope["path"] in ("/healthz", "/login") or (scope["method"] in ("GET", "HEAD") and _is_page(scope["path"]))
+
+
+def _is_page(path: str) -> bool:
+    return path == "/" or path.startswith("/ui/")
+
+
+def _take_ticket_from_address(scope: Scope) -> str | None:
+    """Take the ticket out of a socket's address, where the server's log would show it."""
+    if scope["type"] != "websocket":
+        return None
+    query = QueryParams(scope["query_string"])
+    if "ticket" not in query:
+        return None
+    left = [(key, value) for key, value in query.multi_items() if key != "ticket"]
+    scope["query_string"] = str(QueryParams(left)).encode("ascii")
+    return query["ticket"]
+
+
+def _check_length(scope: Scope, most: int) -> None:
+    length = Headers(scope=scope).get("content-length", "0")
+    if length.isdecimal() and int(length[:20]) > most:
+        raise BodyTooLarge(most)
+
+
+def _limited(receive: Receive, most: int) -> Receive:
+    received = 0
+
+    async def receive_within_limit() -> Message:
+        nonlocal received
+        message = await receive()
+        received += len(message.get("body", b""))
+        if received > most:
+            raise BodyTooLarge(most)
+        return message
+
+    return receive_within_limit
+
+
+def _add_headers(message: Message, scope: Scope) -> None:
+    headers = MutableHeaders(scope=message)
+    for name, value in SECURITY_HEADERS.items():
+        headers.setdefault(name, value)
+    if not _is_page(scope["path"]):
+        headers.setdefault("Cache-Control", "no-store")
+
+
+async def _refuse(response: Response, scope: Scope, receive: Receive, send: Send) -> None:
+    """Send someone away; a socket before it is accepted, with the same answer."""
+    for name, value in (SECURITY_HEADERS | {"Cache-Control": "no-store"}).items():
+        response.headers.setdefault(name, value)
+    if scope["type"] == "websocket" and "websocket.http.response" not in scope.get("extensions", {}):
+        await send({"type": "websocket.close", "code": 1008})  # which the server turns into a 403
+        return
+    await response(scope, receive, send)
+    # uvicorn takes the answer for a missing handshake and logs an error, unless it can close the connection first.
+    await asyncio.sleep(0)

@@ -1,0 +1,167 @@
+"""Users, tokens, login links and socket tickets."""
+
+from typing import Literal
+
+from fastapi import APIRouter
+from pydantic import AwareDatetime
+
+from wakeful.domain.accounts import LOGIN_LASTS, TICKET_LASTS
+from wakeful.domain.types import Role, Scope
+from wakeful.server.auth import AccountsDep, Admin, Reader
+from wakeful.server.rest.shapes import Asked, Done, Id, Label, PathId, Told
+
+router = APIRouter(tags=["accounts"])
+
+
+class UserShape(Told):
+    """A person."""
+
+    id: str
+    name: str
+    role: Role
+    created_at: AwareDatetime
+
+
+class Users(Told):
+    users: list[UserShape]
+
+
+class NewUser(Asked):
+    name: Label
+    role: Role = "user"
+
+
+class UserChange(Asked):
+    """What is left out stays."""
+
+    name: Label | None = None
+    role: Role | None = None
+
+
+class Me(Told):
+    """Who the caller is, and what the token they brought may do."""
+
+    user: UserShape
+    scope: Scope
+    token_id: str
+
+
+class TokenShape(Told):
+    """A token, without its secret."""
+
+    id: str
+    user_id: str
+    name: str
+    kind: Literal["api", "browser"]
+    scope: Scope
+    created_at: AwareDatetime
+    expires_at: AwareDatetime | None
+
+
+class Tokens(Told):
+    tokens: list[TokenShape]
+
+
+class NewToken(Asked):
+    name: Label
+    scope: Scope
+    expires_at: AwareDatetime | None = None
+    user_id: Id | None = None  # for someone else; an owner may
+
+
+class MadeToken(Told):
+    """A new token. Its secret is shown this once."""
+
+    token: TokenShape
+    secret: str
+
+
+class NewLoginLink(Asked):
+    user_id: Id | None = None  # for someone else; an owner may
+
+
+class LoginLink(Told):
+    """A link that logs a browser in, once; `path` follows the server's address."""
+
+    path: str
+    expires_in: int  # seconds
+
+
+class Ticket(Told):
+    """What opens one socket, as `?ticket=`."""
+
+    ticket: str
+    expires_in: int  # seconds
+
+
+@router.get("/me")
+async def me(caller: Reader) -> Me:
+    """Say who the caller is."""
+    return Me.model_validate(caller)
+
+
+@router.get("/users")
+async def list_users(caller: Admin, accounts: AccountsDep) -> Users:
+    """List everyone. For owners."""
+    return Users(users=[UserShape.model_validate(user) for user in await accounts.users(caller)])
+
+
+@router.post("/users", status_code=201)
+async def add_user(caller: Admin, accounts: AccountsDep, asked: NewUser) -> UserShape:
+    """Add a person. For owners."""
+    return UserShape.model_validate(await accounts.add_user(caller, name=asked.name, role=asked.role))
+
+
+@router.get("/users/{user_id}")
+async def get_user(caller: Reader, accounts: AccountsDep, user_id: PathId) -> UserShape:
+    """Show the caller or, to an owner, anyone."""
+    return UserShape.model_validate(await accounts.user(caller, user_id))
+
+
+@router.patch("/users/{user_id}")
+async def change_user(caller: Admin, accounts: AccountsDep, user_id: PathId, asked: UserChange) -> UserShape:
+    """Rename a person, or change their role. Only owners change roles and others' names."""
+    changed = await accounts.change_user(caller, user_id, name=asked.name, role=asked.role)
+    return UserShape.model_validate(changed)
+
+
+@router.delete("/users/{user_id}")
+async def delete_user(caller: Admin, accounts: AccountsDep, user_id: PathId) -> Done:
+    """Close an account. The last owner's stays. For owners."""
+    await accounts.delete_user(caller, user_id)
+    return Done()
+
+
+@router.get("/tokens")
+async def list_tokens(caller: Admin, accounts: AccountsDep) -> Tokens:
+    """List the caller's tokens."""
+    return Tokens(tokens=[TokenShape.model_validate(token) for token in await accounts.tokens(caller)])
+
+
+@router.post("/tokens", status_code=201)
+async def make_token(caller: Admin, accounts: AccountsDep, asked: NewToken) -> MadeToken:
+    """Make a token; the answer is the only place that ever shows its secret."""
+    made = await accounts.make_token(
+        caller, name=asked.name, scope=asked.scope, expires_at=asked.expires_at, user_id=asked.user_id
+    )
+    return MadeToken.model_validate(made)
+
+
+@router.delete("/tokens/{token_id}")
+async def revoke_token(caller: Reader, accounts: AccountsDep, token_id: PathId) -> Done:
+    """Revoke one of the caller's tokens. A token may always revoke itself; for others it needs the scope admin."""
+    await accounts.revoke_token(caller, token_id)
+    return Done()
+
+
+@router.post("/login-links", status_code=201)
+async def make_login_link(caller: Admin, accounts: AccountsDep, asked: NewLoginLink) -> LoginLink:
+    """Make a link that logs a browser in, once, within ten minutes."""
+    code = await accounts.make_login_code(caller, asked.user_id)
+    return LoginLink(path=f"/login?code={code}", expires_in=int(LOGIN_LASTS.total_seconds()))
+
+
+@router.post("/ws-ticket")
+async def make_ticket(caller: Reader, accounts: AccountsDep) -> Ticket:
+    """Make a ticket that opens one socket, for clients that can neither send a header nor a cookie."""
+    return Ticket(ticket=await accounts.make_ticket(caller), expires_in=int(TICKET_LASTS.total_seconds()))

@@ -1,0 +1,242 @@
+"""Agents."""
+
+from datetime import time, timedelta
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter
+from pydantic import AwareDatetime, Field
+
+from wakeful.domain.bounds import PRESETS, is_customised
+from wakeful.domain.types import Agent, Bounds, Budgets, ScheduleMode, ThinkingLevel
+from wakeful.server.auth import Admin, Reader
+from wakeful.server.rest.shapes import Asked, Done, Label, PathId, Text, Told
+from wakeful.server.services import ServicesDep
+
+router = APIRouter(tags=["agents"])
+
+Toolset = Literal["recall", "scheduler", "next_run", "database", "notify", "files", "web", "shell", "subagents"]
+Toolsets = Annotated[list[Toolset], Field(max_length=20)]
+Money = Annotated[float, Field(ge=0, le=1_000_000)]  # dollars
+Count = Annotated[int, Field(ge=0, le=10**15)]
+Seconds = Annotated[int, Field(ge=1, le=365 * 86_400)]
+Clock = Annotated[str, Field(pattern=r"^([01]\d|2[0-3]):[0-5]\d$")]
+Model = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^\S+$")]
+Zone = Annotated[str, Field(min_length=1, max_length=100, pattern=r"^[A-Za-z0-9_+\-/]+$")]
+
+
+class BudgetsShape(Told):
+    """What an agent may spend; null: no limit."""
+
+    run_tokens: Count | None = None
+    run_cost: Money | None = None
+    day_tokens: Count | None = None
+    day_cost: Money | None = None
+
+
+class ScheduleShape(Told):
+    """How far an agent may go with booking its own next run."""
+
+    mode: ScheduleMode
+    is_customised: bool
+    max_horizon_seconds: int
+    min_interval_seconds: int
+    daily_cap: int
+    quiet_from: str | None
+    quiet_to: str | None
+    days: list[int]
+
+
+class AgentShape(Told):
+    """An agent and its settings."""
+
+    id: str
+    name: str
+    description: str
+    model: str | None  # null: the server's own
+    system_prompt: str
+    toolsets: list[str]
+    planning: bool
+    thinking_level: ThinkingLevel | None
+    max_iterations: int
+    run_limit_seconds: int
+    budgets: BudgetsShape
+    timezone: str
+    self_scheduling: bool
+    schedule: ScheduleShape
+    created_at: AwareDatetime
+    updated_at: AwareDatetime
+
+
+class Agents(Told):
+    agents: list[AgentShape]
+
+
+class BudgetsChange(Asked):
+    """What is left out stays; null lifts a limit."""
+
+    run_tokens: Count | None = None
+    run_cost: Money | None = None
+    day_tokens: Count | None = None
+    day_cost: Money | None = None
+
+
+class ScheduleChange(Asked):
+    """A mode sets every bound; what comes with it is changed afterwards."""
+
+    mode: ScheduleMode | None = None
+    max_horizon_seconds: Seconds | None = None
+    min_interval_seconds: Annotated[int, Field(ge=0, le=365 * 86_400)] | None = None
+    daily_cap: Annotated[int, Field(ge=0, le=100_000)] | None = None
+    quiet_from: Clock | None = None
+    quiet_to: Clock | None = None
+    days: Annotated[list[Annotated[int, Field(ge=0, le=6)]], Field(max_length=7)] | None = None
+
+
+class AgentChange(Asked):
+    """What is left out stays."""
+
+    name: Label | None = None
+    description: Text | None = None
+    model: Model | None = None
+    system_prompt: Text | None = None
+    toolsets: Toolsets | None = None
+    planning: bool | None = None
+    thinking_level: ThinkingLevel | None = None
+    max_iterations: Annotated[int, Field(ge=1, le=1_000)] | None = None
+    run_limit_seconds: Annotated[int, Field(ge=1, le=86_400)] | None = None
+    budgets: BudgetsChange | None = None
+    timezone: Zone | None = None
+    self_scheduling: bool | None = None
+    schedule: ScheduleChange | None = None
+
+
+class NewAgent(AgentChange):
+    name: Label  # pyright: ignore[reportIncompatibleVariableOverride, reportGeneralTypeIssues]
+
+
+@router.get("/agents")
+async def list_agents(caller: Reader, services: ServicesDep) -> Agents:
+    """List the caller's agents."""
+    return Agents(agents=[_tell(agent) for agent in await services.agents.of_user(caller.user.id)])
+
+
+@router.post("/agents", status_code=201)
+async def make_agent(caller: Admin, services: ServicesDep, asked: NewAgent) -> AgentShape:
+    """Make an agent. Self-scheduling and the database are off unless asked for."""
+    changes = _changes(asked, PRESETS["reactive"], Budgets())
+    changes.pop("name")
+    return _tell(await services.agents.make(caller.user, asked.name, changes))
+
+
+@router.get("/agents/{agent_id}")
+async def get_agent(caller: Reader, services: ServicesDep, agent_id: PathId) -> AgentShape:
+    """Show an agent."""
+    return _tell(await services.agents.get(agent_id, caller.user.id))
+
+
+@router.patch("/agents/{agent_id}")
+async def change_agent(caller: Admin, services: ServicesDep, agent_id: PathId, asked: AgentChange) -> AgentShape:
+    """Change settings of an agent."""
+    before = await services.agents.get(agent_id, caller.user.id)
+    changes = _changes(asked, before.bounds, before.budgets)
+    return _tell(await services.agents.change(agent_id, caller.user, changes))
+
+
+@router.delete("/agents/{agent_id}")
+async def delete_agent(caller: Admin, services: ServicesDep, agent_id: PathId) -> Done:
+    """End an agent: its wakes are cancelled and its runs stopped. Its sessions can still be read."""
+    await services.agents.delete(agent_id, caller.user.id)
+    return Done()
+
+
+_NULLABLE = frozenset({"model", "thinking_level"})  # null means something there
+
+
+def _changes(asked: AgentChange, bounds: Bounds, budgets: Budgets) -> dict[str, Any]:
+    """Return what an agent's fields become."""
+    given: dict[str, Any] = {name: getattr(asked, name) for name in asked.model_fields_set}
+    changes: dict[str, Any] = {key: value for key, value in given.items() if value is not None or key in _NULLABLE}
+    if "toolsets" in changes:
+        changes["toolsets"] = tuple(dict.fromkeys(changes["toolsets"]))
+    if "run_limit_seconds" in changes:
+        changes["run_limit"] = timedelta(seconds=changes.pop("run_limit_seconds"))
+    if "budgets" in changes:
+        changes["budgets"] = _change_budgets(changes["budgets"], budgets)
+    if "schedule" in changes:
+        changes["bounds"] = _change_bounds(changes.pop("schedule"), bounds)
+    return changes
+
+
+def _change_budgets(asked: BudgetsChange, before: Budgets) -> Budgets:
+    values = {
+        "run_tokens": before.run_tokens,
+        "run_cost_micros": before.run_cost_micros,
+        "day_tokens": before.day_tokens,
+        "day_cost_micros": before.day_cost_micros,
+    }
+    for name in asked.model_fields_set:
+        value = getattr(asked, name)
+        if name.endswith("_cost"):
+            values[f"{name}_micros"] = None if value is None else round(value * 1_000_000)
+        else:
+            values[name] = value
+    return Budgets(**values)
+
+
+def _change_bounds(asked: ScheduleChange, before: Bounds) -> Bounds:
+    base = before if asked.mode is None else PRESETS[asked.mode]
+    given = asked.model_fields_set
+    horizon, interval = asked.max_horizon_seconds, asked.min_interval_seconds
+    return Bounds(
+        mode=base.mode,
+        max_horizon=base.max_horizon if horizon is None else timedelta(seconds=horizon),
+        min_interval=base.min_interval if interval is None else timedelta(seconds=interval),
+        daily_cap=base.daily_cap if asked.daily_cap is None else asked.daily_cap,
+        quiet_from=_time(asked.quiet_from) if "quiet_from" in given else base.quiet_from,
+        quiet_to=_time(asked.quiet_to) if "quiet_to" in given else base.quiet_to,
+        days=base.days if asked.days is None else frozenset(asked.days),
+    )
+
+
+def _time(text: str | None) -> time | None:
+    return None if text is None else time.fromisoformat(text)
+
+
+def _dollars(micros: int | None) -> float | None:
+    return None if micros is None else micros / 1_000_000
+
+
+def _tell(agent: Agent) -> AgentShape:
+    bounds, budgets = agent.bounds, agent.budgets
+    return AgentShape(
+        id=agent.id,
+        name=agent.name,
+        description=agent.description,
+        model=agent.model,
+        system_prompt=agent.system_prompt,
+        toolsets=list(agent.toolsets),
+        planning=agent.planning,
+        thinking_level=agent.thinking_level,
+        max_iterations=agent.max_iterations,
+        run_limit_seconds=int(agent.run_limit.total_seconds()),
+        budgets=BudgetsShape(
+            run_tokens=budgets.run_tokens,
+            run_cost=_dollars(budgets.run_cost_micros),
+            day_tokens=budgets.day_tokens,
+            day_cost=_dollars(budgets.day_cost_micros),
+        ),
+        timezone=agent.timezone,
+        self_scheduling=agent.self_scheduling,
+        schedule=ScheduleShape(
+            mode=bounds.mode,
+            is_customised=is_customised(bounds),
+            max_horizon_seconds=int(bounds.max_horizon.total_seconds()),
+            min_interval_seconds=int(bounds.min_interval.total_seconds()),
+            daily_cap=bounds.daily_cap,
+            quiet_from=None if bounds.quiet_from is None else bounds.quiet_from.isoformat("minutes"),
+            quiet_to=None if bounds.quiet_to is None else bounds.quiet_to.isoformat("minutes"),
+            days=sorted(bounds.days),
+        ),
+        created_at=agent.created_at,
+        updated_at=agent.updated_at,
+    )

@@ -1,0 +1,45 @@
+"""What the shapes of several routes have in common."""
+
+from typing import Annotated
+
+from fastapi import Path
+from pydantic import AfterValidator, BaseModel, ConfigDict, StringConstraints
+
+ID = r"^[A-Za-z0-9-]{1,64}$"
+
+Id = Annotated[str, StringConstraints(pattern=ID)]
+PathId = Annotated[str, Path(pattern=ID)]
+# One line that can be shown: no control characters, which one of the databases cannot keep either, and not only blanks.
+LABEL = r"^[^\x00-\x1f\x7f-\x9f]*[^\s\x00-\x1f\x7f-\x9f][^\x00-\x1f\x7f-\x9f]*$"
+
+Label = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200, pattern=LABEL)]
+
+
+def check_text(text: str) -> str:
+    """Refuse what one of the databases cannot keep: NUL, or half of a character."""
+    if "\x00" in text:
+        raise ValueError("it has a NUL character in it")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ValueError("it has half of a character in it") from None
+    return text
+
+
+Text = Annotated[str, StringConstraints(max_length=100_000), AfterValidator(check_text)]
+
+
+class Asked(BaseModel):
+    """A body that someone sends; a field we do not know is refused, not ignored."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class Told(BaseModel):
+    """A body that we answer with."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+
+class Done(Told):
+    ok: bool = True

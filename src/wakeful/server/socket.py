@@ -1,0 +1,257 @@
+"""The sockets: what sessions say, live and replayed, and what happens to everything a user owns."""
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any, cast
+
+import orjson
+from fastapi import APIRouter, WebSocket, WebSocketDisconnect
+
+from wakeful.domain.accounts import Identity, check_scope
+from wakeful.domain.errors import NotFound, WakefulError
+from wakeful.domain.events import (
+    ENDS,
+    ConnectionFrame,
+    ErrorFrame,
+    Heartbeat,
+    ReplayEnd,
+    ReplayStart,
+    SessionSync,
+)
+from wakeful.hub import Hub, Sent, Subscription, encode, session_topic, user_topic
+from wakeful.server.auth import identity_of
+from wakeful.server.incoming import BadFrame, hand_over, read_message
+from wakeful.server.open_sockets import OpenSockets
+from wakeful.service.feed import Feed
+from wakeful.service.runs import RunService
+from wakeful.service.sessions import SessionService
+from wakeful.service.stream import Opening, Stream
+
+UNKNOWN_SESSION = 4004
+_PARSE_IN_THREAD = 256 * 1024  # characters; parsing more would hold up everyone else
+_END_MARKS = tuple(f'{{"type":"{name}"' for name in ENDS)
+
+
+def socket_router(
+    *,
+    hub: Hub,
+    stream: Stream,
+    feed: Feed,
+    sessions: SessionService,
+    runs: RunService,
+    open_sockets: OpenSockets,
+    heartbeat_seconds: float,
+) -> APIRouter:
+    """Make the routes of the sockets."""
+    router = APIRouter()
+
+    @router.websocket("/ws/sessions/{session_id}")
+    async def session_socket(websocket: WebSocket, session_id: str) -> None:  # pyright: ignore[reportUnusedFunction]
+        caller = identity_of(websocket)
+        await websocket.accept()
+        # First listen, then read: what is said in between comes twice, and the second time is left out.
+        with hub.subscribe(session_topic(session_id)) as subscription:
+            try:
+                opening = await stream.open(session_id, caller.user.id)
+            except NotFound as error:
+                await websocket.close(UNKNOWN_SESSION, error.message)
+                return
+            watcher = _Watcher(websocket, session_id, stream, subscription, heartbeat_seconds)
+            with open_sockets.keep(caller.token_id, websocket):
+                telling = asyncio.create_task(watcher.tell(opening, _after(websocket)))
+                try:
+                    await _listen(websocket, session_id, caller, sessions, runs)
+                finally:
+                    await _end(telling)
+
+    @router.websocket("/ws/events")
+    async def events_socket(websocket: WebSocket) -> None:  # pyright: ignore[reportUnusedFunction]
+        caller = identity_of(websocket)
+        await websocket.accept()
+        with hub.subscribe(user_topic(caller.user.id)) as subscription, open_sockets.keep(caller.token_id, websocket):
+            telling = asyncio.create_task(
+                _tell_events(websocket, feed, caller.user.id, subscription, _after(websocket), heartbeat_seconds)
+            )
+            try:
+                while True:
+                    await _receive_text(websocket)
+                    await _refuse(websocket, BadFrame("This socket only tells; send messages at /ws/sessions/ID."))
+            except WebSocketDisconnect:
+                pass
+            finally:
+                await _end(telling)
+
+    return router
+
+
+class _Watcher:
+    """Tells one client what its session says: everything once, in order, at the client's own pace."""
+
+    def __init__(
+        self, websocket: WebSocket, session_id: str, stream: Stream, subscription: Subscription, heartbeat: float
+    ) -> None:
+        self._websocket = websocket
+        self._session_id = session_id
+        self._stream = stream
+        self._subscription = subscription
+        self._heartbeat = heartbeat
+        self._cursor = 0  # the last number this client has
+        self._joined_run: str | None = None  # it came in the middle of this run, so it syncs at its end
+
+    async def tell(self, opening: Opening, after: int | None) -> None:
+        with suppress(WebSocketDisconnect, RuntimeError):  # the client left while we were speaking
+            await self._catch_up_at_first(opening, after)
+            while not self._subscription.is_over:
+                await self._tell_what_came()
+                try:
+                    async with asyncio.timeout(self._heartbeat):
+                        await self._subscription.wake.wait()
+                except TimeoutError:
+                    await self._send(Heartbeat())
+            await self._websocket.close(UNKNOWN_SESSION, f"Session {self._session_id!r} was deleted.")
+
+    async def _catch_up_at_first(self, opening: Opening, after: int | None) -> None:
+        if after is not None and await self._stream.has_all_after(self._session_id, after):
+            self._cursor = after
+            await self._catch_up()
+            return
+        run = opening.active_run
+        if after is not None or run is None:
+            await self._send(SessionSync())
+        if run is None:
+            self._cursor = opening.last_seq
+            return
+        self._joined_run = run.id
+        self._cursor = opening.replay_from - 1
+        await self._replay(opening)
+
+    async def _replay(self, opening: Opening) -> None:
+        """Tell what a run has said so far, its start before the replay, as if the client had been there."""
+        is_first = True
+        while self._cursor < opening.last_seq:
+            for frame in await self._stream.after(self._session_id, self._cursor):
+                if frame.seq > opening.last_seq:
+                    break
+                await self._pass_on(frame)
+                if is_first:
+                    await self._send(ReplayStart(count=opening.last_seq - frame.seq))
+                    is_first = False
+        await self._send(ReplayEnd())
+
+    async def _tell_what_came(self) -> None:
+        if self._subscription.is_behind:
+            self._subscription.is_behind = False  # first: what is published while we read is queued again
+            await self._catch_up()
+        for frame in self._subscription.take():
+            if frame.seq > self._cursor + 1:
+                await self._catch_up()
+            if frame.seq > self._cursor:
+                await self._pass_on(frame)
+
+    async def _catch_up(self) -> None:
+        while frames := await self._stream.after(self._session_id, self._cursor):
+            for frame in frames:
+                await self._pass_on(frame)
+
+    async def _pass_on(self, frame: Sent) -> None:
+        await self._websocket.send_text(frame.text)
+        self._cursor = frame.seq
+        if frame.text.startswith(_END_MARKS):
+            await self._sync_after_end(orjson.loads(frame.text).get("run_id"))
+
+    async def _sync_after_end(self, run_id: str | None) -> None:
+        if run_id is not None and (run_id == self._joined_run or await self._stream.is_headless(run_id)):
+            await self._send(SessionSync())
+
+    async def _send(self, frame: ConnectionFrame) -> None:
+        await self._websocket.send_text(encode(frame))
+
+
+async def _tell_events(
+    websocket: WebSocket, feed: Feed, user_id: str, subscription: Subscription, after: int | None, heartbeat: float
+) -> None:
+    with suppress(WebSocketDisconnect, RuntimeError):
+        cursor = await _catch_up_on_events(websocket, feed, user_id, after)
+        while True:
+            if subscription.is_behind:
+                subscription.is_behind = False
+                cursor = await _catch_up_on_events(websocket, feed, user_id, cursor)
+            for frame in subscription.take():
+                if frame.seq > cursor:
+                    await websocket.send_text(frame.text)
+                    cursor = frame.seq
+            try:
+                async with asyncio.timeout(heartbeat):
+                    await subscription.wake.wait()
+            except TimeoutError:
+                await websocket.send_text(encode(Heartbeat()))
+
+
+async def _catch_up_on_events(websocket: WebSocket, feed: Feed, user_id: str, after: int | None) -> int:
+    """Send what is lacking; if that is gone, or nobody knows what is lacking, ask the client to load everything."""
+    lacking = None if after is None else feed.after(user_id, after)
+    if lacking is None:
+        last = feed.last_seq(user_id)
+        await websocket.send_text(encode(SessionSync()))
+        return last
+    for frame in lacking:
+        await websocket.send_text(frame.text)
+    return lacking[-1].seq if lacking else cast("int", after)
+
+
+async def _listen(
+    websocket: WebSocket, session_id: str, caller: Identity, sessions: SessionService, runs: RunService
+) -> None:
+    """Take messages until the client leaves. A bad one is answered, and the connection kept."""
+    with suppress(WebSocketDisconnect):
+        while True:
+            text = await _receive_text(websocket)
+            try:
+                if text is None:
+                    raise BadFrame("Frames are JSON text; this one was binary.")
+                frame = await asyncio.to_thread(_parse, text) if len(text) > _PARSE_IN_THREAD else _parse(text)
+                check_scope(caller, "chat")
+                incoming = await asyncio.to_thread(read_message, frame) if frame.get("images") else read_message(frame)
+                await hand_over(incoming, session_id, caller.user.id, sessions, runs)
+            except WakefulError as error:
+                await _refuse(websocket, error)
+
+
+def _parse(text: str) -> Mapping[str, Any]:
+    try:
+        frame = orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        raise BadFrame(f"This is not JSON: {error}.") from None
+    if not isinstance(frame, dict):
+        raise BadFrame('A frame is a JSON object such as {"type": "message", "content": "…"}.')
+    kind = cast("dict[str, Any]", frame).get("type")
+    if kind != "message":
+        shown = repr(kind) if len(repr(kind)) < 100 else "something long"
+        raise BadFrame(f"A frame of type {shown} is not known here; send type 'message'.", field="type")
+    return cast("dict[str, Any]", frame)
+
+
+async def _receive_text(websocket: WebSocket) -> str | None:
+    """Wait for a frame; None if it is not text. Raises when the client has left."""
+    message = await websocket.receive()
+    if message["type"] == "websocket.disconnect":
+        raise WebSocketDisconnect(message["code"])
+    return message.get("text")
+
+
+async def _refuse(websocket: WebSocket, error: WakefulError) -> None:
+    message = error.message if error.hint is None else f"{error.message} {error.hint}"
+    await websocket.send_text(encode(ErrorFrame(message=message, code=error.code, field=error.field)))
+
+
+def _after(websocket: WebSocket) -> int | None:
+    text = websocket.query_params.get("after", "")
+    # What is no number is one we never gave, and answered like one that is gone.
+    return None if not text else int(text) if text.isdecimal() and len(text) < 19 else -1
+
+
+async def _end(task: "asyncio.Task[None]") -> None:
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await task

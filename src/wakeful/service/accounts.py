@@ -1,0 +1,237 @@
+"""Users, tokens and one-time passes: who is let in, and who manages them.
+
+Secrets are 256 random bits with a readable beginning. Only their digest is kept, so a lookup compares digests, and the
+time it takes says nothing about a secret.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from hashlib import sha256
+from secrets import token_urlsafe
+
+from wakeful.clock import Clock
+from wakeful.domain import accounts as rules
+from wakeful.domain import ids
+from wakeful.domain.accounts import Identity, Purpose, TokenKind
+from wakeful.domain.types import Role, Scope, Token, User
+from wakeful.store.accounts import Pass
+from wakeful.store.store import Store, Tx
+
+PREFIX = "wkf_"
+REMEMBER_SECONDS = 1.0  # how long a revoked token may still work
+MOST_REMEMBERED = 1_000
+
+_SECRET_LENGTH = len(PREFIX) + 43  # 32 bytes in base 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewToken:
+    """A token and its secret, which nobody can look up later."""
+
+    token: Token
+    secret: str
+
+
+def make_secret() -> str:
+    return PREFIX + token_urlsafe(32)
+
+
+def is_ours(secret: str) -> bool:
+    """Tell whether a secret has the form of those we make, which nobody can guess."""
+    return secret.startswith(PREFIX) and len(secret) == _SECRET_LENGTH
+
+
+def digest_of(secret: str) -> str:
+    # No salt and no stretching: what we make ourselves cannot be guessed, and what people choose is rate-limited.
+    return sha256(secret.encode("utf-8", "surrogateescape")).hexdigest()
+
+
+class Accounts:
+    """Let people in, and let them manage who is."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+        self._remembered: dict[str, tuple[float, Identity]] = {}
+
+    # ── Who is it? ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def identify(self, secret: str) -> Identity | None:
+        """Say whose token this is. Another node's revocation counts within a second, our own at once."""
+        digest = digest_of(secret)
+        asked = self._clock.monotonic()
+        until, identity = self._remembered.get(digest, (asked, None))
+        if identity is not None and asked < until:
+            return identity
+        identity = await self._store.read(lambda tx: tx.accounts.identity_by_digest(digest, self._clock.now()))
+        if identity is not None:
+            if len(self._remembered) >= MOST_REMEMBERED:
+                self._remembered.clear()
+            # From when we asked, not from the answer: it may have been revoked in between.
+            self._remembered[digest] = (asked + REMEMBER_SECONDS, identity)
+        return identity
+
+    async def still_valid(self, token_ids: Collection[str]) -> set[str]:
+        """Return those of the tokens that would still let someone in; for connections that outlast their request."""
+        now = self._clock.now()
+        return await self._store.read(lambda tx: tx.accounts.valid_tokens(token_ids, now))
+
+    # ── Users ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def users(self, caller: Identity) -> list[User]:
+        rules.check_owner(caller)
+        return await self._store.read(lambda tx: tx.accounts.users())
+
+    async def user(self, caller: Identity, user_id: str) -> User:
+        if caller.user.id != user_id:
+            rules.check_owner(caller)
+        return await self._store.read(lambda tx: tx.accounts.user(user_id))
+
+    async def add_user(self, caller: Identity, *, name: str, role: Role = "user") -> User:
+        rules.check_owner(caller)
+        now = self._clock.now()
+        user = User(id=ids.new_id(now), name=name, role=role, created_at=now)
+        await self._store.write(lambda tx: tx.accounts.add_user(user))
+        return user
+
+    async def change_user(
+        self, caller: Identity, user_id: str, *, name: str | None = None, role: Role | None = None
+    ) -> User:
+        """Rename a user or change the role. People may rename themselves; roles are the owners' to give."""
+        rules.check_manages(caller, user_id)
+        if role is not None:
+            rules.check_owner(caller)
+
+        async def work(tx: Tx) -> User:
+            owners = await tx.accounts.hold_owners()
+            user = rules.change_user(
+                await tx.accounts.user(user_id), name=name, role=role, owners=[owner.id for owner in owners]
+            )
+            await tx.accounts.save_user(user)
+            return user
+
+        changed = await self._store.write(work)
+        self._remembered.clear()
+        return changed
+
+    async def delete_user(self, caller: Identity, user_id: str) -> None:
+        """Close an account, so that nothing lets its user in any more; the last owner stays."""
+        rules.check_owner(caller)
+        now = self._clock.now()
+
+        async def work(tx: Tx) -> None:
+            owners = await tx.accounts.hold_owners()
+            rules.check_leaves_an_owner(await tx.accounts.user(user_id), [owner.id for owner in owners])
+            await tx.accounts.delete_user(user_id, now)
+
+        await self._store.write(work)
+        self._remembered.clear()
+
+    # ── Tokens ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def tokens(self, caller: Identity) -> list[Token]:
+        rules.check_scope(caller, "admin")
+        now = self._clock.now()
+        return await self._store.read(lambda tx: tx.accounts.tokens_of(caller.user.id, now))
+
+    async def make_token(
+        self,
+        caller: Identity,
+        *,
+        name: str,
+        scope: Scope,
+        expires_at: datetime | None = None,
+        user_id: str | None = None,
+    ) -> NewToken:
+        """Make a token for the caller or, asked by an owner, for someone else; never one that can do more."""
+        user_id = user_id or caller.user.id
+        rules.check_manages(caller, user_id)
+        rules.check_grant(caller, scope)
+        now = self._clock.now()
+        made = _new_token(user_id, name, "api", scope, now, rules.read_expiry(expires_at, now))
+
+        async def work(tx: Tx) -> None:
+            await tx.accounts.user(user_id)
+            await tx.accounts.add_token(made.token)
+
+        await self._store.write(work)
+        return made
+
+    async def revoke_token(self, caller: Identity, token_id: str) -> None:
+        """Revoke one of the caller's tokens. A token may always revoke itself."""
+        if token_id != caller.token_id:
+            rules.check_scope(caller, "admin")
+        now = self._clock.now()
+        await self._store.write(lambda tx: tx.accounts.revoke_token(token_id, caller.user.id, now))
+        self._remembered.clear()
+
+    # ── Passes ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def make_login_code(self, caller: Identity, user_id: str | None = None) -> str:
+        """Make the code of a login link for the caller or, asked by an owner, for someone else."""
+        user_id = user_id or caller.user.id
+        rules.check_manages(caller, user_id)
+        return await self._make_pass(caller, "login", user_id, rules.LOGIN_LASTS)
+
+    async def log_in(self, code: str, browser: str) -> NewToken | None:
+        """Change a login code for the token that a browser keeps; it can do what the code's maker could."""
+        now = self._clock.now()
+
+        async def work(tx: Tx) -> NewToken | None:
+            taken = await tx.accounts.take_pass(digest_of(code), "login", now)
+            maker = taken and await tx.accounts.identity_by_token(taken.token_id, now)
+            if taken is None or maker is None:
+                return None
+            made = _new_token(taken.user_id, browser, "browser", maker.scope, now, now + rules.BROWSER_LASTS)
+            await tx.accounts.add_token(made.token)
+            return made
+
+        return await self._store.write(work)
+
+    async def log_out(self, caller: Identity) -> None:
+        """Revoke the token a browser came with; a program's own stays."""
+        if caller.kind == "browser":
+            await self.revoke_token(caller, caller.token_id)
+
+    async def make_ticket(self, caller: Identity) -> str:
+        """Make a ticket that opens one socket, as its maker, soon."""
+        return await self._make_pass(caller, "ticket", caller.user.id, rules.TICKET_LASTS)
+
+    async def take_ticket(self, ticket: str) -> Identity | None:
+        now = self._clock.now()
+
+        async def work(tx: Tx) -> Identity | None:
+            taken = await tx.accounts.take_pass(digest_of(ticket), "ticket", now)
+            return None if taken is None else await tx.accounts.identity_by_token(taken.token_id, now)
+
+        return await self._store.write(work)
+
+    async def _make_pass(self, caller: Identity, purpose: Purpose, user_id: str, lasts: timedelta) -> str:
+        secret = token_urlsafe(32)
+        now = self._clock.now()
+        made = Pass(user_id=user_id, token_id=caller.token_id)
+
+        async def work(tx: Tx) -> None:
+            await tx.accounts.user(user_id)
+            await tx.accounts.add_pass(digest_of(secret), purpose, made, now + lasts, now)
+
+        await self._store.write(work)
+        return secret
+
+
+def _new_token(
+    user_id: str, name: str, kind: TokenKind, scope: Scope, now: datetime, expires_at: datetime | None
+) -> NewToken:
+    secret = make_secret()
+    token = Token(
+        id=ids.new_id(now),
+        user_id=user_id,
+        name=name,
+        kind=kind,
+        scope=scope,
+        digest=digest_of(secret),
+        created_at=now,
+        expires_at=expires_at,
+    )
+    return NewToken(token=token, secret=secret)

@@ -1,0 +1,131 @@
+"""Which addresses a fetch may reach, and a connection to exactly the address that was looked at."""
+
+import asyncio
+import ipaddress
+import socket
+import ssl
+from collections.abc import Awaitable, Callable, Sequence
+
+import httpx2
+
+from wakeful.domain.errors import Forbidden, Unavailable
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+Resolve = Callable[[str], Awaitable[Sequence[str]]]  # a host name to its addresses
+
+# The standard library calls some of these global, and which ones differs between its versions.
+_REFUSED = tuple(
+    ipaddress.ip_network(network)
+    for network in (
+        "0.0.0.0/8",  # this network
+        "10.0.0.0/8",
+        "100.64.0.0/10",  # carrier-grade NAT; also one cloud's metadata server
+        "127.0.0.0/8",
+        "168.63.129.16/32",  # a public number, and yet one cloud's inside
+        "169.254.0.0/16",  # link-local; the other clouds' metadata servers
+        "172.16.0.0/12",
+        "192.0.0.0/24",
+        "192.0.2.0/24",
+        "192.88.99.0/24",  # 6to4 relays
+        "192.168.0.0/16",
+        "198.18.0.0/15",
+        "198.51.100.0/24",
+        "203.0.113.0/24",
+        "224.0.0.0/4",  # multicast
+        "240.0.0.0/4",  # reserved, and broadcast
+        "2001::/23",  # Teredo and other tunnels
+        "2001:db8::/32",
+        "2002::/16",  # 6to4: any IPv4 address can be inside
+        "3fff::/20",
+    )
+)
+# The rest of IPv6 is loopback, local, multicast, or IPv4 in disguise (mapped, NAT64).
+_GLOBAL_IPV6 = ipaddress.IPv6Network("2000::/3")
+
+
+class HostUnknown(Unavailable):
+    code = "host_unknown"
+
+    def __init__(self, host: str) -> None:
+        super().__init__(f"The host {host!r} has no address. Check its spelling, or try another URL.")
+
+
+class AddressRefused(Forbidden):
+    code = "address_refused"
+
+    def __init__(self, host: str, address: str) -> None:
+        where = f"The host {host!r}" if host == address else f"The host {host!r} has the address {address}, which"
+        super().__init__(
+            f"{where} is not on the public internet, so it is not fetched. Use a public URL, or ask the owner of this "
+            "server to allow the host."
+        )
+
+
+def is_public(address: Address) -> bool:
+    """Tell whether an address belongs to the public internet and to nothing nearer."""
+    if isinstance(address, ipaddress.IPv6Address) and address not in _GLOBAL_IPV6:
+        return False
+    return not any(address in network for network in _REFUSED if network.version == address.version)
+
+
+async def resolve(host: str) -> list[str]:
+    """Ask the system for the addresses of a host. It also knows odd spellings: 127.1, 0x7f.1, 2130706433."""
+    loop = asyncio.get_running_loop()
+    try:
+        found = await loop.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError):
+        return []
+    return list(dict.fromkeys(str(sockaddr[0]) for *_, sockaddr in found))
+
+
+class PinnedTransport(httpx2.AsyncBaseTransport):
+    """Resolves a host once, looks at every address, and connects to one of those: a name cannot change in between."""
+
+    def __init__(self, *, resolve: Resolve, private_hosts: frozenset[str], tls: ssl.SSLContext | None) -> None:
+        self._resolve = resolve
+        self._private_hosts = frozenset(_plain(host) for host in private_hosts)
+        self._inner = httpx2.AsyncHTTPTransport(verify=tls or True, trust_env=False)
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        *first, last = await self._addresses(request.url.raw_host.decode("ascii"))
+        for address in first:
+            try:
+                return await self._inner.handle_async_request(_pinned(request, address))
+            except (httpx2.ConnectError, httpx2.ConnectTimeout):  # such as IPv6 where there is none
+                continue
+        return await self._inner.handle_async_request(_pinned(request, last))
+
+    async def _addresses(self, host: str) -> list[str]:
+        found = await self._resolve(host)
+        if not found:
+            raise HostUnknown(host)
+        if _plain(host) in self._private_hosts:
+            return list(found)
+        for address in found:
+            # One bad address is enough: a name that mixes them is a trick, or an inside view of the network.
+            if not is_public(ipaddress.ip_address(address)):
+                raise AddressRefused(host, address)
+        return list(found)
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+
+def _pinned(request: httpx2.Request, address: str) -> httpx2.Request:
+    """Send to the address, but speak to the host: its name stays in the Host header and in TLS."""
+    name = _plain(request.url.raw_host.decode("ascii"))
+    headers = request.headers.copy()
+    # Connections are pooled by address, and two hosts may share one. None is used again, so that none serves a host
+    # whose certificate was not checked.
+    headers["connection"] = "close"
+    return httpx2.Request(
+        request.method,
+        request.url.copy_with(host=address),
+        headers=headers,
+        stream=request.stream,
+        extensions=request.extensions | {"sni_hostname": name},
+    )
+
+
+def _plain(host: str) -> str:
+    return host.lower().rstrip(".")

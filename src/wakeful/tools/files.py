@@ -1,0 +1,312 @@
+"""The toolset `files`: read, write, list and search in the agent's own workspace."""
+
+import asyncio
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from functools import partial
+from pathlib import Path
+from threading import Lock
+
+from pydantic import Field
+
+from wakeful.domain.errors import Invalid
+from wakeful.tools.registry import Arguments, Tool, ToolContext, ToolResult
+from wakeful.tools.workspace import (
+    AccessDenied,
+    Entry,
+    Limits,
+    NoSuchPath,
+    NotAFile,
+    PathIsLink,
+    Workspace,
+    shown,
+)
+
+MOST_READ = 64_000  # bytes in one answer
+MOST_ENTRIES = 500  # lines in one listing
+MOST_WALKED = 20_000  # entries looked at for one listing
+MOST_MATCHES = 100
+MOST_SHOWN_OF_A_LINE = 300  # characters
+LARGEST_FILE = 10_000_000  # bytes
+MOST_FILES = 10_000
+SEARCH_LIMIT = 5.0  # seconds
+
+
+class FileIsBinary(Invalid):
+    code = "file_is_binary"
+
+    def __init__(self, path: str, size: int) -> None:
+        super().__init__(
+            f"{shown(path)} is not text ({size:,} bytes of binary data), so it cannot be shown. "
+            "Read a text file, or convert it with another tool."
+        )
+
+
+class OffsetBeyondEnd(Invalid):
+    code = "offset_beyond_end"
+
+    def __init__(self, path: str, offset: int, size: int) -> None:
+        super().__init__(
+            f"{shown(path)} has {size:,} bytes, so there is nothing at offset={offset}. Use a smaller one."
+        )
+
+
+class ContentUnusable(Invalid):
+    code = "content_unusable"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "The content has half of a character in it (a lone surrogate). Nothing was written. Leave it out."
+        )
+
+
+class ReadFile(Arguments):
+    path: str = Field(description="Relative to your workspace, like 'notes/today.md'.")
+    offset: int = Field(default=0, ge=0, description="The byte to start at; a cut-off answer names the next one.")
+    limit: int = Field(default=MOST_READ, ge=16, le=MOST_READ, description="How many bytes at most.")
+
+
+class WriteFile(Arguments):
+    path: str = Field(description="Relative to your workspace; missing directories are made.")
+    content: str = Field(description="The text to write.")
+    append: bool = Field(default=False, description="Add to the end instead of replacing the file.")
+
+
+class ListFiles(Arguments):
+    path: str = Field(default=".", description="A directory of your workspace.")
+    recursive: bool = Field(default=False, description="Go into directories too.")
+    name: str = Field(default="*", max_length=200, description="Only names like this, as '*.md'.")
+
+
+class SearchFiles(Arguments):
+    pattern: str = Field(min_length=1, max_length=500, description="The text to find within a line, taken literally.")
+    path: str = Field(default=".", description="A file, or a directory to search with all below it.")
+    name: str = Field(default="*", max_length=200, description="Only in files with names like this, as '*.md'.")
+    ignore_case: bool = Field(default=True, description="Take 'a' and 'A' for the same.")
+
+
+def file_tools(quota_bytes: int, *, most_files: int = MOST_FILES, largest_file: int = LARGEST_FILE) -> list[Tool]:
+    """Make the tools of the toolset `files`; each workspace may hold so much."""
+    files = _Files(Limits(bytes=quota_bytes, file_bytes=largest_file, files=most_files))
+    make = partial(Tool, toolset="files")
+    return [
+        make(
+            name="read_file",
+            description="Read a text file of your workspace.",
+            arguments=ReadFile,
+            act=files.read,
+            is_repeatable=True,
+        ),
+        make(
+            name="write_file",
+            description="Write a text file of your workspace: replace it, or add to its end with append=true.",
+            arguments=WriteFile,
+            act=files.write,
+        ),
+        make(
+            name="list_files",
+            description="List a directory of your workspace, with sizes.",
+            arguments=ListFiles,
+            act=files.list,
+            is_repeatable=True,
+        ),
+        make(
+            name="search_files",
+            description="Find lines with a text in the files of your workspace. Plain text, no regular expressions.",
+            arguments=SearchFiles,
+            act=files.search,
+            is_repeatable=True,
+        ),
+    ]
+
+
+class _Files:
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._locks: defaultdict[Path, Lock] = defaultdict(Lock)  # one small lock for each agent that ever wrote
+
+    async def read(self, context: ToolContext, asked: ReadFile) -> ToolResult:
+        return await asyncio.to_thread(_read, Workspace(context.workspace), asked)
+
+    async def write(self, context: ToolContext, asked: WriteFile) -> ToolResult:
+        try:
+            data = asked.content.encode()
+        except UnicodeEncodeError:
+            raise ContentUnusable from None
+        lock = self._locks[context.workspace]
+        size = await asyncio.to_thread(self._write, lock, Workspace(context.workspace), asked, data)
+        done = f"Added {len(data):,} bytes to" if asked.append else "Wrote"
+        return ToolResult(
+            text=f"{done} {shown(asked.path)}; it has {size:,} bytes.", metadata={"path": asked.path, "size": size}
+        )
+
+    def _write(self, lock: Lock, workspace: Workspace, asked: WriteFile, data: bytes) -> int:
+        # Two calls at once would both find room below the quota, and one of two additions would be lost.
+        with lock:
+            return workspace.write(asked.path, data, append=asked.append, limits=self._limits)
+
+    async def list(self, context: ToolContext, asked: ListFiles) -> ToolResult:
+        return await asyncio.to_thread(_list, Workspace(context.workspace), asked)
+
+    async def search(self, context: ToolContext, asked: SearchFiles) -> ToolResult:
+        return await asyncio.to_thread(_search, Workspace(context.workspace), asked, time.monotonic)
+
+
+def _read(workspace: Workspace, asked: ReadFile) -> ToolResult:
+    stretch = workspace.read(asked.path, offset=asked.offset, limit=asked.limit)
+    if asked.offset and asked.offset >= stretch.size:
+        raise OffsetBeyondEnd(asked.path, asked.offset, stretch.size)
+    end = asked.offset + len(stretch.data)
+    data = stretch.data
+    if end < stretch.size:
+        data = data[: len(data) - _cut_at_end(data)]
+        end = asked.offset + len(data)
+    if asked.offset:
+        data = data[_cut_at_start(data) :]
+    if is_binary(data):
+        raise FileIsBinary(asked.path, stretch.size)
+    text = data.decode(errors="replace") or "(The file is empty.)"
+    if end < stretch.size:
+        text += f"\n[truncated at byte {end:,} of {stretch.size:,}; read on with offset={end}]"
+    return ToolResult(
+        text=text, metadata={"path": asked.path, "size": stretch.size, "offset": asked.offset, "end": end}
+    )
+
+
+def _cut_at_end(data: bytes) -> int:
+    """Count the last bytes that begin a character without ending it; they are left to the next call."""
+    for back in range(1, min(3, len(data)) + 1):
+        byte = data[-back]
+        if byte >= 0xC0:  # the first of several
+            needs = 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
+            return back if needs > back else 0
+        if byte < 0x80:
+            break
+    return 0
+
+
+def _cut_at_start(data: bytes) -> int:
+    """Count the first bytes that end a character begun before."""
+    head = data[:3]
+    return len(head) - len(head.lstrip(bytes(range(0x80, 0xC0))))
+
+
+def is_binary(data: bytes) -> bool:
+    """Tell whether bytes are something else than text, going by NULs and by what is not UTF-8."""
+    return b"\0" in data or data.decode(errors="replace").count("\N{REPLACEMENT CHARACTER}") * 3 > len(data)
+
+
+def _list(workspace: Workspace, asked: ListFiles) -> ToolResult:
+    lines: list[str] = []
+    is_cut = False
+    for walked, entry in enumerate(workspace.entries(asked.path, recursive=asked.recursive)):
+        if walked == MOST_WALKED or len(lines) == MOST_ENTRIES:
+            is_cut = True
+            break
+        if _is_named(entry, asked.name):
+            lines.append(_describe(entry))
+    metadata = {"path": asked.path, "count": len(lines), "is_cut": is_cut}
+    if is_cut:
+        lines.append(f"[truncated after {len(lines)} entries; list a directory below, or give a name like '*.md']")
+    return ToolResult(text="\n".join(lines) or _nothing(asked), metadata=metadata)
+
+
+def _nothing(asked: ListFiles) -> str:
+    return f"{shown(asked.path)} is empty." if asked.name == "*" else f"Nothing there is named like {asked.name!r}."
+
+
+def _is_named(entry: Entry, name: str) -> bool:
+    return fnmatchcase(entry.path.rpartition("/")[2], name)
+
+
+def _describe(entry: Entry) -> str:
+    path = _printable(entry.path)
+    if entry.kind == "directory":
+        return f"{path}/"
+    return f"{path} ({entry.size:,} bytes)" if entry.kind == "file" else f"{path} ({entry.kind}; cannot be opened)"
+
+
+def _printable(path: str) -> str:
+    """Keep a name with a line break in it from looking like two."""
+    return path if path.isprintable() else repr(path)
+
+
+@dataclass(slots=True, kw_only=True)
+class _Search:
+    """One search, and what came of it."""
+
+    asked: SearchFiles
+    monotonic: Callable[[], float]
+    deadline: float
+    matches: list[str] = field(default_factory=list[str])
+    skipped: list[str] = field(default_factory=list[str])
+    stopped: str | None = None  # why there may be more
+
+    def should_stop(self) -> bool:
+        if len(self.matches) >= MOST_MATCHES:
+            self.stopped = f"stopped after {MOST_MATCHES} matches; search for something rarer, or in one directory"
+        elif self.monotonic() > self.deadline:
+            self.stopped = f"stopped after {SEARCH_LIMIT:g} seconds; search in one directory, or by name"
+        return self.stopped is not None
+
+
+def _search(workspace: Workspace, asked: SearchFiles, monotonic: Callable[[], float]) -> ToolResult:
+    search = _Search(asked=asked, monotonic=monotonic, deadline=monotonic() + SEARCH_LIMIT)
+    if workspace.kind_of(asked.path) == "file":
+        _search_file(search, workspace, asked.path)
+    else:
+        _search_directory(search, workspace)
+    lines = [*search.matches] or [f"No line has {asked.pattern!r} in it."]
+    if search.skipped:
+        lines.append(f"[only the first {LARGEST_FILE:,} bytes searched of: {', '.join(search.skipped[:10])}]")
+    if search.stopped:
+        lines.append(f"[{search.stopped}]")
+    return ToolResult(
+        text="\n".join(lines), metadata={"matches": len(search.matches), "is_cut": search.stopped is not None}
+    )
+
+
+def _search_directory(search: _Search, workspace: Workspace) -> None:
+    for entry in workspace.entries(search.asked.path, recursive=True):
+        if search.should_stop():
+            return
+        if entry.kind == "file" and _is_named(entry, search.asked.name):
+            with suppress(NoSuchPath, PathIsLink, NotAFile, AccessDenied):  # exchanged since, or never ours to read
+                _search_file(search, workspace, entry.path)
+
+
+def _search_file(search: _Search, workspace: Workspace, path: str) -> None:
+    stretch = workspace.read(path, offset=0, limit=LARGEST_FILE)
+    if is_binary(stretch.data[:8000]):
+        return
+    if stretch.size > LARGEST_FILE:
+        search.skipped.append(_printable(path))
+    _search_text(search, path, stretch.data)
+
+
+def _search_text(search: _Search, path: str, data: bytes) -> None:
+    ignore_case = search.asked.ignore_case
+    needle = search.asked.pattern.casefold() if ignore_case else search.asked.pattern
+    offset = 0
+    for number, raw in enumerate(data.split(b"\n"), start=1):
+        line = raw.decode(errors="replace")
+        if needle in (line.casefold() if ignore_case else line):
+            search.matches.append(f"{_printable(path)}:{number} (offset={offset}): {_excerpt(line, needle)}")
+            if search.should_stop():
+                return
+        offset += len(raw) + 1
+        if number % 1000 == 0 and search.should_stop():
+            return
+
+
+def _excerpt(line: str, needle: str) -> str:
+    line = line.strip()
+    if len(line) <= MOST_SHOWN_OF_A_LINE:
+        return line
+    start = max(0, line.casefold().find(needle.casefold()) - MOST_SHOWN_OF_A_LINE // 3)
+    cut = line[start : start + MOST_SHOWN_OF_A_LINE]
+    return ("…" if start else "") + cut + ("…" if start + len(cut) < len(line) else "")

@@ -1,0 +1,192 @@
+"""HTML as text a model can read: title, headings, lists and links stay, scripts and styles go.
+
+The standard library's `html.parser` is not used: on the Pythons we support it takes seconds for 24 kB of `<a <a <a …`.
+This reader goes over a page once, whatever is in it.
+"""
+
+import re
+from dataclasses import dataclass
+from html import unescape
+from urllib.parse import urljoin
+
+LONGEST_LINK = 2000  # characters
+
+# Nothing here is tried a second time (`++`, `*+`, `?+`), so that a page cannot make it slow.
+_TAG_BEGINS = re.compile(r"</?[a-zA-Z]")
+_TAG = re.compile(r"""</?([a-zA-Z][^\s/>]*+)((?:[^>"']|"[^"]*+"|'[^']*+')*+)>""")
+_LOOSE_TAG = re.compile(r"</?([a-zA-Z][^\s/>]*+)([^>]*+)>")
+_ATTRIBUTE = re.compile(r"""([^\s=/>"']++)(?:\s*+=\s*+("[^"]*+"|'[^']*+'|[^\s"'>]++))?+""")
+_SPACE = re.compile(r"\s+")
+_NEWLINES = re.compile(r"\n{3,}")
+
+_UNSEEN = frozenset({"script", "style", "noscript", "template", "svg", "iframe", "object", "textarea", "title"})
+_END_OF = {name: re.compile(f"</{name}", re.IGNORECASE) for name in _UNSEEN}
+_BLOCKS = frozenset(
+    {
+        *("address", "article", "aside", "blockquote", "body", "dd", "details", "div", "dl", "dt", "fieldset"),
+        *("figcaption", "figure", "footer", "form", "header", "hr", "main", "nav", "ol", "p", "pre", "section"),
+        *("summary", "table", "tbody", "tfoot", "thead", "ul"),
+    }
+)
+_LINES = frozenset({"br", "li", "tr", "option"})
+_HEADINGS = {f"h{level}": "#" * level + " " for level in range(1, 7)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Readable:
+    """What a page says."""
+
+    title: str
+    text: str
+
+
+def read_html(html: str, url: str) -> Readable:
+    """Reduce a page to its text; links become absolute, as [words](address)."""
+    reader = _Reader(url)
+    reader.read(html)
+    return Readable(title=reader.title, text=reader.text())
+
+
+class _Reader:
+    def __init__(self, url: str) -> None:
+        self.title = ""
+        self._base = url
+        self._parts: list[str] = []
+        self._pre = 0  # how many <pre> we are in
+        self._link: tuple[str, int] | None = None  # where it leads, and which part its words begin with
+        self._tag = _TAG
+
+    def text(self) -> str:
+        lines = [line.rstrip() for line in "".join(self._parts).split("\n")]
+        # A single space is what is left of the source's own line breaks; more are meant.
+        lines = [line[1:] if line.startswith(" ") and not line.startswith("  ") else line for line in lines]
+        return _NEWLINES.sub("\n\n", "\n".join(lines)).strip("\n")
+
+    def read(self, html: str) -> None:
+        """Go over the page. Whatever is begun and never ended swallows the rest, as in a browser."""
+        at = 0
+        while at < len(html):
+            opening = html.find("<", at)
+            self._add_text(html[at : opening if opening >= 0 else len(html)])
+            if opening < 0:
+                return
+            at = self._read_markup(html, opening)
+
+    def _read_markup(self, html: str, at: int) -> int:
+        if html.startswith("<!--", at):
+            return _after(html, "-->", at + 4)
+        if html.startswith(("<!", "<?"), at):
+            return _after(html, ">", at)
+        if not _TAG_BEGINS.match(html, at):
+            self._add_text("<")
+            return at + 1
+        tag = self._tag.match(html, at)
+        if tag is None:
+            # A quote that never ends. From here on quotes mean nothing, or each tag would look for its end anew.
+            self._tag = _LOOSE_TAG
+            tag = _LOOSE_TAG.match(html, at)
+        if tag is None:
+            return len(html)
+        name = tag[1].lower()
+        if html[at + 1] == "/":
+            self._end(name)
+            return tag.end()
+        return self._start(html, name, tag)
+
+    def _start(self, html: str, name: str, tag: re.Match[str]) -> int:
+        if name in _UNSEEN and not tag[2].endswith("/"):
+            return self._skip(html, name, tag.end())
+        if name == "a":
+            self._begin_link(_attribute(tag[2], "href"))
+        elif name == "base":
+            self._base = _join(self._base, _attribute(tag[2], "href")) or self._base
+        elif name == "img":
+            self._add_text(_attribute(tag[2], "alt"))
+        elif name == "pre":
+            self._pre += 1
+        self._parts.append(_before(name))
+        return tag.end()
+
+    def _skip(self, html: str, name: str, at: int) -> int:
+        end = _END_OF[name].search(html, at)
+        if end is None:
+            return len(html)
+        if name == "title" and not self.title:
+            self.title = _SPACE.sub(" ", _unescape(html[at : end.start()])).strip()[:300]
+        return _after(html, ">", end.end())
+
+    def _end(self, name: str) -> None:
+        if name == "a":
+            self._end_link()
+        elif name == "pre":
+            self._pre = max(0, self._pre - 1)
+        if name in _HEADINGS or name in _BLOCKS:
+            self._parts.append("\n\n")
+        elif name in {"td", "th"}:
+            self._parts.append(" | ")
+
+    def _begin_link(self, href: str) -> None:
+        self._end_link()
+        target = _join(self._base, href) if href and not href.startswith("#") else None
+        if target is not None:
+            self._link = (target, len(self._parts))
+
+    def _end_link(self) -> None:
+        if self._link is None:
+            return
+        target, begun = self._link
+        self._link = None
+        said = _SPACE.sub(" ", "".join(self._parts[begun:]))
+        words = said.strip()
+        before, after = said.startswith(" ") * " ", said.endswith(" ") * " "
+        self._parts[begun:] = [f"{before}[{words}]({target}){after}"] if words else []
+
+    def _add_text(self, text: str) -> None:
+        if not text:
+            return
+        text = _unescape(text)
+        if not self._pre:
+            text = _SPACE.sub(" ", text)
+            if text.startswith(" ") and self._parts and self._parts[-1].endswith((" ", "\n")):
+                text = text[1:]
+        self._parts.append(text)
+
+
+def _before(name: str) -> str:
+    if name in _HEADINGS:
+        return "\n\n" + _HEADINGS[name]
+    if name in _BLOCKS:
+        return "\n\n"
+    if name in _LINES:
+        return "\n- " if name == "li" else "\n"
+    return ""
+
+
+def _after(html: str, end: str, at: int) -> int:
+    found = html.find(end, at)
+    return len(html) if found < 0 else found + len(end)
+
+
+def _attribute(attributes: str, name: str) -> str:
+    for found in _ATTRIBUTE.finditer(attributes):
+        if found[1].lower() == name and found[2]:
+            return _unescape(found[2].strip("\"'")).strip()
+    return ""
+
+
+def _join(base: str, href: str) -> str | None:
+    """Make a link absolute; None for one that leads to no page."""
+    if len(href) > LONGEST_LINK:
+        return None
+    try:
+        target = urljoin(base, href)
+    except ValueError:  # such as http://[
+        return None
+    return target if target.startswith(("http://", "https://")) and len(target) <= LONGEST_LINK else None
+
+
+def _unescape(text: str) -> str:
+    try:
+        return unescape(text)
+    except ValueError:  # a character number of thousands of digits
+        return text

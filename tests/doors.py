@@ -1,0 +1,99 @@
+"""The doors of a server with the gate in front of them, for tests that knock."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import httpx
+import uvicorn
+from fastapi import FastAPI, WebSocket
+
+from wakeful.app import Wakeful
+from wakeful.domain.accounts import Identity
+from wakeful.server import auth, errors, login
+from wakeful.server.gate import Gate
+from wakeful.server.rest import accounts as rest_accounts
+from wakeful.server.tries import Tries
+from wakeful.service.accounts import Accounts
+from wakeful.service.first_start import settle_owner
+from world import World
+
+ADDRESS = "http://127.0.0.1:8420"
+
+
+class Doors:
+    """A gate, what lies behind it, and the owner's token."""
+
+    def __init__(self, node: Wakeful, owner: Identity, secret: str) -> None:
+        self.accounts = Accounts(node.store, node.clock)
+        self.owner = owner
+        self.secret = secret
+        self.app = FastAPI(responses=errors.RESPONSES)
+        errors.install(self.app)
+        tries = Tries(node.clock)
+        auth.install(self.app, self.accounts, tries)
+        self.app.include_router(login.router)
+        self.app.include_router(rest_accounts.router)
+        self._add_samples()
+        self.gate = Gate(self.app, self.accounts, tries, node.settings)
+
+    def client(
+        self,
+        *,
+        client: str = "127.0.0.1",
+        token: str | None = None,
+        headers: dict[str, str] | None = None,
+        cookies: dict[str, str] | None = None,
+    ) -> httpx.AsyncClient:
+        """A client at an address, with a token or without."""
+        sent = (headers or {}) | ({"authorization": f"Bearer {token}"} if token else {})
+        transport = httpx.ASGITransport(self.gate, raise_app_exceptions=False, client=(client, 50_000))
+        return httpx.AsyncClient(transport=transport, base_url=ADDRESS, headers=sent, cookies=cookies)
+
+    def _add_samples(self) -> None:
+        @self.app.get("/healthz")
+        async def healthz() -> dict[str, bool]:
+            return {"ok": True}
+
+        @self.app.get("/boom")
+        async def boom() -> None:
+            raise RuntimeError("the inside of the server")
+
+        @self.app.websocket("/ws/who")
+        async def who(socket: WebSocket) -> None:
+            await socket.accept()
+            await socket.send_text(f"{auth.identity_of(socket).user.name} {socket.url.query}")
+            await socket.close()
+
+
+@asynccontextmanager
+async def opened_doors(world: World) -> AsyncIterator[Doors]:
+    """Open a world's store and settle its owner with the token of its settings."""
+    async with world.node.opened():
+        token = world.node.settings.token
+        assert token is not None
+        owner = await settle_owner(world.node.store, world.clock, world.node.settings)
+        yield Doors(world.node, owner.identity, token.get_secret_value())
+
+
+@asynccontextmanager
+async def served(gate: Gate) -> AsyncIterator[int]:
+    """Put a gate on a real port."""
+    config = uvicorn.Config(
+        gate,
+        port=0,
+        ws="websockets-sansio",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        proxy_headers=False,  # uvicorn would believe them from loopback
+    )
+    server = uvicorn.Server(config)
+    config.load()
+    server.lifespan = config.lifespan_class(config)
+    await server.startup()
+    try:
+        yield server.servers[0].sockets[0].getsockname()[1]
+    finally:
+        await server.shutdown()
+        await asyncio.sleep(0)

@@ -1,0 +1,168 @@
+from datetime import UTC, datetime
+
+import pytest
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelRequest,
+    ModelResponse,
+    PartDeltaEvent,
+    TextPart,
+    ThinkingPart,
+    ToolCallPart,
+    ToolReturnPart,
+)
+from pydantic_ai.models import ModelRequestParameters
+from pydantic_ai.tools import ToolDefinition
+
+from wakeful.clock import ManualClock
+from wakeful.domain.when import parse_when
+from wakeful.runtime.models.demo import SENTENCES, DemoModel
+from wakeful.tools import files, shell, web
+
+NOON = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
+ALL = frozenset({"schedule_recall", *(sentence.tool for sentence in SENTENCES)})
+SAFE = ALL - {"run_command"}
+
+
+async def answer(*messages: ModelMessage, tools: frozenset[str] = ALL) -> ModelResponse:
+    shown = [ToolDefinition(name=name) for name in sorted(tools)]
+    model = DemoModel(ManualClock(NOON), delay=0)
+    return await model.request(list(messages), None, ModelRequestParameters(function_tools=shown))
+
+
+async def call_for(sentence: str, tools: frozenset[str] = ALL) -> tuple[str, dict[str, object]]:
+    response = await answer(ModelRequest.user_text_prompt(sentence), tools=tools)
+    [call] = [part for part in response.parts if isinstance(part, ToolCallPart)]
+    return call.tool_name, call.args_as_dict()
+
+
+async def text_for(sentence: str, tools: frozenset[str] = ALL) -> str:
+    response = await answer(ModelRequest.user_text_prompt(sentence), tools=tools)
+    assert not any(isinstance(part, ToolCallPart) for part in response.parts)
+    return "".join(part.content for part in response.parts if isinstance(part, TextPart))
+
+
+@pytest.mark.parametrize(
+    ("sentence", "tool", "arguments"),
+    [
+        ("write Buy milk to notes.txt", "write_file", {"content": "Buy milk", "path": "notes.txt"}),
+        ('Please save "a to b" into x/y.md.', "write_file", {"content": "a to b", "path": "x/y.md"}),
+        ("write meet at noon to diary.txt", "write_file", {"content": "meet at noon", "path": "diary.txt"}),
+        ("read notes.txt", "read_file", {"path": "notes.txt"}),
+        ("Can you check notes.txt?", "read_file", {"path": "notes.txt"}),
+        ("show me the file notes.txt", "read_file", {"path": "notes.txt"}),
+        ("list files", "list_files", {}),
+        ("Show me all my files", "list_files", {}),
+        ("search for milk", "search_files", {"pattern": "milk"}),
+        ("search tomorrow", "search_files", {"pattern": "tomorrow"}),
+        ("fetch https://example.org/a", "fetch_url", {"url": "https://example.org/a"}),
+        ("read https://example.org/a.", "fetch_url", {"url": "https://example.org/a"}),
+        ("run ls -l", "run_command", {"command": "ls -l"}),
+    ],
+)
+async def test_a_plain_sentence_calls_the_real_tool(sentence, tool, arguments):
+    assert await call_for(sentence) == (tool, arguments)
+
+
+@pytest.mark.parametrize(
+    ("sentence", "when", "brief"),
+    [
+        ("in 10 seconds check notes.txt", "in 10 seconds", "Read notes.txt with read_file and say what it contains."),
+        ("In half an hour, list my files", "In half an hour", "List the files with list_files."),
+        ("check notes.txt in 2 hours 30 minutes", "in 2 hours 30 minutes", "Read notes.txt with read_file"),
+        ("remind me tomorrow at 9 to read report.md", "tomorrow at 9", "Read report.md with read_file"),
+        ("read report.md friday at 14:30", "friday at 14:30", "Read report.md with read_file"),
+        ("in 1m write hello to a.txt", "in 1m", 'Write "hello" to a.txt with write_file.'),
+    ],
+)
+async def test_a_sentence_with_a_time_books_a_recall(sentence, when, brief):
+    tool, arguments = await call_for(sentence)
+    assert (tool, arguments["call_type"], arguments["when"]) == ("schedule_recall", "once", when)
+    assert str(arguments["additional_context_message"]).startswith(brief)
+    assert parse_when(str(arguments["when"]), NOON, "Europe/Berlin").at > NOON
+
+
+@pytest.mark.parametrize("sentence", ["now: read notes.txt", "continue right away with read notes.txt"])
+async def test_continuing_right_away_books_an_immediate_recall(sentence):
+    tool, arguments = await call_for(sentence)
+    assert (tool, arguments["call_type"]) == ("schedule_recall", "immediate")
+    assert "when" not in arguments
+
+
+@pytest.mark.parametrize("sentence", SENTENCES, ids=[sentence.tool for sentence in SENTENCES])
+async def test_it_obeys_its_own_instruction_as_it_would_the_person(sentence):
+    _, booking = await call_for(f"in 10 seconds {sentence.example}")
+    assert await call_for(str(booking["additional_context_message"])) == await call_for(sentence.example)
+
+
+async def test_every_call_fits_the_tool_it_is_for():
+    taken = {
+        "read_file": files.ReadFile,
+        "write_file": files.WriteFile,
+        "list_files": files.ListFiles,
+        "search_files": files.SearchFiles,
+        "fetch_url": web.FetchUrl,
+        "run_command": shell.RunCommand,
+    }
+    for sentence in SENTENCES:
+        tool, arguments = await call_for(sentence.example)
+        taken[tool].model_validate(arguments)
+
+
+async def test_a_tool_it_was_not_shown_is_not_called():
+    assert "run_command, which this agent does not have" in await text_for("run ls", SAFE)
+
+
+async def test_help_says_what_it_is_and_can_do_and_how_to_get_a_real_model():
+    text = await text_for("help", SAFE)
+    assert "not an LLM" in text
+    assert "in 10 seconds check notes.txt" in text
+    assert "run ls" not in text
+    assert "WAKEFUL_MODEL" in text
+
+
+@pytest.mark.parametrize("sentence", ["Compose a sonnet", "check the weather", "in 10 seconds dance", "read " * 9000])
+async def test_what_it_does_not_understand_it_says_with_its_help(sentence):
+    text = await text_for(sentence)
+    assert text.startswith("I do not understand that.")
+    assert "read notes.txt" in text
+
+
+@pytest.mark.parametrize(
+    ("outcome", "words"),
+    [
+        ("success", "read_file answered: Buy milk"),
+        ("failed", "read_file failed: Buy milk"),
+        ("interrupted", "may or may not have done its work"),
+    ],
+)
+async def test_it_tells_what_a_tool_answered(outcome, words):
+    result = ToolReturnPart("read_file", "Buy\nmilk", "call_1", outcome=outcome)
+    response = await answer(ModelRequest.user_text_prompt("read notes.txt"), ModelRequest([result]))
+    assert words in response.parts[0].content
+
+
+async def test_a_long_result_is_quoted_in_part():
+    result = ToolReturnPart("read_file", "x" * 100_000, "call_1")
+    response = await answer(ModelRequest([result]))
+    assert response.parts[0].content.count("x") == 600
+
+
+async def test_it_thinks_first_and_streams_word_by_word():
+    model = DemoModel(ManualClock(NOON), delay=0)
+    deltas: list[str] = []
+    async with model.request_stream([ModelRequest.user_text_prompt("help")], None, ModelRequestParameters()) as events:
+        async for event in events:
+            if isinstance(event, PartDeltaEvent):
+                deltas.append(event.delta.content_delta or "")
+    response = events.get()
+    assert isinstance(response.parts[0], ThinkingPart)
+    assert response.parts[0].content.startswith("This is the demo model")
+    assert all(len(delta.split()) == 1 for delta in deltas)
+    assert response.usage.output_tokens > len(deltas)
+    assert response.timestamp == NOON
+
+
+async def test_the_same_question_gets_the_same_answer():
+    first, second = [await answer(ModelRequest.user_text_prompt("help")) for _ in range(2)]
+    assert (first.parts, first.usage) == (second.parts, second.usage)
