@@ -13,6 +13,7 @@ serve: setup ## Start the server (ARGS="--port 9000" for options)
 	@.venv/bin/wakeful serve $(ARGS)
 
 test: setup ## Run the tests (WAKEFUL_TEST_LONG=1 for the long variants; ARGS="-k name" for some)
+	@scripts/chromium.sh
 	@.venv/bin/pytest -n 2 --dist=loadfile --no-loadscope-reorder $(ARGS)
 
 check: setup ## Lock freshness, lint, format, imports between rooms, types
@@ -31,6 +32,7 @@ bench: setup ## Run every script in bench/ (files that start with _ are their he
 
 docs: setup ## Rewrite the generated pages in docs/reference
 	@.venv/bin/python scripts/settings_docs.py
+	@.venv/bin/python scripts/reference_docs.py
 
 lock: .venv/.uv ## Update requirements.lock from pyproject.toml (UPGRADE=name or UPGRADE=--all for newer versions)
 	@.venv/bin/python scripts/lock.py write $(UPGRADE)

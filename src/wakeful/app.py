@@ -144,7 +144,7 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
     titles = Titles(briefings, sessions, models)
     workspaces = settings.data_dir / WORKSPACES
     if executor is None:
-        tools = Tools([*recall_tools(wakes), *file_tools(_WORKSPACE_BYTES), *web_tools(fetcher), *shell_tools()])
+        tools = build_tools(wakes, fetcher)
         executor = AgentLoop(briefings, models, tools, clock, lambda agent_id: workspaces / agent_id)
     firing = Firing(store, stream, clock, rules, owner, settings.claim_batch)
     claims = Claims(store, stream, clock, rules, owner, timedelta(seconds=settings.lease_seconds))
@@ -202,6 +202,11 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
         engine=engine,
         put_away=put_away,
     )
+
+
+def build_tools(wakes: WakeService, fetcher: Fetcher) -> Tools:
+    """Put every tool together that an agent can be given."""
+    return Tools([*recall_tools(wakes), *file_tools(_WORKSPACE_BYTES), *web_tools(fetcher), *shell_tools()])
 
 
 def build_http(node: Wakeful) -> ASGIApp:

@@ -5,7 +5,7 @@ import logging
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -263,6 +263,7 @@ class _Work:
             agent = self._briefing.agent
             context = ToolContext(run=self._run, agent=agent, workspace=self._loop.workspace_of(agent.id))
             result = await self._loop.tools.call(call.tool_name, args, context)
+            result = replace(result, text=_keepable(result.text))
         self._budget.count_tool_call()
         self._is_stuck = self._repeated.note(call.tool_name, shown, result.text)
         yield ToolCall(
@@ -329,6 +330,7 @@ def _read(event: ModelResponseStreamEvent, reply: _Reply) -> list[RunEvent]:
     """Return what a piece of the model's answer shows to those who watch."""
     match event:
         case PartStartEvent(part=TextPart(content=text)) | PartDeltaEvent(delta=TextPartDelta(content_delta=text)):
+            text = _keepable(text)
             ended: list[RunEvent] = [ThinkingEnd()] if reply.is_thinking and text else []
             reply.is_thinking = reply.is_thinking and not text
             reply.text += text
@@ -337,14 +339,20 @@ def _read(event: ModelResponseStreamEvent, reply: _Reply) -> list[RunEvent]:
             PartStartEvent(part=ThinkingPart(content=text))
             | PartDeltaEvent(delta=ThinkingPartDelta(content_delta=text))
         ):
+            text = _keepable(text or "")
             reply.is_thinking = reply.is_thinking or bool(text)
-            reply.thinking += text or ""
+            reply.thinking += text
             return [ThinkingDelta(delta=text)] if text else []
         case PartStartEvent() if reply.is_thinking:
             reply.is_thinking = False
             return [ThinkingEnd()]
         case _:
             return []
+
+
+def _keepable(text: str) -> str:
+    """Return a text without NUL, which one of the databases cannot keep."""
+    return text.replace("\x00", "\N{REPLACEMENT CHARACTER}")
 
 
 def _defined(tool: Tool) -> ToolDefinition:

@@ -2,13 +2,12 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager, suppress
-from dataclasses import replace
+from contextlib import asynccontextmanager, nullcontext, suppress
 
 from wakeful.domain.events import RunFrame, StepSaved, StreamDelta, ThinkingDelta
 
 _MERGE_WITHIN = 0.02  # seconds; deltas this close become one frame
-_SAVE_EVERY = 0.05
+_SAVE_EVERY = 0.1
 _MOST_WAITING = 1_000  # frames; beyond, the run waits for the store
 
 Save = Callable[[StepSaved | None, Sequence[RunFrame]], Awaitable[None]]
@@ -20,7 +19,9 @@ class Teller:
     def __init__(self, save: Save) -> None:
         self._save = save
         self._waiting: list[RunFrame] = []
-        self._merging_until = 0.0
+        self._merging: type[StreamDelta | ThinkingDelta] | None = None  # what the pieces will be a frame of
+        self._pieces: list[str] = []
+        self._closing: asyncio.TimerHandle | None = None
         self._saved_at = 0.0
         self._has_more = asyncio.Event()
         self._one_at_a_time = asyncio.Lock()
@@ -31,11 +32,18 @@ class Teller:
     @asynccontextmanager
     async def at_work(self) -> AsyncGenerator[None]:
         """Save in the background what is said, as long as the block lasts."""
+        is_cut_off = False
         try:
             yield
+        except asyncio.CancelledError:  # perhaps because the store is away: nothing to wait for
+            is_cut_off = True
+            raise
         finally:
+            # What is being written stands in no queue any more: cut off in the middle, it would be lost.
+            async with nullcontext() if is_cut_off else self._one_at_a_time:
+                if self._task is not None:
+                    self._task.cancel()
             if self._task is not None:
-                self._task.cancel()
                 with suppress(asyncio.CancelledError):
                     await self._task
 
@@ -46,10 +54,11 @@ class Teller:
         self.has_spoken = True
         if self._task is None:
             self._task = asyncio.create_task(self._keep_saving())
-        now = asyncio.get_running_loop().time()
-        if not (now < self._merging_until and self._merge(frame)):
+        if isinstance(frame, StreamDelta | ThinkingDelta):
+            self._merge(type(frame), frame.delta)
+        else:
+            self._close_merged()
             self._waiting.append(frame)
-            self._merging_until = now + _MERGE_WITHIN
         self._has_more.set()
         if len(self._waiting) > _MOST_WAITING:
             await self.flush()
@@ -62,15 +71,21 @@ class Teller:
         """Return when everything said so far is saved and shown."""
         await self._write(None)
 
-    def _merge(self, frame: RunFrame) -> bool:
-        match self._waiting[-1:], frame:
-            case [StreamDelta() as last], StreamDelta():
-                self._waiting[-1] = replace(last, delta=last.delta + frame.delta)
-            case [ThinkingDelta() as last], ThinkingDelta():
-                self._waiting[-1] = replace(last, delta=last.delta + frame.delta)
-            case _:
-                return False
-        return True
+    def _merge(self, kind: type[StreamDelta | ThinkingDelta], piece: str) -> None:
+        if kind is not self._merging:
+            self._close_merged()
+            self._merging = kind
+            # A timer for each frame, because reading the clock for each piece costs more than all the rest.
+            self._closing = asyncio.get_running_loop().call_later(_MERGE_WITHIN, self._close_merged)
+        self._pieces.append(piece)
+
+    def _close_merged(self) -> None:
+        if self._merging is not None:
+            self._waiting.append(self._merging(delta="".join(self._pieces)))
+            self._merging, self._pieces = None, []
+        if self._closing is not None:
+            self._closing.cancel()
+            self._closing = None
 
     async def _keep_saving(self) -> None:
         loop = asyncio.get_running_loop()
@@ -85,6 +100,7 @@ class Teller:
 
     async def _write(self, step: StepSaved | None) -> None:
         async with self._one_at_a_time:
+            self._close_merged()
             frames, self._waiting = self._waiting, []
             self._has_more.clear()
             if frames or step is not None:

@@ -6,6 +6,7 @@ from fastapi import FastAPI
 from fastapi.responses import JSONResponse
 
 from wakeful.server import auth, errors, frames, login
+from wakeful.server.heartbeats import Heartbeats
 from wakeful.server.open_sockets import OpenSockets
 from wakeful.server.rest import accounts, agents, runs, sessions, wakes
 from wakeful.server.services import Services
@@ -36,7 +37,7 @@ def create_app(
             sessions=services.sessions,
             runs=services.runs,
             open_sockets=OpenSockets(services.accounts),
-            heartbeat_seconds=heartbeat_seconds,
+            heartbeats=Heartbeats(heartbeat_seconds),
         )
     )
 

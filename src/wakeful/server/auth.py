@@ -54,6 +54,7 @@ def require(scope: Scope) -> Callable[[Identity], Awaitable[Identity]]:
         check_scope(caller, scope)
         return caller
 
+    caller_with_scope.scope = scope  # pyright: ignore[reportFunctionMemberAccess]  (the reference is written from it)
     return caller_with_scope
 
 

@@ -1,6 +1,7 @@
 """The sockets: what sessions say, live and replayed, and what happens to everything a user owns."""
 
 import asyncio
+import re
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, cast
@@ -21,14 +22,18 @@ from wakeful.domain.events import (
 )
 from wakeful.hub import Hub, Sent, Subscription, encode, session_topic, user_topic
 from wakeful.server.auth import identity_of
+from wakeful.server.gate import raw_send
+from wakeful.server.heartbeats import Heartbeats, Pulse
 from wakeful.server.incoming import BadFrame, hand_over, read_message
 from wakeful.server.open_sockets import OpenSockets
+from wakeful.server.rest.shapes import ID
 from wakeful.service.feed import Feed
 from wakeful.service.runs import RunService
 from wakeful.service.sessions import SessionService
 from wakeful.service.stream import Opening, Stream
 
 UNKNOWN_SESSION = 4004
+_SESSION_ID = re.compile(ID)
 _PARSE_IN_THREAD = 256 * 1024  # characters; parsing more would hold up everyone else
 _END_MARKS = tuple(f'{{"type":"{name}"' for name in ENDS)
 
@@ -41,7 +46,7 @@ def socket_router(
     sessions: SessionService,
     runs: RunService,
     open_sockets: OpenSockets,
-    heartbeat_seconds: float,
+    heartbeats: Heartbeats,
 ) -> APIRouter:
     """Make the routes of the sockets."""
     router = APIRouter()
@@ -50,6 +55,9 @@ def socket_router(
     async def session_socket(websocket: WebSocket, session_id: str) -> None:  # pyright: ignore[reportUnusedFunction]
         caller = identity_of(websocket)
         await websocket.accept()
+        if not _SESSION_ID.fullmatch(session_id):  # no database need be asked, and some could not be
+            await websocket.close(UNKNOWN_SESSION, "There is no such session.")
+            return
         # First listen, then read: what is said in between comes twice, and the second time is left out.
         with hub.subscribe(session_topic(session_id)) as subscription:
             try:
@@ -57,8 +65,8 @@ def socket_router(
             except NotFound as error:
                 await websocket.close(UNKNOWN_SESSION, error.message)
                 return
-            watcher = _Watcher(websocket, session_id, stream, subscription, heartbeat_seconds)
-            with open_sockets.keep(caller.token_id, websocket):
+            with open_sockets.keep(caller.token_id, websocket), heartbeats.of(subscription.wake) as pulse:
+                watcher = _Watcher(websocket, session_id, stream, subscription, pulse)
                 telling = asyncio.create_task(watcher.tell(opening, _after(websocket)))
                 try:
                     await _listen(websocket, session_id, caller, sessions, runs)
@@ -69,9 +77,13 @@ def socket_router(
     async def events_socket(websocket: WebSocket) -> None:  # pyright: ignore[reportUnusedFunction]
         caller = identity_of(websocket)
         await websocket.accept()
-        with hub.subscribe(user_topic(caller.user.id)) as subscription, open_sockets.keep(caller.token_id, websocket):
+        with (
+            hub.subscribe(user_topic(caller.user.id)) as subscription,
+            open_sockets.keep(caller.token_id, websocket),
+            heartbeats.of(subscription.wake) as pulse,
+        ):
             telling = asyncio.create_task(
-                _tell_events(websocket, feed, caller.user.id, subscription, _after(websocket), heartbeat_seconds)
+                _tell_events(websocket, feed, caller.user.id, subscription, _after(websocket), pulse)
             )
             try:
                 while True:
@@ -89,13 +101,14 @@ class _Watcher:
     """Tells one client what its session says: everything once, in order, at the client's own pace."""
 
     def __init__(
-        self, websocket: WebSocket, session_id: str, stream: Stream, subscription: Subscription, heartbeat: float
+        self, websocket: WebSocket, session_id: str, stream: Stream, subscription: Subscription, pulse: Pulse
     ) -> None:
         self._websocket = websocket
+        self._send_raw = raw_send(websocket)
         self._session_id = session_id
         self._stream = stream
         self._subscription = subscription
-        self._heartbeat = heartbeat
+        self._pulse = pulse
         self._cursor = 0  # the last number this client has
         self._joined_run: str | None = None  # it came in the middle of this run, so it syncs at its end
 
@@ -104,11 +117,9 @@ class _Watcher:
             await self._catch_up_at_first(opening, after)
             while not self._subscription.is_over:
                 await self._tell_what_came()
-                try:
-                    async with asyncio.timeout(self._heartbeat):
-                        await self._subscription.wake.wait()
-                except TimeoutError:
+                if self._pulse.take():
                     await self._send(Heartbeat())
+                await self._subscription.wake.wait()
             await self._websocket.close(UNKNOWN_SESSION, f"Session {self._session_id!r} was deleted.")
 
     async def _catch_up_at_first(self, opening: Opening, after: int | None) -> None:
@@ -130,7 +141,10 @@ class _Watcher:
         """Tell what a run has said so far, its start before the replay, as if the client had been there."""
         is_first = True
         while self._cursor < opening.last_seq:
-            for frame in await self._stream.after(self._session_id, self._cursor):
+            frames = await self._stream.after(self._session_id, self._cursor)
+            if not frames:  # gone while we were speaking, as with a session that is deleted
+                break
+            for frame in frames:
                 if frame.seq > opening.last_seq:
                     break
                 await self._pass_on(frame)
@@ -140,7 +154,7 @@ class _Watcher:
         await self._send(ReplayEnd())
 
     async def _tell_what_came(self) -> None:
-        if self._subscription.is_behind:
+        while self._subscription.is_behind:  # again, if we fell behind while we read: nothing else would tell us
             self._subscription.is_behind = False  # first: what is published while we read is queued again
             await self._catch_up()
         for frame in self._subscription.take():
@@ -155,7 +169,8 @@ class _Watcher:
                 await self._pass_on(frame)
 
     async def _pass_on(self, frame: Sent) -> None:
-        await self._websocket.send_text(frame.text)
+        await self._send_raw({"type": "websocket.send", "text": frame.text})
+        self._pulse.beat()
         self._cursor = frame.seq
         if frame.text.startswith(_END_MARKS):
             await self._sync_after_end(orjson.loads(frame.text).get("run_id"))
@@ -169,23 +184,22 @@ class _Watcher:
 
 
 async def _tell_events(
-    websocket: WebSocket, feed: Feed, user_id: str, subscription: Subscription, after: int | None, heartbeat: float
+    websocket: WebSocket, feed: Feed, user_id: str, subscription: Subscription, after: int | None, pulse: Pulse
 ) -> None:
     with suppress(WebSocketDisconnect, RuntimeError):
         cursor = await _catch_up_on_events(websocket, feed, user_id, after)
         while True:
-            if subscription.is_behind:
+            while subscription.is_behind:
                 subscription.is_behind = False
                 cursor = await _catch_up_on_events(websocket, feed, user_id, cursor)
             for frame in subscription.take():
                 if frame.seq > cursor:
                     await websocket.send_text(frame.text)
+                    pulse.beat()
                     cursor = frame.seq
-            try:
-                async with asyncio.timeout(heartbeat):
-                    await subscription.wake.wait()
-            except TimeoutError:
+            if pulse.take():
                 await websocket.send_text(encode(Heartbeat()))
+            await subscription.wake.wait()
 
 
 async def _catch_up_on_events(websocket: WebSocket, feed: Feed, user_id: str, after: int | None) -> int:

@@ -49,6 +49,7 @@ class Claims:
             taken = await tx.runs.claim_user(self._owner, now, self._lease, _MOST_USER_RUNS)
             if headless > 0:
                 taken += await tx.runs.claim_headless(self._owner, now, self._lease, headless)
+            tx.runs.tell_changed(each.run.id for each in taken)
             await tx.wakes.mark_running([each.run.wake_id for each in taken if each.run.wake_id is not None], now)
             return taken
 
@@ -116,6 +117,7 @@ class Claims:
 
         async def work(tx: Tx) -> tuple[set[str], list[tuple[str, list[Sent]]]]:
             ours = await tx.runs.finish(outcomes, now)
+            tx.runs.tell_changed(ours)
             settled = [
                 (run.wake_id, "stopped" if outcome.status == "stopped" else outcome.reason)
                 for run, outcome in outcomes

@@ -83,6 +83,7 @@ class Firing:
             for run in await tx.runs.expired(now, self._batch, only_owner):
                 after = runs.recover(run, now, self._rules)
                 if await tx.runs.recover(after):
+                    tx.runs.tell_changed([run.id])
                     await _note_recovery(tx, after, now, self._rules)
                     recovered.append(after)
                     frame = runs.last_words(after)

@@ -82,6 +82,8 @@ class RunService:
             for image_id, image in images.items():
                 await tx.sessions.add_image(image_id, session_id, image.media_type, image.content)
             await tx.runs.add([run])
+            tx.runs.tell_changed([run.id])
+            tx.tell(f"session {session_id}")
             return run
 
         return await self._store.write(work)
@@ -126,7 +128,10 @@ class RunService:
             if run.status == "queued":
                 await tx.runs.end_queued(run_id, "stopped", "stopped", now)
                 await end_once_wake(tx, run, "fired", "stopped", now)
-                if run.session_id is not None:  # who waits for its answer learns that there will be none
+                tx.runs.tell_changed([run.id])
+                # Who waits for its answer learns that there will be none. A headless one that never began says nothing:
+                # another run may be speaking, and this would sound like its end.
+                if run.session_id is not None and (not run.is_headless or run.fence > 0):
                     said = await self._stream.add(tx, run.session_id, run.id, [StreamStopped()], f"{run.id}:end", now)
             if run.status == "running":
                 await tx.runs.request_stop(run_id, now)  # the first wish counts; a second changes nothing

@@ -112,6 +112,7 @@ class WakeService:
             after = wakes.edit(before, changes, now, self._rules)
             await tx.wakes.edit(after)
             await tx.notices.record([_said(before, "edited", now, changed=sorted(changes))])
+            tx.tell(f"wake {wake_id}")
             return after
 
         return await self._store.write(work)
@@ -126,6 +127,7 @@ class WakeService:
             await tx.runs.end_queued_of_wake(wake_id, "skipped", "cancelled", now)
             await tx.wakes.move([after])
             await tx.notices.record([_said(before, "cancelled", now, reason=reason)])
+            tx.tell(f"wake {wake_id}")
             return after
 
         return await self._store.write(work)
@@ -139,6 +141,7 @@ class WakeService:
             verdict = wakes.skip(before, now)
             await tx.wakes.move([verdict.wake])
             await tx.runs.add(verdict.runs)
+            tx.tell(f"wake {wake_id}")
             return verdict.wake
 
         return await self._store.write(work)

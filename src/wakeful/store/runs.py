@@ -11,6 +11,9 @@ from wakeful.store.database import Params, Row, Statements
 from wakeful.store.rows import RUNS, from_micros, to_micros
 
 
+_NAMES_IN_A_HINT = 100  # PostgreSQL passes on 8,000 bytes
+
+
 class NoSuchRun(NotFound):
     code = "no_such_run"
 
@@ -92,6 +95,12 @@ class Runs:
         """Return the run that keeps a session from taking a user's message."""
         rows = await self._statements.fetch("unfinished_run_of_session", {"session_id": session_id})
         return RUNS.read(rows[0]) if rows else None
+
+    def tell_changed(self, run_ids: Iterable[str]) -> None:
+        """Let those who listen know that runs have a new status. A hint holds so many names at most."""
+        names = list(run_ids)
+        for start in range(0, len(names), _NAMES_IN_A_HINT):
+            self._statements.tell(f"run {' '.join(names[start : start + _NAMES_IN_A_HINT])}")
 
     async def under_way_in(self, session_id: str) -> Run | None:
         """Return the run of a session that has begun and not ended."""

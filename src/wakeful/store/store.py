@@ -69,7 +69,10 @@ class Store:
     async def add_wakes(self, wakes: Sequence[Wake]) -> set[str]:
         """Book wakes, durably and by themselves, and return the ids of those that found room."""
         rows = [WAKES.write(wake) for wake in wakes]
-        return {row["id"] for row in await self._database.write_rows("add_wakes", rows, news_of(wakes))}
+        news = news_of(wakes)
+        if news or not self.is_shared:  # elsewhere a hint of its own would cost as much as the booking
+            news.append(f"wake {' '.join(wake.id for wake in wakes)}")
+        return {row["id"] for row in await self._database.write_rows("add_wakes", rows, news)}
 
     async def read(self, work: Callable[[Tx], Coroutine[Any, Any, T]]) -> T:
         """Run work that only reads."""

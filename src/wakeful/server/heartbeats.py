@@ -1,0 +1,65 @@
+"""A sign of life on every silent socket: one timer for all of them, none for each."""
+
+import asyncio
+from collections.abc import Generator
+from contextlib import contextmanager
+
+_LOOKS = 8  # in the time of one heartbeat
+
+
+class Pulse:
+    """When one socket last said something."""
+
+    __slots__ = ("_beats_at", "_is_due", "_loop", "_wake")
+
+    def __init__(self, wake: asyncio.Event) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._wake = wake
+        self._beats_at = self._loop.time()
+        self._is_due = False
+
+    def beat(self) -> None:
+        """Note that something was said."""
+        self._beats_at = self._loop.time()
+
+    def take(self) -> bool:
+        """Tell whether a sign of life is due, and count it as given."""
+        is_due, self._is_due = self._is_due, False
+        return is_due
+
+    def look(self, before: float) -> None:
+        """Wake whoever sends, if nothing was said since."""
+        if self._beats_at <= before:
+            self.beat()
+            self._is_due = True
+            self._wake.set()
+
+
+class Heartbeats:
+    """Looks at all sockets a few times in the span of a heartbeat."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._pulses: set[Pulse] = set()
+        self._task: asyncio.Task[None] | None = None
+
+    @contextmanager
+    def of(self, wake: asyncio.Event) -> Generator[Pulse]:
+        """Give a socket its heartbeat as long as the block lasts; `wake` rouses whoever sends."""
+        pulse = Pulse(wake)
+        self._pulses.add(pulse)
+        if self._task is None:
+            self._task = asyncio.create_task(self._keep_looking())
+        try:
+            yield pulse
+        finally:
+            self._pulses.discard(pulse)
+
+    async def _keep_looking(self) -> None:
+        loop = asyncio.get_running_loop()
+        while self._pulses:
+            await asyncio.sleep(self._seconds / _LOOKS)
+            before = loop.time() - self._seconds * (1 - 1 / _LOOKS)  # looked at in steps, and never later than promised
+            for pulse in self._pulses:
+                pulse.look(before)
+        self._task = None
