@@ -48,7 +48,8 @@ class Firing:
                 await _write(tx, await self._judge(tx, due, now))
             return len(due)
 
-        return await self._store.write(work)
+        # What the power takes away is only decided again, under the same run ids; what a run saves makes it durable.
+        return await self._store.write(work, is_synced=False)
 
     async def set_aside(self, error: str) -> str | None:
         """Put off the wake at the head of the line, which could not be decided about, so that the others get on."""
