@@ -146,7 +146,8 @@ class Runner:
                 held.give_up("lost")
 
     def _free_slots(self) -> int:
-        return self._max_headless - sum(held.run.is_headless for held in self._held.values())
+        at_work = sum(held.run.is_headless and not held.is_finishing for held in self._held.values())
+        return self._max_headless - at_work
 
     def _start(self, claimed: Claimed) -> None:
         stale = self._held.get(claimed.run.id)
@@ -163,6 +164,7 @@ class Runner:
             outcome = await self._execute(held)
             if outcome is not None:
                 held.is_finishing = True
+                self._nudged.set()  # its slot is free while its end is written: the next claim need not wait for that
                 frame = _last_words(held, outcome)
                 if await _insist(lambda: self._claims.finish(held.run, outcome, frame)):
                     self._on_finished(held.run, outcome)
