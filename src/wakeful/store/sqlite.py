@@ -124,6 +124,8 @@ class SqliteDatabase:
             connection.pragma("synchronous", "FULL")
             connection.pragma("foreign_keys", True)
             connection.pragma("cache_size", -8_000)
+            # A page that changes often is copied into the file once per checkpoint, so these should be rare.
+            connection.pragma("wal_autocheckpoint", 4_000)
             connection.pragma("journal_size_limit", 64 * 1024 * 1024)
         return connection
 
