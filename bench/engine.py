@@ -21,7 +21,7 @@ from statistics import quantiles
 import asyncpg
 
 from _raw import Grouped, Raw, RawPostgres, RawSqlite, call_many, fire_all, fire_exactly, job, now
-from wakeful.app import Wakeful, build
+from wakeful.app import Wakeful, build, settle_memory
 from wakeful.config import Settings
 from wakeful.domain import ids, wakes
 from wakeful.domain.bounds import PRESETS
@@ -69,6 +69,7 @@ class Bench:
     async def node(self) -> AsyncIterator[tuple[Wakeful, NoOp, "Booker"]]:
         executor = NoOp()
         node = build(self.settings, executor=executor)
+        settle_memory()
         async with node.opened():
             booker = Booker(node)
             await booker.settle_in()
@@ -212,6 +213,7 @@ async def engine_fill(bench: Bench) -> dict[str, float]:
 async def engine_startup(bench: Bench) -> dict[str, float]:
     began = time.perf_counter()
     node = build(bench.settings, executor=NoOp())
+    settle_memory()
     async with node.opened():
         await node.engine.start()
         await node.engine.scheduler.turn()

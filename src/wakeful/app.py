@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gc
 import signal
 import socket
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
@@ -229,6 +230,12 @@ async def welcome(node: Wakeful) -> str:
     return f"/login?code={await node.services.accounts.make_login_code(owner.identity)}"
 
 
+def settle_memory() -> None:
+    """Spare the garbage collector what is loaded by now: to look through it all again takes 20 ms, and wakes wait."""
+    gc.collect()
+    gc.freeze()
+
+
 async def serve(node: Wakeful, announce: Callable[[str, str], None]) -> None:
     """Run a node and its doors until the process is told to stop.
 
@@ -255,6 +262,7 @@ async def serve(node: Wakeful, announce: Callable[[str, str], None]) -> None:
                 timeout_graceful_shutdown=5,
             )
         )
+        settle_memory()
         async with node.opened():
             login = await welcome(node)
             await node.engine.start()
