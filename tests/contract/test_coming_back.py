@@ -69,3 +69,15 @@ async def test_a_wake_that_a_pause_holds_keeps_nothing_that_had_begun_from_comin
     for _ in range(3):
         await world.turn()
     assert await statuses(world, begun, elsewhere, waiting) == ["success", "success", "queued"]
+
+
+async def test_a_users_run_and_a_headless_one_do_not_come_back_together(world):
+    begun = await begin(world)
+    world.clock.advance(SECOND)
+    await begin(world, agent=await world.add_agent())
+    await lose_all(world)
+    await world.sql(f"UPDATE runs SET trigger = 'message' WHERE wake_id = '{begun.id}'")
+    now = world.clock.now()
+
+    taken = await world.node.store.write(lambda tx: tx.runs.claim("me", now, MINUTE, messages=9, headless=9))
+    assert [claimed.run.wake_id for claimed in taken] == [begun.id]

@@ -42,8 +42,7 @@ def test_sqlite_walks_through_no_growing_table(connection, name):
     "name",
     [
         "due_wakes",
-        "claim_headless_runs",
-        "claim_user_runs",
+        "claim_runs",
         "finish_runs",
         "release_runs",
         "move_wakes",

@@ -402,7 +402,7 @@ async def test_a_run_is_finished_by_its_owner_with_its_fence_and_a_living_lease_
     await world.book(call_type="immediate")
     await world.node.engine.scheduler.turn()
     now = world.clock.now()
-    [claimed] = await store.write(lambda tx: tx.runs.claim_headless("me", now, MINUTE, 1))
+    [claimed] = await store.write(lambda tx: tx.runs.claim("me", now, MINUTE, messages=0, headless=1))
     run = claimed.run
 
     async def finish(run, at):

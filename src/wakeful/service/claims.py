@@ -46,9 +46,7 @@ class Claims:
         now = self._clock.now()
 
         async def work(tx: Tx) -> list[Claimed]:
-            taken = await tx.runs.claim_user(self._owner, now, self._lease, _MOST_USER_RUNS)
-            if headless > 0:
-                taken += await tx.runs.claim_headless(self._owner, now, self._lease, headless)
+            taken = await tx.runs.claim(self._owner, now, self._lease, messages=_MOST_USER_RUNS, headless=headless)
             tx.runs.tell_changed(each.run.id for each in taken)
             await tx.wakes.mark_running([each.run.wake_id for each in taken if each.run.wake_id is not None], now)
             return taken

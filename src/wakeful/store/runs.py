@@ -139,13 +139,18 @@ class Runs:
         )
         return [RUNS.read(row) for row in rows]
 
-    async def claim_user(self, owner: str, now: datetime, lease: timedelta, most: int) -> list[Claimed]:
-        rows = await self._statements.fetch("claim_user_runs", _claim(owner, now, lease, most))
-        return [_claimed(row) for row in rows]
-
-    async def claim_headless(self, owner: str, now: datetime, lease: timedelta, most: int) -> list[Claimed]:
-        rows = await self._statements.fetch("claim_headless_runs", _claim(owner, now, lease, most))
-        return [_claimed(row) for row in rows]
+    async def claim(
+        self, owner: str, now: datetime, lease: timedelta, *, messages: int, headless: int
+    ) -> list[Claimed]:
+        """Take up to so many runs of each sort whose session is free."""
+        params = {
+            "owner": owner,
+            "now": to_micros(now),
+            "lease_until": to_micros(now + lease),
+            "most_messages": messages,
+            "most_headless": max(0, headless),
+        }
+        return [_claimed(row) for row in await self._statements.fetch("claim_runs", params)]
 
     async def held_by(self, owner: str) -> list[Run]:
         return [RUNS.read(row) for row in await self._statements.fetch("runs_of_owner", {"owner": owner})]
@@ -256,7 +261,3 @@ class Runs:
 
 def _claimed(row: Row) -> Claimed:
     return Claimed(RUNS.read(row), timedelta(seconds=row["run_limit_seconds"]))
-
-
-def _claim(owner: str, now: datetime, lease: timedelta, most: int) -> Params:
-    return {"owner": owner, "now": to_micros(now), "lease_until": to_micros(now + lease), "most": most}

@@ -60,11 +60,14 @@ WHERE
     AND (CAST(:before AS BIGINT) IS NULL OR queued_at < :before OR (queued_at = :before AND id < :before_id))
 ORDER BY queued_at DESC, id DESC LIMIT :most;
 
--- name: claim_user_runs
--- People wait for these, so headless runs never hold them back: every queued one whose session is free. After a crash
--- these too come back one at a time.
-WITH chosen AS MATERIALIZED (
-    SELECT r.id AS run_id FROM runs r
+-- name: claim_runs
+-- What people wait for first, and headless runs never hold it back: every queued message whose session is free. Then
+-- headless runs, one per session, in the order of their turns, which is fair between agents; a person's Run now goes
+-- first in its session, then what a crash had cut off. Paused agents' wakes take no room, but a run that had begun goes
+-- on. After a crash, runs come back one at a time, so that one that kills the process cannot use up the attempts of the
+-- others. The outer condition is checked again after a wait for another node's lock.
+WITH people AS MATERIALIZED (
+    SELECT r.id AS run_id, r.is_resuming AS is_resuming FROM runs r
     WHERE
         r.status = 'queued' AND r.trigger = 'message'
         AND (SELECT 1 FROM runs b WHERE b.session_id = r.session_id AND b.status = 'running' LIMIT 1) IS NULL
@@ -79,24 +82,9 @@ WITH chosen AS MATERIALIZED (
                 LIMIT 1
             ) IS NULL
         ))
-    LIMIT :most
+    LIMIT :most_messages
     /*postgres FOR UPDATE OF r SKIP LOCKED */
-)
-UPDATE runs
-SET
-    status = 'running', owner = :owner, lease_until = :lease_until, fence = fence + 1, attempt = attempt + 1,
-    -- Not before it was queued, though the clock of the node that queued it may be a little ahead of ours.
-    started_at = COALESCE(started_at, CASE WHEN queued_at > :now THEN queued_at ELSE :now END)
-FROM chosen
-WHERE runs.id = chosen.run_id AND COALESCE(runs.status, chosen.run_id) = 'queued'
-RETURNING *, (SELECT a.run_limit_seconds FROM agents a WHERE a.id = runs.agent_id) AS run_limit_seconds;
-
--- name: claim_headless_runs
--- One per session, in the order of their turns, which is fair between agents; a person's Run now goes first in its
--- session, then what a crash had cut off. Paused agents' wakes take no room, but a run that had begun goes on. After a
--- crash, runs come back one at a time, so that one that kills the process cannot use up the attempts of the others.
--- The outer condition is checked again after a wait for another node's lock.
-WITH chosen AS MATERIALIZED (
+), headless AS MATERIALIZED (
     SELECT r.id AS run_id FROM runs r
     WHERE
         r.status = 'queued' AND r.trigger <> 'message'
@@ -120,7 +108,8 @@ WITH chosen AS MATERIALIZED (
             LIMIT 1
         ) IS NULL)
         AND (r.is_resuming = 0 OR (
-            (SELECT 1 FROM runs c WHERE c.status = 'running' AND c.is_resuming = 1 LIMIT 1) IS NULL
+            (SELECT 1 FROM people WHERE people.is_resuming = 1 LIMIT 1) IS NULL
+            AND (SELECT 1 FROM runs c WHERE c.status = 'running' AND c.is_resuming = 1 LIMIT 1) IS NULL
             AND (
                 SELECT 1 FROM runs f
                 WHERE
@@ -144,12 +133,15 @@ WITH chosen AS MATERIALIZED (
             ) IS NULL
         ))
     ORDER BY r.turn, r.nominal_at, r.id
-    LIMIT :most
+    LIMIT :most_headless
     /*postgres FOR UPDATE OF r SKIP LOCKED */
+), chosen AS (
+    SELECT people.run_id AS run_id FROM people UNION ALL SELECT headless.run_id AS run_id FROM headless
 )
 UPDATE runs
 SET
     status = 'running', owner = :owner, lease_until = :lease_until, fence = fence + 1, attempt = attempt + 1,
+    -- Not before it was queued, though the clock of the node that queued it may be a little ahead of ours.
     started_at = COALESCE(started_at, CASE WHEN queued_at > :now THEN queued_at ELSE :now END)
 FROM chosen
 WHERE runs.id = chosen.run_id AND COALESCE(runs.status, chosen.run_id) = 'queued'
