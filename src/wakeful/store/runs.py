@@ -10,7 +10,6 @@ from wakeful.domain.types import Run
 from wakeful.store.database import Params, Row, Statements
 from wakeful.store.rows import RUNS, from_micros, to_micros
 
-
 _NAMES_IN_A_HINT = 100  # PostgreSQL passes on 8,000 bytes
 
 
