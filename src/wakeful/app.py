@@ -42,6 +42,7 @@ from wakeful.service.claims import Claims
 from wakeful.service.feed import Feed
 from wakeful.service.firing import Firing
 from wakeful.service.first_start import settle_owner
+from wakeful.service.notices import NoticeService
 from wakeful.service.pauses import PauseService
 from wakeful.service.runs import RunService
 from wakeful.service.sessions import SessionService
@@ -59,7 +60,6 @@ from wakeful.tools.shell import shell_tools
 from wakeful.tools.web import Fetcher, web_tools
 
 STORE_FILE = "wakeful.sqlite"
-WORKSPACES = "agents"
 MOST_FRAME = 72 * 1024 * 1024  # bytes of one message with its images
 _WORKSPACE_BYTES = 1024 * 1024 * 1024
 
@@ -143,10 +143,13 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
     fetcher = Fetcher(private_hosts=frozenset(settings.fetch_private_hosts))
     briefings = Briefings(store, clock)
     titles = Titles(briefings, sessions, models)
-    workspaces = settings.data_dir / WORKSPACES
+
+    def workspace_of(agent_id: str) -> Path:
+        return settings.data_dir / "agents" / agent_id / "workspace"
+
     if executor is None:
         tools = build_tools(wakes, fetcher)
-        executor = AgentLoop(briefings, models, tools, clock, lambda agent_id: workspaces / agent_id)
+        executor = AgentLoop(briefings, models, tools, clock, workspace_of)
     firing = Firing(store, stream, clock, rules, owner, settings.claim_batch)
     claims = Claims(store, stream, clock, rules, owner, timedelta(seconds=settings.lease_seconds))
     runner = Runner(claims, clock, executor, settings.max_headless_runs, titles.note_finished)
@@ -181,11 +184,12 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
         agents=AgentService(store, clock, timedelta(seconds=settings.run_limit_seconds)),
         feed=feed,
         hub=hub,
+        notices=NoticeService(store, clock),
         runs=RunService(store, stream, clock),
         sessions=sessions,
         stream=stream,
         wakes=wakes,
-        workspaces=workspaces,
+        workspace_of=workspace_of,
     )
 
     async def put_away() -> None:

@@ -32,6 +32,23 @@ class LeaseLost(Conflict):
         super().__init__(f"Run {run.id!r} is no longer held by this process (fence {run.fence}).")
 
 
+class NothingToContinue(Conflict):
+    code = "nothing_to_continue"
+
+    def __init__(self, run: Run) -> None:
+        super().__init__(
+            f"Run {run.id!r} is {run.status}, so there is nothing to go on with. "
+            "Only a run that was interrupted, failed or was stopped can be continued."
+        )
+
+
+class NotFromAWake(Conflict):
+    code = "not_from_a_wake"
+
+    def __init__(self, run: Run) -> None:
+        super().__init__(f"Run {run.id!r} answered a message. To have it answered again, send the message again.")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
     """How the execution of a run ended."""

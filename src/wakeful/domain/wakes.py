@@ -549,6 +549,16 @@ def run_now(wake: Wake, now: datetime) -> Verdict:
     )
 
 
+def run_again(wake: Wake, now: datetime) -> Verdict:
+    """Run a wake once more because a person said so, whatever became of it; it stays as it is."""
+    run_id = ids.new_id(now)
+    run = replace(_run(wake, missed.Piece(now, 0), "queued", None, now), id=run_id, trigger="run_now")
+    if run.session_id != wake.session_id:
+        run = replace(run, session_id=ids.session_id_of(run_id, now))
+        return Verdict(wake=wake, runs=(run,), sessions=(_fresh_session(wake, run, now),))
+    return Verdict(wake=wake, runs=(run,))
+
+
 def back_off(wake: Wake, now: datetime, rules: Rules) -> Wake:
     """Count a failure of a recurring wake; after several in a row it comes back later each time, never not at all."""
     failures = wake.failures + 1

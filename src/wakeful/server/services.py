@@ -1,5 +1,6 @@
 """What the routes call: every service, handed in once."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -10,6 +11,7 @@ from wakeful.hub import Hub
 from wakeful.service.accounts import Accounts
 from wakeful.service.agents import AgentService
 from wakeful.service.feed import Feed
+from wakeful.service.notices import NoticeService
 from wakeful.service.runs import RunService
 from wakeful.service.sessions import SessionService
 from wakeful.service.stream import Stream
@@ -24,11 +26,12 @@ class Services:
     agents: AgentService
     feed: Feed
     hub: Hub
+    notices: NoticeService
     runs: RunService
     sessions: SessionService
     stream: Stream
     wakes: WakeService
-    workspaces: Path  # each agent's files lie in a folder of its own here
+    workspace_of: Callable[[str], Path]  # where an agent's files lie
 
 
 async def _services(request: Request) -> Services:

@@ -256,7 +256,8 @@ async def _receive_text(websocket: WebSocket) -> str | None:
 
 async def _refuse(websocket: WebSocket, error: WakefulError) -> None:
     message = error.message if error.hint is None else f"{error.message} {error.hint}"
-    await websocket.send_text(encode(ErrorFrame(message=message, code=error.code, field=error.field)))
+    with suppress(WebSocketDisconnect, RuntimeError):  # it is being closed, as when its session was deleted
+        await websocket.send_text(encode(ErrorFrame(message=message, code=error.code, field=error.field)))
 
 
 def _after(websocket: WebSocket) -> int | None:

@@ -12,7 +12,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from wakeful.clock import Clock
-from wakeful.domain.events import AgentUpdate, RecallUpdate, RunUpdate, ScheduleUpdate, SessionUpdate, UserFrame
+from wakeful.domain.events import (
+    AgentUpdate,
+    Notification,
+    RecallUpdate,
+    RunUpdate,
+    ScheduleUpdate,
+    SessionUpdate,
+    UserFrame,
+)
 from wakeful.domain.types import Run, Wake
 from wakeful.hub import Hub, Sent, encode, session_topic, user_topic
 from wakeful.store.rows import to_micros
@@ -43,6 +51,7 @@ class Feed:
             "session": self._tell_session,
             "agent": self._tell_agent,
             "wake": self._tell_wakes,
+            "notice": self._tell_notice,
         }
 
     def last_seq(self, user_id: str) -> int:
@@ -103,6 +112,22 @@ class Feed:
 
         for wake in await self._store.read(work):
             self._tell(wake.user_id, _of_wake(wake))
+
+    async def _tell_notice(self, ids: Sequence[str]) -> None:
+        notice = await self._store.read(lambda tx: tx.notices.find(ids[0]))
+        if notice is not None:
+            self._tell(
+                notice.user_id,
+                Notification(
+                    notification_id=notice.id,
+                    code=notice.code,
+                    title=notice.title,
+                    body=notice.body,
+                    agent_id=notice.agent_id,
+                    session_id=notice.session_id,
+                    run_id=notice.run_id,
+                ),
+            )
 
     def _tell(self, user_id: str, frame: UserFrame) -> None:
         told = self._told.get(user_id)

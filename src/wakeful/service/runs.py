@@ -6,9 +6,9 @@ from datetime import datetime
 from typing import Any
 
 from wakeful.clock import Clock
-from wakeful.domain import ids
+from wakeful.domain import ids, wakes
 from wakeful.domain.events import StreamStopped
-from wakeful.domain.runs import SessionBusy
+from wakeful.domain.runs import NotFromAWake, NothingToContinue, SessionBusy
 from wakeful.domain.types import Message, Run, RunUsage, Upload
 from wakeful.hub import Sent
 from wakeful.service.endings import end_once_wake
@@ -114,6 +114,41 @@ class RunService:
                 most=most,
             )
         )
+
+    async def go_on(self, run_id: str, user_id: str) -> Run:
+        """Continue a run that was cut off, from its last saved step."""
+
+        async def work(tx: Tx) -> Run:
+            run = await tx.runs.get(run_id, user_id)
+            if run.session_id is None:
+                raise NothingToContinue(run)
+            await tx.sessions.get(run.session_id, user_id)
+            busy = await tx.runs.unfinished_in(run.session_id)
+            if busy is not None:
+                raise SessionBusy(busy)
+            continued = await tx.runs.go_on(run_id)
+            if continued is None:
+                raise NothingToContinue(run)
+            tx.runs.tell_changed([run_id])
+            return continued
+
+        return await self._store.write(work)
+
+    async def again(self, run_id: str, user_id: str) -> Run:
+        """Do what a wake's run did once more, as an extra run that its times know nothing of."""
+        now = self._clock.now()
+
+        async def work(tx: Tx) -> Run:
+            run = await tx.runs.get(run_id, user_id)
+            if run.wake_id is None:
+                raise NotFromAWake(run)
+            verdict = wakes.run_again(await tx.wakes.read(run.wake_id, user_id), now)
+            await tx.sessions.add(verdict.sessions)
+            await tx.runs.add(verdict.runs)
+            tx.runs.tell_changed(each.id for each in verdict.runs)
+            return verdict.runs[0]
+
+        return await self._store.write(work)
 
     async def usage(self, run_id: str) -> RunUsage | None:
         return await self._store.read(lambda tx: tx.usage.of_run(run_id))

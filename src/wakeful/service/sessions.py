@@ -15,6 +15,7 @@ MOST_UPLOAD = 25 * 1024 * 1024
 MOST_UPLOADS = 200 * 1024 * 1024  # bytes in one session
 
 _PAGE = 1_000
+_SHOWN = 200  # characters of a path
 
 
 class UploadTooLarge(LimitReached):
@@ -25,8 +26,9 @@ class ForeignFile(Invalid):
     code = "foreign_file"
 
     def __init__(self, path: str) -> None:
+        shown = path if len(path) <= _SHOWN else path[:_SHOWN] + "…"
         super().__init__(
-            f"{path!r} is not a file that was uploaded to this session. Upload it first, then send the path you got.",
+            f"{shown!r} is not a file that was uploaded to this session. Upload it first, then send the path you got.",
             field="files",
         )
 

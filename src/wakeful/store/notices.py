@@ -1,10 +1,11 @@
 """Notices to people, and the decisions behind them, in the store."""
 
 from collections.abc import Sequence
+from datetime import datetime
 
 from wakeful.domain.types import Decision, Notice
 from wakeful.store.database import Statements
-from wakeful.store.rows import DECISIONS, NOTICES
+from wakeful.store.rows import DECISIONS, NOTICES, to_micros
 
 
 class Notices:
@@ -15,7 +16,19 @@ class Notices:
 
     async def add(self, notice: Notice) -> bool:
         """Put a notice into the inbox, unless the same thing was told already."""
-        return bool(await self._statements.fetch("add_notice", NOTICES.write(notice)))
+        is_new = bool(await self._statements.fetch("add_notice", NOTICES.write(notice)))
+        if is_new:
+            self._statements.tell(f"notice {notice.id}")
+        return is_new
+
+    async def find(self, notice_id: str) -> Notice | None:
+        rows = await self._statements.fetch("notice_by_id", {"id": notice_id})
+        return NOTICES.read(rows[0]) if rows else None
+
+    async def mark_read(self, user_id: str, notice_id: str | None, now: datetime) -> int:
+        """Mark one notice as read, or all of a user's."""
+        params = {"user_id": user_id, "id": notice_id, "now": to_micros(now)}
+        return len(await self._statements.fetch("read_notices", params))
 
     async def of_user(self, user_id: str, most: int = 100) -> list[Notice]:
         rows = await self._statements.fetch("notices_of_user", {"user_id": user_id, "most": most})

@@ -95,6 +95,13 @@ class Runs:
         rows = await self._statements.fetch("unfinished_run_of_session", {"session_id": session_id})
         return RUNS.read(rows[0]) if rows else None
 
+    async def go_on(self, run_id: str) -> Run | None:
+        """Put a run back into the queue that had ended before its work was done."""
+        rows = await self._statements.fetch("continue_run", {"id": run_id})
+        if rows:
+            self._statements.tell("runs")
+        return RUNS.read(rows[0]) if rows else None
+
     def tell_changed(self, run_ids: Iterable[str]) -> None:
         """Let those who listen know that runs have a new status. A hint holds so many names at most."""
         names = list(run_ids)

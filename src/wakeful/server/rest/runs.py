@@ -9,7 +9,7 @@ from pydantic import AwareDatetime
 from wakeful.domain.types import Run, RunStatus, RunUsage, ScheduledBy, Trigger, WakeKind
 from wakeful.server.auth import Chatter, Reader
 from wakeful.server.rest.pages import Most, Page, next_page, read_page
-from wakeful.server.rest.shapes import Id, PathId, Told
+from wakeful.server.rest.shapes import Id, PathId, Sparse, Told
 from wakeful.server.services import ServicesDep
 
 router = APIRouter(tags=["runs"])
@@ -53,19 +53,19 @@ class RunDetail(RunShape):
     usage: UsageShape | None
 
 
-class Runs(Told):
+class Runs(Sparse):
     runs: list[RunShape]
     next: str | None = None
 
 
-class RunEvents(Told):
+class RunEvents(Sparse):
     """What a run said, as its session's socket sent it. `next` goes on with `after`."""
 
     events: list[dict[str, Any]]
     next: int | None = None
 
 
-class StopAnswer(Told):
+class StopAnswer(Sparse):
     ok: bool
     reason: str | None = None
 
@@ -127,6 +127,18 @@ async def stop_run(caller: Chatter, services: ServicesDep, run_id: PathId) -> St
     if await services.runs.stop(run_id, caller.user.id):
         return StopAnswer(ok=True)
     return StopAnswer(ok=False, reason="no active run")
+
+
+@router.post("/runs/{run_id}/continue", status_code=202)
+async def continue_run(caller: Chatter, services: ServicesDep, run_id: PathId) -> RunShape:
+    """Continue a run that was interrupted, failed or was stopped, from its last saved step."""
+    return RunShape.model_validate(await services.runs.go_on(run_id, caller.user.id))
+
+
+@router.post("/runs/{run_id}/again", status_code=202)
+async def run_again(caller: Chatter, services: ServicesDep, run_id: PathId) -> RunShape:
+    """Do what a wake's run did once more; the wake keeps its times."""
+    return RunShape.model_validate(await services.runs.again(run_id, caller.user.id))
 
 
 def _detail(run: Run, usage: RunUsage | None) -> RunDetail:

@@ -12,7 +12,7 @@ from wakeful.server.auth import Chatter, Reader
 from wakeful.server.incoming import MOST_CONTENT, MOST_FILES, MOST_IMAGES, hand_over, read_message
 from wakeful.server.rest.pages import Most, Page, next_page, read_page
 from wakeful.server.rest.runs import StopAnswer
-from wakeful.server.rest.shapes import Asked, Done, Id, PathId, Text, Told
+from wakeful.server.rest.shapes import Asked, Done, Id, PathId, Sparse, Text, Told
 from wakeful.server.rest.wakes import RecallShape, tell_recall
 from wakeful.server.services import ServicesDep
 from wakeful.server.uploads import keep_uploads
@@ -64,7 +64,7 @@ class SessionDetail(SessionShape):
     messages: list[MessageShape]
 
 
-class Sessions(Told):
+class Sessions(Sparse):
     sessions: list[SessionShape]
     next: str | None = None
 
@@ -81,6 +81,7 @@ class SessionChange(Asked):
 class FileName(Asked):
     name: Text = ""
     path: Text
+    size: int | None = None  # as the upload told it; nobody looks at it
 
 
 class NewMessage(Asked):

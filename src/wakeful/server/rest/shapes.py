@@ -1,9 +1,16 @@
 """What the shapes of several routes have in common."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import Path
-from pydantic import AfterValidator, BaseModel, ConfigDict, StringConstraints
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    SerializerFunctionWrapHandler,
+    StringConstraints,
+    model_serializer,
+)
 
 ID = r"^[A-Za-z0-9-]{1,64}$"
 
@@ -39,6 +46,15 @@ class Told(BaseModel):
     """A body that we answer with."""
 
     model_config = ConfigDict(from_attributes=True)
+
+
+class Sparse(Told):
+    """A body in which a field with nothing to say is left out, not null."""
+
+    @model_serializer(mode="wrap")
+    def _leave_out(self, write: SerializerFunctionWrapHandler):  # annotated, it would hide its fields from the schema
+        written: dict[str, Any] = write(self)
+        return {name: value for name, value in written.items() if value is not None}
 
 
 class Done(Told):

@@ -8,7 +8,7 @@ from pydantic import AwareDatetime
 from wakeful.domain.types import CallType, ScheduledBy, Wake, WakeKind, WakeStatus
 from wakeful.server.auth import Reader
 from wakeful.server.rest.pages import Most, Page, next_page, read_page
-from wakeful.server.rest.shapes import Id, PathId, Told
+from wakeful.server.rest.shapes import Id, PathId, Sparse, Told
 from wakeful.server.services import ServicesDep
 
 router = APIRouter(tags=["wakes"])
@@ -42,7 +42,7 @@ class WakeShape(Told):
     updated_at: AwareDatetime
 
 
-class Wakes(Told):
+class Wakes(Sparse):
     wakes: list[WakeShape]
     next: str | None = None
 

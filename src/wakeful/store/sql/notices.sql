@@ -7,6 +7,14 @@ VALUES (:id, :user_id, :agent_id, :code, :title, :body, :wake_id, :run_id, :sess
 ON CONFLICT DO NOTHING
 RETURNING id;
 
+-- name: notice_by_id
+SELECT * FROM notifications WHERE id = :id;
+
+-- name: read_notices
+UPDATE notifications SET read_at = :now
+WHERE user_id = :user_id AND read_at IS NULL AND (CAST(:id AS TEXT) IS NULL OR id = :id)
+RETURNING id;
+
 -- name: notices_of_user
 SELECT * FROM notifications WHERE user_id = :user_id ORDER BY created_at DESC, id DESC LIMIT :most;
 

@@ -227,6 +227,15 @@ UPDATE runs SET stop_requested_at = :now
 WHERE id = :id AND status = 'running' AND stop_requested_at IS NULL
 RETURNING id;
 
+-- name: continue_run
+-- A person lets a run go on that had ended before its work was done. It comes first, and its attempts count anew.
+UPDATE runs
+SET
+    status = 'queued', reason = 'continued', error = NULL, finished_at = NULL, owner = NULL, lease_until = NULL,
+    attempt = 0, turn = 0, is_resuming = 0, stop_requested_at = NULL
+WHERE id = :id AND status IN ('interrupted', 'failed', 'stopped')
+RETURNING *;
+
 -- name: end_queued_runs
 -- Runs of a wake that had not begun end with it.
 UPDATE runs

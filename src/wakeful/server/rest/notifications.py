@@ -1,0 +1,51 @@
+"""The inbox."""
+
+from fastapi import APIRouter
+from pydantic import AwareDatetime
+
+from wakeful.server.auth import Chatter, Reader
+from wakeful.server.rest.pages import Most
+from wakeful.server.rest.shapes import Done, PathId, Told
+from wakeful.server.services import ServicesDep
+
+router = APIRouter(tags=["notifications"])
+
+
+class NotificationShape(Told):
+    """Something a person should know."""
+
+    id: str
+    code: str
+    title: str
+    body: str
+    agent_id: str | None
+    session_id: str | None
+    run_id: str | None
+    wake_id: str | None
+    created_at: AwareDatetime
+    read_at: AwareDatetime | None
+
+
+class Notifications(Told):
+    notifications: list[NotificationShape]
+
+
+@router.get("/notifications")
+async def list_notifications(caller: Reader, services: ServicesDep, most: Most = 50) -> Notifications:
+    """List the latest notifications."""
+    found = await services.notices.of_user(caller.user.id, most)
+    return Notifications(notifications=[NotificationShape.model_validate(notice) for notice in found])
+
+
+@router.post("/notifications/read")
+async def read_all(caller: Chatter, services: ServicesDep) -> Done:
+    """Mark every notification as read."""
+    await services.notices.mark_read(caller.user.id)
+    return Done()
+
+
+@router.post("/notifications/{notification_id}/read")
+async def read_one(caller: Chatter, services: ServicesDep, notification_id: PathId) -> Done:
+    """Mark a notification as read."""
+    await services.notices.mark_read(caller.user.id, notification_id)
+    return Done()
