@@ -138,7 +138,7 @@ def _fields(frame: Any) -> str:
 def _toolsets() -> list[str]:
     with tempfile.TemporaryDirectory() as folder:
         node = build(Settings.model_validate({"data_dir": folder, "config_dir": folder}))
-        tools = build_tools(node.wakes, Fetcher())
+        tools = build_tools(node.services.recalls, Fetcher())
     parts: list[str] = []
     for toolset in TOOLSETS:
         shown = tools.of([toolset])

@@ -44,6 +44,7 @@ from wakeful.service.firing import Firing
 from wakeful.service.first_start import settle_owner
 from wakeful.service.notices import NoticeService
 from wakeful.service.pauses import PauseService
+from wakeful.service.recalls import Recalls
 from wakeful.service.runs import RunService
 from wakeful.service.sessions import SessionService
 from wakeful.service.stream import Stream
@@ -134,6 +135,7 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
     feed = Feed(store, hub, clock)
     sessions = SessionService(store, clock)
     wakes = WakeService(store, clock, rules)
+    recalls = Recalls(store, stream, wakes, clock, rules, tools_of=lambda agent: tools.names_for(agent))
     models = Models(
         settings.model,
         base_url=settings.model_base_url,
@@ -147,8 +149,8 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
     def workspace_of(agent_id: str) -> Path:
         return settings.data_dir / "agents" / agent_id / "workspace"
 
+    tools = build_tools(recalls, fetcher)
     if executor is None:
-        tools = build_tools(wakes, fetcher)
         executor = AgentLoop(briefings, models, tools, clock, workspace_of)
     firing = Firing(store, stream, clock, rules, owner, settings.claim_batch)
     claims = Claims(store, stream, clock, rules, owner, timedelta(seconds=settings.lease_seconds))
@@ -185,6 +187,7 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
         feed=feed,
         hub=hub,
         notices=NoticeService(store, clock),
+        recalls=recalls,
         runs=RunService(store, stream, clock),
         sessions=sessions,
         stream=stream,
@@ -209,9 +212,9 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
     )
 
 
-def build_tools(wakes: WakeService, fetcher: Fetcher) -> Tools:
+def build_tools(recalls: Recalls, fetcher: Fetcher) -> Tools:
     """Put every tool together that an agent can be given."""
-    return Tools([*recall_tools(wakes), *file_tools(_WORKSPACE_BYTES), *web_tools(fetcher), *shell_tools()])
+    return Tools([*recall_tools(recalls), *file_tools(_WORKSPACE_BYTES), *web_tools(fetcher), *shell_tools()])
 
 
 def build_http(node: Wakeful) -> ASGIApp:

@@ -12,6 +12,7 @@ from wakeful.service.accounts import Accounts
 from wakeful.service.agents import AgentService
 from wakeful.service.feed import Feed
 from wakeful.service.notices import NoticeService
+from wakeful.service.recalls import Recalls
 from wakeful.service.runs import RunService
 from wakeful.service.sessions import SessionService
 from wakeful.service.stream import Stream
@@ -27,6 +28,7 @@ class Services:
     feed: Feed
     hub: Hub
     notices: NoticeService
+    recalls: Recalls
     runs: RunService
     sessions: SessionService
     stream: Stream

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 
 from wakeful.clock import Clock
 from wakeful.domain.events import RunFrame, StepSaved
+from wakeful.domain.recalls import recall_update
 from wakeful.domain.rules import Rules
 from wakeful.domain.runs import LeaseLost, Outcome
 from wakeful.domain.types import Message, Run
@@ -126,13 +127,14 @@ class Claims:
             for run, outcome, frame in finished:
                 if run.id not in ours:
                     continue
+                frames = [] if frame is None else [frame]
                 if outcome.status == "failed":
                     await note_failure(tx, run, outcome.reason, outcome.error, now, self._rules)
-                if frame is not None and run.session_id is not None:
-                    writing_id = f"{run.id}:end"
-                    said.append(
-                        (run.session_id, await self._stream.add(tx, run.session_id, run.id, [frame], writing_id, now))
-                    )
+                    if frames and run.kind == "recall" and run.wake_id is not None:
+                        frames.insert(0, recall_update(await tx.wakes.read(run.wake_id), "failed"))
+                if frames and run.session_id is not None:
+                    sent = await self._stream.add(tx, run.session_id, run.id, frames, f"{run.id}:end:{run.fence}", now)
+                    said.append((run.session_id, sent))
             return ours, said
 
         ours, said = await self._store.write(work)

@@ -6,8 +6,9 @@ from datetime import datetime, timedelta
 
 from wakeful.clock import Clock
 from wakeful.domain import bounds, notices, runs, wakes
+from wakeful.domain.recalls import recall_update
 from wakeful.domain.rules import Rules
-from wakeful.domain.types import Decision, Pause, Run
+from wakeful.domain.types import Decision, Pause, Run, Wake
 from wakeful.hub import Sent
 from wakeful.service.endings import end_once_wake, note_failure
 from wakeful.service.stream import Stream
@@ -42,14 +43,18 @@ class Firing:
         now = self._clock.now()
         limit = most or self._batch
 
-        async def work(tx: Tx) -> int:
+        async def work(tx: Tx) -> tuple[int, list[tuple[str, list[Sent]]]]:
             due = await tx.wakes.due(now, limit)
-            if due:
-                await _write(tx, await self._judge(tx, due, now))
-            return len(due)
+            if not due:
+                return 0, []
+            written = await _write(tx, await self._judge(tx, due, now))
+            return len(due), await self._tell_deferred(tx, written, now)
 
         # What the power takes away is only decided again, under the same run ids; what a run saves makes it durable.
-        return await self._store.write(work, is_synced=False)
+        count, said = await self._store.write(work, is_synced=False)
+        for session_id, sent in said:
+            self._stream.publish(session_id, sent)
+        return count
 
     async def set_aside(self, error: str) -> str | None:
         """Put off the wake at the head of the line, which could not be decided about, so that the others get on."""
@@ -89,7 +94,9 @@ class Firing:
                     recovered.append(after)
                     frame = runs.last_words(after)
                     if frame is not None and after.session_id is not None:
-                        sent = await self._stream.add(tx, after.session_id, after.id, [frame], f"{after.id}:end", now)
+                        sent = await self._stream.add(
+                            tx, after.session_id, after.id, [frame], f"{after.id}:end:{after.fence}", now
+                        )
                         said.append((after.session_id, sent))
             return recovered, said
 
@@ -114,6 +121,21 @@ class Firing:
         """End the schedules that were to last only until a restart."""
         now = self._clock.now()
         return await self._store.write(lambda tx: tx.wakes.forget_ephemeral(now))
+
+    async def _tell_deferred(
+        self, tx: Tx, written: Sequence[wakes.Verdict], now: datetime
+    ) -> list[tuple[str, list[Sent]]]:
+        """Let those who watch a session know that its recall waits for them."""
+        said: list[tuple[str, list[Sent]]] = []
+        for verdict in written:
+            wake = verdict.wake
+            if _is_deferred_recall(wake) and wake.session_id is not None:
+                frame = recall_update(wake, "deferred")
+                writing_id = f"{wake.id}:{wake.version}"
+                said.append(
+                    (wake.session_id, await self._stream.add(tx, wake.session_id, None, [frame], writing_id, now))
+                )
+        return said
 
     async def _judge(self, tx: Tx, due: Sequence[DueWake], now: datetime) -> list[wakes.Verdict]:
         paused_since = [each.wake.nominal_at for each in due if each.has_pauses]
@@ -176,6 +198,10 @@ async def _note_recovery(tx: Tx, run: Run, now: datetime, rules: Rules) -> None:
         await end_once_wake(tx, run, "fired", "stopped", now)
 
 
+def _is_deferred_recall(wake: Wake) -> bool:
+    return wake.kind == "recall" and wake.held_by == "deferred"
+
+
 def _count(tally: _Tally, verdict: wakes.Verdict, now: datetime) -> None:
     queued = [run for run in verdict.runs if run.status == "queued"]
     tally.started += len(queued)
@@ -183,7 +209,8 @@ def _count(tally: _Tally, verdict: wakes.Verdict, now: datetime) -> None:
     tally.used_today += sum(run.kind == "next_run" for run in queued)
 
 
-async def _write(tx: Tx, verdicts: Sequence[wakes.Verdict]) -> None:
+async def _write(tx: Tx, verdicts: Sequence[wakes.Verdict]) -> list[wakes.Verdict]:
+    """Write what was decided and return what held: someone may have changed a wake meanwhile."""
     # The wakes first: one that someone changed since it was read keeps that change, and fires as changed.
     moved = await tx.wakes.move([verdict.wake for verdict in verdicts])
     held = [verdict for verdict in verdicts if verdict.wake.id in moved]
@@ -201,3 +228,4 @@ async def _write(tx: Tx, verdicts: Sequence[wakes.Verdict]) -> None:
     decisions = [decision for verdict in held for decision in verdict.decisions]
     if decisions:
         await tx.notices.record(decisions)
+    return held

@@ -167,7 +167,9 @@ class RunService:
                 # Who waits for its answer learns that there will be none. A headless one that never began says nothing:
                 # another run may be speaking, and this would sound like its end.
                 if run.session_id is not None and (not run.is_headless or run.fence > 0):
-                    said = await self._stream.add(tx, run.session_id, run.id, [StreamStopped()], f"{run.id}:end", now)
+                    said = await self._stream.add(
+                        tx, run.session_id, run.id, [StreamStopped()], f"{run.id}:end:{run.fence}", now
+                    )
             if run.status == "running":
                 await tx.runs.request_stop(run_id, now)  # the first wish counts; a second changes nothing
             return run, said

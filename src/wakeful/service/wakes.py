@@ -1,28 +1,16 @@
 """What people and agents may ask of wakes."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from wakeful.clock import Clock
 from wakeful.domain import story, wakes
-from wakeful.domain.duration import format_duration
-from wakeful.domain.errors import Invalid, WakefulError
+from wakeful.domain.errors import WakefulError
 from wakeful.domain.rules import Rules
-from wakeful.domain.types import Agent, CallType, Decision, Run, Wake
-from wakeful.domain.when import parse_when
-from wakeful.domain.zones import load_zone
+from wakeful.domain.types import Decision, Run, Wake
 from wakeful.store.store import Store, Tx
 from wakeful.store.together import Together
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Booked:
-    """A wake that is durable, and its time in words: absolute with zone, and relative."""
-
-    wake: Wake
-    told: str
 
 
 class WakeService:
@@ -45,43 +33,6 @@ class WakeService:
         if refusal is not None:
             raise refusal
         return wake
-
-    async def book_recall(
-        self,
-        run: Run,
-        agent: Agent,
-        *,
-        call_type: CallType,
-        when: str | None,
-        comment: str,
-        instructions: str,
-    ) -> Booked:
-        """Book a recall that an agent asked for from inside a run, and say when it will be."""
-        now = self._clock.now()
-        meant = None
-        if call_type != "immediate":
-            if when is None:
-                raise Invalid(f"A recall of type {call_type!r} needs `when`, such as '30m'.", field="when")
-            meant = parse_when(when, now, agent.timezone)
-        elif when is not None:
-            raise Invalid("An immediate recall has no `when`: it comes right after this run.", field="when")
-        wake = wakes.create(
-            kind="recall",
-            agent_id=agent.id,
-            user_id=run.user_id,
-            session_id=run.session_id,
-            call_type=call_type,
-            instructions=instructions,
-            timezone=agent.timezone,
-            scheduled_by="agent",
-            now=now,
-            rules=self._rules,
-            at=None if meant is None else meant.at,
-            wall_clock=None if meant is None else meant.wall_clock,
-            comment=comment,
-            booked_by_run=run.id,
-        )
-        return Booked(wake=await self.book(wake), told=_tell(wake, agent, now))
 
     async def find(
         self,
@@ -203,13 +154,6 @@ class WakeService:
         while not await self._store.write(work):
             continue
         return wake
-
-
-def _tell(wake: Wake, agent: Agent, now: datetime) -> str:
-    if wake.call_type == "immediate":
-        return "right after this run"
-    local = wake.nominal_at.astimezone(load_zone(agent.timezone))
-    return f"at {local:%Y-%m-%d %H:%M:%S} {agent.timezone} (in {format_duration(wake.nominal_at - now)})"
 
 
 def _said(wake: Wake, code: str, now: datetime, **detail: Any) -> Decision:

@@ -4,50 +4,87 @@ from typing import Literal
 
 from pydantic import Field
 
-from wakeful.domain.events import RecallUpdate
-from wakeful.service.wakes import WakeService
+from wakeful.domain import recalls
+from wakeful.domain.recalls import RecallRequest
+from wakeful.domain.types import Wake
+from wakeful.service.recalls import Recalls
 from wakeful.tools.registry import Arguments, Tool, ToolContext, ToolResult
 
 
 class ScheduleRecall(Arguments):
-    call_type: Literal["once", "immediate"] = Field(description="once: at `when`. immediate: right after this run.")
-    when: str | None = Field(
-        None, description="When to wake, for once. Relative is best: 30m, 2h 15m, in 3 hours, tomorrow at 09:00."
+    call_type: Literal["once", "recurring", "immediate"] = Field(
+        description="once: at `when`. recurring: from `when` on, again and again. immediate: right after this run; use "
+        "it when you are near your limit of model calls and have more to do."
     )
+    when: str | None = Field(
+        None,
+        description="For once and recurring. Relative is best: 30m, 2h 15m, in 3 hours, tomorrow at 09:00. ISO 8601 "
+        "only if you know the time zone. With cron: not before this.",
+    )
+    timezone: str | None = Field(None, description="IANA name of the zone that `when` and `cron` are meant in.")
+    timezone_offset: str | None = Field(None, description="±HH:MM, if only the offset is known.")
+    interval_seconds: int | None = Field(None, description="For recurring: seconds from one time to the next.")
+    cron: str | None = Field(None, description="For recurring, instead of an interval: five fields, as in crontab.")
+    until: str | None = Field(None, description="For recurring: the last moment, written like `when`.")
+    max_runs: int | None = Field(None, description="For recurring: how many times at most.")
+    on_miss: Literal["skip", "run_once", "run_catchup"] | None = Field(
+        None, description="What to do about times missed while the server was away. run_once unless you say otherwise."
+    )
+    priority: Literal["normal", "low"] = Field("normal", description="low gives way to a user who is talking.")
     internal_comment: str = Field("", description="A short label for people.")
     additional_context_message: str = Field(
-        description="What you will read when you wake: a todo for yourself that names the tools, files or URLs to use."
+        description="What you will read when you wake: a todo for yourself that names the tools, files or URLs to use, "
+        "such as 'Read build.log with read_file. If it ends in an error, quote the last 50 lines.'"
     )
 
 
-def recall_tools(wakes: WakeService) -> list[Tool]:
+class ManageRecall(Arguments):
+    action: Literal["cancel", "skip", "list"] = Field(
+        description="cancel ends the pending recall; do it before you book another. skip leaves out the next time of a "
+        "recurring one. list shows all of them."
+    )
+    session_id: str | None = Field(None, description="Another session of your user; without it, this one.")
+
+
+def recall_tools(service: Recalls) -> list[Tool]:
     """Make the tools of the toolset `recall`."""
 
     async def schedule(context: ToolContext, asked: ScheduleRecall) -> ToolResult:
-        booked = await wakes.book_recall(
-            context.run,
-            context.agent,
+        request = RecallRequest(
             call_type=asked.call_type,
-            when=asked.when,
-            comment=asked.internal_comment,
             instructions=asked.additional_context_message,
+            when=asked.when,
+            timezone=asked.timezone,
+            timezone_offset=asked.timezone_offset,
+            interval_seconds=asked.interval_seconds,
+            cron=asked.cron,
+            until=asked.until,
+            max_runs=asked.max_runs,
+            on_miss=asked.on_miss,
+            priority=asked.priority,
+            comment=asked.internal_comment,
         )
+        booked = await service.book_in_run(request, context.run, context.agent)
         wake = booked.wake
-        assert wake.session_id is not None
+        again = "" if not wake.is_recurring else f", then {_rhythm(wake)}"
         return ToolResult(
-            text=f"Booked: you will wake {booked.told}. Recall id: {wake.id}.",
+            text=f"Booked: you will wake {booked.told}{again}. Recall id: {wake.id}.",
             metadata={"recall_id": wake.id, "trigger_at": wake.nominal_at.isoformat()},
-            frames=(
-                RecallUpdate(
-                    session_id=wake.session_id,
-                    recall_id=wake.id,
-                    call_type=wake.call_type,
-                    trigger_at=wake.nominal_at,
-                    status="pending",
-                    action="scheduled",
-                ),
-            ),
+            frames=(recalls.recall_update(wake, "scheduled"),),
         )
+
+    async def manage(context: ToolContext, asked: ManageRecall) -> ToolResult:
+        assert context.run.session_id is not None
+        session_id = asked.session_id or context.run.session_id
+        user = await service.user_of(context.run)
+        if asked.action == "list":
+            found = await service.listed(session_id, user)
+            return ToolResult(text="\n".join(map(_line, found)) or "There is no recall in this session.")
+        if asked.action == "skip":
+            wake = await service.skip(session_id, user)
+            return ToolResult(text=f"Skipped. The next time is {wake.nominal_at.isoformat()}. Recall id: {wake.id}.")
+        wake = await service.cancel(session_id, user)
+        return ToolResult(text=f"Cancelled the recall of {wake.nominal_at.isoformat()}. Recall id: {wake.id}.")
 
     return [
         Tool(
@@ -55,9 +92,28 @@ def recall_tools(wakes: WakeService) -> list[Tool]:
             toolset="recall",
             description=(
                 "Set your own alarm: you will be woken in this session, with nobody present, and read the message you "
-                "leave for yourself here. One recall can be pending per session."
+                "leave for yourself here. One recall can be pending per session: cancel it with manage_recall before "
+                "you book another. For long work, book the next phase at the end of each one."
             ),
             arguments=ScheduleRecall,
             act=schedule,
-        )
+        ),
+        Tool(
+            name="manage_recall",
+            toolset="recall",
+            description="Cancel, skip or list the recalls of a session.",
+            arguments=ManageRecall,
+            act=manage,
+        ),
     ]
+
+
+def _rhythm(wake: Wake) -> str:
+    return f"by cron {wake.cron!r}" if wake.every is None else f"every {int(wake.every.total_seconds())} s"
+
+
+def _line(wake: Wake) -> str:
+    label = f" ({wake.comment})" if wake.comment else ""
+    reason = f", {wake.reason}" if wake.reason else ""
+    status = recalls.recall_status(wake)
+    return f"{wake.nominal_at.isoformat()} {wake.call_type}{label}: {status}{reason}. Id: {wake.id}."

@@ -69,6 +69,10 @@ class Tools:
     def toolsets(self) -> frozenset[str]:
         return frozenset(tool.toolset for tool in self._by_name.values())
 
+    def names_for(self, agent: Agent) -> list[str]:
+        """Return the names of the tools an agent is shown."""
+        return [tool.name for tool in self.of(shown_toolsets(agent))]
+
     def of(self, toolsets: Iterable[str]) -> list[Tool]:
         """Return what an agent with these toolsets is shown; a tool that is off is not shown at all."""
         shown = frozenset(toolsets)

@@ -1,5 +1,6 @@
 """Sessions: conversations, their messages, what is uploaded to them."""
 
+import re
 from collections.abc import Sequence
 from typing import Annotated, Any
 
@@ -263,6 +264,12 @@ def _as_markdown(view: SessionView, messages: Sequence[Message]) -> str:
         data = message.data or {}
         who = f"Tool {data.get('tool', '')}" if message.role == "tool" else message.role.capitalize()
         woken = " (woken)" if message.source else ""
-        body = f"```\n{message.content}\n```" if message.role == "tool" else message.content
+        body = _fenced(message.content) if message.role == "tool" else message.content
         parts.append(f"## {who}{woken} · {message.created_at:%Y-%m-%d %H:%M:%S} UTC\n\n{body}")
     return "\n\n".join(parts) + "\n"
+
+
+def _fenced(text: str) -> str:
+    """Put a text between fences longer than any it has itself, so that it cannot end its own block."""
+    fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
+    return f"{fence}\n{text}\n{fence}"

@@ -1,0 +1,308 @@
+"""Whether a brief is one to wake up with: it names something to work with, and it is a todo, not a chat reminder.
+
+A brief must name a tool the agent has, a path, a URL or a table of its database, and name it outside of mere talk: what
+someone is to be told or reminded of, and news such as "Your report.pdf is ready". Whatever is not recognised as talk
+counts as work, because refusing a good brief is the worse mistake.
+
+Each pattern begins at the edge of a word and looks a bounded way ahead, so the time grows with the text and no faster.
+"""
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+from textwrap import shorten
+from typing import Literal
+
+from wakeful.domain.errors import Invalid
+
+FIELD = "additional_context_message"
+GOOD_FORM = "'Read /tmp/build.log with read_file. If it shows errors, report the last 50 lines.'"
+NOTIFY_FORM = "'Use notify to tell the user: the oven timer is up.'"
+MOST_NAMES_SHOWN = 12  # an agent with many MCP tools needs no catalogue to correct itself
+
+
+def _any(words: str) -> str:
+    """Write a table of words as alternatives; an underscore stands for the space in a phrase."""
+    return "|".join(word.replace("_", r"\s+") for word in sorted(words.split(), reverse=True))
+
+
+# ── Things to work with ─────────────────────────────────────────────────────────────────────────────────────────────
+
+L = r"A-Za-z0-9_\u00c0-\u024f"  # what a name is made of; Japanese is not in it and may touch a name: `shellで`
+P = rf"{L}.*?~$%{{}}+/\\-"  # what a path is made of
+
+# Only known endings make a dotted word a file: `10.30`, `e.g.`, `a.m.` and `sensor.temp` are none.
+ENDINGS = _any(
+    "txt md rst adoc log csv tsv json jsonl ndjson xml yaml yml toml ini cfg conf env lock sql db sqlite sqlite3 parquet "
+    "py pyi ipynb js mjs cjs jsx ts tsx css scss html htm vue go rs rb php java kt swift cs cpp cc hpp sh bash zsh ps1 "
+    "bat lua pl tex bib pdf doc docx odt rtf xls xlsx ods ppt pptx odp epub png jpg jpeg gif svg webp heic mp3 wav flac "
+    "mp4 mkv mov zip tar gz tgz bz2 xz zst 7z rar iso bak old tmp out err diff patch pem crt key ics eml vcf tf gradle "
+    "plist service pid dat bin"
+)
+# Products that end like a file.
+PRODUCTS = r"(?:angular|chart|d3|ember|express|nest|next|node|nuxt|react|three|vue)\.js"
+# Files that have a name of their own and no ending.
+WHOLE_NAMES = r"Makefile|Dockerfile|README|CHANGELOG|crontab|\.(?:env|gitignore|bashrc|zshrc|profile|npmrc)"
+# `and/or`, `TCP/IP` and `client/server` are no paths; one that begins with a folder that every project has is.
+FOLDERS = _any("src lib docs tests logs notes scripts config downloads reports backups uploads workspace")
+# Only common top-level domains make a dotted word a site, and none that is also a word: `it`, `at`, `me`, `is`.
+DOMAINS = _any("com org net edu gov io dev app ai co eu de es fr uk jp ch nl info cloud")
+STARTS = r"""(?:^|(?<=[\s"'`(\[{=:,;|>\u2018-\u201f\u3000-\u30ff\u3400-\u9fff]))"""
+
+THING = re.compile(
+    "|".join(
+        (
+            rf"(?<![{L}])[a-z][a-z0-9+.-]{{1,20}}://[!-~]+",  # URL
+            rf"(?<![{L}@./\\-])(?:localhost|\d{{1,3}}(?:\.\d{{1,3}}){{3}})(?::\d{{2,5}}|/)[!-~]*",
+            rf"(?<![{L}@./\\-])(?:[a-z0-9-]{{1,63}}\.)+(?-i:{DOMAINS})(?![{L}@-]|\.[{L}])(?:[:/][!-~]*)?",  # bare domain
+            rf"{STARTS}/[{L}.][{P}]+",  # absolute
+            rf"(?<![{P}])(?:~|\.\.?|[a-z]:|\$[{L}{{}}]{{1,40}}|%[{L}]{{1,40}}%)[\\/][{P}]*",  # home, relative, drive
+            rf"(?<![{P}])\\\\[{L}][{P}]*",  # UNC
+            rf"(?<![{P}])(?!{PRODUCTS}(?![{L}]))[{P}]*[{L}*}})]\.(?:{ENDINGS})(?![{L}])",  # a file by its ending
+            rf"(?<=[\u3040-\u30ff\u3400-\u9fff])\.(?:{ENDINGS})(?![{L}])",
+            rf"(?<![{P}])[{P}]*[{L}]{{3}}\.[chr](?![{L}])",  # main.c, but not `d.h.`
+            rf"(?<![{P}])(?-i:{WHOLE_NAMES})(?![{L}])",
+            rf"(?<![{P}])(?:{FOLDERS})[\\/][{P}]*",
+            rf"(?<![{P}])[{L}.-]{{3,80}}/(?![{P}])",  # logs/
+            rf"(?<![{P}])\.?[{L}-]+\\[{P}]+",  # deploy\release
+            rf"(?<![{P}])(?=[{L}.-]*/)(?=[{P}]*[_*]|\.[{L}])(?=[{P}]*[a-z])[{P}]+",  # team_a/inbox, reports/*, .config/app
+        )
+    ),
+    re.IGNORECASE,
+)
+
+# ── Talk and work ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+# What a name is replaced by before the sentences are read, so that a path's dots and words are not taken for them.
+THING_MARK, TOOL_MARK = "\ue000", "\ue001"
+NAMED = re.compile(f"[{THING_MARK}{TOOL_MARK}]")
+UNKNOWN_NAME = re.compile(r"(?<!\w)[A-Za-z]+(?:_[A-Za-z0-9]+)+(?!\w)")  # looks like a tool or a table
+
+# Who is talked to. The agent itself is not among them: "Remind yourself of the plan in PLAN.md" is a todo.
+ROLES = _any("user customer client owner team boss manager family group others everyone everybody people")
+PERSON = (
+    rf"(?:(?:the|my|your|our|his|her|their|all|every|dr\.?|mr\.?|mrs\.?|ms\.?)\s+){{1,2}}(?!sub-?agent|agent)[{L}'’-]+"
+    rf"|(?:me|him|her|them|us|you|{ROLES})\b|(?-i:[A-Z][a-zà-ÿ]+)\b"
+)
+# Verbs that do nothing but talk once a person follows.
+TELLING = _any(
+    "tell inform notify ping message text alert warn update let email mail write write_to say_to call poke nudge give "
+    "send drop show report_to mention_to announce_to reply_to"
+)
+ASKING = _any("remind ask congratulate thank wish greet assure")  # what follows these is never looked up
+# A message that needs looking up first is work: "Tell the user whether /tmp/done exists".
+LOOKED_UP = _any(
+    "whether if how which what when where who why any all every everything number count total sum average content "
+    "contents new latest ob wie welche was wann wo si cuántos cuántas qué cuál cuándo cómo combien quel quelle"
+)
+REMINDERS = _any(  # how a chat reminder begins
+    "don['’]?t_forget do_not_forget never_forget reminder friendly_reminder heads-?up fyi time_to time_for it['’]?s_time "
+    "time['’]?s_up make_sure_the_user enjoy here_is here_are here['’]?s thanks_for thank_you vergiss nicht_vergessen "
+    "denk_daran denk_bitte_daran erinnerung no_olvides no_te_olvides recordatorio n['’]oublie rappel"
+)
+ELSEWHERE = "|".join(  # telling and reminding in German, Spanish, French, Chinese
+    (
+        r"(?:sage?|erzähle?|erinnere?|informiere?|teile?|gib|melde|schreibe?|benachrichtige?|frage?|bitte)\s+(?:bitte\s+)?"
+        rf"(?:(?:de[mnr]|die)\s+[{L}]+|mir|mich|ih[mnr]|ihnen|uns|allen|(?-i:[A-ZÄÖÜ][a-zäöüß]+))\b",
+        r"(?:de[mn]|die|mi[rc]h?)\s+(?:(?:be)?nutzer(?:in)?|user|anwender|kunden?)?\s*(?:bitte\s+)?(?:daran\s+)?"
+        r"(?:sagen|erinnern|informieren|mitteilen|benachrichtigen)\b",
+        r"(?:d[ií](?:le|les|me)|recu[eé]rda(?:le|les|me)|av[ií]sa(?:le|les|me)|inf[oó]rma(?:le|les|me)|preg[uú]nta(?:le|les))\b"
+        rf"(?:\s+al?\s+(?:la\s+)?[{L}]+)?",
+        r"(?:dir?|decir(?:le)?|recuerda|recordar(?:le)?|avisar?|informar?)\s+(?:al?|a\s+la)\s+[\w]+",
+        r"(?:dis|dites|rappelle|rappelez|préviens|prévenez|informe|informez)[\s-]+(?:à|moi|lui|leur|l['’]|le|la|les)",
+        r"(?:告诉|提醒|通知)(?:用户|我|他|她|大家)",
+    )
+)
+TELL = re.compile(
+    rf"\b(?:(?P<telling>{TELLING})\s+(?:{PERSON})(?P<known>\s+know\b)?|(?:{ASKING})\s+(?:{PERSON}|(?!yourself|myself)[a-zà-ÿ])"
+    rf"|(?P<elsewhere>{ELSEWHERE}))|^\W*(?:please\s+|bitte\s+|and\s+)?(?P<reminder>{REMINDERS})\b",
+    re.IGNORECASE,
+)
+ASKS = re.compile(rf"\W{{0,3}}(?:(?:the|of|about|for|on|le|los|la)\s+)?(?:{LOOKED_UP})\b", re.IGNORECASE)
+TO_DO_SOMETHING = re.compile(rf"(?:\s+(?!that\b)[{L}'’-]+){{0,4}}?,?\s+to\b", re.IGNORECASE)
+
+# News: a subject first, then what it is or was. With "must" or "should" it is a todo in other words.
+SUBJECTS = _any(
+    "the your my our his her their this that these those it he she they we i you there a an all everything "
+    "der die das dein deine ihr ihre mein unser es wir ich du ein eine el los las tu su mi este esta hay le les ton votre"
+)
+NEWS = re.compile(
+    rf"[^\w{THING_MARK}{TOOL_MARK}]*(?:(?:{SUBJECTS})\b|{THING_MARK})(?!.*\b(?:must|should|needs?|(?:has|have|is|are)\s+to|i\s+will|i['’]ll|you\s+will"
+    r"|task|job|todo|next\s+step|muss|müssen|soll|sollte|debe|tiene\s+que|hay\s+que|doit|faut)\b)[^,;:]*"
+    r"(?:\b(?:is|are|was|were|has|have|had|will|finished|failed|arrived|ist|sind|war|wurde|hat|haben|liegt|está|están|son"
+    r"|fue|ha|han|est|sont|était)\b|['’](?:s|re|ve)\b)",
+    re.IGNORECASE,
+)
+TO_THE_USER = re.compile(r"\b(?:you|your|yours|dein|deine|deinen|tu|tus|ton|ta|votre)\b", re.IGNORECASE)
+GREETING = re.compile(
+    rf"\W*(?:{_any('hi hello hey dear good_morning good_evening hallo guten_morgen liebe lieber hola buenos_días bonjour')})\b",
+    re.IGNORECASE,
+)
+# A name reached by one of these is the means of telling, so the brief says what to do: "Remind the user through notify".
+MEANS = re.compile(
+    rf"\b(?:with|via|through|using|by|mit|über|per|con|por|mediante|usando|avec|par)\s+(?:(?:the|a|an|la|el|le)\s+)?[`\"'*]*"
+    rf"{TOOL_MARK}|\({TOOL_MARK}+\)|{TOOL_MARK}[`\"']?\s*(?:で|を使|経由|を通)",
+    re.IGNORECASE,
+)
+# Verbs an agent works with, as commands. They end what is being told: "Tell the user the total: count rows in signups".
+WORKING = _any(
+    "read open load fetch get check run execute query count compare list search look inspect parse scan download upload "
+    "write update append save store insert delete remove clean move copy rename fix build test deploy restart pull push "
+    "commit diff grep find verify summarise summarize extract compute calculate work collect convert continue resume "
+    "finish start create draft edit review analyse analyze sort filter merge poll call use take go do put set add post "
+    "book schedule mark log record try watch measure validate sync archive import export render generate select "
+    "lies öffne lade hole hol prüfe prüf starte führe zähle vergleiche suche schreibe schreib aktualisiere speichere "
+    "lösche kopiere berechne nutze verwende schau lee abre carga descarga comprueba revisa ejecuta consulta cuenta "
+    "compara busca escribe actualiza guarda borra copia calcula usa suma lis ouvre charge vérifie exécute compte cherche"
+)
+FILLERS = _any(
+    "please then first also next finally and but to_do_so for_that bitte dann zuerst luego primero puis d['’]abord"
+)
+HEADS = rf"[^\w\"“「«]*(?:(?:{FILLERS})\W+){{0,3}}(?:{WORKING})\b"
+WORKS = re.compile(HEADS, re.IGNORECASE)
+BACK_TO_WORK = re.compile(
+    rf"(?:[,;:—–→]|\b(?:and|then|but|first|und|dann|y|luego|et|puis)\b){HEADS}"
+    r"|\b(?:after|by)\s+[a-z]{2,20}ing\b|\b(?:nachdem\s+du|después\s+de|tras|après\s+avoir)\b",
+    re.IGNORECASE,
+)
+# After "remind the user to …" an "and open …" is still the user's work; only these turn back to the agent.
+FIRST_WORK = re.compile(
+    rf"(?:;|\b(?:but\s+first|first|before\s+that|zuerst|vorher|primero|antes)\b){HEADS}", re.IGNORECASE
+)
+
+# Japanese puts the verb last: a clause that ends in telling, without a verb of work in it, is talk; so is one of news.
+JAPANESE_TALK = re.compile(
+    r"伝え|知らせ|教え|思い出させ|リマインド|忘れ(?:ずに|ないで)|(?:ました|でした|ています|です)(?=[。！]|\s|$)"
+)
+JAPANESE_WORK = re.compile("確認|読|調べ|取得|実行|開い|比較|集計|数え|要約|検索|更新|計算|保存|チェック|見て|使|たら|れば|なら")
+JAPANESE_CLAUSE = re.compile(r"[^、。\n]+")
+
+QUOTED = re.compile(r'"[^"\n]*"|“[^“”]*”|「[^「」]*」|«[^«»]*»')  # each stops at the next opening: no second look
+ONE_PIECE = str.maketrans(".!?。！？\n", "       ")  # what is quoted stays in the sentence that quotes it
+ABBREVIATED = "".join(rf"(?<!\b{short})" for short in ("Dr", "Mr", "Mrs", "Ms", "Prof", "Hr", "Fr", "Sr", "Sra", "vs"))
+SENTENCE_END = re.compile(rf"{ABBREVIATED}[.!?](?=\s)|[。！？\n]")
+
+
+# ── The rule ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class BriefRefused(Invalid):
+    """The agent could do nothing with this brief when it wakes."""
+
+    code = "brief_refused"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """What is wrong with a brief: agents are refused with it, people are warned."""
+
+    kind: Literal["names_nothing", "only_talks"]
+    message: str
+    hint: str
+
+
+def check_brief(text: str, *, tools: Collection[str], tables: Collection[str] = ()) -> None:
+    """Refuse a brief that names nothing to work with, or that only tells or reminds someone."""
+    problem = find_problem(text, tools=tools, tables=tables)
+    if problem is not None:
+        raise BriefRefused(problem.message, field=FIELD, hint=problem.hint)
+
+
+def find_problem(text: str, *, tools: Collection[str], tables: Collection[str] = ()) -> Problem | None:
+    """Return what is wrong with a brief, or None."""
+    marked = _mark(text, tools, tables)
+    if not NAMED.search(marked):
+        return _names_nothing(text, tools, tables)
+    if not _is_todo(marked):
+        return _only_talks(text, tools)
+    return None
+
+
+def _mark(text: str, tools: Collection[str], tables: Collection[str]) -> str:
+    """Replace what can be worked with by marks of the same length."""
+    marked = text.translate({ord(THING_MARK): " ", ord(TOOL_MARK): " "})
+    marked = THING.sub(_thing_mark, marked)
+    for names, mark in ((map(_words_of, tools), TOOL_MARK), (map(re.escape, tables), THING_MARK)):
+        either = "|".join(sorted(filter(None, names), key=len, reverse=True))
+        if either:
+            whole = re.compile(rf"(?<![{L}-])(?:{either})(?![{L}]|-[{L}])", re.IGNORECASE)
+            marked = whole.sub(lambda found, mark=mark: mark * len(found[0]), marked)
+    return marked
+
+
+def _thing_mark(found: re.Match[str]) -> str:
+    name = found[0].rstrip(".,;:!?)'\"`")  # the end of the sentence is not the end of the path
+    return THING_MARK * len(name) + found[0][len(name) :]
+
+
+def _words_of(tool: str) -> str:
+    """Write the pattern of a tool's name: the identifier or its words, `read_file` or "read file"."""
+    words = re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+", tool)
+    if len(words) > 1:
+        return rf"{re.escape(tool)}|{'[ _.-]{0,2}'.join(words)}"
+    # With an owner behind it the name is an ordinary verb: "notify your bank".
+    return rf"{re.escape(tool)}(?!\s+(?:my|your|our|his|her|their|me|us|you)\b)" if tool else ""
+
+
+def _is_todo(marked: str) -> bool:
+    """Tell whether a name stands outside of talk, or work follows on the talk that names it."""
+    if MEANS.search(marked):
+        return True
+    if GREETING.match(marked):
+        return False
+    for sentence in SENTENCE_END.split(QUOTED.sub(lambda found: found[0].translate(ONE_PIECE), marked)):
+        work = _without_talk(sentence)
+        if NAMED.search(work) or WORKS.match(work):
+            return True
+        if NEWS.match(sentence) and TO_THE_USER.search(sentence):
+            return False  # a letter to the user, and what it goes on to ask for is asked of the user
+    return False
+
+
+def _without_talk(sentence: str) -> str:
+    """Return what is left of a sentence without the telling, the reminding and the news in it."""
+    if JAPANESE_TALK.search(sentence):
+        clauses = JAPANESE_CLAUSE.findall(sentence)
+        return " ".join(c for c in clauses if JAPANESE_WORK.search(c) or not JAPANESE_TALK.search(c))
+    if news := NEWS.match(sentence):
+        back = None if TO_THE_USER.search(sentence) else BACK_TO_WORK.search(sentence, news.end())
+        return sentence[back.start() :].lstrip(",;:—–→ ") if back else ""
+    tell = TELL.search(sentence)
+    if tell is None or ((tell["telling"] or tell["elsewhere"]) and ASKS.match(sentence, tell.end())):
+        return sentence
+    turn = FIRST_WORK if tell["reminder"] or TO_DO_SOMETHING.match(sentence, tell.end()) else BACK_TO_WORK
+    back = turn.search(sentence, tell.end())
+    return sentence[: tell.start()] + (sentence[back.start() :] if back else "")
+
+
+def _names_nothing(text: str, tools: Collection[str], tables: Collection[str]) -> Problem:
+    unknown = UNKNOWN_NAME.search(text)
+    return Problem(
+        kind="names_nothing",
+        message=(
+            "The brief names nothing to work with: no tool you have, no file path, no URL and no table or view of yours."
+            + (f" {shorten(unknown[0], 60)!r} is none of them." if unknown else "")
+            + f" Your tools: {_listed(tools)}; tables and views: {_listed(tables)}."
+        ),
+        hint=f"Write a todo for yourself that says what to use, such as {GOOD_FORM}"
+        + (f" {_how_to_tell(tools)}" if any(talk.search(text) for talk in (TELL, JAPANESE_TALK)) else ""),
+    )
+
+
+def _only_talks(text: str, tools: Collection[str]) -> Problem:
+    return Problem(
+        kind="only_talks",
+        message=f"The brief {shorten(text, 60, placeholder='…')!r} only tells or reminds someone; it is no todo for you.",
+        hint=f"Say what to do when you wake, such as {GOOD_FORM} {_how_to_tell(tools)}",
+    )
+
+
+def _how_to_tell(tools: Collection[str]) -> str:
+    if "notify" in tools:
+        return f"To say something at that time, name the tool: {NOTIFY_FORM}"
+    return f"The form that only says something, {NOTIFY_FORM}, needs the tool notify, which you do not have."
+
+
+def _listed(names: Collection[str]) -> str:
+    shown = sorted(names)[:MOST_NAMES_SHOWN]
+    return ", ".join(shown) + (", …" if len(names) > len(shown) else "") if shown else "none"

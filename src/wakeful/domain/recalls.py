@@ -1,0 +1,147 @@
+"""The door of recalls: a wake that lands in its own session, under the names Navi gave it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta, tzinfo
+from typing import Any
+
+from wakeful.domain import wakes
+from wakeful.domain.errors import Invalid, NotFound
+from wakeful.domain.events import RecallAction, RecallUpdate
+from wakeful.domain.rules import Rules
+from wakeful.domain.types import Agent, CallType, OnMiss, Priority, ScheduledBy, Wake
+from wakeful.domain.when import parse_when
+from wakeful.domain.zones import load_zone, offset_zone
+
+_STATUS = {"pending": "pending", "queued": "pending", "running": "fired", "fired": "fired"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecallRequest:
+    """A recall as someone asks for it."""
+
+    call_type: CallType
+    instructions: str
+    when: str | None = None
+    timezone: str | None = None  # IANA; wins over the offset
+    timezone_offset: str | None = None
+    interval_seconds: int | None = None
+    cron: str | None = None
+    until: str | None = None
+    max_runs: int | None = None
+    on_miss: OnMiss | None = None
+    priority: Priority = "normal"
+    comment: str = ""
+
+
+class NoRecall(NotFound):
+    code = "no_recall"
+
+    def __init__(self, session_id: str) -> None:
+        super().__init__(f"No recall is pending in session {session_id!r}.")
+
+
+class NotRecurring(Invalid):
+    code = "not_recurring"
+
+    def __init__(self, session_id: str) -> None:
+        super().__init__(
+            f"No recurring recall is pending in session {session_id!r}, so there is no next time to skip to."
+        )
+
+
+def make(
+    request: RecallRequest,
+    agent: Agent,
+    session_id: str,
+    user_id: str,
+    now: datetime,
+    rules: Rules,
+    *,
+    by: ScheduledBy,
+    booked_by_run: str | None = None,
+) -> Wake:
+    """Make the wake of a recall, or say what is wrong with the request."""
+    zone, name = _zone(request, agent)
+    meant = None if request.when is None else parse_when(request.when, now, zone)
+    if request.call_type != "immediate" and meant is None and request.cron is None:
+        raise Invalid(
+            f"A recall of type {request.call_type!r} needs `when`, such as '30m' or 'tomorrow at 09:00'.", field="when"
+        )
+    return wakes.create(
+        kind="recall",
+        agent_id=agent.id,
+        user_id=user_id,
+        session_id=session_id,
+        call_type=request.call_type,
+        instructions=request.instructions,
+        timezone=name,
+        scheduled_by=by,
+        now=now,
+        rules=rules,
+        at=None if meant is None else meant.at,
+        wall_clock=None if meant is None else meant.wall_clock,
+        every=None if request.interval_seconds is None else timedelta(seconds=request.interval_seconds),
+        cron=request.cron,
+        until=None if request.until is None else parse_when(request.until, now, zone).at,
+        max_runs=request.max_runs,
+        comment=request.comment,
+        priority=request.priority,
+        on_miss=request.on_miss,
+        booked_by_run=booked_by_run,
+    )
+
+
+def read_changes(asked: Mapping[str, Any], wake: Wake, now: datetime) -> dict[str, Any]:
+    """Turn the door's names and forms into those of a wake's own fields."""
+    changes = {_FIELDS.get(name, name): value for name, value in asked.items()}
+    zone = load_zone(changes.get("timezone", wake.timezone))
+    if "when" in changes:
+        meant = parse_when(changes.pop("when"), now, zone)
+        changes |= {"nominal_at": meant.at, "wall_clock": meant.wall_clock}
+    if changes.get("until") is not None:
+        changes["until"] = parse_when(changes["until"], now, zone).at
+    if changes.get("every") is not None:
+        changes["every"] = timedelta(seconds=changes["every"])
+    return changes
+
+
+def recall_status(wake: Wake) -> str:
+    """Return the status of a recall in the words of its door."""
+    return _STATUS.get(wake.status, "cancelled")
+
+
+def recall_update(wake: Wake, action: RecallAction) -> RecallUpdate:
+    """Make the frame that tells of a change."""
+    assert wake.session_id is not None
+    return RecallUpdate(
+        session_id=wake.session_id,
+        recall_id=wake.id,
+        call_type=wake.call_type,
+        trigger_at=wake.nominal_at,
+        status=recall_status(wake),
+        action=action,
+    )
+
+
+_FIELDS = {
+    "additional_context_message": "instructions",
+    "internal_comment": "comment",
+    "interval_seconds": "every",
+}
+
+
+def _zone(request: RecallRequest, agent: Agent) -> tuple[tzinfo, str]:
+    """Return the zone that the words are meant in, and the one the wake keeps."""
+    if request.timezone is not None:
+        return load_zone(request.timezone), request.timezone
+    if request.timezone_offset is not None:
+        zone = offset_zone(request.timezone_offset)
+        if request.cron is not None:
+            raise Invalid(
+                "A cron rule needs `timezone` (an IANA name such as 'Europe/Berlin'): an offset does not know when the "
+                "clocks change.",
+                field="timezone",
+            )
+        return zone, agent.timezone
+    return load_zone(agent.timezone), agent.timezone

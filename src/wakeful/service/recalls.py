@@ -1,0 +1,157 @@
+"""What agents and people may ask of a session's recall."""
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from wakeful.clock import Clock
+from wakeful.domain import brief, ids, recalls
+from wakeful.domain.duration import format_duration
+from wakeful.domain.events import RecallAction
+from wakeful.domain.recalls import RecallRequest
+from wakeful.domain.rules import Rules
+from wakeful.domain.types import Agent, Run, Session, User, Wake
+from wakeful.domain.zones import load_zone
+from wakeful.hub import Sent
+from wakeful.service.stream import Stream
+from wakeful.service.wakes import WakeService
+from wakeful.store.store import Store, Tx
+
+_LISTED = 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Booked:
+    """A recall that is durable, its time in words, and what people should know about its text."""
+
+    wake: Wake
+    told: str  # absolute with zone, and relative
+    warning: str | None = None
+
+
+class Recalls:
+    """Book, show, change, skip, cancel and run the recall of a session."""
+
+    def __init__(
+        self,
+        store: Store,
+        stream: Stream,
+        wakes: WakeService,
+        clock: Clock,
+        rules: Rules,
+        tools_of: Callable[[Agent], Collection[str]],
+    ) -> None:
+        self._store = store
+        self._tools_of = tools_of  # the names of the tools an agent is shown
+        self._stream = stream
+        self._wakes = wakes
+        self._clock = clock
+        self._rules = rules
+
+    async def book_in_run(self, request: RecallRequest, run: Run, agent: Agent) -> Booked:
+        """Book what an agent asks for from inside a run. Its text must say what to do, and with what."""
+        assert run.session_id is not None
+        now = self._clock.now()
+        brief.check_brief(request.instructions, tools=self._tools_of(agent))
+        wake = recalls.make(
+            request, agent, run.session_id, run.user_id, now, self._rules, by="agent", booked_by_run=run.id
+        )
+        return Booked(wake=await self._wakes.book(wake), told=tell_time(wake, agent, now))
+
+    async def book(self, request: RecallRequest, session_id: str, user: User) -> Booked:
+        """Book what a person asks for. Their text is theirs; a doubtful one gets a warning."""
+        now = self._clock.now()
+
+        async def look(tx: Tx) -> tuple[Session, Agent]:
+            session = await tx.sessions.get(session_id, user.id)
+            return session, await tx.agents.get(session.agent_id, user.id)
+
+        _, agent = await self._store.read(look)
+        wake = recalls.make(request, agent, session_id, user.id, now, self._rules, by="user")
+        problem = brief.find_problem(request.instructions, tools=self._tools_of(agent))
+        await self._wakes.book(wake)
+        await self._say(wake, "scheduled")
+        return Booked(wake=wake, told=tell_time(wake, agent, now), warning=None if problem is None else problem.message)
+
+    async def pending(self, session_id: str, user: User) -> Wake | None:
+        """Return the recall that waits in a session."""
+
+        async def work(tx: Tx) -> Wake | None:
+            await _reach(tx, session_id, user)
+            return await tx.wakes.in_slot(f"session:{session_id}")
+
+        return await self._store.read(work)
+
+    async def listed(self, session_id: str, user: User) -> list[Wake]:
+        """Return the latest recalls of a session, ended ones included, the newest first."""
+
+        async def work(tx: Tx) -> list[Wake]:
+            await _reach(tx, session_id, user)
+            return [wake for wake in await tx.wakes.of_session(session_id, 4 * _LISTED) if wake.kind == "recall"]
+
+        return (await self._store.read(work))[:_LISTED]
+
+    async def edit(self, session_id: str, user: User, asked: Mapping[str, Any]) -> Wake:
+        wake = await self._require(session_id, user)
+        changes = recalls.read_changes(asked, wake, self._clock.now())
+        return await self._said(await self._wakes.edit(wake.id, wake.user_id, changes), "rescheduled")
+
+    async def cancel(self, session_id: str, user: User) -> Wake:
+        wake = await self._require(session_id, user)
+        return await self._said(await self._wakes.cancel(wake.id, wake.user_id), "cancelled")
+
+    async def skip(self, session_id: str, user: User) -> Wake:
+        wake = await self.pending(session_id, user)
+        if wake is None or not wake.is_recurring:
+            raise recalls.NotRecurring(session_id)
+        return await self._said(await self._wakes.skip(wake.id, wake.user_id), "skipped")
+
+    async def run_now(self, session_id: str, user: User) -> Run:
+        wake = await self._require(session_id, user)
+        return await self._wakes.run_now(wake.id, wake.user_id)
+
+    async def user_of(self, run: Run) -> User:
+        """Return the person a run acts for, with the role they hold now."""
+        user = await self._store.read(lambda tx: tx.agents.user(run.user_id))
+        assert user is not None  # rows that name a user keep it
+        return user
+
+    async def _require(self, session_id: str, user: User) -> Wake:
+        wake = await self.pending(session_id, user)
+        if wake is None:
+            raise recalls.NoRecall(session_id)
+        return wake
+
+    async def _said(self, wake: Wake, action: RecallAction) -> Wake:
+        await self._say(wake, action)
+        return wake
+
+    async def _say(self, wake: Wake, action: RecallAction) -> None:
+        """Tell those who watch the session."""
+        now = self._clock.now()
+        session_id = wake.session_id
+        assert session_id is not None
+
+        async def work(tx: Tx) -> list[Sent]:
+            frame = recalls.recall_update(wake, action)
+            return await self._stream.add(tx, session_id, None, [frame], ids.new_id(now), now)
+
+        self._stream.publish(session_id, await self._store.write(work))
+
+
+def tell_time(wake: Wake, agent: Agent, now: datetime) -> str:
+    """Say when a wake will be: absolute with zone, and relative."""
+    if wake.call_type == "immediate":
+        return "right after this run"
+    local = wake.nominal_at.astimezone(load_zone(agent.timezone))
+    return f"at {local:%Y-%m-%d %H:%M:%S} {agent.timezone} (in {format_duration(wake.nominal_at - now)})"
+
+
+async def _reach(tx: Tx, session_id: str, user: User) -> Session:
+    """Find a session that a user may reach: their own, or anyone's for an owner."""
+    if user.role == "owner":
+        found = await tx.sessions.find(session_id)
+        if found is not None:
+            return found
+    return await tx.sessions.get(session_id, user.id)

@@ -1,0 +1,191 @@
+"""The door of recalls: what agents and people book in a session, and what its socket is told about it."""
+
+import json
+from datetime import timedelta
+
+import pytest
+
+from wakeful.domain.brief import BriefRefused
+from wakeful.domain.errors import Invalid
+from wakeful.domain.recalls import NoRecall, NotRecurring, RecallRequest
+from wakeful.domain.types import User
+from wakeful.domain.wakes import SlotTaken
+from wakeful.store.sessions import NoSuchSession
+from world import HOUR, MINUTE, NOON, doing
+
+TODO = "Read notes.txt with read_file and write what changed to report.md."
+
+
+def once(**changes) -> RecallRequest:
+    return RecallRequest(**{"call_type": "once", "when": "in 1 hour", "instructions": TODO} | changes)
+
+
+async def updates(world, session) -> list[dict]:
+    frames = [json.loads(frame.text) for frame in await world.node.stream.after(session.id, 0)]
+    return [frame for frame in frames if frame["type"] == "recall_update"]
+
+
+async def actions(world, session) -> list[str]:
+    return [frame["action"] for frame in await updates(world, session)]
+
+
+@pytest.fixture
+def recalls(world):
+    return world.node.services.recalls
+
+
+@pytest.fixture
+async def session(world):
+    return await world.session()
+
+
+async def test_a_persons_recall_waits_in_its_session_and_those_who_watch_are_told(world, recalls, session):
+    booked = await recalls.book(once(), session.id, world.user)
+    assert await recalls.pending(session.id, world.user) == booked.wake
+    assert booked.wake.nominal_at == NOON + HOUR
+    assert "in 1 h" in booked.told
+    [told] = await updates(world, session)
+    assert (told["action"], told["status"], told["recall_id"]) == ("scheduled", "pending", booked.wake.id)
+
+
+async def test_a_second_recall_is_refused_and_the_first_one_named(world, recalls, session):
+    first = (await recalls.book(once(), session.id, world.user)).wake
+    with pytest.raises(SlotTaken, match=first.id):
+        await recalls.book(once(when="in 2 hours"), session.id, world.user)
+    assert await recalls.pending(session.id, world.user) == first
+
+
+async def test_an_agent_books_from_inside_its_run(world, recalls, session):
+    booked = []
+
+    async def act(run):
+        booked.append(await recalls.book_in_run(once(), run, world.agent))
+
+    world.executor.by_session[session.id] = doing(act)
+    run = await world.node.runs.ask(session.id, world.user.id, "Come back in an hour")
+    await world.work()
+    [wake] = [each.wake for each in booked]
+    assert (wake.scheduled_by, wake.booked_by_run, wake.session_id) == ("agent", run.id, session.id)
+
+
+async def test_an_agent_cannot_leave_itself_a_mere_reminder(world, recalls, session):
+    refused = []
+
+    async def act(run):
+        with pytest.raises(BriefRefused) as error:
+            await recalls.book_in_run(once(instructions="Tell the user that an hour has passed."), run, world.agent)
+        refused.append(error.value)
+
+    world.executor.by_session[session.id] = doing(act)
+    await world.node.runs.ask(session.id, world.user.id, "Remind me")
+    await world.work()
+    assert refused[0].field == "additional_context_message"
+    assert await recalls.pending(session.id, world.user) is None
+
+
+async def test_a_person_may_leave_a_reminder_and_is_warned(world, recalls, session):
+    booked = await recalls.book(once(instructions="Tell me that an hour has passed."), session.id, world.user)
+    assert booked.warning
+    assert booked.wake.instructions == "Tell me that an hour has passed."
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"when": None}, "when"),
+        ({"call_type": "immediate"}, "when"),
+        ({"interval_seconds": 60}, "interval_seconds"),
+        ({"call_type": "recurring"}, "interval_seconds"),
+        ({"call_type": "recurring", "interval_seconds": 1}, "interval_seconds"),
+        ({"instructions": "  "}, "instructions"),
+        ({"timezone": "Mars/Olympus"}, "timezone"),
+        ({"timezone_offset": "+15:00"}, "timezone_offset"),
+        ({"call_type": "recurring", "cron": "0 9 * * *", "timezone_offset": "+02:00"}, "timezone"),
+        ({"call_type": "recurring", "interval_seconds": 60, "max_runs": 0}, "max_runs"),
+    ],
+)
+async def test_a_wrong_request_names_its_field_and_books_nothing(world, recalls, session, changes, field):
+    with pytest.raises(Invalid) as refused:
+        await recalls.book(once(**changes), session.id, world.user)
+    assert refused.value.field == field
+    assert await recalls.pending(session.id, world.user) is None
+
+
+async def test_a_time_of_day_is_meant_in_the_zone_that_is_given(world, recalls, session):
+    booked = await recalls.book(once(when="tomorrow at 09:00", timezone="Asia/Tokyo"), session.id, world.user)
+    assert booked.wake.nominal_at.astimezone().utctimetuple()[3:5] == (0, 0)
+    assert booked.wake.timezone == "Asia/Tokyo"
+
+
+async def test_an_offset_is_enough_for_a_time_of_day(world, recalls, session):
+    booked = await recalls.book(once(when="tomorrow at 09:00", timezone_offset="+02:00"), session.id, world.user)
+    assert booked.wake.nominal_at.utctimetuple()[3:5] == (7, 0)
+
+
+async def test_cancel_keeps_the_row_and_frees_the_slot(world, recalls, session):
+    first = (await recalls.book(once(), session.id, world.user)).wake
+    world.clock.advance(MINUTE)
+    await recalls.cancel(session.id, world.user)
+    second = (await recalls.book(once(), session.id, world.user)).wake
+    listed = await recalls.listed(session.id, world.user)
+    assert [(wake.id, wake.status) for wake in listed] == [(second.id, "pending"), (first.id, "cancelled")]
+    assert await actions(world, session) == ["scheduled", "cancelled", "scheduled"]
+
+
+async def test_there_is_nothing_to_cancel_without_a_recall(world, recalls, session):
+    with pytest.raises(NoRecall, match=session.id):
+        await recalls.cancel(session.id, world.user)
+
+
+async def test_skip_goes_to_the_next_time_on_the_grid(world, recalls, session):
+    every_hour = once(call_type="recurring", interval_seconds=3600)
+    await recalls.book(every_hour, session.id, world.user)
+    skipped = await recalls.skip(session.id, world.user)
+    assert skipped.nominal_at == NOON + 2 * HOUR
+    assert await actions(world, session) == ["scheduled", "skipped"]
+
+
+async def test_only_a_recurring_recall_can_be_skipped(world, recalls, session):
+    with pytest.raises(NotRecurring):
+        await recalls.skip(session.id, world.user)
+    await recalls.book(once(), session.id, world.user)
+    with pytest.raises(NotRecurring):
+        await recalls.skip(session.id, world.user)
+
+
+async def test_an_edited_recall_has_its_new_time_and_text(world, recalls, session):
+    await recalls.book(once(), session.id, world.user)
+    changes = {"when": "in 3 hours", "additional_context_message": "Read b.txt with read_file."}
+    edited = await recalls.edit(session.id, world.user, changes)
+    assert (edited.nominal_at, edited.instructions) == (NOON + 3 * HOUR, "Read b.txt with read_file.")
+    assert await actions(world, session) == ["scheduled", "rescheduled"]
+
+
+async def test_a_recall_that_waits_for_the_user_says_so(world, recalls, session):
+    await recalls.book(once(when="in 1 minute"), session.id, world.user)
+    async with world.talking(session):
+        await world.turn_at(NOON + MINUTE)
+        told = (await updates(world, session))[-1]
+        assert (told["action"], told["status"]) == ("deferred", "pending")
+        pending = await recalls.pending(session.id, world.user)
+        assert pending.nominal_at == NOON + MINUTE
+        assert pending.attempt_at == NOON + MINUTE + timedelta(seconds=60)
+
+
+async def test_a_recall_is_run_at_once_when_a_person_says_so(world, recalls, session):
+    await recalls.book(once(), session.id, world.user)
+    run = await recalls.run_now(session.id, world.user)
+    await world.work()
+    assert (await world.run(run.id)).status == "success"
+    assert await recalls.pending(session.id, world.user) is None
+
+
+async def test_someone_elses_session_is_not_there_unless_one_is_an_owner(world, recalls, session):
+    await recalls.book(once(), session.id, world.user)
+    stranger = User(id="stranger", name="Eve", role="user", created_at=NOON)
+    with pytest.raises(NoSuchSession):
+        await recalls.pending(session.id, stranger)
+    with pytest.raises(NoSuchSession):
+        await recalls.book(once(), session.id, stranger)
+    owner = User(id="boss", name="Bo", role="owner", created_at=NOON)
+    assert await recalls.pending(session.id, owner) is not None
