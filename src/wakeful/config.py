@@ -20,6 +20,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 PREFIX = "WAKEFUL_"
 TEST_PREFIX = "WAKEFUL_TEST_"  # read by our tests alone
 FILE_NAME = "wakeful.toml"
+TOKEN_FILE = "token"  # in the config directory; made at first start
 
 
 class ConfigError(Exception):

@@ -1,13 +1,12 @@
 """The `wakeful` command."""
 
-import asyncio
 from importlib.metadata import version
-from typing import Annotated, NoReturn
+from typing import Annotated
 
 import typer
 
-from wakeful.app import StartError, Wakeful, build, serve
-from wakeful.cli.logs import setup_logging
+from wakeful.cli import agents, wakes
+from wakeful.cli.client import fail
 from wakeful.config import ConfigError, Settings, load_settings
 
 app = typer.Typer(
@@ -18,44 +17,25 @@ app = typer.Typer(
 )
 
 
-@app.command(name="serve")
-def serve_command(
+@app.command()
+def serve(
     host: Annotated[str | None, typer.Option(help="The address to listen on.")] = None,
     port: Annotated[int | None, typer.Option(help="The port to listen on; 0 takes any free one.")] = None,
 ) -> None:
     """Run the server until it is told to stop (Ctrl-C or SIGTERM)."""
     settings = _read_settings(host=host, port=port)
-    setup_logging(settings.log_level, settings.log_format)
-    node = _build(settings)
+    from wakeful.cli.server import run_server
 
-    def announce(address: str, login: str) -> None:
-        typer.echo(f"Wakeful {version('wakeful')} on {address} · {_describe_store(settings)}")
-        typer.echo(f"Log in (once, within 10 minutes): {address}{login}")
-        if settings.token is None:
-            typer.echo(f"Programs send the token in {settings.config_dir / 'token'} as a bearer token.")
-        if settings.model == "demo":
-            typer.echo("The model is the built-in demo, which is not an LLM. Set WAKEFUL_MODEL for a real one.")
-
-    try:
-        asyncio.run(serve(node, announce))
-    except StartError as error:
-        _fail(str(error))
+    run_server(settings)
 
 
 @app.command()
 def migrate() -> None:
     """Bring the store's schema up to date. The server does so too when it starts."""
-    node = _build(_read_settings())
+    settings = _read_settings()
+    from wakeful.cli.server import bring_up_to_date
 
-    async def open_and_close() -> None:
-        async with node.opened():
-            pass
-
-    try:
-        asyncio.run(open_and_close())
-    except StartError as error:
-        _fail(str(error))
-    typer.echo("The schema is up to date.")
+    bring_up_to_date(settings)
 
 
 @app.command(name="version")
@@ -64,26 +44,13 @@ def version_command() -> None:
     typer.echo(version("wakeful"))
 
 
+app.add_typer(wakes.app, name="wake")
+app.add_typer(agents.app, name="agent")
+app.command(name="runs")(agents.runs)
+
+
 def _read_settings(host: str | None = None, port: int | None = None) -> Settings:
     try:
         return load_settings(host=host, port=port)
     except ConfigError as error:
-        _fail(str(error))
-
-
-def _build(settings: Settings) -> Wakeful:
-    try:
-        return build(settings)
-    except StartError as error:
-        _fail(str(error))
-
-
-def _describe_store(settings: Settings) -> str:
-    if settings.database_url is not None:
-        return "store on PostgreSQL"
-    return f"store in {settings.data_dir}" + ("" if settings.store_encryption else " (not encrypted)")
-
-
-def _fail(message: str) -> NoReturn:
-    typer.secho(message, fg=typer.colors.RED, err=True)
-    raise typer.Exit(1)
+        fail(str(error))

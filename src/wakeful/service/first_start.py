@@ -12,15 +12,13 @@ from pathlib import Path
 from tempfile import mkstemp
 
 from wakeful.clock import Clock
-from wakeful.config import Settings
+from wakeful.config import TOKEN_FILE, Settings
 from wakeful.domain.accounts import Identity, TokenTaken
 from wakeful.domain.errors import Unavailable
 from wakeful.domain.types import Token, User
 from wakeful.service.accounts import digest_of, make_secret
 from wakeful.store.accounts import OWNER_TOKEN
 from wakeful.store.store import Store, Tx
-
-FILE_NAME = "token"
 
 # The same on every node, so that two that start at once add one owner.
 FIRST_OWNER = "00000000-0000-8000-8000-000000000001"
@@ -50,7 +48,7 @@ async def settle_owner(store: Store, clock: Clock, settings: Settings) -> Owner:
     """
     if settings.token is not None:
         return await _settle(store, clock, settings.token.get_secret_value(), is_only=True)
-    path = settings.config_dir / FILE_NAME
+    path = settings.config_dir / TOKEN_FILE
     secret = load_token(settings.config_dir) or _keep(path, make_secret())
     try:
         return await _settle(store, clock, secret, is_only=not store.is_shared)
@@ -60,7 +58,7 @@ async def settle_owner(store: Store, clock: Clock, settings: Settings) -> Owner:
 
 def load_token(config_dir: Path) -> str | None:
     """Read the owner's token that a start on this machine has made, if there is one."""
-    path = config_dir / FILE_NAME
+    path = config_dir / TOKEN_FILE
     try:
         secret = path.read_text(encoding="ascii", errors="replace").strip()
     except FileNotFoundError:

@@ -1,0 +1,58 @@
+"""The commands that are the server. Apart, because to load everything takes two seconds that other commands spare."""
+
+import asyncio
+from importlib.metadata import version
+
+import typer
+
+from wakeful.app import StartError, Wakeful, build, serve
+from wakeful.cli.client import fail
+from wakeful.cli.logs import setup_logging
+from wakeful.config import TOKEN_FILE, Settings
+
+
+def run_server(settings: Settings) -> None:
+    """Run the server until it is told to stop."""
+    setup_logging(settings.log_level, settings.log_format)
+    node = _build(settings)
+
+    def announce(address: str, login: str) -> None:
+        typer.echo(f"Wakeful {version('wakeful')} on {address} · {_describe_store(settings)}")
+        typer.echo(f"Log in (once, within 10 minutes): {address}{login}")
+        if settings.token is None:
+            typer.echo(f"Programs send the token in {settings.config_dir / TOKEN_FILE} as a bearer token.")
+        if settings.model == "demo":
+            typer.echo("The model is the built-in demo, which is not an LLM. Set WAKEFUL_MODEL for a real one.")
+
+    try:
+        asyncio.run(serve(node, announce))
+    except StartError as error:
+        fail(str(error))
+
+
+def bring_up_to_date(settings: Settings) -> None:
+    """Apply what is missing of the schema."""
+    node = _build(settings)
+
+    async def open_and_close() -> None:
+        async with node.opened():
+            pass
+
+    try:
+        asyncio.run(open_and_close())
+    except StartError as error:
+        fail(str(error))
+    typer.echo("The schema is up to date.")
+
+
+def _build(settings: Settings) -> Wakeful:
+    try:
+        return build(settings)
+    except StartError as error:
+        fail(str(error))
+
+
+def _describe_store(settings: Settings) -> str:
+    if settings.database_url is not None:
+        return "store on PostgreSQL"
+    return f"store in {settings.data_dir}" + ("" if settings.store_encryption else " (not encrypted)")
