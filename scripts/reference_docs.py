@@ -15,6 +15,7 @@ from wakeful.domain.agents import TOOLSETS
 from wakeful.domain.events import SessionFrame, UserFrame
 from wakeful.server.app import create_app
 from wakeful.server.tries import Tries
+from wakeful.service.notify import Notify
 from wakeful.tools.registry import Tool
 from wakeful.tools.web import Fetcher
 
@@ -138,7 +139,9 @@ def _fields(frame: Any) -> str:
 def _toolsets() -> list[str]:
     with tempfile.TemporaryDirectory() as folder:
         node = build(Settings.model_validate({"data_dir": folder, "config_dir": folder}))
-        tools = build_tools(node.services.recalls, Fetcher())
+        services = node.services
+        notify = Notify(node.store, node.clock)
+        tools = build_tools(services.recalls, services.schedules, services.next_runs, notify, Fetcher())
     parts: list[str] = []
     for toolset in TOOLSETS:
         shown = tools.of([toolset])

@@ -42,10 +42,13 @@ from wakeful.service.claims import Claims
 from wakeful.service.feed import Feed
 from wakeful.service.firing import Firing
 from wakeful.service.first_start import settle_owner
+from wakeful.service.next_runs import NextRuns
 from wakeful.service.notices import NoticeService
+from wakeful.service.notify import Notify
 from wakeful.service.pauses import PauseService
 from wakeful.service.recalls import Recalls
 from wakeful.service.runs import RunService
+from wakeful.service.schedules import Schedules
 from wakeful.service.sessions import SessionService
 from wakeful.service.stream import Stream
 from wakeful.service.upkeep import Upkeep
@@ -55,8 +58,11 @@ from wakeful.store.postgres import PostgresDatabase
 from wakeful.store.sqlite import SqliteDatabase
 from wakeful.store.store import Store
 from wakeful.tools.files import file_tools
+from wakeful.tools.next_run import next_run_tools
+from wakeful.tools.notify import notify_tools
 from wakeful.tools.recall import recall_tools
 from wakeful.tools.registry import Tools
+from wakeful.tools.scheduler import scheduler_tools
 from wakeful.tools.shell import shell_tools
 from wakeful.tools.web import Fetcher, web_tools
 
@@ -136,6 +142,10 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
     sessions = SessionService(store, clock)
     wakes = WakeService(store, clock, rules)
     recalls = Recalls(store, stream, wakes, clock, rules, tools_of=lambda agent: tools.names_for(agent))
+    schedules = Schedules(store, wakes, clock, rules, lambda agent: tools.names_for(agent), settings.model)
+    next_runs = NextRuns(store, wakes, clock, rules)
+    runs = RunService(store, stream, clock)
+    pauses = PauseService(store, runs, clock)
     models = Models(
         settings.model,
         base_url=settings.model_base_url,
@@ -149,7 +159,7 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
     def workspace_of(agent_id: str) -> Path:
         return settings.data_dir / "agents" / agent_id / "workspace"
 
-    tools = build_tools(recalls, fetcher)
+    tools = build_tools(recalls, schedules, next_runs, Notify(store, clock), fetcher)
     if executor is None:
         executor = AgentLoop(briefings, models, tools, clock, workspace_of)
     firing = Firing(store, stream, clock, rules, owner, settings.claim_batch)
@@ -186,9 +196,12 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
         agents=AgentService(store, clock, timedelta(seconds=settings.run_limit_seconds)),
         feed=feed,
         hub=hub,
+        next_runs=next_runs,
         notices=NoticeService(store, clock),
+        pauses=pauses,
         recalls=recalls,
-        runs=RunService(store, stream, clock),
+        runs=runs,
+        schedules=schedules,
         sessions=sessions,
         stream=stream,
         wakes=wakes,
@@ -206,15 +219,25 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
         rules=rules,
         store=store,
         services=services,
-        pauses=PauseService(store, clock),
+        pauses=pauses,
         engine=engine,
         put_away=put_away,
     )
 
 
-def build_tools(recalls: Recalls, fetcher: Fetcher) -> Tools:
+def build_tools(recalls: Recalls, schedules: Schedules, next_runs: NextRuns, notify: Notify, fetcher: Fetcher) -> Tools:
     """Put every tool together that an agent can be given."""
-    return Tools([*recall_tools(recalls), *file_tools(_WORKSPACE_BYTES), *web_tools(fetcher), *shell_tools()])
+    return Tools(
+        [
+            *recall_tools(recalls),
+            *scheduler_tools(schedules),
+            *next_run_tools(next_runs),
+            *notify_tools(notify),
+            *file_tools(_WORKSPACE_BYTES),
+            *web_tools(fetcher),
+            *shell_tools(),
+        ]
+    )
 
 
 def build_http(node: Wakeful) -> ASGIApp:

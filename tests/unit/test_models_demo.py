@@ -17,7 +17,7 @@ from pydantic_ai.tools import ToolDefinition
 from wakeful.clock import ManualClock
 from wakeful.domain.when import parse_when
 from wakeful.runtime.models.demo import SENTENCES, DemoModel
-from wakeful.tools import files, shell, web
+from wakeful.tools import files, scheduler, shell, web
 
 NOON = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
 ALL = frozenset({"schedule_recall", *(sentence.tool for sentence in SENTENCES)})
@@ -103,6 +103,7 @@ async def test_every_call_fits_the_tool_it_is_for():
         "search_files": files.SearchFiles,
         "fetch_url": web.FetchUrl,
         "run_command": shell.RunCommand,
+        "scheduler": scheduler.Scheduler,
     }
     for sentence in SENTENCES:
         tool, arguments = await call_for(sentence.example)

@@ -8,7 +8,7 @@ Each pattern begins at the edge of a word and looks a bounded way ahead, so the 
 """
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from textwrap import shorten
 from typing import Literal
@@ -28,17 +28,18 @@ def _any(words: str) -> str:
 
 # ── Things to work with ─────────────────────────────────────────────────────────────────────────────────────────────
 
-L = r"A-Za-z0-9_\u00c0-\u024f"  # what a name is made of; Japanese is not in it and may touch a name: `shellで`
+# What a name is made of. Japanese is left out, because it may touch a name: `shellで`.
+L = r"A-Za-z0-9_\u00c0-\u024f\u0370-\u052f"
 P = rf"{L}.*?~$%{{}}+/\\-"  # what a path is made of
 
 # Only known endings make a dotted word a file: `10.30`, `e.g.`, `a.m.` and `sensor.temp` are none.
-ENDINGS = _any(
-    "txt md rst adoc log csv tsv json jsonl ndjson xml yaml yml toml ini cfg conf env lock sql db sqlite sqlite3 parquet "
-    "py pyi ipynb js mjs cjs jsx ts tsx css scss html htm vue go rs rb php java kt swift cs cpp cc hpp sh bash zsh ps1 "
-    "bat lua pl tex bib pdf doc docx odt rtf xls xlsx ods ppt pptx odp epub png jpg jpeg gif svg webp heic mp3 wav flac "
-    "mp4 mkv mov zip tar gz tgz bz2 xz zst 7z rar iso bak old tmp out err diff patch pem crt key ics eml vcf tf gradle "
-    "plist service pid dat bin"
-)
+ENDINGS = _any("""
+    txt md rst adoc log csv tsv json jsonl ndjson xml yaml yml toml ini cfg conf env lock sql db sqlite sqlite3
+    parquet py pyi ipynb js mjs cjs jsx ts tsx css scss html htm vue go rs rb php java kt swift cs cpp cc hpp sh
+    bash zsh ps1 bat lua pl tex bib pdf doc docx odt rtf xls xlsx ods ppt pptx odp epub png jpg jpeg gif svg webp
+    heic mp3 wav flac mp4 mkv mov zip tar gz tgz bz2 xz zst 7z rar iso bak old tmp out err diff patch pem crt key
+    ics eml vcf tf gradle plist service pid dat bin
+""")
 # Products that end like a file.
 PRODUCTS = r"(?:angular|chart|d3|ember|express|nest|next|node|nuxt|react|three|vue)\.js"
 # Files that have a name of their own and no ending.
@@ -46,7 +47,7 @@ WHOLE_NAMES = r"Makefile|Dockerfile|README|CHANGELOG|crontab|\.(?:env|gitignore|
 # `and/or`, `TCP/IP` and `client/server` are no paths; one that begins with a folder that every project has is.
 FOLDERS = _any("src lib docs tests logs notes scripts config downloads reports backups uploads workspace")
 # Only common top-level domains make a dotted word a site, and none that is also a word: `it`, `at`, `me`, `is`.
-DOMAINS = _any("com org net edu gov io dev app ai co eu de es fr uk jp ch nl info cloud")
+DOMAINS = _any("com org net edu gov io dev app ai co eu de es fr uk jp ch nl ru info cloud")
 STARTS = r"""(?:^|(?<=[\s"'`(\[{=:,;|>\u2018-\u201f\u3000-\u30ff\u3400-\u9fff]))"""
 
 THING = re.compile(
@@ -54,7 +55,9 @@ THING = re.compile(
         (
             rf"(?<![{L}])[a-z][a-z0-9+.-]{{1,20}}://[!-~]+",  # URL
             rf"(?<![{L}@./\\-])(?:localhost|\d{{1,3}}(?:\.\d{{1,3}}){{3}})(?::\d{{2,5}}|/)[!-~]*",
-            rf"(?<![{L}@./\\-])(?:[a-z0-9-]{{1,63}}\.)+(?-i:{DOMAINS})(?![{L}@-]|\.[{L}])(?:[:/][!-~]*)?",  # bare domain
+            rf"(?<![{L}@./\\-])www\.[!-~]+",
+            rf"(?<![{L}@./\\-])(?:[a-z0-9-]{{1,63}}\.)+[a-z]{{2,24}}/[!-~]*",  # a site with a page
+            rf"(?<![{L}@./\\-])(?:[a-z0-9-]{{1,63}}\.)+(?-i:{DOMAINS})(?![{L}@-]|\.[{L}])(?::\d{{2,5}})?",
             rf"{STARTS}/[{L}.][{P}]+",  # absolute
             rf"(?<![{P}])(?:~|\.\.?|[a-z]:|\$[{L}{{}}]{{1,40}}|%[{L}]{{1,40}}%)[\\/][{P}]*",  # home, relative, drive
             rf"(?<![{P}])\\\\[{L}][{P}]*",  # UNC
@@ -65,7 +68,7 @@ THING = re.compile(
             rf"(?<![{P}])(?:{FOLDERS})[\\/][{P}]*",
             rf"(?<![{P}])[{L}.-]{{3,80}}/(?![{P}])",  # logs/
             rf"(?<![{P}])\.?[{L}-]+\\[{P}]+",  # deploy\release
-            rf"(?<![{P}])(?=[{L}.-]*/)(?=[{P}]*[_*]|\.[{L}])(?=[{P}]*[a-z])[{P}]+",  # team_a/inbox, reports/*, .config/app
+            rf"(?<![{P}])(?=[{L}.-]*/)(?=[{P}]*[_*]|\.[{L}])(?=[{P}]*[a-z])[{P}]+",  # team_a/inbox, out/*
         )
     ),
     re.IGNORECASE,
@@ -86,21 +89,30 @@ PERSON = (
 )
 # Verbs that do nothing but talk once a person follows.
 TELLING = _any(
-    "tell inform notify ping message text alert warn update let email mail write write_to say_to call poke nudge give "
-    "send drop show report_to mention_to announce_to reply_to"
+    "tell inform notify ping message text alert warn update let email mail write write_to say_to call poke nudge "
+    "report_to mention_to announce_to reply_to"
 )
+# Sending one of these is telling; sending the rows of a table is work.
+NOTE = _any("message note heads-?up reminder ping line text notification")
 ASKING = _any("remind ask congratulate thank wish greet assure")  # what follows these is never looked up
 # A message that needs looking up first is work: "Tell the user whether /tmp/done exists".
-LOOKED_UP = _any(
-    "whether if how which what when where who why any all every everything number count total sum average content "
-    "contents new latest ob wie welche was wann wo si cuántos cuántas qué cuál cuándo cómo combien quel quelle"
-)
-REMINDERS = _any(  # how a chat reminder begins
-    "don['’]?t_forget do_not_forget never_forget reminder friendly_reminder heads-?up fyi time_to time_for it['’]?s_time "
-    "time['’]?s_up make_sure_the_user enjoy here_is here_are here['’]?s thanks_for thank_you vergiss nicht_vergessen "
-    "denk_daran denk_bitte_daran erinnerung no_olvides no_te_olvides recordatorio n['’]oublie rappel"
-)
-ELSEWHERE = "|".join(  # telling and reminding in German, Spanish, French, Chinese
+LOOKED_UP = _any("""
+    whether if once as_soon_as how which what when where who why any all every everything number count total sum
+    average content contents new latest
+    ob sobald wie welche was wann wo
+    si cuántos cuántas qué cuál cuándo cómo
+    сколько что_нового есть_ли какие какой когда где
+""")
+# How a chat reminder or a question to the user begins.
+REMINDERS = _any("""
+    don['’]?t_forget do_not_forget never_forget reminder friendly_reminder heads-?up fyi time_to time_for
+    it['’]?s_time time['’]?s_up make_sure_the_user enjoy here_is here_are here['’]?s thanks_for thank_you
+    would_you_like do_you_want shall_i should_i
+    vergiss nicht_vergessen denk_daran denk_bitte_daran erinnerung
+    no_olvides no_te_olvides recordatorio soll_ich quieres
+    не_забудь не_забудьте напоминание пора хочешь
+""")
+ELSEWHERE = "|".join(  # telling and reminding in German, Spanish, Russian
     (
         r"(?:sage?|erzähle?|erinnere?|informiere?|teile?|gib|melde|schreibe?|benachrichtige?|frage?|bitte)\s+(?:bitte\s+)?"
         rf"(?:(?:de[mnr]|die)\s+[{L}]+|mir|mich|ih[mnr]|ihnen|uns|allen|(?-i:[A-ZÄÖÜ][a-zäöüß]+))\b",
@@ -109,73 +121,115 @@ ELSEWHERE = "|".join(  # telling and reminding in German, Spanish, French, Chine
         r"(?:d[ií](?:le|les|me)|recu[eé]rda(?:le|les|me)|av[ií]sa(?:le|les|me)|inf[oó]rma(?:le|les|me)|preg[uú]nta(?:le|les))\b"
         rf"(?:\s+al?\s+(?:la\s+)?[{L}]+)?",
         r"(?:dir?|decir(?:le)?|recuerda|recordar(?:le)?|avisar?|informar?)\s+(?:al?|a\s+la)\s+[\w]+",
-        r"(?:dis|dites|rappelle|rappelez|préviens|prévenez|informe|informez)[\s-]+(?:à|moi|lui|leur|l['’]|le|la|les)",
-        r"(?:告诉|提醒|通知)(?:用户|我|他|她|大家)",
+        r"(?:скажи|напомни|сообщи|передай|предупреди|спроси)(?:те)?\s+(?:пожалуйста,?\s+)?[а-яё]+(?:\s+пользовател[а-яё]+)?",
     )
 )
 TELL = re.compile(
-    rf"\b(?:(?P<telling>{TELLING})\s+(?:{PERSON})(?P<known>\s+know\b)?|(?:{ASKING})\s+(?:{PERSON}|(?!yourself|myself)[a-zà-ÿ])"
+    rf"\b(?:(?P<telling>{TELLING})\s+(?:{PERSON})(?:\s+know\b)?"
+    rf"|(?:give|send|drop|leave)\s+(?:{PERSON})\s+an?\s+(?:[a-z]+\s+)?(?:{NOTE})\b"
+    rf"|(?:{ASKING})\s+(?:{PERSON}|(?!yourself|myself)[a-zà-ÿ])"
     rf"|(?P<elsewhere>{ELSEWHERE}))|^\W*(?:please\s+|bitte\s+|and\s+)?(?P<reminder>{REMINDERS})\b",
     re.IGNORECASE,
 )
 ASKS = re.compile(rf"\W{{0,3}}(?:(?:the|of|about|for|on|le|los|la)\s+)?(?:{LOOKED_UP})\b", re.IGNORECASE)
 TO_DO_SOMETHING = re.compile(rf"(?:\s+(?!that\b)[{L}'’-]+){{0,4}}?,?\s+to\b", re.IGNORECASE)
 
+# Verbs an agent works with, as commands. They end what is being told: "Tell the user the total: count rows in signups".
+WORKING = _any("""
+    read open load fetch get check run execute query count compare list search look inspect parse scan download
+    upload write update append save store insert delete remove clean move copy rename fix build test deploy restart
+    pull push commit diff grep find verify summarise summarize extract compute calculate work collect convert
+    continue resume finish start create draft edit review analyse analyze sort filter merge poll call use take go do
+    put set add post book schedule mark log record try watch measure validate sync archive import export render
+    generate select
+    öffne lade hole hol prüfe prüf starte führe zähle vergleiche suche schreibe schreib aktualisiere speichere
+    lösche kopiere berechne nutze verwende schau
+    lee abre carga descarga comprueba revisa ejecuta consulta cuenta compara busca escribe actualiza guarda borra
+    copia calcula usa suma
+    прочитай открой проверь запусти найди сравни посчитай обнови запиши сохрани вызови скачай выполни посмотри
+""")
+# What else begins a sentence without being its subject.
+NO_NOUN = _any("""
+    if when whenever once until unless while because since as in on at for after before ensure confirm make see wait
+    determine decide note keep retry
+    wenn sobald falls ob stelle
+    si cuando asegura
+    если когда как убедись
+""")
 # News: a subject first, then what it is or was. With "must" or "should" it is a todo in other words.
-SUBJECTS = _any(
-    "the your my our his her their this that these those it he she they we i you there a an all everything "
-    "der die das dein deine ihr ihre mein unser es wir ich du ein eine el los las tu su mi este esta hay le les ton votre"
+SUBJECTS = _any("""
+    the your my our his her their this that these those it he she they we i you there a an all everything
+    der die das dein deine ihr ihre mein unser es wir ich du ein eine
+    el los las tu su mi este esta ya alles
+    твой твоя твои ваш ваша ваши мой этот эта все всё
+""")
+BEING = (
+    r"(?:\b(?:is|are|was|were|has|have|had|will|ist|sind|war|wurde|hat|haben|liegt|erledigt|fertig|está|están"
+    r"|son|fue|ha|han|готов[аоы]?|был[аои]?|завершен[аоы]?|лежит|находится|доступ(?:ен|на|но|ны))\b|['’](?:s|re|ve)\b)"
 )
+DONE = r"(?:finished|failed|arrived|completed?)\b"
+OUGHT = _any("""
+    must should needs? (?:has|have|is|are)_to i_will i['’]ll you_will task job todo next_step
+    muss müssen soll sollte
+    debe tiene_que hay_que
+    нужно надо должен должна
+""")
+# Without an article, a noun is told from a command by what follows the name: "Report report.pdf is ready".
 NEWS = re.compile(
-    rf"[^\w{THING_MARK}{TOOL_MARK}]*(?:(?:{SUBJECTS})\b|{THING_MARK})(?!.*\b(?:must|should|needs?|(?:has|have|is|are)\s+to|i\s+will|i['’]ll|you\s+will"
-    r"|task|job|todo|next\s+step|muss|müssen|soll|sollte|debe|tiene\s+que|hay\s+que|doit|faut)\b)[^,;:]*"
-    r"(?:\b(?:is|are|was|were|has|have|had|will|finished|failed|arrived|ist|sind|war|wurde|hat|haben|liegt|está|están|son"
-    r"|fue|ha|han|est|sont|était)\b|['’](?:s|re|ve)\b)",
+    rf"[^\w{THING_MARK}{TOOL_MARK}]*(?:(?:(?:{SUBJECTS})\b|{THING_MARK})(?!.*\b(?:{OUGHT})\b)[^,;:]*{BEING}"
+    r"|(?:i|we)\s+(?:[a-z]{2,20}ed|wrote|sent|made|put|ran|did)\b"
+    rf"|(?!(?:{WORKING}|{NO_NOUN})\b)(?:[{L}]{{1,30}}\s+){{1,3}}{THING_MARK}+\s+(?:{BEING}|{DONE}))",
     re.IGNORECASE,
 )
-TO_THE_USER = re.compile(r"\b(?:you|your|yours|dein|deine|deinen|tu|tus|ton|ta|votre)\b", re.IGNORECASE)
-GREETING = re.compile(
-    rf"\W*(?:{_any('hi hello hey dear good_morning good_evening hallo guten_morgen liebe lieber hola buenos_días bonjour')})\b",
-    re.IGNORECASE,
+TO_THE_USER = re.compile(
+    r"\b(?:you|your|yours|dein|deine|deinen|tu|tus|твой|твоя|твои|ваш|ваша|ваши|вам|тебе)\b", re.IGNORECASE
 )
-# A name reached by one of these is the means of telling, so the brief says what to do: "Remind the user through notify".
+# A text that opens like a letter is one, to its end.
+GREETINGS = _any("""
+    hi hello hey dear good_morning good_evening great_news good_news congratulations just_so_you_know
+    hallo guten_morgen liebe lieber
+    hola buenos_días
+    привет здравствуйте доброе_утро
+""")
+GREETING = re.compile(rf"\W*(?:{GREETINGS})\b", re.IGNORECASE)
+# A tool reached by one of these is the means of telling, so there is something to do: "Remind the user through notify".
 MEANS = re.compile(
-    rf"\b(?:with|via|through|using|by|mit|über|per|con|por|mediante|usando|avec|par)\s+(?:(?:the|a|an|la|el|le)\s+)?[`\"'*]*"
+    r"\b(?:with|via|through|using|by|mit|über|per|con|por|mediante|usando|через|помощью)\s+"
+    r"(?:(?:the|a|an|la|el)\s+)?[`\"'*]*"
     rf"{TOOL_MARK}|\({TOOL_MARK}+\)|{TOOL_MARK}[`\"']?\s*(?:で|を使|経由|を通)",
     re.IGNORECASE,
 )
-# Verbs an agent works with, as commands. They end what is being told: "Tell the user the total: count rows in signups".
-WORKING = _any(
-    "read open load fetch get check run execute query count compare list search look inspect parse scan download upload "
-    "write update append save store insert delete remove clean move copy rename fix build test deploy restart pull push "
-    "commit diff grep find verify summarise summarize extract compute calculate work collect convert continue resume "
-    "finish start create draft edit review analyse analyze sort filter merge poll call use take go do put set add post "
-    "book schedule mark log record try watch measure validate sync archive import export render generate select "
-    "lies öffne lade hole hol prüfe prüf starte führe zähle vergleiche suche schreibe schreib aktualisiere speichere "
-    "lösche kopiere berechne nutze verwende schau lee abre carga descarga comprueba revisa ejecuta consulta cuenta "
-    "compara busca escribe actualiza guarda borra copia calcula usa suma lis ouvre charge vérifie exécute compte cherche"
-)
 FILLERS = _any(
-    "please then first also next finally and but to_do_so for_that bitte dann zuerst luego primero puis d['’]abord"
+    "please then first also next finally and but to_do_so for_that bitte dann zuerst luego primero сначала потом затем"
 )
-HEADS = rf"[^\w\"“「«]*(?:(?:{FILLERS})\W+){{0,3}}(?:{WORKING})\b"
+HEADS = rf"[^\w\"“「«]{{0,8}}+(?:(?:{FILLERS})\W+){{0,3}}(?:re-?)?(?:{WORKING})\b"
 WORKS = re.compile(HEADS, re.IGNORECASE)
 BACK_TO_WORK = re.compile(
-    rf"(?:[,;:—–→]|\b(?:and|then|but|first|und|dann|y|luego|et|puis)\b){HEADS}"
-    r"|\b(?:after|by)\s+[a-z]{2,20}ing\b|\b(?:nachdem\s+du|después\s+de|tras|après\s+avoir)\b",
+    rf"(?:[,;:—–→]|\b(?:and|then|but|first|und|dann|y|luego|и|потом|затем|сначала)\b){HEADS}"
+    r"|\bbased\s+on\b|\b(?:computed|calculated|taken)\s+from\b|\b(?:after|by)\s+[a-z]{2,20}ing\b|\b(?:nachdem\s+du|después\s+de|tras|после\s+того)\b",
     re.IGNORECASE,
 )
 # After "remind the user to …" an "and open …" is still the user's work; only these turn back to the agent.
 FIRST_WORK = re.compile(
-    rf"(?:;|\b(?:but\s+first|first|before\s+that|zuerst|vorher|primero|antes)\b){HEADS}", re.IGNORECASE
+    rf"(?:;|\b(?:but\s+first|first|before\s+that|zuerst|vorher|primero|antes|сначала)\b){HEADS}", re.IGNORECASE
 )
 
-# Japanese puts the verb last: a clause that ends in telling, without a verb of work in it, is talk; so is one of news.
-JAPANESE_TALK = re.compile(
-    r"伝え|知らせ|教え|思い出させ|リマインド|忘れ(?:ずに|ないで)|(?:ました|でした|ています|です)(?=[。！]|\s|$)"
+# Japanese puts the verb last, so each clause tells by its end: news, or telling without any work in it.
+JAPANESE_NEWS = re.compile(r"(?:ました|でした|ています|です|あります)(?:[！\s]*$|[:：])")
+JAPANESE_TALK = re.compile("伝え|知らせ|教え|思い出させ|リマインド|忘れ(?:ずに|ないで)")
+JAPANESE_ERRAND = re.compile(r"よう(?:に)?\s*(?:伝え|リマインド|言)")  # someone else is to do it
+JAPANESE_WORK = re.compile(
+    "確認|読|調べ|取得|実行|開い|比較|集計|数え|要約|検索|更新|計算|保存|チェック|見て|使|たら|れば|なら"
 )
-JAPANESE_WORK = re.compile("確認|読|調べ|取得|実行|開い|比較|集計|数え|要約|検索|更新|計算|保存|チェック|見て|使|たら|れば|なら")
 JAPANESE_CLAUSE = re.compile(r"[^、。\n]+")
+KANA = re.compile(r"[\u3040-\u30ff]")
+
+# A tool of one word may be an ordinary word; it is meant after a command, a means or in a list, or before arguments.
+LEADS = _any("using with via through by in from the a an one and or then ask mit per über con por через")
+FOLLOWS = _any("with to for that tool and or if when mit um und con para y и")
+TOOL_BEFORE = re.compile(rf"(?:^|[^{L}\s]|\n|\b(?:{LEADS}|{WORKING}))\s*$", re.IGNORECASE)
+TOOL_AFTER = re.compile(rf"\s*(?:$|[^{L}\s]|(?:{FOLLOWS})\b)", re.IGNORECASE)
+OWNER_AFTER = re.compile(r"\s+(?:my|your|our|his|her|their|me|us|you)\b", re.IGNORECASE)
 
 QUOTED = re.compile(r'"[^"\n]*"|“[^“”]*”|「[^「」]*」|«[^«»]*»')  # each stops at the next opening: no second look
 ONE_PIECE = str.maketrans(".!?。！？\n", "       ")  # what is quoted stays in the sentence that quotes it
@@ -221,33 +275,41 @@ def find_problem(text: str, *, tools: Collection[str], tables: Collection[str] =
 def _mark(text: str, tools: Collection[str], tables: Collection[str]) -> str:
     """Replace what can be worked with by marks of the same length."""
     marked = text.translate({ord(THING_MARK): " ", ord(TOOL_MARK): " "})
-    marked = THING.sub(_thing_mark, marked)
-    for names, mark in ((map(_words_of, tools), TOOL_MARK), (map(re.escape, tables), THING_MARK)):
-        either = "|".join(sorted(filter(None, names), key=len, reverse=True))
-        if either:
-            whole = re.compile(rf"(?<![{L}-])(?:{either})(?![{L}]|-[{L}])", re.IGNORECASE)
-            marked = whole.sub(lambda found, mark=mark: mark * len(found[0]), marked)
+    marked = THING.sub(_mark_thing, marked)
+    if tools:
+        marked = _whole(map(_words_of, tools)).sub(_mark_tool, marked)
+    if tables:
+        marked = _whole(map(re.escape, tables)).sub(lambda found: THING_MARK * len(found[0]), marked)
     return marked
 
 
-def _thing_mark(found: re.Match[str]) -> str:
-    name = found[0].rstrip(".,;:!?)'\"`")  # the end of the sentence is not the end of the path
-    return THING_MARK * len(name) + found[0][len(name) :]
+def _whole(patterns: Iterable[str]) -> re.Pattern[str]:
+    either = "|".join(sorted(patterns, key=len, reverse=True))
+    return re.compile(rf"(?<![{L}-])(?:{either})(?![{L}]|-[{L}])", re.IGNORECASE)
 
 
 def _words_of(tool: str) -> str:
     """Write the pattern of a tool's name: the identifier or its words, `read_file` or "read file"."""
     words = re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+", tool)
-    if len(words) > 1:
-        return rf"{re.escape(tool)}|{'[ _.-]{0,2}'.join(words)}"
-    # With an owner behind it the name is an ordinary verb: "notify your bank".
-    return rf"{re.escape(tool)}(?!\s+(?:my|your|our|his|her|their|me|us|you)\b)" if tool else ""
+    return rf"{re.escape(tool)}|{'[ _.-]{0,2}'.join(words)}" if len(words) > 1 else re.escape(tool)
+
+
+def _mark_thing(found: re.Match[str]) -> str:
+    name = found[0].rstrip(".,;:!?)'\"`")  # the end of the sentence is not the end of the path
+    return THING_MARK * len(name) + found[0][len(name) :]
+
+
+def _mark_tool(found: re.Match[str]) -> str:
+    if found[0].isalpha():  # may be an ordinary word: "notify your bank", "buy shell pasta"
+        before = found.string[max(0, found.start() - 24) : found.start()]
+        is_meant = TOOL_BEFORE.search(before) or TOOL_AFTER.match(found.string, found.end())
+        if not is_meant or OWNER_AFTER.match(found.string, found.end()):
+            return found[0]
+    return TOOL_MARK * len(found[0])
 
 
 def _is_todo(marked: str) -> bool:
     """Tell whether a name stands outside of talk, or work follows on the talk that names it."""
-    if MEANS.search(marked):
-        return True
     if GREETING.match(marked):
         return False
     for sentence in SENTENCE_END.split(QUOTED.sub(lambda found: found[0].translate(ONE_PIECE), marked)):
@@ -261,18 +323,25 @@ def _is_todo(marked: str) -> bool:
 
 def _without_talk(sentence: str) -> str:
     """Return what is left of a sentence without the telling, the reminding and the news in it."""
-    if JAPANESE_TALK.search(sentence):
-        clauses = JAPANESE_CLAUSE.findall(sentence)
-        return " ".join(c for c in clauses if JAPANESE_WORK.search(c) or not JAPANESE_TALK.search(c))
+    if KANA.search(sentence):
+        return " ".join(clause for clause in JAPANESE_CLAUSE.findall(sentence) if not _is_japanese_talk(clause))
     if news := NEWS.match(sentence):
         back = None if TO_THE_USER.search(sentence) else BACK_TO_WORK.search(sentence, news.end())
         return sentence[back.start() :].lstrip(",;:—–→ ") if back else ""
     tell = TELL.search(sentence)
-    if tell is None or ((tell["telling"] or tell["elsewhere"]) and ASKS.match(sentence, tell.end())):
+    if tell is None or MEANS.search(sentence):
+        return sentence
+    if (tell["telling"] or tell["elsewhere"]) and ASKS.match(sentence, tell.end()):
         return sentence
     turn = FIRST_WORK if tell["reminder"] or TO_DO_SOMETHING.match(sentence, tell.end()) else BACK_TO_WORK
     back = turn.search(sentence, tell.end())
     return sentence[: tell.start()] + (sentence[back.start() :] if back else "")
+
+
+def _is_japanese_talk(clause: str) -> bool:
+    if JAPANESE_NEWS.search(clause) or JAPANESE_ERRAND.search(clause):
+        return True
+    return bool(JAPANESE_TALK.search(clause)) and not JAPANESE_WORK.search(clause) and not MEANS.search(clause)
 
 
 def _names_nothing(text: str, tools: Collection[str], tables: Collection[str]) -> Problem:
@@ -280,7 +349,7 @@ def _names_nothing(text: str, tools: Collection[str], tables: Collection[str]) -
     return Problem(
         kind="names_nothing",
         message=(
-            "The brief names nothing to work with: no tool you have, no file path, no URL and no table or view of yours."
+            "The brief names nothing to work with: no tool you have, no file path, no URL, no table or view of yours."
             + (f" {shorten(unknown[0], 60)!r} is none of them." if unknown else "")
             + f" Your tools: {_listed(tools)}; tables and views: {_listed(tables)}."
         ),
@@ -292,7 +361,7 @@ def _names_nothing(text: str, tools: Collection[str], tables: Collection[str]) -
 def _only_talks(text: str, tools: Collection[str]) -> Problem:
     return Problem(
         kind="only_talks",
-        message=f"The brief {shorten(text, 60, placeholder='…')!r} only tells or reminds someone; it is no todo for you.",
+        message=f"The brief {shorten(text, 60)!r} only tells or reminds someone; it is no todo for you.",
         hint=f"Say what to do when you wake, such as {GOOD_FORM} {_how_to_tell(tools)}",
     )
 

@@ -1,9 +1,26 @@
 """What people are told in their inbox, in our words."""
 
 from datetime import datetime
+from hashlib import blake2b
 
 from wakeful.domain import ids
-from wakeful.domain.types import Notice, Run, SetAside, Wake
+from wakeful.domain.errors import Invalid, LimitReached
+from wakeful.domain.types import Agent, Notice, Run, SetAside, Wake
+
+NOTIFY = "notify"  # the code of what an agent says itself
+MOST_TITLE = 200
+MOST_BODY = 4_000
+PER_HOUR = 20  # of one agent
+
+
+class TooManyNotices(LimitReached):
+    code = "too_many_notifications"
+
+    def __init__(self, free_at: datetime) -> None:
+        super().__init__(
+            f"You have sent {PER_HOUR} notifications within an hour, and that is the most. This one was not sent. "
+            f"The next one is possible at {free_at:%Y-%m-%d %H:%M:%S} UTC; put together what belongs together."
+        )
 
 
 def braked(wake: Wake, until: datetime, now: datetime) -> Notice:
@@ -73,4 +90,46 @@ def unfirable(wake: SetAside, error: str, now: datetime) -> Notice:
         created_at=now,
         wake_id=wake.id,
         session_id=wake.session_id,
+    )
+
+
+def loop_ended(run: Run, agent: Agent, now: datetime) -> Notice:
+    """An agent that kept itself going has booked nothing more."""
+    how = run.status if run.reason in (None, run.status) else f"{run.status}, {run.reason}"
+    return Notice(
+        id=ids.new_id(now),
+        user_id=run.user_id,
+        agent_id=run.agent_id,
+        code="loop_ended",
+        title=f"{agent.name} no longer wakes itself",
+        body=f"Its last run ({how}) ended without another one booked. Run it now, or book its next run yourself.",
+        once_key=f"loop_ended:{run.wake_id}",
+        created_at=now,
+        wake_id=run.wake_id,
+        run_id=run.id,
+        session_id=run.session_id,
+    )
+
+
+def from_agent(run: Run, title: str, body: str, now: datetime) -> Notice:
+    """An agent has something to say to its user."""
+    title, body = title.strip(), body.strip()
+    for field, text, most in (("title", title, MOST_TITLE), ("body", body, MOST_BODY)):
+        if not text:
+            raise Invalid(f"{field!r} is empty. Write 1 to {most:,} characters.", field=field)
+        if len(text) > most:
+            raise Invalid(f"{field!r} has {len(text):,} characters; {most:,} is the most.", field=field)
+    said = blake2b(f"{title}\x00{body}".encode(), digest_size=16).hexdigest()
+    return Notice(
+        id=ids.new_id(now),
+        user_id=run.user_id,
+        agent_id=run.agent_id,
+        code=NOTIFY,
+        title=title,
+        body=body,
+        once_key=f"{NOTIFY}:{run.agent_id}:{said}:{now:%Y-%m-%dT%H}",  # two runs that say the same at once say it once
+        created_at=now,
+        wake_id=run.wake_id,
+        run_id=run.id,
+        session_id=run.session_id,
     )

@@ -26,7 +26,6 @@ from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import ToolDefinition
 
 from wakeful.clock import Clock
-from wakeful.domain.agents import shown_toolsets
 from wakeful.domain.errors import WakefulError
 from wakeful.domain.events import (
     EndedEarly,
@@ -41,7 +40,8 @@ from wakeful.domain.events import (
     ToolCall,
     ToolStarted,
 )
-from wakeful.domain.types import Message, Run
+from wakeful.domain.types import Message, Run, Wake
+from wakeful.domain.wakes import is_schedule
 from wakeful.runtime.budget import NOTES, Budget, RepeatedCalls
 from wakeful.runtime.executor import Stop, Stopped
 from wakeful.runtime.models.errors import ModelBusy, ModelCutOff
@@ -123,7 +123,8 @@ class _Work:
         self._repeated = RepeatedCalls()
         self._is_stuck = False
         self._context_tokens = 0
-        self._tools = {tool.name: tool for tool in loop.tools.of(shown_toolsets(briefing.agent))}
+        self._only = briefing.session_config.get("tool_ids")
+        self._tools = {tool.name: tool for tool in loop.tools.shown_to(briefing.agent, self._only)}
 
     async def go(self) -> AsyncGenerator[RunEvent]:
         async for event in self._begin():
@@ -154,11 +155,10 @@ class _Work:
         """Put what woke us into the transcript, or go on where an earlier attempt was cut off."""
         own = [message for message in self._messages if message.run_id == self._run.id]
         wake = self._briefing.wake
-        if wake is not None and not own:
-            yield self._step(
-                "user", wake.instructions, is_recall=wake.kind == "recall", source=wake.kind, label=wake.comment or None
-            )
-            if wake.kind == "recall" and wake.session_id is not None:
+        if wake is not None:
+            for step in self._opening(wake, len(own)):
+                yield step
+            if not own and wake.kind == "recall" and wake.session_id is not None:
                 yield RecallUpdate(
                     session_id=wake.session_id,
                     recall_id=wake.id,
@@ -174,6 +174,20 @@ class _Work:
             async for event in self._call_all(open_calls(self._messages), is_first_begun=True):
                 yield event
 
+    def _opening(self, wake: Wake, count: int) -> list[StepSaved]:
+        """Return what a woken run begins with, after the first so many that an earlier attempt has saved."""
+        label = wake.comment or None
+        preloaded = self._briefing.session_config.get("preloaded_messages", ()) if wake.kind == "session" else ()
+        steps = [
+            self._step(each["role"], each["content"], {"preloaded": dict(each)}, source="preloaded", label=label)
+            for each in preloaded[count:]
+        ]
+        if count <= len(preloaded):
+            source = "scheduled" if is_schedule(wake) else wake.kind
+            is_recall = wake.kind == "recall"
+            steps.append(self._step("user", wake.instructions, is_recall=is_recall, source=source, label=label))
+        return steps
+
     async def _ask(self, reply: _Reply) -> AsyncGenerator[RunEvent]:
         """Ask the model, again if it is busy, and fill in its reply."""
         patience = self._loop.patience
@@ -184,16 +198,22 @@ class _Work:
             except ModelBusy as busy:
                 pause = busy.retry_after or min(patience.pause * 2**attempt, patience.longest_pause)
                 if reply.has_begun or attempt == patience.retries or pause > self._seconds_left():
+                    for step in self._cut_off(reply):
+                        yield step
                     raise
                 log.info("model busy", extra={"run_id": self._run.id, "model": self._name, "pause": pause})
                 with self._stop.cuts_off():
                     await asyncio.sleep(pause)
             except (WakefulError, Stopped):
-                if reply.text:  # what people have read stays, marked as the piece it is
-                    yield self._step("assistant", reply.text, {"cut_off": True})
+                for step in self._cut_off(reply):
+                    yield step
                 raise
             else:
                 return
+
+    def _cut_off(self, reply: _Reply) -> list[StepSaved]:
+        """Keep what people have read of a reply that broke off, marked as the piece it is."""
+        return [self._step("assistant", reply.text, {"cut_off": True})] if reply.text else []
 
     async def _stream(self, reply: _Reply) -> AsyncGenerator[RunEvent]:
         model = await self._loop.models.load(self._name)
@@ -261,7 +281,9 @@ class _Work:
             result = ToolResult(text=text, success=False, metadata={"code": "bad_arguments"})
         else:
             agent = self._briefing.agent
-            context = ToolContext(run=self._run, agent=agent, workspace=self._loop.workspace_of(agent.id))
+            context = ToolContext(
+                run=self._run, agent=agent, workspace=self._loop.workspace_of(agent.id), only=self._only
+            )
             result = await self._loop.tools.call(call.tool_name, args, context)
             result = replace(result, text=_keepable(result.text))
         self._budget.count_tool_call()

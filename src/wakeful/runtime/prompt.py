@@ -22,6 +22,7 @@ def system_prompt(briefing: Briefing, run: Run, now: datetime) -> str:
         f"Your user is {briefing.user.name}.",
         f"Now it is {local:%A, %Y-%m-%d %H:%M:%S} ({agent.timezone}, UTC{local:%z}).",
         _why(briefing.wake, run, now),
+        _tell_last(briefing.last_run),
         _DATA_IS_DATA,
     ]
     return "\n\n".join(part for part in said if part)
@@ -43,3 +44,11 @@ def _why(wake: Wake | None, run: Run, now: datetime) -> str:
     if late.total_seconds() >= 60:
         lines.append(f"It is {str(late).split('.')[0]} later than planned.")
     return " ".join(lines)
+
+
+def _tell_last(last: Run | None) -> str:
+    if last is None or last.finished_at is None:
+        return ""
+    # Without the error: its text may come from anywhere, and this is where the model obeys.
+    reason = "" if last.reason in (None, last.status) else f" ({last.reason})"
+    return f"The run before this one ended at {last.finished_at:%Y-%m-%d %H:%M:%S} UTC: {last.status}{reason}."

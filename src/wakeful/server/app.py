@@ -8,7 +8,18 @@ from fastapi.responses import JSONResponse
 from wakeful.server import auth, errors, frames, login
 from wakeful.server.heartbeats import Heartbeats
 from wakeful.server.open_sockets import OpenSockets
-from wakeful.server.rest import accounts, agents, notifications, recalls, runs, sessions, wakes
+from wakeful.server.rest import (
+    accounts,
+    agents,
+    next_runs,
+    notifications,
+    pauses,
+    recalls,
+    runs,
+    schedules,
+    sessions,
+    wakes,
+)
 from wakeful.server.services import Services
 from wakeful.server.socket import socket_router
 from wakeful.server.tries import Tries
@@ -27,7 +38,20 @@ def create_app(
     app.state.services = services
     errors.install(app)
     auth.install(app, services.accounts, tries)
-    for module in (accounts, agents, frames, login, notifications, recalls, runs, sessions, wakes):
+    for module in (
+        accounts,
+        agents,
+        frames,
+        login,
+        next_runs,
+        notifications,
+        pauses,
+        recalls,
+        runs,
+        schedules,
+        sessions,
+        wakes,
+    ):
         app.include_router(module.router)
     app.include_router(
         socket_router(

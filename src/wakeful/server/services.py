@@ -11,9 +11,12 @@ from wakeful.hub import Hub
 from wakeful.service.accounts import Accounts
 from wakeful.service.agents import AgentService
 from wakeful.service.feed import Feed
+from wakeful.service.next_runs import NextRuns
 from wakeful.service.notices import NoticeService
+from wakeful.service.pauses import PauseService
 from wakeful.service.recalls import Recalls
 from wakeful.service.runs import RunService
+from wakeful.service.schedules import Schedules
 from wakeful.service.sessions import SessionService
 from wakeful.service.stream import Stream
 from wakeful.service.wakes import WakeService
@@ -27,9 +30,12 @@ class Services:
     agents: AgentService
     feed: Feed
     hub: Hub
+    next_runs: NextRuns
     notices: NoticeService
+    pauses: PauseService
     recalls: Recalls
     runs: RunService
+    schedules: Schedules
     sessions: SessionService
     stream: Stream
     wakes: WakeService

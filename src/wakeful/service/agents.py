@@ -2,17 +2,18 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from wakeful.clock import Clock
 from wakeful.domain import agents as rules
 from wakeful.domain import ids, wakes
 from wakeful.domain.bounds import PRESETS
-from wakeful.domain.types import Agent, User
+from wakeful.domain.types import Agent, Decision, User
 from wakeful.store.store import Store, Tx
 
 _PAGE = 1_000
+_OFF = "self_scheduling_off"
 
 
 class AgentService:
@@ -92,13 +93,21 @@ class AgentService:
         return await self.save(after)
 
     async def save(self, agent: Agent) -> Agent:
-        """Save changed settings; what waits because of the old bounds is looked at again."""
+        """Save changed settings; what waits because of the old bounds is looked at again.
+
+        Self-scheduling that is switched off takes along what the agent booked; switched on, Manual becomes Ambient.
+        """
         rules.check(agent)
         now = self._clock.now()
-        changed = replace(agent, updated_at=now)
 
         async def work(tx: Tx) -> Agent:
+            before = await tx.agents.get(agent.id, agent.user_id)
+            changed = replace(agent, updated_at=now)
+            if changed.self_scheduling and not before.self_scheduling and changed.bounds.mode == "manual":
+                changed = replace(changed, bounds=PRESETS["ambient"])
             await tx.agents.save(changed)
+            if before.self_scheduling and not changed.self_scheduling:
+                await _end_own_bookings(tx, changed, now)
             await tx.wakes.release_held(agent.user_id, agent.id, now)
             tx.tell(f"agent {agent.id} {agent.user_id}")
             return changed
@@ -123,3 +132,24 @@ class AgentService:
             tx.tell(f"agent {agent_id} {user_id}")
 
         await self._store.write(work)
+
+
+async def _end_own_bookings(tx: Tx, agent: Agent, now: datetime) -> None:
+    """Clear the next-run slot, whoever booked it, and end what the agent booked elsewhere; people's own stays."""
+    after: tuple[datetime, str] | None = None
+    while live := await tx.wakes.of_user(agent.user_id, agent_id=agent.id, is_live=True, after=after, most=_PAGE):
+        after = (live[-1].nominal_at, live[-1].id)
+        for each in live:
+            if each.kind == "next_run" or each.scheduled_by == "agent":
+                await _turn_off(tx, each.id, now)
+
+
+async def _turn_off(tx: Tx, wake_id: str, now: datetime) -> None:
+    wake = await tx.wakes.get(wake_id)
+    if not wake.is_live:  # another node has begun it since
+        return
+    await tx.runs.end_queued_of_wake(wake_id, "skipped", _OFF, now)
+    await tx.wakes.move([wakes.cancel(wake, _OFF, now)])
+    said = Decision(wake_id=wake_id, nominal_at=wake.nominal_at, at=now, code="cancelled", detail={"reason": _OFF})
+    await tx.notices.record([said])
+    tx.tell(f"wake {wake_id}")

@@ -11,7 +11,7 @@ from wakeful.domain.rules import Rules
 from wakeful.domain.runs import LeaseLost, Outcome
 from wakeful.domain.types import Message, Run
 from wakeful.hub import Sent
-from wakeful.service.endings import note_failure
+from wakeful.service.endings import note_failure, note_loop_end
 from wakeful.service.stream import Stream
 from wakeful.store.database import SideConnection as HeartbeatConnection
 from wakeful.store.rows import to_micros
@@ -49,7 +49,9 @@ class Claims:
         async def work(tx: Tx) -> list[Claimed]:
             taken = await tx.runs.claim(self._owner, now, self._lease, messages=_MOST_USER_RUNS, headless=headless)
             tx.runs.tell_changed(each.run.id for each in taken)
-            await tx.wakes.mark_running([each.run.wake_id for each in taken if each.run.wake_id is not None], now)
+            wake_ids = [each.run.wake_id for each in taken if each.run.wake_id is not None]
+            await tx.wakes.mark_running(wake_ids, now)
+            tx.wakes.tell_changed(wake_ids)
             return taken
 
         # A claim that the power takes away is only made again; what the run saves later makes it durable too.
@@ -132,6 +134,8 @@ class Claims:
                     await note_failure(tx, run, outcome.reason, outcome.error, now, self._rules)
                     if frames and run.kind == "recall" and run.wake_id is not None:
                         frames.insert(0, recall_update(await tx.wakes.read(run.wake_id), "failed"))
+                else:
+                    await note_loop_end(tx, run, now)
                 if frames and run.session_id is not None:
                     sent = await self._stream.add(tx, run.session_id, run.id, frames, f"{run.id}:end:{run.fence}", now)
                     said.append((run.session_id, sent))

@@ -3,9 +3,10 @@
 from dataclasses import replace
 from datetime import datetime
 
-from wakeful.domain import notices, wakes
+from wakeful.domain import next_runs, notices, wakes
 from wakeful.domain.rules import Rules
 from wakeful.domain.types import Decision, Run, WakeStatus
+from wakeful.store.agents import NoSuchAgent
 from wakeful.store.store import Tx
 
 
@@ -18,6 +19,34 @@ async def end_once_wake(
     wake = await tx.wakes.get(run.wake_id)
     if wake.status in ("queued", "running"):
         await tx.wakes.move([replace(wake, status=status, reason=reason, error=error, updated_at=now)])
+    await note_loop_end(tx, run, now)
+
+
+async def note_loop_end(tx: Tx, run: Run, now: datetime) -> None:
+    """Say once that an agent which kept itself going has booked nothing more.
+
+    Called when a run has ended or was skipped, with its row and its wake as they are then. Other runs cost nothing.
+    """
+    if not next_runs.is_own(run) or await _goes_on(tx, run):
+        return
+    ended = await tx.runs.read(run.id)
+    try:
+        agent = await tx.agents.get(run.agent_id, run.user_id)
+    except NoSuchAgent:
+        return
+    if not agent.self_scheduling or run.wake_id is None:
+        return  # whoever turned it off knows
+    if await tx.notices.add(notices.loop_ended(ended, agent, now)):
+        said = Decision(wake_id=run.wake_id, nominal_at=run.nominal_at, at=now, code="loop_ended", run_id=run.id)
+        await tx.notices.record([said])
+
+
+async def _goes_on(tx: Tx, run: Run) -> bool:
+    """Tell whether another run of the agent's own booking waits, or is at work and may book the next one yet."""
+    waiting = await tx.wakes.in_slot(next_runs.slot_of(run.agent_id))
+    if waiting is not None and next_runs.is_own(waiting):
+        return True
+    return await tx.runs.is_another_at_work(run)
 
 
 async def note_failure(tx: Tx, run: Run, reason: str | None, error: str | None, now: datetime, rules: Rules) -> None:

@@ -8,7 +8,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from wakeful.clock import Clock
@@ -22,19 +22,21 @@ from wakeful.domain.events import (
     UserFrame,
 )
 from wakeful.domain.types import Run, Wake
-from wakeful.hub import Hub, Sent, encode, session_topic, user_topic
+from wakeful.hub import Hub, Sent, encode, session_topic, user_topic, with_seq
 from wakeful.store.rows import to_micros
 from wakeful.store.store import Store, Tx
 
 log = logging.getLogger(__name__)
 
 _KEPT = 1_000  # frames of one user, for those who come back
+_LATELY = 8
 
 
 @dataclass(slots=True)
 class _Told:
     last_seq: int
     frames: deque[Sent]
+    lately: deque[str]
 
 
 class Feed:
@@ -56,7 +58,9 @@ class Feed:
 
     def last_seq(self, user_id: str) -> int:
         """Return the number of the last frame told to a user, and keep what comes from now on."""
-        return self._told.setdefault(user_id, _Told(self._first_seq, deque(maxlen=_KEPT))).last_seq
+        return self._told.setdefault(
+            user_id, _Told(self._first_seq, deque(maxlen=_KEPT), deque(maxlen=_LATELY))
+        ).last_seq
 
     def after(self, user_id: str, after: int) -> list[Sent] | None:
         """Return what a user was told past a number; None if that is not known here any more."""
@@ -68,6 +72,8 @@ class Feed:
     def hear(self, news: str) -> None:
         """Take a hint from the store. Nothing is read while nobody has ever listened here."""
         word, *ids = news.split(" ")
+        if word == "look":
+            self._forget()
         if word == "session" and len(ids) == 2:
             self._hub.end(session_topic(ids[0]))
         reader = self._readers.get(word)
@@ -75,6 +81,12 @@ class Feed:
             task = asyncio.ensure_future(self._read(reader, ids))
             self._reading.add(task)
             task.add_done_callback(self._reading.discard)
+
+    def _forget(self) -> None:
+        """Hints may have been lost: whoever listens is to load everything again."""
+        for told in self._told.values():
+            told.last_seq += 1
+            told.frames.clear()
 
     async def _read(self, reader: Callable[[Sequence[str]], Coroutine[Any, Any, None]], ids: Sequence[str]) -> None:
         try:
@@ -133,8 +145,12 @@ class Feed:
         told = self._told.get(user_id)
         if told is None:
             return
+        text = encode(frame)
+        if text in told.lately:  # two hints about one change: both found it as it is now
+            return
+        told.lately.append(text)
         told.last_seq += 1
-        sent = Sent(told.last_seq, encode(replace(frame, seq=told.last_seq)))
+        sent = Sent(told.last_seq, with_seq(text, told.last_seq))
         told.frames.append(sent)
         self._hub.publish(user_topic(user_id), [sent])
 

@@ -10,7 +10,7 @@ from wakeful.domain.recalls import recall_update
 from wakeful.domain.rules import Rules
 from wakeful.domain.types import Decision, Pause, Run, Wake
 from wakeful.hub import Sent
-from wakeful.service.endings import end_once_wake, note_failure
+from wakeful.service.endings import end_once_wake, note_failure, note_loop_end
 from wakeful.service.stream import Stream
 from wakeful.store.store import Store, Tx
 from wakeful.store.wakes import DueWake
@@ -225,6 +225,8 @@ async def _write(tx: Tx, verdicts: Sequence[wakes.Verdict]) -> list[wakes.Verdic
             await tx.runs.add([verdict.fold.run])  # another node claimed the waiting one since we read it
         if verdict.notice is not None:
             await tx.notices.add(verdict.notice)
+        if verdict.wake.status == "skipped":
+            await note_loop_end(tx, verdict.runs[-1], verdict.wake.updated_at)
     decisions = [decision for verdict in held for decision in verdict.decisions]
     if decisions:
         await tx.notices.record(decisions)

@@ -3,56 +3,106 @@
 from datetime import datetime
 
 from wakeful.clock import Clock
-from wakeful.domain import ids
-from wakeful.domain.errors import Invalid
-from wakeful.domain.types import FOREVER, Pause
+from wakeful.domain import ids, pauses
+from wakeful.domain.pauses import PausePreset
+from wakeful.domain.types import Pause, Run
+from wakeful.service.runs import RunService
 from wakeful.store.store import Store, Tx
+
+_PAGE = 1_000
 
 
 class PauseService:
     """Pause and resume one agent, or everything a user owns."""
 
-    def __init__(self, store: Store, clock: Clock) -> None:
+    def __init__(self, store: Store, runs: RunService, clock: Clock) -> None:
         self._store = store
+        self._runs = runs
         self._clock = clock
 
-    async def pause(self, user_id: str, agent_id: str | None, until: datetime | None, reason: str = "") -> Pause:
-        """Pause until an instant, or until someone resumes. A new pause takes the place of the one before."""
+    async def pause(
+        self,
+        user_id: str,
+        agent_id: str | None,
+        until: datetime | None,
+        reason: str = "",
+        *,
+        preset: PausePreset | None = None,
+        stop: bool = False,
+    ) -> Pause:
+        """Pause until an instant, or until someone resumes, and if wanted stop what is under way, chat included.
+
+        A new pause takes the place of the one before.
+        """
         now = self._clock.now()
-        if until is not None and until <= now:
-            raise Invalid(f"A pause until {until.isoformat()} is over already. Give a later time.", field="until")
-        pause = Pause(
-            id=ids.new_id(now),
-            user_id=user_id,
-            agent_id=agent_id,
-            started_at=now,
-            until=until or FOREVER,
-            reason=reason,
-        )
 
         async def work(tx: Tx) -> Pause:
-            if agent_id is not None:
-                await tx.agents.get(agent_id, user_id)
+            pause = Pause(
+                id=ids.new_id(now),
+                user_id=user_id,
+                agent_id=agent_id,
+                started_at=now,
+                until=pauses.end_of(until, preset, now, await _zone(tx, user_id, agent_id)),
+                reason=reason,
+            )
             await tx.agents.end_pauses(user_id, agent_id, now)
             await tx.agents.add_pause(pause)
             # What an earlier pause held is looked at again: this one may be shorter.
             await tx.wakes.release_held(user_id, agent_id, now)
+            _tell(tx, user_id, agent_id)
             return pause
 
-        return await self._store.write(work)
+        pause = await self._store.write(work)
+        if stop:  # after the commit: what is stopped first could be begun again
+            await self._stop_live(user_id, agent_id)
+        return pause
 
     async def resume(self, user_id: str, agent_id: str | None) -> bool:
         """Lift the pause. What came due meanwhile is not late because of it. False if there was none."""
         now = self._clock.now()
 
         async def work(tx: Tx) -> bool:
+            if agent_id is not None:
+                await tx.agents.get(agent_id, user_id)
             ended = await tx.agents.end_pauses(user_id, agent_id, now)
             await tx.wakes.release_held(user_id, agent_id, now)
+            _tell(tx, user_id, agent_id)
             return ended > 0
 
         return await self._store.write(work)
 
-    async def active(self, user_id: str, agent_id: str) -> list[Pause]:
-        """Return the pauses that hold an agent now, its own and those of everything."""
+    async def active(self, user_id: str, agent_id: str | None) -> list[Pause]:
+        """Return the pauses that hold an agent now, its own and those of everything; without one, only the latter."""
         now = self._clock.now()
-        return await self._store.read(lambda tx: tx.agents.pauses_of(user_id, agent_id, now))
+
+        async def work(tx: Tx) -> list[Pause]:
+            if agent_id is not None:
+                await tx.agents.get(agent_id, user_id)
+            return await tx.agents.pauses_of(user_id, agent_id, now)
+
+        return await self._store.read(work)
+
+    async def _stop_live(self, user_id: str, agent_id: str | None) -> None:
+        async def work(tx: Tx) -> list[Run]:
+            return [
+                run
+                for status in ("queued", "running")
+                for run in await tx.runs.of_user(user_id, agent_id=agent_id, status=status, most=_PAGE)
+            ]
+
+        for run in await self._store.read(work):
+            if not run.is_headless or run.started_at is not None:  # a wake that has not begun keeps its place
+                await self._runs.stop(run.id, user_id)
+
+
+async def _zone(tx: Tx, user_id: str, agent_id: str | None) -> str:
+    """Return the zone in which tomorrow begins: the agent's or, for everything, that of the user's first agent."""
+    if agent_id is not None:
+        return (await tx.agents.get(agent_id, user_id)).timezone
+    agents = await tx.agents.of_user(user_id)
+    return agents[0].timezone if agents else "UTC"
+
+
+def _tell(tx: Tx, user_id: str, agent_id: str | None) -> None:
+    if agent_id is not None:
+        tx.tell(f"agent {agent_id} {user_id}")

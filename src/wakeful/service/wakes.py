@@ -141,19 +141,22 @@ class WakeService:
     async def _replace_in_slot(self, wake: Wake) -> Wake:
         now = self._clock.now()
 
-        async def work(tx: Tx) -> bool:
-            assert wake.slot is not None
-            before = await tx.wakes.live_in_slot(wake.slot)
-            if before is not None:
-                await tx.runs.end_queued_of_wake(before.id, "skipped", "superseded", now)
-                await tx.wakes.move([wakes.supersede(before, now)])
-                await tx.notices.record([_said(before, "superseded", now, by=wake.id)])
-            return bool(await tx.wakes.add([wake]))
-
         # On another node someone may take the free slot between our look and our insert; then that one is replaced.
-        while not await self._store.write(work):
+        while not await self._store.write(lambda tx: put_in_slot(tx, wake, now)):
             continue
         return wake
+
+
+async def put_in_slot(tx: Tx, wake: Wake, now: datetime) -> bool:
+    """Book a wake in place of the one that holds its slot. False if someone took the slot meanwhile: try again."""
+    assert wake.slot is not None
+    before = await tx.wakes.live_in_slot(wake.slot)
+    if before is not None:
+        await tx.runs.end_queued_of_wake(before.id, "skipped", "superseded", now)
+        await tx.wakes.move([wakes.supersede(before, now)])
+        await tx.notices.record([_said(before, "superseded", now, by=wake.id)])
+        tx.tell(f"wake {before.id}")
+    return bool(await tx.wakes.add([wake]))
 
 
 def _said(wake: Wake, code: str, now: datetime, **detail: Any) -> Decision:

@@ -68,6 +68,7 @@ class Agents:
     async def pauses_since(self, since: datetime) -> list[Pause]:
         return [PAUSES.read(row) for row in await self._statements.fetch("pauses_since", {"since": to_micros(since)})]
 
-    async def pauses_of(self, user_id: str, agent_id: str, since: datetime) -> list[Pause]:
+    async def pauses_of(self, user_id: str, agent_id: str | None, since: datetime) -> list[Pause]:
+        """Return the pauses of an agent and those of everything; without an agent, only the latter."""
         params = {"user_id": user_id, "agent_id": agent_id, "since": to_micros(since)}
         return [PAUSES.read(row) for row in await self._statements.fetch("pauses_of_agent", params)]

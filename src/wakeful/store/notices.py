@@ -34,6 +34,11 @@ class Notices:
         rows = await self._statements.fetch("notices_of_user", {"user_id": user_id, "most": most})
         return [NOTICES.read(row) for row in rows]
 
+    async def of_agent(self, user_id: str, agent_id: str, code: str, since: datetime) -> list[Notice]:
+        """Return what was told lately about an agent under one code, the oldest first."""
+        params = {"user_id": user_id, "agent_id": agent_id, "code": code, "since": to_micros(since)}
+        return [NOTICES.read(row) for row in await self._statements.fetch("notices_of_agent", params)]
+
     async def record(self, decisions: Sequence[Decision]) -> None:
         await self._statements.fetch_many(
             "add_decisions",

@@ -9,8 +9,7 @@ from wakeful.domain.runs import Outcome
 from wakeful.domain.types import Run
 from wakeful.store.database import Params, Row, Statements
 from wakeful.store.rows import RUNS, from_micros, to_micros
-
-_NAMES_IN_A_HINT = 100  # PostgreSQL passes on 8,000 bytes
+from wakeful.store.wakes import hints
 
 
 class NoSuchRun(NotFound):
@@ -103,10 +102,9 @@ class Runs:
         return RUNS.read(rows[0]) if rows else None
 
     def tell_changed(self, run_ids: Iterable[str]) -> None:
-        """Let those who listen know that runs have a new status. A hint holds so many names at most."""
-        names = list(run_ids)
-        for start in range(0, len(names), _NAMES_IN_A_HINT):
-            self._statements.tell(f"run {' '.join(names[start : start + _NAMES_IN_A_HINT])}")
+        """Let those who listen know that runs have a new status."""
+        for hint in hints("run", list(run_ids)):
+            self._statements.tell(hint)
 
     async def under_way_in(self, session_id: str) -> Run | None:
         """Return the run of a session that has begun and not ended."""
@@ -241,6 +239,22 @@ class Runs:
     async def next_runs_since(self, agent_id: str, since: datetime) -> int:
         rows = await self._statements.fetch("next_runs_today", {"agent_id": agent_id, "since": to_micros(since)})
         return rows[0]["started"]
+
+    async def is_another_at_work(self, run: Run) -> bool:
+        """Tell whether a further next run of the agent's own booking is at work."""
+        return bool(await self._statements.fetch("own_next_run_at_work", {"agent_id": run.agent_id, "id": run.id}))
+
+    async def last_ended(self, run: Run, since: datetime, wake_id: str | None = None) -> Run | None:
+        """Return the latest run before this one of the same agent and kind; with a wake, of that wake."""
+        params = {
+            "agent_id": run.agent_id,
+            "kind": run.kind,
+            "since": to_micros(since),
+            "but_run": run.id,
+            "wake_id": wake_id,
+        }
+        rows = await self._statements.fetch("last_ended_run", params)
+        return RUNS.read(rows[0]) if rows else None
 
     async def is_user_talking(self, agent_id: str, now: datetime, within: timedelta) -> bool:
         params = {

@@ -14,7 +14,7 @@ from wakeful.store.rows import WAKES, to_micros
 from wakeful.store.runs import Runs
 from wakeful.store.sessions import Sessions
 from wakeful.store.usage import Usage
-from wakeful.store.wakes import Wakes, news_of
+from wakeful.store.wakes import Wakes, hints, news_of
 
 T = TypeVar("T")
 
@@ -40,6 +40,7 @@ class Store:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._listeners: list[Listener] = []
 
     @property
     def is_shared(self) -> bool:
@@ -69,10 +70,12 @@ class Store:
     async def add_wakes(self, wakes: Sequence[Wake]) -> set[str]:
         """Book wakes, durably and by themselves, and return the ids of those that found room."""
         rows = [WAKES.write(wake) for wake in wakes]
-        news = news_of(wakes)
-        if news or not self.is_shared:  # elsewhere a hint of its own would cost as much as the booking
-            news.append(f"wake {' '.join(wake.id for wake in wakes)}")
-        return {row["id"] for row in await self._database.write_rows("add_wakes", rows, news)}
+        added = {row["id"] for row in await self._database.write_rows("add_wakes", rows, news_of(wakes))}
+        # Told on this node alone: to tell the others would cost as much as the booking, and it is only a hint.
+        for hint in hints("wake", [wake.id for wake in wakes if wake.id in added]):
+            for listener in self._listeners:
+                listener(hint)
+        return added
 
     async def read(self, work: Callable[[Tx], Coroutine[Any, Any, T]]) -> T:
         """Run work that only reads."""
@@ -82,6 +85,7 @@ class Store:
         return await self._database.side_connection()
 
     def listen(self, listener: Listener) -> None:
+        self._listeners.append(listener)
         self._database.listen(listener)
 
     async def read_clock(self) -> int | None:

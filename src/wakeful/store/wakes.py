@@ -9,6 +9,7 @@ from wakeful.domain.types import Bounds, SetAside, Wake
 from wakeful.store.database import Row, Statements
 from wakeful.store.rows import WAKES, from_micros, read_bounds, to_micros
 
+_NAMES_IN_A_HINT = 100
 SOON = timedelta(seconds=30)  # what is due before the scheduler looks again by itself
 
 
@@ -124,6 +125,11 @@ class Wakes:
         self._tell_if_soon([wake])
         return bool(rows)
 
+    def tell_changed(self, wake_ids: Sequence[str]) -> None:
+        """Let those who listen know that wakes have changed."""
+        for hint in hints("wake", wake_ids):
+            self._statements.tell(hint)
+
     async def mark_running(self, wake_ids: Sequence[str], now: datetime) -> None:
         at = to_micros(now)
         rows = [{"id": wake_id, "updated_at": at} for wake_id in wake_ids]
@@ -165,6 +171,14 @@ class Wakes:
     def _tell_if_soon(self, wakes: Sequence[Wake]) -> None:
         for text in news_of(wakes):
             self._statements.tell(text)
+
+
+def hints(word: str, names: Sequence[str]) -> list[str]:
+    """Write hints about so many things; PostgreSQL passes on 8,000 bytes in one."""
+    return [
+        f"{word} {' '.join(names[start : start + _NAMES_IN_A_HINT])}"
+        for start in range(0, len(names), _NAMES_IN_A_HINT)
+    ]
 
 
 def news_of(wakes: Sequence[Wake]) -> list[str]:

@@ -1,7 +1,7 @@
 """The tools a model may be shown, and the one way to call them."""
 
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
@@ -30,6 +30,7 @@ class ToolContext:
     run: Run
     agent: Agent
     workspace: Path  # the agent's own directory; it need not exist yet
+    only: Collection[str] | None = None  # the tools its session was begun with; None: all of the agent's
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,9 +79,13 @@ class Tools:
         shown = frozenset(toolsets)
         return [tool for tool in self._by_name.values() if tool.toolset in shown]
 
+    def shown_to(self, agent: Agent, only: Collection[str] | None) -> list[Tool]:
+        """Return what a run of this agent is shown, in a session that may have been begun with fewer tools."""
+        return [tool for tool in self.of(shown_toolsets(agent)) if only is None or tool.name in only]
+
     async def call(self, name: str, arguments: Mapping[str, Any], context: ToolContext) -> ToolResult:
         """Call a tool of this agent. Never raises: a wrong call or a refusal is a result the model can learn from."""
-        shown = {tool.name: tool for tool in self.of(shown_toolsets(context.agent))}
+        shown = {tool.name: tool for tool in self.shown_to(context.agent, context.only)}
         tool = shown.get(name)
         if tool is None:
             return ToolResult(text=_unknown(name, shown), success=False, metadata={"code": "unknown_tool"})

@@ -66,6 +66,19 @@ def _sentence(
 
 SENTENCES = (
     _sentence(
+        "in 10 seconds start a new session to read notes.txt",
+        r"in (?P<seconds>\d{1,5}) seconds?,? (?:start|begin|open) a (?:new|fresh) session (?:to|and) (?P<message>.+?)",
+        "scheduler",
+        "In {seconds} seconds start a new session to {message} with scheduler.",
+        lambda said: {
+            "op": "create",
+            "kind": "session",
+            "message": said["message"],
+            "delay_ms": int(said["seconds"]) * 1_000,
+            "session_config": {},
+        },
+    ),
+    _sentence(
         "write Buy milk to notes.txt",
         r"(?:write|save|put) [\"“]?(?P<content>.+?)[\"”]? (?:in)?to (?P<path>\S+?)",
         "write_file",

@@ -8,6 +8,7 @@ from fastapi import APIRouter, Response, UploadFile
 from pydantic import AwareDatetime, Field
 
 from wakeful.domain.errors import NotFound
+from wakeful.domain.schedules import PREFIX
 from wakeful.domain.types import Message
 from wakeful.server.auth import Chatter, Reader
 from wakeful.server.incoming import MOST_CONTENT, MOST_FILES, MOST_IMAGES, hand_over, read_message
@@ -36,6 +37,7 @@ class MessageShape(Told):
     is_recall: bool
     source: str | None
     wake_id: str | None
+    schedule_id: str | None = None  # of what the scheduler delivered
     label: str | None
     thinking: str | None = None
     tool_calls: list[dict[str, Any]] | None = None
@@ -57,6 +59,9 @@ class SessionShape(Told):
     origin_session_id: str | None
     origin_wake_id: str | None
     origin_label: str | None
+    scheduled_origin_session_id: str | None = None  # these three: begun by a schedule, under the scheduler's names
+    scheduled_from_schedule_id: str | None = None
+    scheduled_from_label: str | None = None
     is_running: bool
     recall: RecallShape | None
 
@@ -213,6 +218,7 @@ async def export(caller: Reader, services: ServicesDep, session_id: PathId) -> R
 
 def _tell(view: SessionView) -> SessionShape:
     session = view.session
+    is_scheduled = session.origin_session_id is not None  # a next run comes from no session
     return SessionShape(
         id=session.id,
         title=session.title,
@@ -222,6 +228,9 @@ def _tell(view: SessionView) -> SessionShape:
         origin_session_id=session.origin_session_id,
         origin_wake_id=session.origin_wake_id,
         origin_label=session.origin_label,
+        scheduled_origin_session_id=session.origin_session_id,
+        scheduled_from_schedule_id=f"{PREFIX}{session.origin_wake_id}" if is_scheduled else None,
+        scheduled_from_label=session.origin_label if is_scheduled else None,
         is_running=view.is_running,
         recall=None if view.recall is None else tell_recall(view.recall),
     )
@@ -247,6 +256,7 @@ def _tell_message(message: Message, index: int) -> MessageShape:
         is_recall=message.is_recall,
         source=message.source,
         wake_id=message.wake_id,
+        schedule_id=f"{PREFIX}{message.wake_id}" if message.source == "scheduled" else None,
         label=message.label,
         thinking=data.get("thinking"),
         tool_calls=data.get("tool_calls"),

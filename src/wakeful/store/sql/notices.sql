@@ -18,6 +18,12 @@ RETURNING id;
 -- name: notices_of_user
 SELECT * FROM notifications WHERE user_id = :user_id ORDER BY created_at DESC, id DESC LIMIT :most;
 
+-- name: notices_of_agent
+-- What was told lately about one agent under one code, the oldest first.
+SELECT * FROM notifications
+WHERE user_id = :user_id AND agent_id = :agent_id AND code = :code AND created_at > :since
+ORDER BY created_at, id;
+
 -- name: add_decisions
 INSERT INTO decisions (wake_id, nominal_at, at, position, code, run_id, detail)
 SELECT n.wake_id, n.nominal_at, n.at, n.position, n.code, n.run_id, n.detail FROM rows(decisions) AS n;

@@ -280,6 +280,22 @@ WHERE
     agent_id = :agent_id AND queued_at >= :since AND trigger = 'wake' AND kind = 'next_run' AND scheduled_by = 'agent'
     AND status <> 'skipped';
 
+-- name: own_next_run_under_way
+-- Another run of the agent's own booking that has not ended, and may book the next one yet.
+SELECT id FROM runs
+WHERE
+    agent_id = :agent_id AND queued_at > :long_ago AND status IN ('queued', 'running') AND kind = 'next_run'
+    AND scheduled_by = 'agent' AND id <> :id
+LIMIT 1;
+
+-- name: last_ended_run
+-- How the latest of an agent's runs of one kind ended; of one wake alone, if it is named.
+SELECT * FROM runs
+WHERE
+    agent_id = :agent_id AND kind = :kind AND queued_at > :since AND finished_at IS NOT NULL AND id <> :but_run
+    AND (CAST(:wake_id AS TEXT) IS NULL OR wake_id = :wake_id)
+ORDER BY queued_at DESC, nominal_at DESC LIMIT 1;
+
 -- name: user_is_talking
 -- A user's run is under way, or the user said something a moment ago.
 SELECT id FROM runs

@@ -1,0 +1,171 @@
+"""The door of next runs: the one slot in which an agent, or a person, books its next run, as Osaurus has it."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from wakeful.domain import wakes
+from wakeful.domain.booking import Clamped
+from wakeful.domain.errors import Forbidden, Invalid, NotFound
+from wakeful.domain.rules import Rules
+from wakeful.domain.types import FOREVER, Agent, OnMiss, Priority, Run, ScheduledBy, Wake
+from wakeful.domain.when import ISO, ISO_BASIC
+from wakeful.domain.zones import MAX_OFFSET
+
+MOST_SECONDS = 10 * 366 * 86_400  # ten years either way; the agent's own horizon is nearer
+_EARLIEST = datetime(1970, 1, 2, tzinfo=UTC)
+_MOST_SHOWN = 80
+_ISO_FORM = "ISO 8601 with a UTC offset or Z, such as '2026-11-16T09:00:00+01:00'"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NextRunRequest:
+    """A next run as someone asks for it."""
+
+    instructions: str
+    scheduled_at: str | None = None  # exactly one of the two
+    in_seconds: int | None = None
+    context_views: tuple[str, ...] = ()
+    priority: Priority = "normal"
+    on_miss: OnMiss | None = None
+
+
+class BadTime(Invalid):
+    """The time is missing, said twice, or not one that can be read."""
+
+    code = "bad_time"
+
+
+class UnknownView(Invalid):
+    code = "unknown_view"
+
+    def __init__(self, name: str, known: Collection[str], field: str) -> None:
+        there_are = f"It has: {', '.join(sorted(known))}." if known else f"It has none: leave {field!r} out."
+        super().__init__(f"There is no view {_show(name)} in this agent's database. {there_are}", field=field)
+
+
+class NoNextRun(NotFound):
+    code = "no_next_run"
+
+    def __init__(self, agent_id: str) -> None:
+        super().__init__(f"No next run is booked for agent {agent_id!r}.")
+
+
+class SelfSchedulingOff(Forbidden):
+    code = "self_scheduling_off"
+
+    def __init__(self, agent: Agent) -> None:
+        super().__init__(
+            f"Self-scheduling is off for agent {agent.name!r}, so it cannot book its next run. Its user can turn it on."
+        )
+
+
+def slot_of(agent_id: str) -> str:
+    """Name the one place in which an agent's next run waits."""
+    return f"agent:{agent_id}"
+
+
+def is_own(booked: Run | Wake) -> bool:
+    """Tell whether this is a next run that the agent itself booked: one turn of its loop."""
+    return booked.kind == "next_run" and booked.scheduled_by == "agent"
+
+
+def read_time(request: NextRunRequest, now: datetime) -> datetime:
+    """Return the instant that is asked for, past or not, or say what is wrong with it."""
+    if request.scheduled_at is not None and request.in_seconds is not None:
+        raise BadTime(
+            f"Both 'scheduled_at' ({_show(request.scheduled_at)}) and 'in_seconds' ({request.in_seconds}) are given. "
+            "Give exactly one of them.",
+            field="in_seconds",
+        )
+    if request.in_seconds is not None:
+        return _read_seconds(request.in_seconds, now)
+    if request.scheduled_at is not None:
+        return _read_instant(request.scheduled_at)
+    raise BadTime(
+        "No time is given. Give exactly one of 'in_seconds' (a whole number of seconds from now) and 'scheduled_at' "
+        f"({_ISO_FORM}).",
+        field="in_seconds",
+    )
+
+
+def check_views(names: Collection[str], known: Collection[str], field: str = "context_views") -> None:
+    """Refuse the name of a view that the agent's database does not have."""
+    for name in names:
+        if name not in known:
+            raise UnknownView(name, known, field)
+
+
+def make(
+    request: NextRunRequest,
+    clamped: Clamped,
+    agent: Agent,
+    now: datetime,
+    rules: Rules,
+    *,
+    by: ScheduledBy,
+    booked_by_run: str | None = None,
+) -> Wake:
+    """Make the wake of a next run.
+
+    It belongs to no session: it gets a fresh one, and outlives the one it was booked in.
+    """
+    return wakes.create(
+        kind="next_run",
+        agent_id=agent.id,
+        user_id=agent.user_id,
+        session_id=None,
+        call_type="once",
+        instructions=request.instructions,
+        timezone=agent.timezone,
+        scheduled_by=by,
+        now=now,
+        rules=rules,
+        at=clamped.at,
+        context_views=request.context_views,
+        priority=request.priority,
+        on_miss=request.on_miss,
+        booked_by_run=booked_by_run,
+    )
+
+
+def _read_seconds(seconds: int, now: datetime) -> datetime:
+    if abs(seconds) > MOST_SECONDS:
+        raise BadTime(
+            f"'in_seconds' is {_show(seconds)}, further than any agent's horizon. "
+            f"Give a whole number of seconds, at most {MOST_SECONDS}.",
+            field="in_seconds",
+        )
+    return now + timedelta(seconds=seconds)
+
+
+def _read_instant(text: str) -> datetime:
+    at = _read_iso(text.strip().lower(), text)
+    if not _EARLIEST <= at < FOREVER:
+        raise _bad_instant(text, "is out of range")
+    return at
+
+
+def _read_iso(words: str, text: str) -> datetime:
+    if not (ISO.fullmatch(words) or ISO_BASIC.fullmatch(words)):
+        raise _bad_instant(text, "is not a time that can be read")
+    try:
+        moment = datetime.fromisoformat(words.upper())
+        offset = moment.utcoffset()
+        if offset is None or abs(offset) > MAX_OFFSET:
+            raise _bad_instant(text, "has no time zone, or one that is nowhere")
+        return moment.astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise _bad_instant(text, "is in no calendar") from None
+
+
+def _bad_instant(text: str, problem: str) -> BadTime:
+    return BadTime(
+        f"'scheduled_at' is {_show(text)}, which {problem}. Use {_ISO_FORM}, or 'in_seconds'.", field="scheduled_at"
+    )
+
+
+def _show(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…"

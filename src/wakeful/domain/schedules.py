@@ -1,0 +1,223 @@
+"""The door of the scheduler: a one-time message into a session, or a fresh session, under the names Psi gave them."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Literal
+
+from wakeful.domain import session_config, wakes
+from wakeful.domain.errors import Conflict, Invalid, NotFound
+from wakeful.domain.rules import Rules
+from wakeful.domain.types import Agent, Run, ScheduledBy, Wake
+from wakeful.domain.when import ISO, ISO_BASIC, LONGEST
+from wakeful.domain.zones import MAX_OFFSET
+
+ScheduleKind = Literal["message", "session"]
+ScheduleStatus = Literal["pending", "queued", "delivered", "cancelled", "failed"]
+
+PREFIX = "sch-"
+MIN_DELAY_MS = 1_000
+MAX_DELAY_MS = 24 * 60 * 60 * 1_000
+MOST_LABEL = 200
+
+_STATUS: dict[str, ScheduleStatus] = {
+    "pending": "pending",
+    "queued": "queued",
+    "running": "delivered",
+    "fired": "delivered",
+    "failed": "failed",
+    "cancelled": "cancelled",
+    "superseded": "cancelled",
+    "skipped": "failed",
+}
+_MILLISECOND = timedelta(milliseconds=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleRequest:
+    """A schedule as someone asks for it."""
+
+    kind: ScheduleKind
+    message: str
+    delay_ms: int | None = None
+    at: str | None = None
+    label: str = ""
+    session_config: object = None
+    ephemeral: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Schedule:
+    """What is public about a schedule, live or ended."""
+
+    id: str
+    kind: ScheduleKind
+    status: ScheduleStatus
+    label: str
+    fire_at: datetime
+    origin_session_id: str | None
+    created_session_id: str | None
+    delivery_phase: str | None  # where the delivery failed
+    error_summary: str | None
+    session_config_summary: dict[str, Any] | None
+    run_status: str | None
+
+
+class NoSuchSchedule(NotFound):
+    code = "no_such_schedule"
+
+    def __init__(self, schedule_id: str) -> None:
+        super().__init__(f"There is no schedule {schedule_id!r} here.", field="schedule_id")
+
+
+class NotCancellable(Conflict):
+    code = "schedule_not_cancellable"
+
+    def __init__(self, schedule: Schedule) -> None:
+        super().__init__(
+            f"Schedule {schedule.id!r} is {schedule.status}, so it cannot be cancelled: only pending and queued ones "
+            "can.",
+            field="schedule_id",
+        )
+
+
+class DelayOutOfBounds(Invalid):
+    code = "delay_out_of_bounds"
+
+    def __init__(self, field: str, value: object, delay_ms: int) -> None:
+        meant = f" ({delay_ms:,} ms ahead)" if field == "at" else ""
+        bound = (
+            f"below the least of {MIN_DELAY_MS:,} ms"
+            if delay_ms < MIN_DELAY_MS
+            else f"beyond the most of {MAX_DELAY_MS:,} ms (24 h)"
+        )
+        shown = f"{value:,} ms" if isinstance(value, int) else repr(value)
+        super().__init__(
+            f"`{field}` is {shown}{meant}, {bound}. Accepted: {MIN_DELAY_MS:,} to {MAX_DELAY_MS:,} ms ahead.",
+            field=field,
+        )
+
+
+def make(
+    request: ScheduleRequest,
+    agent: Agent,
+    session_id: str,
+    user_id: str,
+    now: datetime,
+    rules: Rules,
+    *,
+    models: Collection[str],
+    tools: Collection[str],
+    by: ScheduledBy,
+    booked_by_run: str | None = None,
+) -> Wake:
+    """Make the wake of a schedule, or say what is wrong with the request."""
+    message = session_config.check_text("message", request.message, wakes.MAX_INSTRUCTIONS)
+    label = request.label.strip()
+    if label:
+        session_config.check_text("label", label, MOST_LABEL, is_one_line=True)
+    if request.kind == "session" and request.session_config is None:
+        raise Invalid(
+            "A schedule of kind 'session' needs `session_config`; {} will do. Its keys: "
+            f"{', '.join(session_config.KEYS)}.",
+            field="session_config",
+        )
+    if request.kind == "message" and request.session_config is not None:
+        raise Invalid(
+            "A schedule of kind 'message' lands in this session, so it takes no `session_config`. Leave it out, or "
+            "ask for kind 'session'.",
+            field="session_config",
+        )
+    config = None
+    if request.session_config is not None:
+        config = session_config.check(request.session_config, models=models, tools=tools)
+    return wakes.create(
+        kind=request.kind,
+        agent_id=agent.id,
+        user_id=user_id,
+        session_id=session_id,
+        call_type="once",
+        instructions=message,
+        timezone=agent.timezone,
+        scheduled_by=by,
+        now=now,
+        rules=rules,
+        at=fire_at(request.delay_ms, request.at, now),
+        comment=label,
+        session_config=config,
+        booked_by_run=booked_by_run,
+        ephemeral=request.ephemeral,
+    )
+
+
+def fire_at(delay_ms: int | None, at: str | None, now: datetime) -> datetime:
+    """Return the planned instant: now for an `at` that is past or less than a millisecond ahead."""
+    if (delay_ms is None) == (at is None):
+        given = "neither is given" if at is None else f"they are {delay_ms!r} and {at[:LONGEST]!r}"
+        raise Invalid(
+            f"Exactly one of `delay_ms` and `at` is needed, and {given}. Accepted: `delay_ms` from {MIN_DELAY_MS:,} to "
+            f"{MAX_DELAY_MS:,}, or `at` such as '2026-11-16T09:00:00Z'.",
+            field="delay_ms",
+        )
+    if delay_ms is not None:
+        if not MIN_DELAY_MS <= delay_ms <= MAX_DELAY_MS:
+            raise DelayOutOfBounds("delay_ms", delay_ms, delay_ms)
+        return now + timedelta(milliseconds=delay_ms)
+    assert at is not None
+    moment = _read_instant(at)
+    ahead = (moment - now) // _MILLISECOND
+    if ahead <= 0:
+        return now
+    if not MIN_DELAY_MS <= ahead <= MAX_DELAY_MS:
+        raise DelayOutOfBounds("at", at, ahead)
+    return moment
+
+
+def wake_id_of(schedule_id: str) -> str:
+    """Return the id of the wake behind a schedule; both forms are known."""
+    return schedule_id.strip().removeprefix(PREFIX)
+
+
+def show(wake: Wake, run: Run | None = None, *, has_arrived: bool = False) -> Schedule:
+    """Show a wake as the schedule it is, from its run and whether the prompt was saved in the session."""
+    assert wake.kind in ("message", "session")
+    status = _STATUS[wake.status]
+    if status == "failed" and has_arrived:  # how it went on from there is said by its run
+        status = "delivered"
+    return Schedule(
+        id=f"{PREFIX}{wake.id}",
+        kind="session" if wake.kind == "session" else "message",
+        status=status,
+        label=wake.comment,
+        fire_at=wake.nominal_at,
+        origin_session_id=wake.session_id,
+        created_session_id=wake.created_session_id,
+        delivery_phase=_phase(wake, status),
+        error_summary=wake.error or (wake.reason if status in ("failed", "cancelled") else None),
+        session_config_summary=session_config.summarise(wake.session_config),
+        run_status=None if run is None else run.status,
+    )
+
+
+def _phase(wake: Wake, status: ScheduleStatus) -> str | None:
+    """Return where a delivery failed. A session that could not be made is tried again, so such a wake is pending."""
+    if wake.held_by == "error":
+        return "create_session" if wake.kind == "session" else "prompt_submit"
+    return "prompt_submit" if status == "failed" and wake.status == "failed" else None
+
+
+def _read_instant(text: str) -> datetime:
+    words = text.strip().lower()
+    try:
+        if len(words) <= LONGEST and (ISO.fullmatch(words) or ISO_BASIC.fullmatch(words)):
+            moment = datetime.fromisoformat(words.upper())
+            offset = moment.utcoffset()
+            if offset is not None and abs(offset) <= MAX_OFFSET:
+                return moment.astimezone(UTC)
+    except (ValueError, OverflowError):
+        pass
+    raise Invalid(
+        f"`at` is {text[:LONGEST]!r}; accepted is an ISO 8601 time with its offset or Z, such as "
+        "'2026-11-16T09:00:00Z' or '2026-11-16T10:00:00+01:00'. For a time from now use `delay_ms`.",
+        field="at",
+    )

@@ -1,0 +1,150 @@
+"""The schedules of a session: one-time messages, and fresh sessions to come."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+from pydantic import AwareDatetime, Field
+
+from wakeful.domain.errors import Invalid
+from wakeful.domain.schedules import Schedule, ScheduleKind, ScheduleRequest, ScheduleStatus
+from wakeful.server.auth import Planner, Reader
+from wakeful.server.rest.pages import Most
+from wakeful.server.rest.shapes import Asked, Done, PathId, Sparse, Text, Told
+from wakeful.server.services import ServicesDep
+
+router = APIRouter(tags=["schedules"])
+
+Fields = Annotated[
+    str | None, Query(max_length=1_000, description="Only these, with commas between them; without: all.")
+]
+
+
+class NewSchedule(Asked):
+    """A schedule to book: exactly one of `delay_ms` and `at`; `session_config` with kind session only."""
+
+    kind: ScheduleKind
+    message: Text
+    delay_ms: Annotated[int, Field(ge=-(2**62), le=2**62)] | None = None
+    at: Annotated[Text, Field(max_length=200)] | None = None
+    label: Text = ""
+    session_config: dict[str, Any] | None = None
+    ephemeral: bool = False
+
+
+class ScheduleShape(Told):
+    """What is public about a schedule, live or ended."""
+
+    id: str
+    kind: ScheduleKind
+    status: ScheduleStatus
+    label: str
+    fire_at: AwareDatetime
+    origin_session_id: str | None
+    created_session_id: str | None
+    delivery_phase: str | None
+    error_summary: str | None
+    session_config_summary: dict[str, Any] | None
+    run_status: str | None
+
+
+class ScheduleBooked(Sparse):
+    """The schedule, when it will be, and a warning if some of its configuration does nothing yet."""
+
+    schedule: ScheduleShape
+    told: str
+    warning: str | None = None
+
+
+class ChosenFields(Told):
+    """A schedule with the fields that were asked for."""
+
+    id: str | None = None
+    kind: ScheduleKind | None = None
+    status: ScheduleStatus | None = None
+    label: str | None = None
+    fire_at: AwareDatetime | None = None
+    origin_session_id: str | None = None
+    created_session_id: str | None = None
+    delivery_phase: str | None = None
+    error_summary: str | None = None
+    session_config_summary: dict[str, Any] | None = None
+    run_status: str | None = None
+
+
+class ChosenSchedules(Told):
+    schedules: list[ChosenFields]
+
+
+class UnknownField(Invalid):
+    code = "unknown_field"
+
+    def __init__(self, name: str) -> None:
+        known = ", ".join(ScheduleShape.model_fields)
+        super().__init__(f"A schedule has no field {name!r}. It has: {known}.", field="fields")
+
+
+@router.get("/sessions/{session_id}/schedules", response_model_exclude_unset=True)
+async def list_schedules(
+    caller: Reader,
+    services: ServicesDep,
+    session_id: PathId,
+    status: ScheduleStatus | None = None,
+    fields: Fields = None,
+    most: Most = 50,
+) -> ChosenSchedules:
+    """List the schedules of a session, ended ones included, the newest first."""
+    chosen = _read_fields(fields)
+    found = await services.schedules.listed(session_id, caller.user.id, status=status, most=most)
+    return ChosenSchedules(schedules=[_choose(schedule, chosen) for schedule in found])
+
+
+@router.post("/sessions/{session_id}/schedules", status_code=201)
+async def book_schedule(
+    caller: Planner, services: ServicesDep, session_id: PathId, asked: NewSchedule
+) -> ScheduleBooked:
+    """Book a message into a session, or a fresh session, once and at most a day ahead."""
+    request = ScheduleRequest(
+        kind=asked.kind,
+        message=asked.message,
+        delay_ms=asked.delay_ms,
+        at=asked.at,
+        label=asked.label,
+        session_config=asked.session_config,
+        ephemeral=asked.ephemeral,
+    )
+    booked = await services.schedules.book(request, session_id, caller.user.id)
+    shape = ScheduleShape.model_validate(booked.schedule)
+    return ScheduleBooked(schedule=shape, told=booked.told, warning=booked.warning)
+
+
+@router.get("/schedules/{schedule_id}", response_model_exclude_unset=True)
+async def get_schedule(
+    caller: Reader, services: ServicesDep, schedule_id: PathId, fields: Fields = None
+) -> ChosenFields:
+    """Show a schedule, live or ended; its id with `sch-` or without."""
+    chosen = _read_fields(fields)
+    return _choose(await services.schedules.get(schedule_id, caller.user.id), chosen)
+
+
+@router.delete("/schedules/{schedule_id}")
+async def cancel_schedule(caller: Planner, services: ServicesDep, schedule_id: PathId) -> Done:
+    """Cancel a schedule that is pending or queued; it stays as cancelled."""
+    await services.schedules.cancel(schedule_id, caller.user.id)
+    return Done()
+
+
+def _read_fields(text: str | None) -> Sequence[str]:
+    if text is None:
+        return list(ScheduleShape.model_fields)
+    names = [name.strip() for name in text.split(",")]
+    for name in names:
+        if name not in ScheduleShape.model_fields:
+            raise UnknownField(name)
+    return names
+
+
+def _choose(schedule: Schedule, fields: Sequence[str]) -> ChosenFields:
+    told = asdict(schedule)
+    return ChosenFields(**{name: told[name] for name in fields})

@@ -1,0 +1,128 @@
+"""What agents and people may ask of an agent's next run."""
+
+from collections.abc import Awaitable, Callable, Collection
+from dataclasses import dataclass
+from datetime import datetime
+
+from wakeful.clock import Clock
+from wakeful.domain import booking, bounds, next_runs
+from wakeful.domain.booking import Clamped
+from wakeful.domain.duration import format_duration
+from wakeful.domain.next_runs import NextRunRequest
+from wakeful.domain.rules import Rules
+from wakeful.domain.types import Agent, Run, Wake
+from wakeful.domain.zones import load_zone
+from wakeful.service.wakes import WakeService, put_in_slot
+from wakeful.store.store import Store, Tx
+
+ViewsOf = Callable[[Agent], Awaitable[Collection[str]]]
+
+
+async def no_views(_agent: Agent) -> Collection[str]:
+    """Stand in for the databases of agents, where there are none."""
+    return ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BookedNextRun:
+    """A next run that is durable, and what became of the time that was asked for."""
+
+    wake: Wake
+    clamped: Clamped
+    told: str  # when it will be: absolute with zone, and relative
+    asked: str  # when it was wanted, likewise
+
+
+class NextRuns:
+    """Book, show, cancel and run what waits in an agent's slot."""
+
+    def __init__(
+        self, store: Store, wakes: WakeService, clock: Clock, rules: Rules, views_of: ViewsOf = no_views
+    ) -> None:
+        self._store = store
+        self._wakes = wakes
+        self._clock = clock
+        self._rules = rules
+        self._views_of = views_of  # the names of the views in an agent's database
+
+    async def book_in_run(self, request: NextRunRequest, run: Run) -> BookedNextRun:
+        """Book what an agent asks for from inside a run, within the bounds that people set."""
+        return await self._book(request, run.agent_id, run.user_id, run)
+
+    async def book(self, request: NextRunRequest, agent_id: str, user_id: str) -> BookedNextRun:
+        """Book what a person asks for, bound only by the present and the horizon."""
+        return await self._book(request, agent_id, user_id, None)
+
+    async def pending(self, agent_id: str, user_id: str) -> Wake | None:
+        """Return the next run that waits for an agent."""
+
+        async def work(tx: Tx) -> Wake | None:
+            await tx.agents.get(agent_id, user_id)
+            return await tx.wakes.in_slot(next_runs.slot_of(agent_id))
+
+        return await self._store.read(work)
+
+    async def cancel(self, agent_id: str, user_id: str) -> Wake:
+        """Clear the slot, whoever booked what is in it."""
+        return await self._wakes.cancel((await self._require(agent_id, user_id)).id, user_id)
+
+    async def run_now(self, agent_id: str, user_id: str) -> Run:
+        """Run what waits in the slot at once, paused or not, because a person said so."""
+        return await self._wakes.run_now((await self._require(agent_id, user_id)).id, user_id)
+
+    async def _require(self, agent_id: str, user_id: str) -> Wake:
+        wake = await self.pending(agent_id, user_id)
+        if wake is None:
+            raise next_runs.NoNextRun(agent_id)
+        return wake
+
+    async def _book(self, request: NextRunRequest, agent_id: str, user_id: str, run: Run | None) -> BookedNextRun:
+        now = self._clock.now()
+        requested = next_runs.read_time(request, now)
+        if request.context_views:
+            owner = await self._store.read(lambda tx: tx.agents.get(agent_id, user_id))
+            next_runs.check_views(request.context_views, await self._views_of(owner))
+
+        async def work(tx: Tx) -> BookedNextRun | None:
+            # As it is now, not as it was when the run began: whoever turned it off meanwhile is heard.
+            agent = await tx.agents.get(agent_id, user_id)
+            if run is not None and not agent.self_scheduling:
+                raise next_runs.SelfSchedulingOff(agent)
+            clamped = await _clamp(tx, requested, agent, now, run)
+            wake = next_runs.make(
+                request,
+                clamped,
+                agent,
+                now,
+                self._rules,
+                by="user" if run is None else "agent",
+                booked_by_run=None if run is None else run.id,
+            )
+            if not await put_in_slot(tx, wake, now):
+                return None
+            tx.tell(f"wake {wake.id}")
+            return BookedNextRun(
+                wake=wake,
+                clamped=clamped,
+                told=tell_time(clamped.at, agent, now),
+                asked=tell_time(clamped.requested, agent, now),
+            )
+
+        # On another node someone may take the free slot between our look and our insert; then that one is replaced.
+        while (booked := await self._store.write(work)) is None:
+            continue
+        return booked
+
+
+def tell_time(at: datetime, agent: Agent, now: datetime) -> str:
+    """Say an instant: absolute with zone, and relative."""
+    local = at.astimezone(load_zone(agent.timezone))
+    relative = f"in {format_duration(at - now)}" if at >= now else f"{format_duration(now - at)} ago"
+    return f"{local.isoformat(sep=' ', timespec='seconds')} {agent.timezone} ({relative})"
+
+
+async def _clamp(tx: Tx, requested: datetime, agent: Agent, now: datetime, run: Run | None) -> Clamped:
+    used_today = await tx.runs.next_runs_since(agent.id, bounds.local_day_start(now, agent.timezone))
+    pauses = await tx.agents.pauses_of(agent.user_id, agent.id, now)
+    by = "user" if run is None else "agent"
+    return booking.clamp(requested, now, agent.bounds, agent.timezone, pauses, used_today, by)

@@ -1,0 +1,180 @@
+"""Messages to itself and fresh sessions, once each, within a day: an agent's scheduler."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, WithJsonSchema
+
+from wakeful.domain import session_config
+from wakeful.domain.errors import Invalid
+from wakeful.domain.schedules import Schedule, ScheduleRequest
+from wakeful.service.schedules import Schedules
+from wakeful.tools.registry import Arguments, Tool, ToolContext, ToolResult
+
+_OF_OP = {
+    "create": ("kind", "message", "delay_ms", "at", "label", "session_config", "ephemeral"),
+    "list": (),
+    "cancel": ("schedule_id",),
+}
+_TEXTS = {"type": "array", "items": {"type": "string"}}
+# For the model to read; the rules themselves say in one sentence what is wrong, whoever asks.
+_CONFIG = {
+    "type": "object",
+    "additionalProperties": False,
+    "properties": {
+        "session_name": {"type": "string"},
+        "system_prompt": {"type": "string", "description": "Added after your owner's."},
+        "model": {"type": "string", "description": "Your own or the server's default."},
+        "thinking_level": {"enum": ["off", "low", "medium", "high"]},
+        "skills": _TEXTS,
+        "tool_ids": _TEXTS | {"description": "Only these of your tools."},
+        "developer_prompt": {"type": "string"},
+        "developer_prompt_source": {"type": "string"},
+        "preloaded_messages": {
+            "type": "array",
+            "maxItems": session_config.MOST_PRELOADED,
+            "items": {
+                "type": "object",
+                "required": ["role", "content"],
+                "properties": {"role": {"enum": ["user", "assistant"]}, "content": {"type": "string"}},
+            },
+        },
+        "cache_breakpoints": {"type": "array", "items": {"enum": ["system", "tools", "messages"]}},
+        "prompt_component_selection": {
+            "type": "array",
+            "items": {"enum": ["base", "tools", "schema", "skills", "preamble"]},
+        },
+    },
+}
+
+
+class Scheduler(Arguments):
+    op: Literal["create", "list", "cancel"] = Field(
+        description="create books one, list shows what waits in this session, cancel ends a pending or queued one."
+    )
+    kind: Literal["message", "session"] | None = Field(
+        None,
+        description="For create. message: you read it in this session, once it is idle. session: it begins a fresh "
+        "session of yours, whatever happens in this one.",
+    )
+    message: str | None = Field(None, description="For create: what you will read then, as a todo for yourself.")
+    delay_ms: int | None = Field(
+        None, description="For create, unless `at` is given: milliseconds from now, 1000 to 86400000 (24 h)."
+    )
+    at: str | None = Field(
+        None,
+        description="For create, unless `delay_ms` is given: ISO 8601 with offset or Z, at most 24 h ahead; a past "
+        "time comes at once.",
+    )
+    label: str | None = Field(None, description="For create: a short name for people.")
+    session_config: Annotated[Any, WithJsonSchema(_CONFIG)] = Field(
+        None, description="For create: required for kind session ({} will do), forbidden for kind message."
+    )
+    ephemeral: bool | None = Field(
+        None, description="For create: true if it may be forgotten when the server restarts."
+    )
+    schedule_id: str | None = Field(None, description="For cancel: such as sch-….")
+
+
+def scheduler_tools(service: Schedules) -> list[Tool]:
+    """Make the tool of the toolset `scheduler`."""
+
+    async def create(context: ToolContext, asked: Scheduler) -> ToolResult:
+        request = _request(asked)
+        booked = await service.book_in_run(request, context.run, context.agent, context.only)
+        schedule = booked.schedule
+        where = "begin in a fresh session" if schedule.kind == "session" else "be read here"
+        warning = "" if booked.warning is None else f" {booked.warning}"
+        return ToolResult(
+            text=f"Booked: your message will {where} {booked.told}. Schedule id: {schedule.id}.{warning}",
+            metadata=_tell(schedule),
+        )
+
+    async def listed(context: ToolContext, _asked: Scheduler) -> ToolResult:
+        assert context.run.session_id is not None
+        found = await service.pending(context.run.session_id, context.run.user_id)
+        lines = [_line(schedule, service.tell_time(schedule.fire_at, context.agent)) for schedule in found]
+        return ToolResult(
+            text="\n".join(lines) or "Nothing is scheduled in this session.",
+            metadata={"schedules": [_tell(schedule) for schedule in found]},
+        )
+
+    async def cancel(context: ToolContext, asked: Scheduler) -> ToolResult:
+        if asked.schedule_id is None:
+            raise Invalid(
+                "`schedule_id` is missing. Give one that op 'list' shows, such as sch-….", field="schedule_id"
+            )
+        schedule = await service.cancel(asked.schedule_id, context.run.user_id, context.run.session_id)
+        when = service.tell_time(schedule.fire_at, context.agent)
+        return ToolResult(
+            text=f"Cancelled what was booked {when}. Schedule id: {schedule.id}.", metadata=_tell(schedule)
+        )
+
+    ops = {"create": create, "list": listed, "cancel": cancel}
+
+    async def act(context: ToolContext, asked: Scheduler) -> ToolResult:
+        _check_fields(asked)
+        return await ops[asked.op](context, asked)
+
+    return [
+        Tool(
+            name="scheduler",
+            toolset="scheduler",
+            description=(
+                "Book something for later, once, from a second to a day ahead: a message to yourself in this session, "
+                "or a fresh session that begins with it. Many can wait at a time, at most 50 per session. Prefer "
+                "delay_ms; cancel what is no longer needed."
+            ),
+            arguments=Scheduler,
+            act=act,
+        )
+    ]
+
+
+def _check_fields(asked: Scheduler) -> None:
+    """Refuse a field that belongs to another op: who sends it means something that would not happen."""
+    takes = _OF_OP[asked.op]
+    for name in sorted(asked.model_fields_set - {"op", *takes}):
+        value = getattr(asked, name)
+        if value is not None:
+            raise Invalid(
+                f"`{name}` is {repr(value)[:80]}, and op {asked.op!r} does not take it. "
+                f"It takes: {', '.join(takes) or 'nothing'}.",
+                field=name,
+            )
+
+
+def _request(asked: Scheduler) -> ScheduleRequest:
+    if asked.kind is None:
+        raise Invalid(
+            "`kind` is missing. Accepted: 'message' (into this session) or 'session' (a fresh one).", field="kind"
+        )
+    if asked.message is None:
+        raise Invalid("`message` is missing. Write what is to be read then.", field="message")
+    return ScheduleRequest(
+        kind=asked.kind,
+        message=asked.message,
+        delay_ms=asked.delay_ms,
+        at=asked.at,
+        label=asked.label or "",
+        session_config=asked.session_config,
+        ephemeral=bool(asked.ephemeral),
+    )
+
+
+def _line(schedule: Schedule, when: str) -> str:
+    label = f" ({schedule.label})" if schedule.label else ""
+    return f"{schedule.id} {schedule.kind}{label}: {schedule.status}, {when}."
+
+
+def _tell(schedule: Schedule) -> dict[str, Any]:
+    told: dict[str, Any] = {
+        "schedule_id": schedule.id,
+        "kind": schedule.kind,
+        "label": schedule.label,
+        "status": schedule.status,
+        "origin_session_id": schedule.origin_session_id,
+        "fire_at": schedule.fire_at.isoformat(),
+    }
+    if schedule.session_config_summary is not None:
+        told["session_config_summary"] = schedule.session_config_summary
+    return told

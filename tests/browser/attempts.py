@@ -1,0 +1,56 @@
+"""What a page can try with a server: the same few lines of JavaScript from every page, whose site ever it is."""
+
+# Each takes what it needs as one object and says what came of it. `base` is the server's address as the page sees it.
+
+FETCH = """async ({base, method, path, body, mode}) => {
+  const init = {method, mode: mode ?? 'cors', credentials: 'include', headers: {}};
+  if (body) {
+    init.body = JSON.stringify(body);
+    init.headers['Content-Type'] = mode === 'no-cors' ? 'text/plain' : 'application/json';
+  }
+  try {
+    const answer = await fetch(base + path, init);
+    return answer.type === 'opaque' ? {opaque: true} : {status: answer.status, body: await answer.json()};
+  } catch (error) {
+    return {failed: error.name};
+  }
+}"""
+
+SOCKET = """({base, path, message}) => new Promise(resolve => {
+  const frames = [];
+  const socket = new WebSocket(base.replace('http', 'ws') + path);
+  let opened = false;
+  socket.onopen = () => { opened = true; if (message) socket.send(JSON.stringify(message)); };
+  socket.onmessage = event => {
+    frames.push(JSON.parse(event.data));
+    const last = frames.at(-1).type;
+    if (last === 'stream_end' || last === 'error' || !message) socket.close();
+  };
+  socket.onclose = event => resolve({opened, frames, code: event.code});
+})"""
+
+# Resolves with what became of a resource that a page loads without asking anyone: a script, a picture.
+LOAD = """({base, path, tag}) => new Promise(resolve => {
+  const element = document.createElement(tag);
+  element.onload = () => resolve('loaded');
+  element.onerror = () => resolve('failed');
+  element.src = base + path;
+  document.documentElement.append(element);
+})"""
+
+# Leaves the page: what comes of it is seen from outside.
+SUBMIT = """({base, path, fields, encoding}) => {
+  const form = document.createElement('form');
+  form.method = 'post';
+  form.action = base + path;
+  form.enctype = encoding ?? 'application/x-www-form-urlencoded';
+  for (const [name, value] of Object.entries(fields ?? {})) {
+    const input = document.createElement('input');
+    input.type = 'hidden';
+    input.name = name;
+    input.value = value;
+    form.append(input);
+  }
+  document.documentElement.append(form);
+  form.submit();
+}"""

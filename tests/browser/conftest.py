@@ -1,0 +1,144 @@
+"""A real browser, a real server, and another site that the browser is on."""
+
+import asyncio
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import pytest_asyncio
+from playwright.async_api import Browser, BrowserContext, Page, async_playwright
+
+WAKEFUL = Path(sys.executable).parent / "wakeful"
+TOKEN = "a-token-for-tests"
+PATIENCE = 10_000  # milliseconds
+REBOUND = "evil.test"  # a name that its owner made point to this machine
+
+
+@dataclass(frozen=True)
+class Served:
+    """A server as people start it."""
+
+    address: str
+    login_link: str
+
+    @property
+    def port(self) -> str:
+        return self.address.rpartition(":")[2]
+
+    async def ask(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
+        """Ask as its owner, from outside of any browser."""
+        async with httpx.AsyncClient(base_url=self.address, headers={"Authorization": f"Bearer {TOKEN}"}) as client:
+            answer = await client.request(method, path, json=body)
+        assert answer.is_success, answer.text
+        return answer.json()
+
+    async def new_login_link(self, user_id: str | None = None) -> str:
+        asked = {} if user_id is None else {"user_id": user_id}
+        return self.address + (await self.ask("POST", "/login-links", asked))["path"]
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A server with the demo model; one for all tests of a file."""
+    folder = tmp_path_factory.mktemp("served")
+    plain = {key: value for key, value in os.environ.items() if not key.startswith("WAKEFUL_")}
+    ours = {"WAKEFUL_DATA_DIR": f"{folder}/data", "WAKEFUL_CONFIG_DIR": f"{folder}/config", "WAKEFUL_TOKEN": TOKEN}
+    with (folder / "log").open("w") as log:
+        process = subprocess.Popen(
+            [WAKEFUL, "serve", "--port", "0"], env=plain | ours, stdout=subprocess.PIPE, stderr=log, text=True
+        )
+    assert process.stdout is not None
+    said = process.stdout.readline() + process.stdout.readline()
+    addresses = re.findall(r"http://\S+", said)
+    assert len(addresses) == 2, (folder / "log").read_text()
+    yield Served(*addresses)
+    process.terminate()
+    process.communicate(timeout=10)
+    assert process.returncode == 0
+    assert "Traceback" not in (folder / "log").read_text()
+
+
+@pytest.fixture(scope="session")
+def chromium() -> str:
+    """The path of a Chromium; without one these tests fail rather than being left out."""
+    given = os.environ.get("WAKEFUL_TEST_CHROMIUM")
+    found = given or next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if found is None:
+        pytest.fail(
+            "There is no browser to test with. Install Chromium (on Debian: apt-get install chromium), or name one "
+            "with WAKEFUL_TEST_CHROMIUM=/path/to/chromium.",
+            pytrace=False,
+        )
+    return found
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def browser(chromium: str) -> AsyncIterator[Browser]:
+    """One for all tests of a file, in one event loop with them: it takes longer to start than most tests last."""
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(
+            executable_path=chromium,
+            chromium_sandbox=False,  # root, as in CI, cannot have it
+            args=[f"--host-resolver-rules=MAP {REBOUND} 127.0.0.1"],
+        )
+        yield browser
+        await browser.close()
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def context(browser: Browser) -> AsyncIterator[BrowserContext]:
+    """A browser of someone who was never here."""
+    context = await browser.new_context()
+    context.set_default_timeout(PATIENCE)
+    yield context
+    await context.close()
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def page(context: BrowserContext) -> Page:
+    return await context.new_page()
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def logged_in(context: BrowserContext, served: Served) -> BrowserContext:
+    """A browser of the owner, who is logged in, in another tab."""
+    page = await context.new_page()
+    await page.goto(await served.new_login_link())
+    await page.wait_for_url(f"{served.address}/")
+    return context
+
+
+@asynccontextmanager
+async def _serve_site(html: str) -> AsyncIterator[int]:
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            await reader.readuntil(b"\r\n\r\n")
+            body = html.encode()
+            head = f"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: {len(body)}\r\nConnection: close\r\n"
+            writer.write(f"{head}\r\n".encode() + body)
+            await writer.drain()
+        except (ConnectionError, asyncio.IncompleteReadError):
+            pass  # browsers open connections that they then do not use
+        finally:
+            writer.close()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    try:
+        yield server.sockets[0].getsockname()[1]
+    finally:
+        server.close()
+
+
+@pytest.fixture
+def site() -> Callable[[str], Any]:
+    """Another site on this machine: `async with site("<p>Hello</p>") as port:`."""
+    return _serve_site

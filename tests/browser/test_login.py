@@ -1,0 +1,75 @@
+"""The login link and what it leads to, in a real browser."""
+
+import pytest
+from playwright.async_api import expect
+
+from browser.attempts import FETCH, SOCKET
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+async def test_the_link_that_is_printed_logs_in_once(page, browser, served):
+    await page.goto(served.login_link)
+    await page.wait_for_url(f"{served.address}/")  # nobody had to press anything
+    [cookie] = await page.context.cookies()
+    assert (cookie["httpOnly"], cookie["sameSite"], cookie["path"]) == (True, "Strict", "/")
+    assert await page.evaluate("document.cookie") == ""
+    me = await page.evaluate(FETCH, {"base": served.address, "method": "GET", "path": "/me"})
+    assert (me["status"], me["body"]["user"]["role"]) == (200, "owner")
+
+    elsewhere = await browser.new_context()
+    second = await elsewhere.new_page()
+    async with second.expect_response(lambda response: response.request.method == "POST") as answer:
+        await second.goto(served.login_link)
+    assert (await answer.value).status == 401
+    await expect(second.locator("body")).to_contain_text("used before")
+    assert await elsewhere.cookies() == []
+    await elsewhere.close()
+
+
+async def test_a_link_that_is_clicked_on_another_site_logs_in(page, served, site):
+    async with site(f'<a href="{await served.new_login_link()}">Log in</a>') as port:
+        await page.goto(f"http://localhost:{port}/")
+        await page.click("a")
+        await page.wait_for_url(f"{served.address}/")
+    me = await page.evaluate(FETCH, {"base": served.address, "method": "GET", "path": "/me"})
+    assert me["status"] == 200
+
+
+async def test_without_a_login_a_page_of_our_own_gets_nothing_but_life_signs(page, served):
+    await page.goto(f"{served.address}/healthz")
+    me = await page.evaluate(FETCH, {"base": served.address, "method": "GET", "path": "/me"})
+    assert (me["status"], me["body"]["error"]["code"]) == (401, "not_signed_in")
+    events = await page.evaluate(SOCKET, {"base": served.address, "path": "/ws/events"})
+    assert (events["opened"], events["code"]) == (False, 1006)
+
+
+async def test_after_the_logout_the_cookie_opens_nothing(logged_in, served):
+    page = await logged_in.new_page()
+    await page.goto(f"{served.address}/healthz")
+    kept = await logged_in.cookies()
+    out = await page.evaluate(FETCH, {"base": served.address, "method": "POST", "path": "/logout"})
+    assert out["status"] == 200
+    assert await logged_in.cookies() == []
+    await logged_in.add_cookies(kept)  # as someone who had copied it would
+    me = await page.evaluate(FETCH, {"base": served.address, "method": "GET", "path": "/me"})
+    assert me["status"] == 401
+    assert not (await page.evaluate(SOCKET, {"base": served.address, "path": "/ws/events"}))["opened"]
+
+
+async def test_a_page_of_our_own_opens_a_session_and_chats_in_it(logged_in, served):
+    page = await logged_in.new_page()
+    await page.goto(f"{served.address}/healthz")
+    made = await page.evaluate(
+        FETCH, {"base": served.address, "method": "POST", "path": "/sessions", "body": {"title": "From a page"}}
+    )
+    assert made["status"] == 201
+    path = f"/ws/sessions/{made['body']['id']}"
+    message = {"type": "message", "content": "write milk to notes.txt"}
+    talk = await page.evaluate(SOCKET, {"base": served.address, "path": path, "message": message})
+    kinds = [frame["type"] for frame in talk["frames"]]
+    assert talk["opened"]
+    assert kinds[0] == "session_sync"
+    assert {"stream_start", "tool_started", "tool_call", "stream_delta", "stream_end"} <= set(kinds)
+    events = await page.evaluate(SOCKET, {"base": served.address, "path": "/ws/events"})
+    assert events["opened"]

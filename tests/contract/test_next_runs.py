@@ -1,0 +1,587 @@
+"""The door of next runs: one slot for each agent, bounds for what it books there, and word when its loop ends."""
+
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import UTC, datetime, time
+from pathlib import Path
+
+import httpx
+import pytest
+
+from wakeful.app import build_http
+from wakeful.domain.accounts import Identity
+from wakeful.domain.booking import BookingRefused
+from wakeful.domain.bounds import PRESETS
+from wakeful.domain.errors import Invalid
+from wakeful.domain.next_runs import NextRunRequest, NoNextRun, SelfSchedulingOff
+from wakeful.domain.types import FOREVER
+from wakeful.runtime.prompt import system_prompt
+from wakeful.service.briefings import Briefings
+from wakeful.service.next_runs import NextRuns
+from wakeful.store.agents import NoSuchAgent
+from wakeful.tools.next_run import next_run_tools
+from wakeful.tools.registry import ToolContext, Tools
+from world import DAY, HOUR, MINUTE, NOON, SECOND, doing
+
+TODO = "Read notes.txt with read_file."
+
+
+def request(**changes) -> NextRunRequest:
+    return NextRunRequest(**({"instructions": TODO, "in_seconds": 3600} | changes))
+
+
+async def set_bounds(world, mode="reactive", **changes):
+    await world.node.agents.save(replace(world.agent, bounds=replace(PRESETS[mode], **changes)))
+
+
+async def in_run(world, act):
+    """Do something as the agent, from inside a run that answers its user, and return that run."""
+    session = await world.session()
+    world.executor.by_session[session.id] = doing(act)
+    run = await world.node.runs.ask(session.id, world.user.id, "Go on")
+    await world.work()
+    ended = await world.run(run.id)
+    assert ended.status == "success", ended.error
+    return ended
+
+
+async def book_in_run(world, **changes):
+    """Book as the agent and return what came of it, or the refusal."""
+    came = []
+
+    async def act(run):
+        try:
+            came.append(await world.node.services.next_runs.book_in_run(request(**changes), run))
+        except (BookingRefused, SelfSchedulingOff) as refusal:
+            came.append(refusal)
+
+    await in_run(world, act)
+    return came[0]
+
+
+async def call(world, name, arguments):
+    """Call a tool as the model does."""
+    agent = replace(world.agent, toolsets=("next_run",))
+    answers = []
+
+    async def act(run):
+        tools = Tools(next_run_tools(world.node.services.next_runs))
+        context = ToolContext(run=run, agent=agent, workspace=Path("/nowhere"))
+        answers.append(await tools.call(name, arguments, context))
+
+    await in_run(world, act)
+    return answers[0]
+
+
+async def loop_notices(world):
+    return [notice for notice in await world.notices() if notice.code == "loop_ended"]
+
+
+@pytest.fixture
+def slot(world) -> NextRuns:
+    return world.node.services.next_runs
+
+
+async def pending(world):
+    return await world.node.services.next_runs.pending(world.agent.id, world.user.id)
+
+
+# ── Booking ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_an_agent_books_its_next_run_from_inside_a_run(world):
+    booked = []
+
+    async def act(run):
+        booked.append(await world.node.services.next_runs.book_in_run(request(), run))
+
+    run = await in_run(world, act)
+    wake = await pending(world)
+    assert wake == booked[0].wake
+    assert (wake.scheduled_by, wake.booked_by_run, wake.nominal_at) == ("agent", run.id, NOON + HOUR)
+    assert (wake.on_miss, wake.priority, wake.session_id) == ("skip", "normal", None)
+    assert not booked[0].clamped.clamped
+
+
+async def test_the_answer_says_when_absolutely_and_relatively_and_what_is_left(world):
+    answer = await call(world, "schedule_next_run", {"in_seconds": 10, "instructions": TODO})
+    wake = await pending(world)
+    assert answer.success
+    for part in ("2026-03-02 13:05:00+01:00 Europe/Berlin (in 5 min)", "(in 10 s)", "min_interval", wake.id):
+        assert part in answer.text
+    assert answer.metadata == {
+        "next_run_id": wake.id,
+        "scheduled_at": (NOON + 5 * MINUTE).isoformat(),
+        "requested_at": "2026-03-02T12:00:10+00:00",
+        "clamped": True,
+        "clamp_reasons": ["min_interval"],
+        "remaining_budget_today": 47,
+    }
+
+
+async def test_a_time_with_its_zone_is_that_instant(world):
+    answer = await call(world, "schedule_next_run", {"scheduled_at": "2026-03-02T18:00:00+01:00", "instructions": TODO})
+    assert answer.metadata["clamped"] is False
+    assert (await pending(world)).nominal_at == NOON + 5 * HOUR
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        ({"in_seconds": 60, "scheduled_at": "2026-03-03T09:00:00Z"}, ["in_seconds", "60", "exactly one"]),
+        ({}, ["in_seconds", "scheduled_at", "exactly one"]),
+        ({"scheduled_at": "2026-03-03T09:00:00"}, ["scheduled_at", "'2026-03-03T09:00:00'", "zone", "+01:00"]),
+        ({"scheduled_at": "tomorrow"}, ["scheduled_at", "'tomorrow'", "ISO 8601"]),
+        ({"scheduled_at": "2026-02-30T09:00:00Z"}, ["scheduled_at", "2026-02-30", "calendar"]),
+        ({"scheduled_at": "2026-03-03T09:00:00+15:00"}, ["scheduled_at", "+15:00", "zone"]),
+        ({"scheduled_at": "9999-12-31T23:59:59-14:00"}, ["scheduled_at", "9999-12-31"]),
+        ({"in_seconds": 10**12}, ["in_seconds", "1000000000000", "at most"]),
+        ({"in_seconds": 10**40}, ["in_seconds", "at most"]),
+        ({"in_seconds": 1.5}, ["in_seconds", "1.5", "integer"]),
+        ({"in_seconds": 60, "priority": "urgent"}, ["priority", "'urgent'", "'normal' or 'low'"]),
+        ({"in_seconds": 60, "on_miss": "retry"}, ["on_miss", "'retry'", "'run_once'"]),
+        ({"in_seconds": 60, "context_views": ["open_tasks"]}, ["view", "'open_tasks'", "context_views"]),
+        ({"in_seconds": 60, "instructions": "  "}, ["instructions", "empty"]),
+        ({"in_seconds": 60, "instructions": "x" * 100_000}, ["instructions", "100,000", "32,000"]),
+        ({"in_seconds": 60, "agent_id": "another"}, ["agent_id", "'another'"]),
+    ],
+    ids=lambda value: str(value)[:50] if isinstance(value, dict) else "",
+)
+async def test_a_wrong_call_names_field_value_and_what_is_accepted_and_books_nothing(world, arguments, named):
+    answer = await call(world, "schedule_next_run", {"instructions": TODO} | arguments)
+    assert not answer.success
+    assert [part for part in named if part not in answer.text] == []
+    assert await pending(world) is None
+
+
+async def test_the_last_write_wins_and_the_one_before_is_superseded(world):
+    first = (await book_in_run(world)).wake
+    second = (await book_in_run(world, in_seconds=7200)).wake
+    assert await pending(world) == second
+    assert (await world.wake(first)).status == "superseded"
+    [said] = [each for each in await world.why(first) if each.code == "superseded"]
+    assert said.detail == {"by": second.id}
+
+
+async def test_a_refused_booking_leaves_the_one_before_in_its_slot(world):
+    first = (await book_in_run(world)).wake
+    answer = await call(world, "schedule_next_run", {"instructions": TODO, "scheduled_at": "nonsense"})
+    assert not answer.success
+    assert await pending(world) == first
+
+
+async def test_an_agent_cancels_its_next_run_and_is_told_if_there_is_none(world):
+    wake = (await book_in_run(world)).wake
+    cancelled = await call(world, "cancel_next_run", {})
+    assert cancelled.success
+    assert wake.id in cancelled.text
+    assert (await world.wake(wake)).status == "cancelled"
+    again = await call(world, "cancel_next_run", {})
+    assert (again.success, again.metadata["code"]) == (False, "no_next_run")
+
+
+# ── Bounds ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_past_time_becomes_the_soonest_one(world):
+    booked = await book_in_run(world, in_seconds=None, scheduled_at="2026-03-01T12:00:00Z")
+    assert (booked.clamped.at, booked.clamped.reasons) == (NOON + 5 * MINUTE, ("past", "min_interval"))
+
+
+async def test_quiet_hours_days_and_horizon_are_clamped_to_a_fixed_point(world):
+    """Asked for a Saturday noon; the horizon ends in that night, and only Monday to Wednesday is open."""
+    await set_bounds(
+        world, max_horizon=4 * DAY + 11 * HOUR, quiet_from=time(22), quiet_to=time(7), days=frozenset({0, 1, 2})
+    )
+    booked = await book_in_run(world, in_seconds=None, scheduled_at="2026-03-07T12:00:00Z")
+    assert booked.clamped.at == datetime(2026, 3, 4, 20, 59, tzinfo=UTC)
+    assert booked.clamped.reasons == ("max_horizon", "quiet_hours", "day_not_allowed")
+    again = await book_in_run(world, in_seconds=None, scheduled_at=booked.clamped.at.isoformat())
+    assert (again.clamped.at, again.clamped.reasons) == (booked.clamped.at, ())
+
+
+async def test_a_used_up_cap_refuses_and_the_earliest_time_it_names_is_accepted(world):
+    await set_bounds(world, daily_cap=1)
+    await book_in_run(world, in_seconds=600)
+    await world.turn_at(NOON + 10 * MINUTE)
+    refusal = await book_in_run(world)
+    assert isinstance(refusal, BookingRefused)
+    assert refusal.reasons == ("daily_cap",)
+    assert refusal.earliest == datetime(2026, 3, 2, 23, tzinfo=UTC)  # midnight in Berlin
+    booked = await book_in_run(world, in_seconds=None, scheduled_at=refusal.earliest.isoformat())
+    assert booked.clamped.at == refusal.earliest
+
+
+async def test_a_pause_refuses_what_falls_into_it_and_nothing_else(world):
+    await world.node.pauses.pause(world.user.id, None, NOON + 2 * HOUR)
+    answer = await call(world, "schedule_next_run", {"in_seconds": 3600, "instructions": TODO})
+    assert not answer.success
+    assert answer.metadata["reasons"] == ["paused"]
+    assert answer.metadata["earliest"] == (NOON + 2 * HOUR).isoformat()
+    assert "paused" in answer.text
+    assert "2026-03-02T15:00:00+01:00" in answer.text
+    assert await pending(world) is None
+    assert (await book_in_run(world, in_seconds=7200)).wake.nominal_at == NOON + 2 * HOUR
+
+
+async def test_under_manual_only_a_person_books(world, slot):
+    await set_bounds(world, "manual")
+    refusal = await book_in_run(world)
+    assert (refusal.reasons, refusal.earliest) == (("manual",), None)
+    assert (await slot.book(request(), world.agent.id, world.user.id)).wake.scheduled_by == "user"
+
+
+async def test_a_person_is_bound_only_by_the_present_and_the_horizon(world, slot):
+    await set_bounds(world, daily_cap=0, quiet_from=time(12), quiet_to=time(20), days=frozenset({5}))
+    await world.node.pauses.pause(world.user.id, world.agent.id, NOON + DAY)
+    booked = await slot.book(request(in_seconds=1), world.agent.id, world.user.id)
+    assert (booked.clamped.reasons, booked.wake.nominal_at) == ((), NOON + SECOND)
+    past = await slot.book(request(in_seconds=-60), world.agent.id, world.user.id)
+    assert (past.clamped.reasons, past.wake.nominal_at) == (("past",), NOON)
+    far = await slot.book(request(in_seconds=10 * 86_400), world.agent.id, world.user.id)
+    assert (far.clamped.reasons, far.wake.nominal_at) == (("max_horizon",), NOON + DAY)
+
+
+async def test_someone_elses_agent_is_not_there(world, slot):
+    for act in (
+        slot.pending(world.agent.id, "stranger"),
+        slot.cancel(world.agent.id, "stranger"),
+        slot.run_now(world.agent.id, "stranger"),
+        slot.book(request(), world.agent.id, "stranger"),
+    ):
+        with pytest.raises(NoSuchAgent):
+            await act
+
+
+async def test_run_now_uses_up_the_slot_even_in_a_pause(world, slot):
+    await slot.book(request(), world.agent.id, world.user.id)
+    await world.node.pauses.pause(world.user.id, world.agent.id, None)
+    run = await slot.run_now(world.agent.id, world.user.id)
+    await world.work()
+    assert (await world.run(run.id)).status == "success"
+    with pytest.raises(NoNextRun):
+        await slot.run_now(world.agent.id, world.user.id)
+
+
+# ── The end of the loop ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_loop_that_books_no_more_ends_with_one_notice(world):
+    first = (await book_in_run(world, in_seconds=600)).wake
+    chain = [first]
+
+    async def book_once_more(run):
+        if len(chain) < 3:
+            chain.append((await world.node.services.next_runs.book_in_run(request(in_seconds=600), run)).wake)
+
+    world.executor.default = doing(book_once_more)
+    await world.live_until(NOON + HOUR)
+    assert [(await world.wake(wake)).status for wake in chain] == ["fired"] * 3
+    [notice] = await loop_notices(world)
+    assert (notice.wake_id, notice.agent_id) == (chain[-1].id, world.agent.id)
+    assert "loop_ended" in [each.code for each in await world.why(chain[-1])]
+    assert "loop_ended" not in [each.code for each in await world.why(chain[0])]
+
+
+async def test_a_failed_or_stopped_run_ends_the_loop_too(world):
+    async def fail(run):
+        raise RuntimeError("no network")
+
+    wake = (await book_in_run(world, in_seconds=600)).wake
+    world.executor.by_wake[wake.id] = doing(fail)
+    await world.turn_at(NOON + 10 * MINUTE)
+    assert [notice.wake_id for notice in await loop_notices(world)] == [wake.id]
+    held = (await book_in_run(world, in_seconds=600)).wake
+    gate = world.executor.by_wake[held.id] = world.gate()
+    await world.turn_at(NOON + 20 * MINUTE)
+    await world.node.pauses.pause(world.user.id, world.agent.id, None, stop=True)
+    await world.let_through(gate)
+    assert {notice.wake_id for notice in await loop_notices(world)} == {wake.id, held.id}
+
+
+async def test_a_skipped_next_run_ends_the_loop(world):
+    wake = (await book_in_run(world, in_seconds=600)).wake
+    await world.turn_at(NOON + DAY)
+    assert (await world.wake(wake)).status == "skipped"
+    assert [notice.wake_id for notice in await loop_notices(world)] == [wake.id]
+
+
+async def test_running_an_ended_loop_again_does_not_tell_twice(world):
+    wake = (await book_in_run(world, in_seconds=600)).wake
+    await world.turn_at(NOON + 10 * MINUTE)
+    [run] = await world.runs_of(wake)
+    await world.node.runs.again(run.id, world.user.id)
+    await world.work()
+    assert len(await loop_notices(world)) == 1
+
+
+@pytest.mark.parametrize("changes", [{"scheduled_by": "user"}, {"kind": "recall", "scheduled_by": "agent"}])
+async def test_what_is_no_loop_does_not_end_one(world, changes):
+    await world.book(**({"kind": "next_run", "at": NOON + MINUTE} | changes))
+    await world.turn_at(NOON + MINUTE)
+    assert await loop_notices(world) == []
+
+
+async def test_a_person_who_books_does_not_keep_the_agents_loop_going(world, slot):
+    wake = (await book_in_run(world, in_seconds=600)).wake
+
+    async def person_books(run):
+        await slot.book(request(), world.agent.id, world.user.id)
+
+    world.executor.by_wake[wake.id] = doing(person_books)
+    await world.turn_at(NOON + 10 * MINUTE)
+    assert len(await loop_notices(world)) == 1
+
+
+async def test_while_another_run_of_the_loop_is_at_work_it_has_not_ended(world):
+    first = (await book_in_run(world, in_seconds=600)).wake
+    gate = world.gate()
+
+    async def book_and_wait(run, steps, stop):
+        await world.node.services.next_runs.book_in_run(request(in_seconds=300), run)
+        async for event in gate(run, steps, stop):
+            yield event
+
+    world.executor.by_wake[first.id] = book_and_wait
+    await world.turn_at(NOON + 10 * MINUTE)
+    await world.turn_at(NOON + 15 * MINUTE)
+    assert await loop_notices(world) == []
+    await world.let_through(gate)
+    assert [notice.wake_id for notice in await loop_notices(world)] == [first.id]
+
+
+# ── What the next run is told ───────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_the_preamble_says_who_booked_it_and_how_the_last_one_ended(world):
+    told = []
+
+    async def look(run):
+        briefing = await Briefings(world.node.store, world.clock).read(run)
+        told.append(system_prompt(briefing, run, world.clock.now()))
+        if len(told) == 1:
+            await world.node.services.next_runs.book_in_run(request(in_seconds=600), run)
+            raise RuntimeError("secret words of a server")
+
+    await book_in_run(world, in_seconds=600)
+    world.executor.default = doing(look)
+    await world.live_until(NOON + HOUR)
+    first, second = told
+    assert "you yourself had booked for 2026-03-02 12:10:00 UTC" in first
+    assert "The run before" not in first
+    assert "The run before this one ended at 2026-03-02 12:10:00 UTC: failed (error)." in second
+    assert "secret words" not in second
+
+
+# ── Self-scheduling off and on ──────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("by", ["agent", "user"])
+async def test_switching_it_off_clears_the_slot_whoever_booked_it(world, by):
+    wake = await world.book(kind="next_run", scheduled_by=by)
+    await world.node.agents.change(world.agent.id, world.user, {"self_scheduling": False})
+    ended = await world.wake(wake)
+    assert (ended.status, ended.reason) == ("cancelled", "self_scheduling_off")
+    assert await loop_notices(world) == []
+
+
+async def test_switching_it_off_ends_what_the_agent_booked_and_leaves_what_people_did(world):
+    own = [await world.book(kind=kind, scheduled_by="agent") for kind in ("recall", "message", "session")]
+    others = [await world.book(kind="recall"), await world.book(agent=await world.add_agent(), scheduled_by="agent")]
+    await world.node.agents.change(world.agent.id, world.user, {"self_scheduling": False})
+    assert {(await world.wake(wake)).reason for wake in own} == {"self_scheduling_off"}
+    assert [(await world.wake(wake)).status for wake in others] == ["pending", "pending"]
+
+
+async def test_an_agent_that_is_switched_off_in_mid_run_books_nothing_more(world):
+    await world.node.agents.change(world.agent.id, world.user, {"self_scheduling": False})
+    assert isinstance(await book_in_run(world), SelfSchedulingOff)
+    assert await pending(world) is None
+
+
+async def test_other_changes_leave_bookings_alone(world):
+    wake = await world.book(kind="next_run", scheduled_by="agent")
+    await world.node.agents.change(world.agent.id, world.user, {"name": "Marvin"})
+    assert (await world.wake(wake)).status == "pending"
+
+
+@pytest.mark.parametrize(("mode", "after"), [("manual", "ambient"), ("project", "project")])
+async def test_switching_it_on_turns_manual_into_ambient(world, mode, after):
+    agent = await world.add_agent(self_scheduling=False, bounds=PRESETS[mode])
+    changed = await world.node.agents.change(agent.id, world.user, {"self_scheduling": True})
+    assert changed.bounds == PRESETS[after]
+    assert await world.node.agents.get(agent.id, world.user.id) == changed
+
+
+# ── Pauses ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("now", "preset", "until"),
+    [
+        (NOON, "1h", NOON + HOUR),
+        (NOON, "4h", NOON + 4 * HOUR),
+        (NOON, "indefinitely", FOREVER),
+        (NOON, "tomorrow", datetime(2026, 3, 2, 23, tzinfo=UTC)),
+        pytest.param(
+            datetime(2026, 3, 29, 12, tzinfo=UTC), "tomorrow", datetime(2026, 3, 29, 22, tzinfo=UTC), id="spring"
+        ),
+        pytest.param(
+            datetime(2026, 10, 24, 23, tzinfo=UTC), "tomorrow", datetime(2026, 10, 25, 23, tzinfo=UTC), id="25 hours"
+        ),
+    ],
+)
+async def test_a_preset_says_until_when_in_the_agents_zone(world, now, preset, until):
+    world.clock.set(now)
+    for agent_id in (world.agent.id, None):
+        pause = await world.node.pauses.pause(world.user.id, agent_id, None, "busy", preset=preset)
+        assert (pause.until, pause.reason) == (until, "busy")
+
+
+async def test_tomorrow_begins_after_the_gap_where_midnight_does_not_exist(world):
+    """In Beirut the clocks went from 00:00 to 01:00 on Sunday, March 29."""
+    agent = await world.add_agent(timezone="Asia/Beirut")
+    world.clock.set(datetime(2026, 3, 28, 12, tzinfo=UTC))
+    pause = await world.node.pauses.pause(world.user.id, agent.id, None, preset="tomorrow")
+    assert pause.until == datetime(2026, 3, 28, 22, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("until", "preset", "field"), [(NOON + HOUR, "1h", "preset"), (NOON, None, "until"), (NOON - HOUR, None, "until")]
+)
+async def test_a_pause_that_makes_no_sense_is_refused(world, until, preset, field):
+    with pytest.raises(Invalid) as refused:
+        await world.node.pauses.pause(world.user.id, world.agent.id, until, preset=preset)
+    assert refused.value.field == field
+    assert await world.node.pauses.active(world.user.id, world.agent.id) == []
+
+
+async def test_pause_and_stop_stops_what_is_under_way_and_nothing_that_waits(world):
+    gate = world.gate()
+    wake = await world.book(at=NOON)
+    world.executor.by_wake[wake.id] = gate
+    await world.turn()
+    later = await world.book(at=NOON + MINUTE)
+    await world.node.pauses.pause(world.user.id, None, None, stop=True)
+    assert [run.stop_requested_at for run in await world.runs_of(wake)] == [NOON]
+    await world.let_through(gate)
+    await world.turn_at(NOON + MINUTE)
+    held = await world.wake(later)
+    assert (held.status, held.held_by) == ("pending", "paused")
+
+
+async def test_a_plain_pause_leaves_live_runs_alone(world):
+    gate = world.gate()
+    wake = await world.book(at=NOON)
+    world.executor.by_wake[wake.id] = gate
+    await world.turn()
+    await world.node.pauses.pause(world.user.id, world.agent.id, None)
+    assert [run.stop_requested_at for run in await world.runs_of(wake)] == [None]
+    await world.let_through(gate)
+
+
+# ── Over HTTP ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@asynccontextmanager
+async def client_of(world, user, scope="schedule"):
+    caller = Identity(user=user, scope="admin", token_id="")
+    made = await world.node.services.accounts.make_token(caller, name="tests", scope=scope)
+    transport = httpx.ASGITransport(build_http(world.node), client=("127.0.0.1", 50_000))
+    headers = {"authorization": f"Bearer {made.secret}"}
+    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8420", headers=headers) as client:
+        yield client
+
+
+@pytest.fixture
+async def http(world):
+    async with client_of(world, world.user) as client:
+        yield client
+
+
+async def test_a_person_books_looks_at_and_cancels_the_next_run(world, http):
+    path = f"/agents/{world.agent.id}/next-run"
+    assert (await http.get(path)).json() == {"next_run": None}
+    answer = await http.put(path, json={"in_seconds": -5, "instructions": TODO, "priority": "low"})
+    booked = answer.json()
+    assert answer.status_code == 200
+    assert (booked["clamped"], booked["clamp_reasons"]) == (True, ["past"])
+    assert booked["requested_at"] == "2026-03-02T11:59:55Z"
+    assert "Europe/Berlin" in booked["told"]
+    assert booked["next_run"]["scheduled_at"] == "2026-03-02T12:00:00Z"
+    assert (booked["next_run"]["scheduled_by"], booked["next_run"]["on_miss"]) == ("user", "skip")
+    assert (await http.get(path)).json() == {"next_run": booked["next_run"]}
+    assert (await http.delete(path)).json() == {"ok": True}
+    gone = await http.delete(path)
+    assert (gone.status_code, gone.json()["error"]["code"]) == (404, "no_next_run")
+
+
+async def test_a_person_runs_the_next_run_now(world, http):
+    path = f"/agents/{world.agent.id}/next-run"
+    await http.put(path, json={"in_seconds": 3600, "instructions": TODO})
+    answer = await http.post(f"{path}/run-now")
+    assert (answer.status_code, answer.json()["trigger"], answer.json()["kind"]) == (202, "run_now", "next_run")
+    assert (await http.post(f"{path}/run-now")).status_code == 202  # it still waits for its slot, and comes first
+    await world.work()
+    assert (await http.post(f"{path}/run-now")).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({}, "in_seconds"),
+        ({"in_seconds": 1, "scheduled_at": "2026-03-03T09:00:00Z"}, "in_seconds"),
+        ({"scheduled_at": "2026-03-03T09:00:00"}, "scheduled_at"),
+        ({"in_seconds": 1, "context_views": ["x"]}, "context_views"),
+        ({"in_seconds": 1, "priority": "high"}, "priority"),
+        ({"in_seconds": 1, "instructions": " "}, "instructions"),
+    ],
+)
+async def test_a_wrong_booking_over_http_names_its_field(world, http, body, field):
+    answer = await http.put(f"/agents/{world.agent.id}/next-run", json={"instructions": TODO} | body)
+    assert answer.is_client_error
+    assert answer.json()["error"]["field"] == field
+    assert await pending(world) is None
+
+
+async def test_a_person_pauses_and_resumes_one_agent_and_everything(world, http):
+    own, everything = f"/agents/{world.agent.id}/pause", "/pause"
+    paused = (await http.put(own, json={"preset": "4h", "reason": "holiday"})).json()["pause"]
+    assert (paused["until"], paused["reason"], paused["agent_id"]) == (
+        "2026-03-02T16:00:00Z",
+        "holiday",
+        world.agent.id,
+    )
+    all_paused = (await http.put(everything, json={"preset": "indefinitely"})).json()["pause"]
+    assert (all_paused["until"], all_paused["agent_id"]) == (None, None)
+    assert (await http.get(own)).json() == {"pause": paused, "everything": all_paused}
+    assert (await http.get(everything)).json() == {"pause": all_paused}
+    assert (await http.delete(own)).json() == {"ok": True}
+    assert (await http.delete(own)).json() == {"ok": False}
+    assert (await http.get(own)).json() == {"pause": None, "everything": all_paused}
+    assert (await http.delete(everything)).json() == {"ok": True}
+    assert (await http.get(everything)).json() == {"pause": None}
+
+
+async def test_a_pause_until_an_instant_is_given_with_its_zone(world, http):
+    path = f"/agents/{world.agent.id}/pause"
+    until = {"until": "2026-03-02T18:00:00+01:00"}
+    assert (await http.put(path, json=until)).json()["pause"]["until"] == "2026-03-02T17:00:00Z"
+    for wrong in ({"until": "2026-03-02T18:00:00"}, {"preset": "2h"}, until | {"preset": "1h"}):
+        assert (await http.put(path, json=wrong)).is_client_error
+
+
+async def test_pausing_and_booking_take_the_scope_and_the_agents_own_user(world, http):
+    stranger = replace(world.user, id="stranger", name="Eve", role="user")
+    await world.node.agents.add_user(stranger)
+    paths = [f"/agents/{world.agent.id}/next-run", f"/agents/{world.agent.id}/pause"]
+    body = {"/next-run": {"in_seconds": 60, "instructions": TODO}}
+    async with client_of(world, stranger) as eve, client_of(world, world.user, "chat") as chatter:
+        for path in paths:
+            asked = body.get(path[path.rindex("/") :], {})
+            assert (await eve.get(path)).status_code == 404
+            assert (await eve.put(path, json=asked)).status_code == 404
+            assert (await eve.delete(path)).status_code == 404
+            assert (await chatter.put(path, json=asked)).status_code == 403
+            assert (await chatter.delete(path)).status_code == 403
+            assert (await chatter.get(path)).status_code == 200

@@ -1,0 +1,435 @@
+"""The server as people start it, killed while its agent is in the middle of something, and started again.
+
+The provider is scripted, on a real socket: what it was really sent shows what the model learned of the crash.
+"""
+
+import asyncio
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from openai_server import Answer, OpenAIServer, call, calls, say, stream, text, usage
+from world import eventually
+
+WAKEFUL = Path(sys.executable).parent / "wakeful"
+TOKEN = "a-token-for-tests"
+PATIENCE = 30.0  # seconds; a lease on PostgreSQL has to run out first
+INTERRUPTED = re.compile(r"interrupted .* may or may not have happened")
+HALF = stream(*text("Half ", "an answer"), 3600.0)  # then silence
+FINAL = {"success", "failed", "stopped", "skipped", "interrupted"}
+
+
+class Served:
+    """A real server process that can be killed and started again on the same data."""
+
+    def __init__(self, folder: Path, environment: dict[str, str]) -> None:
+        self._folder = folder
+        self._environment = environment
+        self._started: list[tuple[subprocess.Popen[str], httpx.AsyncClient]] = []
+
+    @property
+    def process(self) -> subprocess.Popen[str]:
+        return self._started[-1][0]
+
+    @property
+    def client(self) -> httpx.AsyncClient:
+        return self._started[-1][1]
+
+    async def start(self) -> None:
+        """Start a process and wait until it answers; requests go to the one started last."""
+        process = self._spawn()
+        assert process.stdout is not None
+        address = re.search(r"http://\S+", await asyncio.to_thread(process.stdout.readline))
+        assert address is not None, self.log()
+        client = httpx.AsyncClient(base_url=address[0], headers={"Authorization": f"Bearer {TOKEN}"}, timeout=10)
+        self._started.append((process, client))
+
+    def _spawn(self) -> subprocess.Popen[str]:
+        with (self._folder / "log").open("a") as log:
+            return subprocess.Popen(
+                [WAKEFUL, "serve", "--port", "0"],
+                env=self._environment,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+            )
+
+    async def end(self, number: int, which: int = -1) -> int:
+        """Send a signal to a process and return how it ended."""
+        process = self._started[which][0]
+        process.send_signal(number)
+        return await asyncio.to_thread(process.wait, 10)
+
+    async def kill(self, which: int = -1) -> None:
+        assert await self.end(signal.SIGKILL, which) == -signal.SIGKILL
+
+    async def clean_up(self) -> None:
+        for process, client in self._started:
+            process.kill()
+            await asyncio.to_thread(process.communicate)
+            await client.aclose()
+
+    def log(self) -> str:
+        return (self._folder / "log").read_text()
+
+    async def get(self, path: str) -> Any:
+        answer = await self.client.get(path)
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    async def send(self, method: str, path: str, body: dict[str, Any]) -> Any:
+        answer = await self.client.request(method, path, json=body)
+        assert answer.is_success, answer.text
+        return answer.json()
+
+
+class Talk:
+    """One conversation with the first agent of a server, and what is in its workspace."""
+
+    def __init__(self, served: Served, folder: Path) -> None:
+        self.served = served
+        self._folder = folder
+
+    async def open(self) -> None:
+        [agent] = (await self.served.get("/agents"))["agents"]
+        granted = {"toolsets": [*agent["toolsets"], "shell"]}
+        await self.served.send("PATCH", f"/agents/{agent['id']}", granted)
+        # It has a title, so that nobody asks the provider for one.
+        self.id = (await self.served.send("POST", "/sessions", {"title": "A talk"}))["id"]
+        self.workspace = self._folder / "data" / "agents" / agent["id"]
+
+    async def say(self, content: str) -> str:
+        return (await self.served.send("POST", f"/sessions/{self.id}/messages", {"content": content}))["run_id"]
+
+    async def runs(self) -> list[dict[str, Any]]:
+        """Every record of a run, in the order they were queued."""
+        return (await self.served.get("/runs"))["runs"][::-1]
+
+    async def run(self, run_id: str) -> dict[str, Any]:
+        return await self.served.get(f"/runs/{run_id}")
+
+    async def frames(self, run_id: str) -> list[dict[str, Any]]:
+        return (await self.served.get(f"/runs/{run_id}/events"))["events"]
+
+    async def messages(self) -> list[tuple[str, str]]:
+        found = (await self.served.get(f"/sessions/{self.id}"))["messages"]
+        return [(message["role"], message["content"]) for message in found]
+
+    def file(self, name: str) -> str:
+        path = self.workspace / name
+        return path.read_text() if path.exists() else ""
+
+    async def wait_for_frame(self, run_id: str, kind: str) -> None:
+        async def is_said() -> bool:
+            return any(frame["type"] == kind for frame in await self.frames(run_id))
+
+        await self.wait_until(is_said)
+
+    async def wait_for_end(self, run_id: str) -> dict[str, Any]:
+        async def is_over() -> bool:
+            return (await self.run(run_id))["status"] in FINAL
+
+        await self.wait_until(is_over)
+        return await self.run(run_id)
+
+    async def wait_until(self, condition: Callable[[], Any]) -> None:
+        try:
+            await eventually(condition, PATIENCE)
+        except TimeoutError:
+            raise AssertionError(f"waited {PATIENCE} s in vain; the log:\n{self.served.log()[-3000:]}") from None
+
+
+@pytest.fixture
+def environment(backend_settings: dict[str, Any], tmp_path: Path) -> dict[str, str]:
+    """What a server on each backend is started with."""
+    plain = {key: value for key, value in os.environ.items() if not key.startswith("WAKEFUL_")}
+    given = {f"WAKEFUL_{name.upper()}": str(value) for name, value in backend_settings.items()}
+    return plain | given | {"WAKEFUL_TOKEN": TOKEN, "WAKEFUL_LEASE_SECONDS": "2", "WAKEFUL_MODEL": "openai-chat:test"}
+
+
+Start = Callable[..., Any]
+
+
+@pytest.fixture
+def talking(environment: dict[str, str], tmp_path: Path) -> Start:
+    """A server and a provider with a script, and a conversation between them."""
+
+    @asynccontextmanager
+    async def start(*script: Answer, **settings: str) -> AsyncIterator[tuple[Talk, OpenAIServer]]:
+        async with OpenAIServer(*script) as provider:
+            served = Served(tmp_path, environment | settings | {"WAKEFUL_MODEL_BASE_URL": provider.base_url})
+            try:
+                await served.start()
+                talk = Talk(served, tmp_path)
+                await talk.open()
+                yield talk, provider
+            finally:
+                await served.clean_up()
+        assert "Traceback" not in served.log(), served.log()
+
+    return start
+
+
+def writes(name: str, line: str, *, number: int) -> list[dict[str, Any]]:
+    """A call that can be seen to have been made twice."""
+    arguments = json.dumps({"path": name, "content": f"{line}\n", "append": True})
+    return call("write_file", arguments, index=number - 1, id=f"call_{number}")
+
+
+def runs_on(name: str, *, number: int) -> list[dict[str, Any]]:
+    """A command that says so in a file and then goes on until it is told to end; a minute at most."""
+    script = f"echo $$ >> {name}; n=0; while [ ! -e end ] && [ $n -lt 600 ]; do sleep 0.1; n=$((n+1)); done"
+    arguments = json.dumps({"command": script, "timeout_seconds": 120})
+    return call("run_command", arguments, index=number - 1, id=f"call_{number}")
+
+
+def told(provider: OpenAIServer, which: int = -1) -> list[tuple[str, str]]:
+    """What a request to the provider told the model, without the system prompt."""
+    messages = provider.requests[which].body["messages"]
+    assert messages[0]["role"] == "system"
+    return [(message["role"], message.get("content") or "") for message in messages[1:]]
+
+
+def results(provider: OpenAIServer, which: int = -1) -> dict[str, str]:
+    """The results of tools that a request to the provider told the model, by call."""
+    messages = provider.requests[which].body["messages"]
+    return {message["tool_call_id"]: message["content"] for message in messages if message["role"] == "tool"}
+
+
+def check_stream(frames: list[dict[str, Any]], *, ends: int = 1) -> None:
+    """The stream of a run has no gap, no repeat, and one end."""
+    numbers = [frame["seq"] for frame in frames]
+    assert numbers == list(range(numbers[0], numbers[0] + len(numbers)))
+    kinds = Counter(frame["type"] for frame in frames)
+    assert kinds["stream_end"] == ends
+    assert ends == 0 or frames[-1]["type"] == "stream_end"
+
+
+# ── SIGKILL in the middle of a model call ───────────────────────────────────────────────────────────────────────────
+
+
+async def test_killed_in_the_middle_of_the_models_answer_the_model_is_asked_again(talking: Start) -> None:
+    async with talking(HALF, say("The whole ", "answer.")) as (talk, provider):
+        run_id = await talk.say("Tell me.")
+        await talk.wait_for_frame(run_id, "stream_delta")
+        await talk.served.kill()
+        await talk.served.start()
+        run = await talk.wait_for_end(run_id)
+        assert (run["status"], run["attempt"], run["error"]) == ("success", 2, None)
+        assert [each["id"] for each in await talk.runs()] == [run_id]
+        assert await talk.messages() == [("user", "Tell me."), ("assistant", "The whole answer.")]
+        assert told(provider) == [("user", "Tell me.")]
+        check_stream(await talk.frames(run_id))
+
+
+async def test_killed_in_a_later_model_call_it_goes_on_from_its_last_saved_step(talking: Start) -> None:
+    script = (calls(*writes("notes", "one", number=1), usage(10, 5)), HALF, say("Noted."))
+    async with talking(*script) as (talk, provider):
+        run_id = await talk.say("Note one.")
+        await talk.wait_for_frame(run_id, "stream_delta")
+        await talk.served.kill()
+        await talk.served.start()
+        run = await talk.wait_for_end(run_id)
+        assert (run["status"], run["attempt"]) == ("success", 2)
+        assert talk.file("notes") == "one\n", "the call that was answered was made again"
+        assert provider.requests[2].body["messages"][1:] == provider.requests[1].body["messages"][1:]
+        assert not any(INTERRUPTED.search(result) for result in results(provider).values())
+        # What the first attempt used is not forgotten, and the call that was cut off never told what it used.
+        assert (run["usage"]["model_calls"], run["usage"]["tool_calls"]) == (2, 1)
+        check_stream(await talk.frames(run_id))
+
+
+async def test_a_run_that_kills_the_server_each_time_is_given_up_and_its_session_is_free(talking: Start) -> None:
+    async with talking(HALF, HALF, say("I am here."), WAKEFUL_MAX_ATTEMPTS="2") as (talk, provider):
+        run_id = await talk.say("Die.")
+        for attempt in (1, 2):
+            await talk.wait_until(lambda attempt=attempt: _has_asked(provider, attempt))
+            await talk.served.kill()
+            await talk.served.start()
+        run = await talk.wait_for_end(run_id)
+        assert (run["status"], run["reason"], run["attempt"]) == ("interrupted", "attempts_used_up", 2)
+        frames = await talk.frames(run_id)
+        check_stream(frames, ends=0)
+        assert (frames[-1]["type"], frames[-1]["code"]) == ("error", "interrupted")
+        assert (await talk.wait_for_end(await talk.say("And now?")))["status"] == "success"
+
+
+async def _has_asked(provider: OpenAIServer, times: int) -> bool:
+    return len(provider.requests) == times
+
+
+# ── SIGKILL in the middle of a tool call ────────────────────────────────────────────────────────────────────────────
+
+
+async def test_killed_in_the_middle_of_a_tool_call_the_model_is_told_and_nothing_is_repeated(talking: Start) -> None:
+    asked = (*writes("notes", "one", number=1), *runs_on("began", number=2), *writes("notes", "three", number=3))
+    async with talking(calls(*asked), say("I looked.")) as (talk, provider):
+        run_id = await talk.say("Do three things.")
+        await talk.wait_until(lambda: _is_there(talk, "began"))
+        await talk.served.kill()
+        (talk.workspace / "end").touch()  # the command outlives the server that it cannot tell any more
+        await talk.served.start()
+        run = await talk.wait_for_end(run_id)
+        assert (run["status"], run["attempt"]) == ("success", 2)
+        assert [each["id"] for each in await talk.runs()] == [run_id]
+        assert talk.file("began").count("\n") == 1, "the call in doubt was made again"
+        assert talk.file("notes") == "one\nthree\n", "each of the others happens once"
+        heard = results(provider)
+        assert list(heard) == ["call_1", "call_2", "call_3"]
+        assert INTERRUPTED.search(heard["call_2"])
+        assert not INTERRUPTED.search(heard["call_1"] + heard["call_3"])
+        frames = await talk.frames(run_id)
+        check_stream(frames)
+        shown = [(frame["call_id"], frame["success"]) for frame in frames if frame["type"] == "tool_call"]
+        assert shown == [("call_1", True), ("call_2", False), ("call_3", True)]
+
+
+async def _is_there(talk: Talk, name: str) -> bool:
+    return talk.file(name).endswith("\n")
+
+
+class Site:
+    """A web server whose first visitor waits for ever."""
+
+    def __init__(self) -> None:
+        self.visits = 0
+
+    async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            await reader.readuntil(b"\r\n\r\n")
+            self.visits += 1
+            if self.visits == 1:
+                await reader.read()  # until the visitor is dead
+            else:
+                page = b"The page."
+                head = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: %d\r\nConnection: close\r\n\r\n"
+                writer.write(head % len(page) + page)
+                await writer.drain()
+        except (ConnectionError, asyncio.IncompleteReadError):
+            pass
+        finally:
+            writer.transport.abort()
+
+
+async def test_a_tool_that_may_be_repeated_is_simply_called_again(talking: Start) -> None:
+    site = Site()
+    async with await asyncio.start_server(site, "127.0.0.1", 0) as server:
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/page"
+        asked = (
+            *writes("notes", "one", number=1),
+            *call("fetch_url", json.dumps({"url": url}), index=1, id="call_2"),
+            *call("read_file", json.dumps({"path": "notes"}), index=2, id="call_3"),
+        )
+        script = (calls(*asked), say("I have read it."))
+        async with talking(*script, WAKEFUL_FETCH_PRIVATE_HOSTS="127.0.0.1") as (talk, provider):
+            run_id = await talk.say("Read the page.")
+            await talk.wait_until(lambda: _was_visited(site, 1))
+            await talk.served.kill()
+            await talk.served.start()
+            run = await talk.wait_for_end(run_id)
+            assert (run["status"], run["attempt"]) == ("success", 2)
+            assert site.visits == 2
+            assert talk.file("notes") == "one\n"
+            heard = results(provider)
+            assert "The page." in heard["call_2"]
+            assert "one" in heard["call_3"]
+            assert not any(INTERRUPTED.search(result) for result in heard.values())
+
+
+async def _was_visited(site: Site, times: int) -> bool:
+    return site.visits == times
+
+
+# ── Woken, and killed ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_recall_whose_run_is_killed_goes_on_with_nobody_present(talking: Start) -> None:
+    recall = {"call_type": "once", "when": "1 second", "additional_context_message": "Append two to notes."}
+    script = (
+        calls(*call("schedule_recall", json.dumps(recall), id="call_1")),
+        say("I will come back."),
+        calls(*writes("notes", "two", number=1)),
+        HALF,
+        say("Two is noted."),
+    )
+    async with talking(*script) as (talk, provider):
+        first = await talk.wait_for_end(await talk.say("Come back in a second and note two."))
+        await talk.wait_until(lambda: _has_asked(provider, 4))
+        _, woken = await talk.runs()
+        await talk.wait_for_frame(woken["id"], "stream_delta")
+        await talk.served.kill()
+        await talk.served.start()
+        run = await talk.wait_for_end(woken["id"])
+        assert (run["status"], run["attempt"], run["kind"], run["trigger"]) == ("success", 2, "recall", "wake")
+        assert [each["id"] for each in await talk.runs()] == [first["id"], run["id"]]
+        assert talk.file("notes") == "two\n"
+        said = [content for role, content in told(provider) if role == "user"]
+        assert [content for content in said if "Append two" in content] == ["Append two to notes."]
+        woken_by = [
+            message for message in (await talk.served.get(f"/sessions/{talk.id}"))["messages"] if message["is_recall"]
+        ]
+        assert [message["run_id"] for message in woken_by] == [run["id"]]
+        [wake] = (await talk.served.get("/wakes"))["wakes"]
+        assert wake["status"] == "fired"
+        why = (await talk.served.get(f"/wakes/{wake['id']}/why"))["decisions"]
+        assert "resumed" in [decision["code"] for decision in why]
+        check_stream(await talk.frames(run["id"]))
+
+
+# ── SIGTERM: nothing is used up ─────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_told_to_go_in_the_middle_of_a_model_call_the_run_is_given_back_untried(talking: Start) -> None:
+    script = (calls(*writes("notes", "one", number=1)), HALF, say("Noted."))
+    async with talking(*script) as (talk, _):
+        run_id = await talk.say("Note one.")
+        await talk.wait_for_frame(run_id, "stream_delta")
+        assert await talk.served.end(signal.SIGTERM) == 0
+        await talk.served.start()
+        run = await talk.wait_for_end(run_id)
+        assert (run["status"], run["attempt"]) == ("success", 1)
+        assert [each["id"] for each in await talk.runs()] == [run_id]
+        assert talk.file("notes") == "one\n"
+        check_stream(await talk.frames(run_id))
+
+
+async def test_told_to_go_in_the_middle_of_a_command_it_ends_the_command_and_says_so_later(talking: Start) -> None:
+    async with talking(calls(*runs_on("began", number=1)), say("I looked.")) as (talk, provider):
+        run_id = await talk.say("Run it.")
+        await talk.wait_until(lambda: _is_there(talk, "began"))
+        assert await talk.served.end(signal.SIGTERM) == 0
+        with pytest.raises(ProcessLookupError):  # the command did not go on without its server
+            os.kill(int(talk.file("began")), 0)
+        await talk.served.start()
+        run = await talk.wait_for_end(run_id)
+        assert (run["status"], run["attempt"]) == ("success", 1)
+        assert talk.file("began").count("\n") == 1
+        assert INTERRUPTED.search(results(provider)["call_1"])
+
+
+# ── Another node ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("backend_settings", ["postgres"], indirect=True)
+async def test_another_node_goes_on_with_a_dead_nodes_run(talking: Start) -> None:
+    script = (calls(*writes("notes", "one", number=1)), HALF, say("Noted."))
+    async with talking(*script) as (talk, _):
+        run_id = await talk.say("Note one.")
+        await talk.wait_for_frame(run_id, "stream_delta")
+        await talk.served.start()  # the second; from now on it is the one that is asked
+        await talk.served.kill(which=0)
+        run = await talk.wait_for_end(run_id)
+        assert (run["status"], run["attempt"]) == ("success", 2)
+        assert talk.file("notes") == "one\n"
+        check_stream(await talk.frames(run_id))
