@@ -36,6 +36,7 @@ from wakeful.server.gate import Gate
 from wakeful.server.services import Services
 from wakeful.server.tries import Tries
 from wakeful.service.accounts import Accounts
+from wakeful.service.agenda import AgendaService
 from wakeful.service.agents import AgentService
 from wakeful.service.briefings import Briefings
 from wakeful.service.claims import Claims
@@ -193,6 +194,7 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
     store.listen(feed.hear)
     services = Services(
         accounts=Accounts(store, clock),
+        agenda=AgendaService(store, clock, rules),
         agents=AgentService(store, clock, timedelta(seconds=settings.run_limit_seconds)),
         feed=feed,
         hub=hub,

@@ -26,6 +26,12 @@ from world import DAY, HOUR, MINUTE, NOON, SECOND, doing
 TODO = "Read notes.txt with read_file."
 
 
+@pytest.fixture
+def backend_settings(backend_settings):
+    """Nobody renews leases here, and some runs are at work for a while."""
+    return backend_settings | {"lease_seconds": 3600}
+
+
 def request(**changes) -> NextRunRequest:
     return NextRunRequest(**({"instructions": TODO, "in_seconds": 3600} | changes))
 
@@ -242,6 +248,13 @@ async def test_a_person_is_bound_only_by_the_present_and_the_horizon(world, slot
     assert (far.clamped.reasons, far.wake.nominal_at) == (("max_horizon",), NOON + DAY)
 
 
+async def test_a_persons_booking_uses_up_nothing_of_the_agents_cap(world, slot):
+    booked = await slot.book(request(in_seconds=60), world.agent.id, world.user.id)
+    assert booked.clamped.remaining_today == 48
+    await world.turn_at(NOON + MINUTE)
+    assert (await book_in_run(world)).clamped.remaining_today == 47
+
+
 async def test_someone_elses_agent_is_not_there(world, slot):
     for act in (
         slot.pending(world.agent.id, "stranger"),
@@ -303,6 +316,33 @@ async def test_a_skipped_next_run_ends_the_loop(world):
     wake = (await book_in_run(world, in_seconds=600)).wake
     await world.turn_at(NOON + DAY)
     assert (await world.wake(wake)).status == "skipped"
+    assert [notice.wake_id for notice in await loop_notices(world)] == [wake.id]
+
+
+async def test_a_next_run_that_found_no_slot_ends_the_loop(world):
+    gate, other = world.gate(), await world.add_agent()
+    for _ in range(3):
+        world.executor.by_wake[(await world.book(agent=other, at=NOON)).id] = gate
+    await world.turn()
+    wake = await world.book(kind="next_run", scheduled_by="agent", priority="low", at=NOON)
+    await world.turn()
+    assert await loop_notices(world) == []
+    await world.turn_at(NOON + MINUTE)
+    assert (await world.wake(wake)).reason == "no_slot"
+    assert [notice.wake_id for notice in await loop_notices(world)] == [wake.id]
+    await world.let_through(gate)
+
+
+async def test_a_next_run_that_is_cut_off_for_good_ends_the_loop(world):
+    wake = (await book_in_run(world, in_seconds=600)).wake
+    world.executor.by_wake[wake.id] = world.gate()
+    await world.turn_at(NOON + 10 * MINUTE)
+    for _ in range(world.node.rules.max_attempts):
+        assert await loop_notices(world) == []
+        await world.crash()
+        world.clock.advance(2 * HOUR)
+        await world.turn()
+    assert [run.status for run in await world.runs_of(wake)] == ["interrupted"]
     assert [notice.wake_id for notice in await loop_notices(world)] == [wake.id]
 
 

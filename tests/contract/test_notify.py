@@ -47,7 +47,8 @@ async def test_the_answer_claims_the_inbox_and_nothing_else(world, notify, run):
     [notice] = await world.notices()
     assert answer.success
     assert answer.text == (
-        "inbox: saved at 2026-03-02 12:00:00 UTC. No other channel is configured, and whether it was read is not known. "
+        "inbox: saved at 2026-03-02 12:00:00 UTC. "
+        "No other channel is configured, and whether it was read is not known. "
         f"Notification id: {notice.id}."
     )
     assert answer.metadata == {"channels": {"inbox": "saved"}, "notification_id": notice.id}

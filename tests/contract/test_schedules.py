@@ -155,7 +155,7 @@ async def test_cancel_takes_both_forms_of_an_id(world, booker, form):
 async def test_cancel_does_not_reach_other_sessions_nor_other_kinds(world, booker, schedules, session):
     other = (await schedules.book(message(), session.id, world.user.id)).schedule
     recall = await world.book(session=await world.session())
-    for schedule_id in (other.id, recall.id, "sch-nothing"):
+    for schedule_id in (other.id, recall.id, "sch-nothing", "sch-", "\x00"):
         refused = await booker("cancel", schedule_id=schedule_id)
         assert not refused.success
         assert repr(schedule_id) in refused.text

@@ -107,7 +107,7 @@ class Talk:
         await self.served.send("PATCH", f"/agents/{agent['id']}", granted)
         # It has a title, so that nobody asks the provider for one.
         self.id = (await self.served.send("POST", "/sessions", {"title": "A talk"}))["id"]
-        self.workspace = self._folder / "data" / "agents" / agent["id"]
+        self.workspace = self._folder / "data" / "agents" / agent["id"] / "workspace"
 
     async def say(self, content: str) -> str:
         return (await self.served.send("POST", f"/sessions/{self.id}/messages", {"content": content}))["run_id"]
@@ -355,7 +355,11 @@ async def _was_visited(site: Site, times: int) -> bool:
 
 
 async def test_a_recall_whose_run_is_killed_goes_on_with_nobody_present(talking: Start) -> None:
-    recall = {"call_type": "once", "when": "1 second", "additional_context_message": "Append two to notes."}
+    recall = {
+        "call_type": "once",
+        "when": "1 second",
+        "additional_context_message": "Append two to notes with write_file.",
+    }
     script = (
         calls(*call("schedule_recall", json.dumps(recall), id="call_1")),
         say("I will come back."),
@@ -375,7 +379,7 @@ async def test_a_recall_whose_run_is_killed_goes_on_with_nobody_present(talking:
         assert [each["id"] for each in await talk.runs()] == [first["id"], run["id"]]
         assert talk.file("notes") == "two\n"
         said = [content for role, content in told(provider) if role == "user"]
-        assert [content for content in said if "Append two" in content] == ["Append two to notes."]
+        assert [content for content in said if "Append two" in content] == ["Append two to notes with write_file."]
         woken_by = [
             message for message in (await talk.served.get(f"/sessions/{talk.id}"))["messages"] if message["is_recall"]
         ]

@@ -134,3 +134,16 @@ def test_without_a_token_the_command_says_where_it_looked(terminal, tmp_path):
     refused = alone.run("wake", "ls")
     assert refused.returncode == 1
     assert str(tmp_path) in refused.stderr
+
+
+def test_a_pause_holds_what_the_agenda_then_shows_later(terminal):
+    [agent] = [each for each in terminal.read("agent", "ls")["agents"] if each["name"] == "Wakeful"]
+    wake_id = book(terminal, "--when", "10m", "--comment", "held")
+    paused = terminal.run("pause", "--agent", agent["id"], "--for", "1h", "--reason", "lunch")
+    assert paused.returncode == 0, paused.stderr
+    [held] = [each for each in terminal.read("agenda")["planned"] if each["wake_id"] == wake_id]
+    assert held["reason"] == "paused"
+    assert held["at"] > held["nominal_at"]
+    assert "held" in terminal.run("agenda").stdout
+    assert terminal.run("resume", "--agent", agent["id"]).stdout == "Resumed.\n"
+    assert terminal.run("resume", "--agent", agent["id"]).stdout == "It was not paused.\n"

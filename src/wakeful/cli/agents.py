@@ -1,4 +1,4 @@
-"""`wakeful agent …`, `wakeful runs`, `wakeful pause`, `wakeful resume`."""
+"""`wakeful agent …`, `wakeful runs`."""
 
 from typing import Annotated, Any
 

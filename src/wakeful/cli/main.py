@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from wakeful.cli import agents, wakes
+from wakeful.cli import agenda, agents, wakes
 from wakeful.cli.client import fail
 from wakeful.config import ConfigError, Settings, load_settings
 
@@ -47,6 +47,9 @@ def version_command() -> None:
 app.add_typer(wakes.app, name="wake")
 app.add_typer(agents.app, name="agent")
 app.command(name="runs")(agents.runs)
+app.command(name="agenda")(agenda.agenda)
+app.command(name="pause")(agenda.pause)
+app.command(name="resume")(agenda.resume)
 
 
 def _read_settings(host: str | None = None, port: int | None = None) -> Settings:

@@ -68,7 +68,8 @@ def clamp(
     """Return the time that may be booked instead of the requested one, or refuse with the earliest acceptable time."""
     request = _Request(requested, now, bounds, zone_name, pauses, used_today)
     at, reasons = request.climb() if by == "agent" else request.hold_loosely()
-    remaining = bounds.daily_cap - used_today - int(request.is_today(at))
+    is_counted = by == "agent" and request.is_today(at)  # a person's booking uses up nothing of the cap
+    remaining = bounds.daily_cap - used_today - int(is_counted)
     return Clamped(requested=requested, at=at, reasons=reasons, remaining_today=max(remaining, 0))
 
 

@@ -1,6 +1,6 @@
 """How long a pause lasts."""
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Literal
 
 from wakeful.domain.bounds import next_midnight
@@ -28,4 +28,4 @@ def end_of(until: datetime | None, preset: PausePreset | None, now: datetime, zo
         return next_midnight(now, zone_name)
     if preset in _LENGTHS:
         return now + _LENGTHS[preset]
-    return min(until or FOREVER, FOREVER)
+    return FOREVER if until is None or until >= FOREVER else until.astimezone(UTC)

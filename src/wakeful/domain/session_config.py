@@ -134,7 +134,7 @@ def _tool_ids(field: str, value: object, allowed: Collection[str]) -> list[str]:
     names = _texts(field, value)
     for name in names:
         if name not in allowed:
-            _refuse(field, name, f"tools that this run has itself: {', '.join(sorted(allowed)) or 'none'}")
+            _refuse(field, name, f"tools that whoever books has: {', '.join(sorted(allowed)) or 'none'}")
     return names
 
 

@@ -10,6 +10,7 @@ from wakeful.server.heartbeats import Heartbeats
 from wakeful.server.open_sockets import OpenSockets
 from wakeful.server.rest import (
     accounts,
+    agenda,
     agents,
     next_runs,
     notifications,
@@ -40,6 +41,7 @@ def create_app(
     auth.install(app, services.accounts, tries)
     for module in (
         accounts,
+        agenda,  # before wakes: its preview is no wake's id
         agents,
         frames,
         login,

@@ -9,6 +9,7 @@ from fastapi import Depends, Request
 
 from wakeful.hub import Hub
 from wakeful.service.accounts import Accounts
+from wakeful.service.agenda import AgendaService
 from wakeful.service.agents import AgentService
 from wakeful.service.feed import Feed
 from wakeful.service.next_runs import NextRuns
@@ -27,6 +28,7 @@ class Services:
     """The verbs behind the doors."""
 
     accounts: Accounts
+    agenda: AgendaService
     agents: AgentService
     feed: Feed
     hub: Hub

@@ -27,7 +27,7 @@ async def note_loop_end(tx: Tx, run: Run, now: datetime) -> None:
 
     Called when a run has ended or was skipped, with its row and its wake as they are then. Other runs cost nothing.
     """
-    if not next_runs.is_own(run) or await _goes_on(tx, run):
+    if not next_runs.is_own(run) or await _goes_on(tx, run, now):
         return
     ended = await tx.runs.read(run.id)
     try:
@@ -41,12 +41,12 @@ async def note_loop_end(tx: Tx, run: Run, now: datetime) -> None:
         await tx.notices.record([said])
 
 
-async def _goes_on(tx: Tx, run: Run) -> bool:
-    """Tell whether another run of the agent's own booking waits, or is at work and may book the next one yet."""
+async def _goes_on(tx: Tx, run: Run, now: datetime) -> bool:
+    """Tell whether another run of the agent's own booking is to come, or is under way and may book the next one yet."""
     waiting = await tx.wakes.in_slot(next_runs.slot_of(run.agent_id))
     if waiting is not None and next_runs.is_own(waiting):
         return True
-    return await tx.runs.is_another_at_work(run)
+    return await tx.runs.is_another_under_way(run, now)
 
 
 async def note_failure(tx: Tx, run: Run, reason: str | None, error: str | None, now: datetime, rules: Rules) -> None:

@@ -102,6 +102,8 @@ class Schedules:
             found = [wake for wake in await tx.wakes.of_session(session_id, _READ) if is_schedule(wake)]
             shown: list[Schedule] = []
             for wake in found:
+                if status is not None and schedules.show(wake).status not in (status, "failed"):
+                    continue  # no need to look closer: only what failed may have arrived all the same
                 schedule = await _show(tx, wake)
                 if status in (None, schedule.status):
                     shown.append(schedule)
@@ -156,8 +158,11 @@ class Schedules:
 
 
 async def _find(tx: Tx, schedule_id: str, user_id: str) -> Wake:
+    wake_id = schedules.wake_id_of(schedule_id)
+    if not wake_id.replace("-", "").isalnum():  # what is no id at all may not even be fit to be asked for
+        raise schedules.NoSuchSchedule(schedule_id)
     try:
-        wake = await tx.wakes.read(schedules.wake_id_of(schedule_id), user_id)
+        wake = await tx.wakes.read(wake_id, user_id)
     except NoSuchWake:
         raise schedules.NoSuchSchedule(schedule_id) from None
     if not is_schedule(wake):

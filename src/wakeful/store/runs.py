@@ -11,6 +11,8 @@ from wakeful.store.database import Params, Row, Statements
 from wakeful.store.rows import RUNS, from_micros, to_micros
 from wakeful.store.wakes import hints
 
+_LONG_AGO = timedelta(days=7)  # bounds the look at old rows
+
 
 class NoSuchRun(NotFound):
     code = "no_such_run"
@@ -240,9 +242,10 @@ class Runs:
         rows = await self._statements.fetch("next_runs_today", {"agent_id": agent_id, "since": to_micros(since)})
         return rows[0]["started"]
 
-    async def is_another_at_work(self, run: Run) -> bool:
-        """Tell whether a further next run of the agent's own booking is at work."""
-        return bool(await self._statements.fetch("own_next_run_at_work", {"agent_id": run.agent_id, "id": run.id}))
+    async def is_another_under_way(self, run: Run, now: datetime) -> bool:
+        """Tell whether a further next run of the agent's own booking has not ended."""
+        params = {"agent_id": run.agent_id, "id": run.id, "long_ago": to_micros(now - _LONG_AGO)}
+        return bool(await self._statements.fetch("own_next_run_under_way", params))
 
     async def last_ended(self, run: Run, since: datetime, wake_id: str | None = None) -> Run | None:
         """Return the latest run before this one of the same agent and kind; with a wake, of that wake."""
@@ -260,7 +263,7 @@ class Runs:
         params = {
             "agent_id": agent_id,
             "since": to_micros(now - within),
-            "long_ago": to_micros(now - timedelta(days=7)),  # bounds the look at old rows
+            "long_ago": to_micros(now - _LONG_AGO),
         }
         return bool(await self._statements.fetch("user_is_talking", params))
 

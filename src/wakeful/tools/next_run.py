@@ -64,8 +64,8 @@ def next_run_tools(service: NextRuns) -> list[Tool]:
             description=(
                 "Book your next run: you will wake in a fresh session, with nobody present, and read your "
                 "instructions. There is one slot: a new booking takes the place of the one before. Each booking fires "
-                "once, so book again from inside every run for as long as you want to go on. Your user's settings bound "
-                "the time; the answer says whether and why it was moved, and how many runs are left today."
+                "once, so book again from inside every run for as long as you want to go on. Your user's settings "
+                "bound the time; the answer says whether and why it was moved, and how many runs are left today."
             ),
             arguments=ScheduleNextRun,
             act=schedule,

@@ -1,0 +1,59 @@
+"""`wakeful agenda`, `wakeful pause`, `wakeful resume`."""
+
+from typing import Annotated, Any, Literal
+
+import typer
+
+from wakeful.cli.client import connect
+from wakeful.cli.show import AsJson, show_json, show_table
+
+Agent = Annotated[str | None, typer.Option(help="Only this agent; without it, everything.")]
+
+
+def agenda(
+    start: Annotated[str | None, typer.Option("--from", help="ISO 8601 with offset; without it, a day ago.")] = None,
+    end: Annotated[str | None, typer.Option("--to", help="ISO 8601 with offset; without it, in a week.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show what ran and what will run."""
+    found = connect().get("agenda", **{"from": start, "to": end})
+    if as_json:
+        show_json(found)
+        return
+    ran = [{**run, "at": run["queued_at"], "label": run["error"]} for run in found["ran"]]
+    planned = [{**each, "status": "planned", "label": each["comment"]} for each in found["planned"]]
+    columns = ("at", "nominal_at", "kind", "status", "reason", "label")
+    show_table([*ran, *planned], columns, empty="Nothing ran, and nothing is planned.")
+
+
+def pause(
+    agent: Agent = None,
+    length: Annotated[
+        Literal["1h", "4h", "tomorrow", "indefinitely"], typer.Option("--for", help="How long.")
+    ] = "indefinitely",
+    until: Annotated[str | None, typer.Option(help="Until when, ISO 8601 with offset; instead of --for.")] = None,
+    reason: Annotated[str, typer.Option(help="Why, for people.")] = "",
+    stop: Annotated[bool, typer.Option("--stop", help="Also stop what is under way.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Let wakes wait: of one agent, or all of them."""
+    body: dict[str, Any] = {"reason": reason, "stop": stop}
+    body |= {"preset": length} if until is None else {"until": until}
+    made = connect().put(*_path(agent), body=body)
+    if as_json:
+        show_json(made)
+    else:
+        typer.echo(f"Paused until {made['pause']['until'] or 'someone resumes'}.")
+
+
+def resume(agent: Agent = None, as_json: AsJson = False) -> None:
+    """Lift a pause. What came due meanwhile is not late because of it."""
+    done = connect().delete(*_path(agent))
+    if as_json:
+        show_json(done)
+    else:
+        typer.echo("Resumed." if done["ok"] else "It was not paused.")
+
+
+def _path(agent: str | None) -> tuple[str, ...]:
+    return ("pause",) if agent is None else ("agents", agent, "pause")
