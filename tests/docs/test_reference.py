@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from wakeful.cli.main import app
+
 ROOT = Path(__file__).parents[2]
 PAGES = ("rest.md", "frames.md", "tools.md")
 
@@ -62,3 +64,16 @@ async def test_the_client_of_the_quickstart_sees_its_agent_wake(tmp_path, capsys
     assert "'action': 'scheduled'" in shown
     assert "'action': 'fired'" in shown
     assert "buy milk" in shown.rpartition("'action': 'fired'")[2]
+
+
+def test_every_command_is_documented():
+    page = (ROOT / "docs/cli.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`wakeful ([a-z]+(?: [a-z]+)?)", page))
+    assert commands(app) == {each if each in commands(app) else each.split(" ")[0] for each in named}
+
+
+def commands(typer_app, prefix: str = "") -> set[str]:
+    found = {prefix + (each.name or each.callback.__name__) for each in typer_app.registered_commands}
+    for group in typer_app.registered_groups:
+        found |= commands(group.typer_instance, f"{group.name} ")
+    return found
