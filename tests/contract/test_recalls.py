@@ -1,10 +1,12 @@
 """The door of recalls: what agents and people book in a session, and what its socket is told about it."""
 
 import json
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
+from wakeful.domain import ids
 from wakeful.domain.brief import BriefRefused
 from wakeful.domain.errors import Invalid
 from wakeful.domain.recalls import NoRecall, NotRecurring, RecallRequest
@@ -40,8 +42,8 @@ async def session(world):
 
 
 async def test_a_persons_recall_waits_in_its_session_and_those_who_watch_are_told(world, recalls, session):
-    booked = await recalls.book(once(), session.id, world.user)
-    assert await recalls.pending(session.id, world.user) == booked.wake
+    booked = await recalls.book(once(), session.id, world.user.id)
+    assert await recalls.pending(session.id, world.user.id) == booked.wake
     assert booked.wake.nominal_at == NOON + HOUR
     assert "in 1 h" in booked.told
     [told] = await updates(world, session)
@@ -49,10 +51,10 @@ async def test_a_persons_recall_waits_in_its_session_and_those_who_watch_are_tol
 
 
 async def test_a_second_recall_is_refused_and_the_first_one_named(world, recalls, session):
-    first = (await recalls.book(once(), session.id, world.user)).wake
+    first = (await recalls.book(once(), session.id, world.user.id)).wake
     with pytest.raises(SlotTaken, match=first.id):
-        await recalls.book(once(when="in 2 hours"), session.id, world.user)
-    assert await recalls.pending(session.id, world.user) == first
+        await recalls.book(once(when="in 2 hours"), session.id, world.user.id)
+    assert await recalls.pending(session.id, world.user.id) == first
 
 
 async def test_an_agent_books_from_inside_its_run(world, recalls, session):
@@ -80,11 +82,11 @@ async def test_an_agent_cannot_leave_itself_a_mere_reminder(world, recalls, sess
     await world.node.runs.ask(session.id, world.user.id, "Remind me")
     await world.work()
     assert refused[0].field == "additional_context_message"
-    assert await recalls.pending(session.id, world.user) is None
+    assert await recalls.pending(session.id, world.user.id) is None
 
 
 async def test_a_person_may_leave_a_reminder_and_is_warned(world, recalls, session):
-    booked = await recalls.book(once(instructions="Tell me that an hour has passed."), session.id, world.user)
+    booked = await recalls.book(once(instructions="Tell me that an hour has passed."), session.id, world.user.id)
     assert booked.warning
     assert booked.wake.instructions == "Tell me that an hour has passed."
 
@@ -106,86 +108,96 @@ async def test_a_person_may_leave_a_reminder_and_is_warned(world, recalls, sessi
 )
 async def test_a_wrong_request_names_its_field_and_books_nothing(world, recalls, session, changes, field):
     with pytest.raises(Invalid) as refused:
-        await recalls.book(once(**changes), session.id, world.user)
+        await recalls.book(once(**changes), session.id, world.user.id)
     assert refused.value.field == field
-    assert await recalls.pending(session.id, world.user) is None
+    assert await recalls.pending(session.id, world.user.id) is None
 
 
 async def test_a_time_of_day_is_meant_in_the_zone_that_is_given(world, recalls, session):
-    booked = await recalls.book(once(when="tomorrow at 09:00", timezone="Asia/Tokyo"), session.id, world.user)
+    booked = await recalls.book(once(when="tomorrow at 09:00", timezone="Asia/Tokyo"), session.id, world.user.id)
     assert booked.wake.nominal_at.astimezone().utctimetuple()[3:5] == (0, 0)
     assert booked.wake.timezone == "Asia/Tokyo"
 
 
 async def test_an_offset_is_enough_for_a_time_of_day(world, recalls, session):
-    booked = await recalls.book(once(when="tomorrow at 09:00", timezone_offset="+02:00"), session.id, world.user)
+    booked = await recalls.book(once(when="tomorrow at 09:00", timezone_offset="+02:00"), session.id, world.user.id)
     assert booked.wake.nominal_at.utctimetuple()[3:5] == (7, 0)
 
 
 async def test_cancel_keeps_the_row_and_frees_the_slot(world, recalls, session):
-    first = (await recalls.book(once(), session.id, world.user)).wake
+    first = (await recalls.book(once(), session.id, world.user.id)).wake
     world.clock.advance(MINUTE)
-    await recalls.cancel(session.id, world.user)
-    second = (await recalls.book(once(), session.id, world.user)).wake
-    listed = await recalls.listed(session.id, world.user)
+    await recalls.cancel(session.id, world.user.id)
+    second = (await recalls.book(once(), session.id, world.user.id)).wake
+    listed = await recalls.listed(session.id, world.user.id)
     assert [(wake.id, wake.status) for wake in listed] == [(second.id, "pending"), (first.id, "cancelled")]
     assert await actions(world, session) == ["scheduled", "cancelled", "scheduled"]
 
 
 async def test_there_is_nothing_to_cancel_without_a_recall(world, recalls, session):
     with pytest.raises(NoRecall, match=session.id):
-        await recalls.cancel(session.id, world.user)
+        await recalls.cancel(session.id, world.user.id)
 
 
 async def test_skip_goes_to_the_next_time_on_the_grid(world, recalls, session):
     every_hour = once(call_type="recurring", interval_seconds=3600)
-    await recalls.book(every_hour, session.id, world.user)
-    skipped = await recalls.skip(session.id, world.user)
+    await recalls.book(every_hour, session.id, world.user.id)
+    skipped = await recalls.skip(session.id, world.user.id)
     assert skipped.nominal_at == NOON + 2 * HOUR
     assert await actions(world, session) == ["scheduled", "skipped"]
 
 
 async def test_only_a_recurring_recall_can_be_skipped(world, recalls, session):
     with pytest.raises(NotRecurring):
-        await recalls.skip(session.id, world.user)
-    await recalls.book(once(), session.id, world.user)
+        await recalls.skip(session.id, world.user.id)
+    await recalls.book(once(), session.id, world.user.id)
     with pytest.raises(NotRecurring):
-        await recalls.skip(session.id, world.user)
+        await recalls.skip(session.id, world.user.id)
 
 
 async def test_an_edited_recall_has_its_new_time_and_text(world, recalls, session):
-    await recalls.book(once(), session.id, world.user)
+    await recalls.book(once(), session.id, world.user.id)
     changes = {"when": "in 3 hours", "additional_context_message": "Read b.txt with read_file."}
-    edited = await recalls.edit(session.id, world.user, changes)
+    edited = await recalls.edit(session.id, world.user.id, changes)
     assert (edited.nominal_at, edited.instructions) == (NOON + 3 * HOUR, "Read b.txt with read_file.")
     assert await actions(world, session) == ["scheduled", "rescheduled"]
 
 
 async def test_a_recall_that_waits_for_the_user_says_so(world, recalls, session):
-    await recalls.book(once(when="in 1 minute"), session.id, world.user)
+    await recalls.book(once(when="in 1 minute"), session.id, world.user.id)
     async with world.talking(session):
         await world.turn_at(NOON + MINUTE)
         told = (await updates(world, session))[-1]
         assert (told["action"], told["status"]) == ("deferred", "pending")
-        pending = await recalls.pending(session.id, world.user)
+        pending = await recalls.pending(session.id, world.user.id)
         assert pending.nominal_at == NOON + MINUTE
         assert pending.attempt_at == NOON + MINUTE + timedelta(seconds=60)
 
 
 async def test_a_recall_is_run_at_once_when_a_person_says_so(world, recalls, session):
-    await recalls.book(once(), session.id, world.user)
-    run = await recalls.run_now(session.id, world.user)
+    await recalls.book(once(), session.id, world.user.id)
+    run = await recalls.run_now(session.id, world.user.id)
     await world.work()
     assert (await world.run(run.id)).status == "success"
-    assert await recalls.pending(session.id, world.user) is None
+    assert await recalls.pending(session.id, world.user.id) is None
 
 
-async def test_someone_elses_session_is_not_there_unless_one_is_an_owner(world, recalls, session):
-    await recalls.book(once(), session.id, world.user)
-    stranger = User(id="stranger", name="Eve", role="user", created_at=NOON)
+async def test_someone_elses_session_is_not_there(world, recalls, session):
+    await recalls.book(once(), session.id, world.user.id)
+    for act in (recalls.pending, recalls.cancel, recalls.listed, recalls.run_now):
+        with pytest.raises(NoSuchSession):
+            await act(session.id, "stranger")
     with pytest.raises(NoSuchSession):
-        await recalls.pending(session.id, stranger)
-    with pytest.raises(NoSuchSession):
-        await recalls.book(once(), session.id, stranger)
-    owner = User(id="boss", name="Bo", role="owner", created_at=NOON)
-    assert await recalls.pending(session.id, owner) is not None
+        await recalls.book(once(), session.id, "stranger")
+
+
+@pytest.mark.parametrize("role", ["owner", "user"])
+async def test_a_tool_reaches_other_peoples_sessions_only_for_an_owner(world, recalls, session, role):
+    other = User(id=ids.new_id(), name="Bo", role=role, created_at=NOON)
+    await world.node.agents.add_user(other)
+    run = replace(await world.node.runs.ask(session.id, world.user.id, "Hello?"), user_id=other.id)
+    if role == "owner":
+        assert await recalls.reach(session.id, run) == world.user.id
+    else:
+        with pytest.raises(NoSuchSession):
+            await recalls.reach(session.id, run)

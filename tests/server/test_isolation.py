@@ -38,11 +38,19 @@ PIXEL = base64.b64decode(
 
 # Every operation, and the least scope that it takes; None: it is open to all, and about nobody.
 NEEDS = {
+    ("GET", "/agenda"): "read",
     ("GET", "/agents"): "read",
     ("POST", "/agents"): "admin",
     ("GET", "/agents/{agent_id}"): "read",
     ("PATCH", "/agents/{agent_id}"): "admin",
     ("DELETE", "/agents/{agent_id}"): "admin",
+    ("GET", "/agents/{agent_id}/next-run"): "read",
+    ("PUT", "/agents/{agent_id}/next-run"): "schedule",
+    ("DELETE", "/agents/{agent_id}/next-run"): "schedule",
+    ("POST", "/agents/{agent_id}/next-run/run-now"): "schedule",
+    ("GET", "/agents/{agent_id}/pause"): "read",
+    ("PUT", "/agents/{agent_id}/pause"): "schedule",
+    ("DELETE", "/agents/{agent_id}/pause"): "schedule",
     ("GET", "/healthz"): None,
     ("GET", "/login"): None,
     ("POST", "/login"): None,
@@ -52,6 +60,9 @@ NEEDS = {
     ("GET", "/notifications"): "read",
     ("POST", "/notifications/read"): "chat",
     ("POST", "/notifications/{notification_id}/read"): "chat",
+    ("GET", "/pause"): "read",
+    ("PUT", "/pause"): "schedule",
+    ("DELETE", "/pause"): "schedule",
     ("GET", "/readyz"): "read",
     ("GET", "/runs"): "read",
     ("GET", "/runs/{run_id}"): "read",
@@ -59,6 +70,8 @@ NEEDS = {
     ("POST", "/runs/{run_id}/continue"): "chat",
     ("GET", "/runs/{run_id}/events"): "read",
     ("POST", "/runs/{run_id}/stop"): "chat",
+    ("GET", "/schedules/{schedule_id}"): "read",
+    ("DELETE", "/schedules/{schedule_id}"): "schedule",
     ("GET", "/sessions"): "read",
     ("POST", "/sessions"): "chat",
     ("GET", "/sessions/{session_id}"): "read",
@@ -73,6 +86,8 @@ NEEDS = {
     ("DELETE", "/sessions/{session_id}/recall"): "schedule",
     ("POST", "/sessions/{session_id}/recall/run-now"): "schedule",
     ("POST", "/sessions/{session_id}/recall/skip"): "schedule",
+    ("GET", "/sessions/{session_id}/schedules"): "read",
+    ("POST", "/sessions/{session_id}/schedules"): "schedule",
     ("POST", "/sessions/{session_id}/stop"): "chat",
     ("POST", "/sessions/{session_id}/uploads"): "chat",
     ("GET", "/tokens"): "admin",
@@ -84,6 +99,7 @@ NEEDS = {
     ("PATCH", "/users/{user_id}"): "admin",
     ("DELETE", "/users/{user_id}"): "admin",
     ("GET", "/wakes"): "read",
+    ("GET", "/wakes/preview"): "read",
     ("GET", "/wakes/{wake_id}"): "read",
     ("GET", "/wakes/{wake_id}/why"): "read",
     ("POST", "/ws-ticket"): "read",
@@ -93,20 +109,22 @@ NEEDS = {
 BODIES = {
     ("POST", "/agents"): {"name": "Evil"},
     ("PATCH", "/agents/{agent_id}"): {"name": "Evil", "system_prompt": "Obey.", "toolsets": []},
+    ("PUT", "/agents/{agent_id}/next-run"): {"in_seconds": 3600, "instructions": "Read evil.txt with read_file."},
+    ("PUT", "/agents/{agent_id}/pause"): {"preset": "1h", "reason": "evil"},
     ("POST", "/login-links"): {},
+    ("PUT", "/pause"): {"preset": "1h", "reason": "evil"},
     ("POST", "/sessions"): {"title": "Evil"},
     ("PATCH", "/sessions/{session_id}"): {"title": "Evil"},
     ("POST", "/sessions/{session_id}/messages"): {"content": "write evil to evil.txt"},
     ("POST", "/sessions/{session_id}/recall"): {"call_type": "immediate", "additional_context_message": "Evil."},
     ("PATCH", "/sessions/{session_id}/recall"): {"additional_context_message": "Evil."},
+    ("POST", "/sessions/{session_id}/schedules"): {"kind": "message", "delay_ms": 3_600_000, "message": "Evil."},
     ("POST", "/tokens"): {"name": "Evil", "scope": "read"},
     ("POST", "/users"): {"name": "Evil"},
     ("PATCH", "/users/{user_id}"): {"name": "Evil"},
 }
 FORMS = {("POST", "/login"): {"code": "evil"}}
 FILES = {("POST", "/sessions/{session_id}/uploads"): [("files", ("evil.txt", b"evil"))]}
-# Where an owner is let through to other people's sessions, against section 11 of the spec; see the test that says so.
-OPEN_TO_OWNERS = {route for route in NEEDS if "/recall" in route[1]} - {("POST", "/sessions/{session_id}/recall")}
 SOCKETS = {"/ws/sessions/{session_id}", "/ws/events"}
 NOT_DESCRIBED = {"/docs", "/docs/oauth2-redirect", "/openapi.json", "/redoc"}
 
@@ -183,6 +201,10 @@ class House:
         message = {"content": f"in 3 hours check {mark}.txt", "images": [base64.b64encode(PIXEL).decode()]}
         run = (await said(client.post(f"{path}/messages", json=message)))["run_id"]
         await eventually(lambda: _is_over(client, run), 10)
+        asked = {"kind": "message", "delay_ms": 7_200_000, "message": mark, "label": mark}
+        schedule = await said(client.post(f"{path}/schedules", json=asked))
+        booking = {"in_seconds": 7200, "instructions": f"Read {mark}.txt with read_file."}
+        await said(client.put(f"/agents/{agent_id}/next-run", json=booking))
         shown = await said(client.get(path))
         person.path = file["path"]
         me = await said(client.get("/me"))
@@ -191,6 +213,7 @@ class House:
             "notification_id": await self.notify(mark, me["user"]["id"]),
             "image_id": shown["messages"][0]["images"][0]["id"],
             "run_id": run,
+            "schedule_id": schedule["schedule"]["id"],
             "session_id": session["id"],
             "token_id": me["token_id"],
             "user_id": me["user"]["id"],
@@ -372,7 +395,7 @@ async def test_through_no_route_is_anything_of_another_seen_or_touched(house, wh
     rows, files = await house.rows_of(house.ada), house.files()
     tried = 0
     for route in house.operations:
-        if who == "owner" and (is_about_people(route) or route in OPEN_TO_OWNERS):
+        if who == "owner" and is_about_people(route):
             continue  # an owner manages people, as the last tests say, but not what is theirs
         for ids in ways(house, route, house.ada, caller):
             answer = await send(caller.client, route, ids)
@@ -397,7 +420,8 @@ async def test_no_list_shows_what_is_anothers(house, who):
         asked = [{}] + [{name: each} for name in filters for each in house.ada.ids.values()]
         for query in asked:
             answer = await send(caller.client, route, {}, params=query)
-            assert not any(mark in answer.text for mark in (house.ada.mark, *house.ada.ids.values())), (route, query)
+            marks = {house.ada.mark, *house.ada.ids.values()} - set(query.values())  # an error may quote what was asked
+            assert not any(mark in answer.text for mark in marks), (route, query)
             if query:
                 assert not any(caller_id in answer.text for caller_id in caller.ids.values()), (route, query)
 
@@ -418,7 +442,6 @@ async def test_no_body_names_what_is_anothers(house):
     assert house.files() == files
 
 
-@pytest.mark.xfail(reason="service/recalls.py lets an owner reach anyone's recall", strict=True)
 async def test_an_owner_does_not_see_anothers_recall(house):
     assert (await house.owner.client.get(f"/sessions/{house.ada.ids['session_id']}/recall")).status_code == 404
 

@@ -11,7 +11,7 @@ from wakeful.domain.duration import format_duration
 from wakeful.domain.events import RecallAction
 from wakeful.domain.recalls import RecallRequest
 from wakeful.domain.rules import Rules
-from wakeful.domain.types import Agent, Run, Session, User, Wake
+from wakeful.domain.types import Agent, Run, Session, Wake
 from wakeful.domain.zones import load_zone
 from wakeful.hub import Sent
 from wakeful.service.stream import Stream
@@ -59,66 +59,70 @@ class Recalls:
         )
         return Booked(wake=await self._wakes.book(wake), told=tell_time(wake, agent, now))
 
-    async def book(self, request: RecallRequest, session_id: str, user: User) -> Booked:
+    async def book(self, request: RecallRequest, session_id: str, user_id: str) -> Booked:
         """Book what a person asks for. Their text is theirs; a doubtful one gets a warning."""
         now = self._clock.now()
 
         async def look(tx: Tx) -> tuple[Session, Agent]:
-            session = await tx.sessions.get(session_id, user.id)
-            return session, await tx.agents.get(session.agent_id, user.id)
+            session = await tx.sessions.get(session_id, user_id)
+            return session, await tx.agents.get(session.agent_id, user_id)
 
         _, agent = await self._store.read(look)
-        wake = recalls.make(request, agent, session_id, user.id, now, self._rules, by="user")
+        wake = recalls.make(request, agent, session_id, user_id, now, self._rules, by="user")
         problem = brief.find_problem(request.instructions, tools=self._tools_of(agent))
         await self._wakes.book(wake)
         await self._say(wake, "scheduled")
         return Booked(wake=wake, told=tell_time(wake, agent, now), warning=None if problem is None else problem.message)
 
-    async def pending(self, session_id: str, user: User) -> Wake | None:
+    async def pending(self, session_id: str, user_id: str) -> Wake | None:
         """Return the recall that waits in a session."""
 
         async def work(tx: Tx) -> Wake | None:
-            await _reach(tx, session_id, user)
+            await tx.sessions.get(session_id, user_id)
             return await tx.wakes.in_slot(f"session:{session_id}")
 
         return await self._store.read(work)
 
-    async def listed(self, session_id: str, user: User) -> list[Wake]:
+    async def listed(self, session_id: str, user_id: str) -> list[Wake]:
         """Return the latest recalls of a session, ended ones included, the newest first."""
 
         async def work(tx: Tx) -> list[Wake]:
-            await _reach(tx, session_id, user)
+            await tx.sessions.get(session_id, user_id)
             return [wake for wake in await tx.wakes.of_session(session_id, 4 * _LISTED) if wake.kind == "recall"]
 
         return (await self._store.read(work))[:_LISTED]
 
-    async def edit(self, session_id: str, user: User, asked: Mapping[str, Any]) -> Wake:
-        wake = await self._require(session_id, user)
+    async def edit(self, session_id: str, user_id: str, asked: Mapping[str, Any]) -> Wake:
+        wake = await self._require(session_id, user_id)
         changes = recalls.read_changes(asked, wake, self._clock.now())
         return await self._said(await self._wakes.edit(wake.id, wake.user_id, changes), "rescheduled")
 
-    async def cancel(self, session_id: str, user: User) -> Wake:
-        wake = await self._require(session_id, user)
+    async def cancel(self, session_id: str, user_id: str) -> Wake:
+        wake = await self._require(session_id, user_id)
         return await self._said(await self._wakes.cancel(wake.id, wake.user_id), "cancelled")
 
-    async def skip(self, session_id: str, user: User) -> Wake:
-        wake = await self.pending(session_id, user)
+    async def skip(self, session_id: str, user_id: str) -> Wake:
+        wake = await self.pending(session_id, user_id)
         if wake is None or not wake.is_recurring:
             raise recalls.NotRecurring(session_id)
         return await self._said(await self._wakes.skip(wake.id, wake.user_id), "skipped")
 
-    async def run_now(self, session_id: str, user: User) -> Run:
-        wake = await self._require(session_id, user)
+    async def run_now(self, session_id: str, user_id: str) -> Run:
+        wake = await self._require(session_id, user_id)
         return await self._wakes.run_now(wake.id, wake.user_id)
 
-    async def user_of(self, run: Run) -> User:
-        """Return the person a run acts for, with the role they hold now."""
-        user = await self._store.read(lambda tx: tx.agents.user(run.user_id))
-        assert user is not None  # rows that name a user keep it
-        return user
+    async def reach(self, session_id: str, run: Run) -> str:
+        """Return whose session it is that a run's user wants to reach: their own, or anyone's if they are an owner."""
 
-    async def _require(self, session_id: str, user: User) -> Wake:
-        wake = await self.pending(session_id, user)
+        async def work(tx: Tx) -> str:
+            user = await tx.agents.user(run.user_id)
+            found = await tx.sessions.find(session_id) if user is not None and user.role == "owner" else None
+            return (found or await tx.sessions.get(session_id, run.user_id)).user_id
+
+        return await self._store.read(work)
+
+    async def _require(self, session_id: str, user_id: str) -> Wake:
+        wake = await self.pending(session_id, user_id)
         if wake is None:
             raise recalls.NoRecall(session_id)
         return wake
@@ -146,12 +150,3 @@ def tell_time(wake: Wake, agent: Agent, now: datetime) -> str:
         return "right after this run"
     local = wake.nominal_at.astimezone(load_zone(agent.timezone))
     return f"at {local:%Y-%m-%d %H:%M:%S} {agent.timezone} (in {format_duration(wake.nominal_at - now)})"
-
-
-async def _reach(tx: Tx, session_id: str, user: User) -> Session:
-    """Find a session that a user may reach: their own, or anyone's for an owner."""
-    if user.role == "owner":
-        found = await tx.sessions.find(session_id)
-        if found is not None:
-            return found
-    return await tx.sessions.get(session_id, user.id)

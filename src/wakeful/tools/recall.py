@@ -76,14 +76,14 @@ def recall_tools(service: Recalls) -> list[Tool]:
     async def manage(context: ToolContext, asked: ManageRecall) -> ToolResult:
         assert context.run.session_id is not None
         session_id = asked.session_id or context.run.session_id
-        user = await service.user_of(context.run)
+        user_id = await service.reach(session_id, context.run)
         if asked.action == "list":
-            found = await service.listed(session_id, user)
+            found = await service.listed(session_id, user_id)
             return ToolResult(text="\n".join(map(_line, found)) or "There is no recall in this session.")
         if asked.action == "skip":
-            wake = await service.skip(session_id, user)
+            wake = await service.skip(session_id, user_id)
             return ToolResult(text=f"Skipped. The next time is {wake.nominal_at.isoformat()}. Recall id: {wake.id}.")
-        wake = await service.cancel(session_id, user)
+        wake = await service.cancel(session_id, user_id)
         return ToolResult(text=f"Cancelled the recall of {wake.nominal_at.isoformat()}. Recall id: {wake.id}.")
 
     return [

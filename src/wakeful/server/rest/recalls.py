@@ -69,7 +69,7 @@ class RecallBooked(Sparse):
 @router.get("/sessions/{session_id}/recall")
 async def get_recall(caller: Reader, services: ServicesDep, session_id: PathId) -> RecallAnswer:
     """Show the recall that waits in a session."""
-    wake = await services.recalls.pending(session_id, caller.user)
+    wake = await services.recalls.pending(session_id, caller.user.id)
     return RecallAnswer(recall=None if wake is None else tell_recall(wake))
 
 
@@ -90,7 +90,7 @@ async def book_recall(caller: Planner, services: ServicesDep, session_id: PathId
         priority=asked.priority,
         comment=asked.internal_comment,
     )
-    booked = await services.recalls.book(request, session_id, caller.user)
+    booked = await services.recalls.book(request, session_id, caller.user.id)
     return RecallBooked(recall=tell_recall(booked.wake), told=booked.told, warning=booked.warning)
 
 
@@ -101,24 +101,24 @@ async def change_recall(
     """Change the recall that waits; a new time or rule starts afresh."""
     given = {name: getattr(asked, name) for name in asked.model_fields_set}
     changes = {name: value for name, value in given.items() if value is not None or name in ("until", "max_runs")}
-    return RecallAnswer(recall=tell_recall(await services.recalls.edit(session_id, caller.user, changes)))
+    return RecallAnswer(recall=tell_recall(await services.recalls.edit(session_id, caller.user.id, changes)))
 
 
 @router.delete("/sessions/{session_id}/recall")
 async def cancel_recall(caller: Planner, services: ServicesDep, session_id: PathId) -> Done:
     """Cancel the recall that waits; its row stays as cancelled."""
-    await services.recalls.cancel(session_id, caller.user)
+    await services.recalls.cancel(session_id, caller.user.id)
     return Done()
 
 
 @router.post("/sessions/{session_id}/recall/skip")
 async def skip_recall(caller: Planner, services: ServicesDep, session_id: PathId) -> Done:
     """Leave out the next time of a recurring recall."""
-    await services.recalls.skip(session_id, caller.user)
+    await services.recalls.skip(session_id, caller.user.id)
     return Done()
 
 
 @router.post("/sessions/{session_id}/recall/run-now", status_code=202)
 async def run_recall_now(caller: Planner, services: ServicesDep, session_id: PathId) -> RunShape:
     """Run the recall at once: one that fires once is used up by it, a recurring one keeps its times."""
-    return RunShape.model_validate(await services.recalls.run_now(session_id, caller.user))
+    return RunShape.model_validate(await services.recalls.run_now(session_id, caller.user.id))
