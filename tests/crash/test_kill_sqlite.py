@@ -166,7 +166,9 @@ def test_the_server_itself_goes_when_it_is_told_to(tmp_path):
     with server:
         try:
             address = next(word for word in server.stdout.readline().split() if word.startswith("http"))
-            with urllib.request.urlopen(f"{address}/readyz", timeout=10) as answer:
+            token = (tmp_path / "config" / "token").read_text().strip()
+            asked = urllib.request.Request(f"{address}/readyz", headers={"Authorization": f"Bearer {token}"})
+            with urllib.request.urlopen(asked, timeout=10) as answer:
                 assert answer.status == 200
             began = time.monotonic()
             server.terminate()

@@ -78,12 +78,14 @@ def known(address):
             assert time.monotonic() < end
             time.sleep(0.05)
         shown = said("GET", f"/sessions/{session}")
+        later = {"kind": "message", "delay_ms": 3_600_000, "message": "Read notes.txt with read_file."}
         return {
             # One of the server's own making: after ten wrong login codes, one that a person chose has to wait.
             "secret": said("POST", "/tokens", json={"name": "Schema", "scope": "admin"})["secret"],
             "agent_id": shown["agent_id"],
             "image_id": shown["messages"][0]["images"][0]["id"],
             "run_id": run,
+            "schedule_id": said("POST", f"/sessions/{session}/schedules", json=later)["schedule"]["id"],
             "session_id": session,
             "token_id": said("POST", "/tokens", json={"name": "Another", "scope": "read"})["token"]["id"],
             "user_id": said("POST", "/users", json={"name": "Another"})["id"],
@@ -109,10 +111,13 @@ def test_every_answer_is_as_the_description_says(address, known):
 
 
 # What takes a luck that no generator has: a login code, a run that was cut off or woken, a recall that waits or recurs,
-# something unread in the inbox.
+# something unread in the inbox, words that mean a time, a next run that waits.
 HARD_TO_PLEASE = {
+    "DELETE /schedules/{schedule_id}",
     "DELETE /sessions/{session_id}/recall",
+    "GET /wakes/preview",
     "PATCH /sessions/{session_id}/recall",
+    "POST /agents/{agent_id}/next-run/run-now",
     "POST /login",
     "POST /notifications/{notification_id}/read",
     "POST /runs/{run_id}/again",
@@ -120,6 +125,7 @@ HARD_TO_PLEASE = {
     "POST /sessions/{session_id}/recall",
     "POST /sessions/{session_id}/recall/run-now",
     "POST /sessions/{session_id}/recall/skip",
+    "POST /sessions/{session_id}/schedules",
 }
 
 

@@ -68,9 +68,10 @@ class Reader:
         with contextlib.suppress(ConnectionClosed):
             async with server.watch(session, after=after, is_fresh=False) as client:
                 for _ in range(most):
-                    self.take(await client.next(), may_repeat=not by_number)
-                    if self.is_done:
-                        return
+                    frame = await client.next()
+                    self.take(frame, may_repeat=not by_number)
+                    if self.is_done or (not by_number and frame["type"] == "session_sync"):
+                        return  # it is over, and nothing more comes to those who have no number
                 client.cut()
 
 
