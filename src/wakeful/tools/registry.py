@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -89,9 +89,6 @@ class Tools:
         tool = shown.get(name)
         if tool is None:
             return ToolResult(text=_unknown(name, shown), success=False, metadata={"code": "unknown_tool"})
-        if not _is_text(arguments):
-            text = f"{name} was not called: its arguments have a NUL or half of a character in them. Leave those out."
-            return ToolResult(text=text, success=False, metadata={"code": "bad_arguments"})
         try:
             parsed = tool.arguments.model_validate(arguments)
         except ValidationError as error:
@@ -105,25 +102,6 @@ class Tools:
             log.exception("tool failed", extra={"tool": name, "run_id": context.run.id})
             text = f"The tool {name!r} broke ({type(error).__name__}); this is a fault of the server, not of your call."
             return ToolResult(text=text, success=False, metadata={"code": "tool_broke"})
-
-
-def _is_text(value: Any) -> bool:
-    """Tell whether every string in a value is text that can be kept: no NUL, no half of a character."""
-    if isinstance(value, str):
-        return _can_be_written(value)
-    if isinstance(value, Mapping):
-        return all(_is_text(each) for pair in cast("Mapping[Any, Any]", value).items() for each in pair)
-    if isinstance(value, list):
-        return all(_is_text(each) for each in cast("list[Any]", value))
-    return True
-
-
-def _can_be_written(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return "\x00" not in text
 
 
 def _unknown(name: str, shown: Mapping[str, Tool]) -> str:
