@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 from wakeful.app import Wakeful, build
@@ -16,6 +17,7 @@ from wakeful.domain.bounds import PRESETS
 from wakeful.domain.events import RunEvent
 from wakeful.domain.types import Agent, Decision, Message, Notice, Run, Session, User, Wake
 from wakeful.runtime.executor import Stop
+from wakeful.tools.registry import ToolContext
 
 NOON = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)  # a Monday
 SECOND, MINUTE, HOUR, DAY = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
@@ -253,3 +255,32 @@ class World:
 
     async def why(self, wake: Wake) -> list[Decision]:
         return await self.node.wakes.why(wake.id, self.user.id)
+
+
+def tool_context(workspace: Path, *toolsets: str) -> ToolContext:
+    """Make what a tool is told about the run it works for: an agent with these toolsets, and this workspace."""
+    agent = Agent(
+        id=ids.new_id(),
+        user_id="user",
+        name="Agent",
+        toolsets=toolsets,
+        timezone="UTC",
+        self_scheduling=False,
+        bounds=PRESETS["reactive"],
+        run_limit=HOUR,
+        created_at=NOON,
+        updated_at=NOON,
+    )
+    run = Run(
+        id=ids.new_id(),
+        agent_id=agent.id,
+        user_id="user",
+        session_id="session",
+        wake_id=None,
+        kind=None,
+        trigger="message",
+        scheduled_by="user",
+        nominal_at=NOON,
+        queued_at=NOON,
+    )
+    return ToolContext(run=run, agent=agent, workspace=workspace)

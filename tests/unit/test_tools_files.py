@@ -12,12 +12,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from wakeful.domain import ids
-from wakeful.domain.bounds import PRESETS
-from wakeful.domain.types import Agent, Run
 from wakeful.tools import files
 from wakeful.tools.files import file_tools
-from wakeful.tools.registry import ToolContext, Tools
+from wakeful.tools.registry import Tools
 from wakeful.tools.workspace import (
     NoSuchPath,
     NotADirectory,
@@ -27,7 +24,7 @@ from wakeful.tools.workspace import (
     PathUnusable,
     Workspace,
 )
-from world import HOUR, NOON
+from world import tool_context
 
 SECRET = "the secret outside"
 
@@ -36,31 +33,7 @@ class Hands:
     """An agent's hands: calls tools in its workspace the way the loop does."""
 
     def __init__(self, workspace: Path, tools: Tools) -> None:
-        agent = Agent(
-            id=ids.new_id(),
-            user_id="user",
-            name="Agent",
-            toolsets=("files",),
-            timezone="UTC",
-            self_scheduling=False,
-            bounds=PRESETS["reactive"],
-            run_limit=HOUR,
-            created_at=NOON,
-            updated_at=NOON,
-        )
-        run = Run(
-            id=ids.new_id(),
-            agent_id=agent.id,
-            user_id="user",
-            session_id="session",
-            wake_id=None,
-            kind=None,
-            trigger="message",
-            scheduled_by="user",
-            nominal_at=NOON,
-            queued_at=NOON,
-        )
-        self.context = ToolContext(run=run, agent=agent, workspace=workspace)
+        self.context = tool_context(workspace, "files")
         self.tools = tools
 
     async def __call__(self, tool, /, **arguments):

@@ -3,12 +3,9 @@
 import pytest
 from pydantic import Field
 
-from wakeful.domain import ids
-from wakeful.domain.bounds import PRESETS
 from wakeful.domain.errors import Invalid
-from wakeful.domain.types import Agent, Run
-from wakeful.tools.registry import Arguments, Tool, ToolContext, ToolResult, Tools
-from world import HOUR, NOON
+from wakeful.tools.registry import Arguments, Tool, ToolResult, Tools
+from world import tool_context
 
 
 class Say(Arguments):
@@ -40,31 +37,7 @@ TOOLS = Tools(
 
 
 def make_context(tmp_path, *toolsets):
-    agent = Agent(
-        id=ids.new_id(),
-        user_id="user",
-        name="Agent",
-        toolsets=toolsets,
-        timezone="UTC",
-        self_scheduling=False,
-        bounds=PRESETS["reactive"],
-        run_limit=HOUR,
-        created_at=NOON,
-        updated_at=NOON,
-    )
-    run = Run(
-        id=ids.new_id(),
-        agent_id=agent.id,
-        user_id="user",
-        session_id="session",
-        wake_id=None,
-        kind=None,
-        trigger="message",
-        scheduled_by="user",
-        nominal_at=NOON,
-        queued_at=NOON,
-    )
-    return ToolContext(run=run, agent=agent, workspace=tmp_path / "workspace")
+    return tool_context(tmp_path / "workspace", *toolsets)
 
 
 @pytest.fixture

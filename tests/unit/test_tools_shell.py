@@ -7,44 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from wakeful.domain import ids
-from wakeful.domain.bounds import PRESETS
-from wakeful.domain.types import Agent, Run
 from wakeful.tools import shell
-from wakeful.tools.registry import ToolContext, Tools
+from wakeful.tools.registry import Tools
 from wakeful.tools.shell import shell_tools
-from world import HOUR, NOON, eventually
+from world import eventually, tool_context
 
 TOOLS = Tools(shell_tools())
 
 
 @pytest.fixture
 def context(tmp_path):
-    agent = Agent(
-        id=ids.new_id(),
-        user_id="user",
-        name="Agent",
-        toolsets=("shell",),
-        timezone="UTC",
-        self_scheduling=False,
-        bounds=PRESETS["reactive"],
-        run_limit=HOUR,
-        created_at=NOON,
-        updated_at=NOON,
-    )
-    run = Run(
-        id=ids.new_id(),
-        agent_id=agent.id,
-        user_id="user",
-        session_id="session",
-        wake_id=None,
-        kind=None,
-        trigger="message",
-        scheduled_by="user",
-        nominal_at=NOON,
-        queued_at=NOON,
-    )
-    return ToolContext(run=run, agent=agent, workspace=tmp_path / "workspace")
+    return tool_context(tmp_path / "workspace", "shell")
 
 
 @pytest.fixture

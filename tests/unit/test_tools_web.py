@@ -16,15 +16,12 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wakeful.domain import ids
-from wakeful.domain.bounds import PRESETS
-from wakeful.domain.types import Agent, Run
 from wakeful.tools import web
 from wakeful.tools.addresses import is_public
 from wakeful.tools.readable import read_html
-from wakeful.tools.registry import ToolContext, Tools
+from wakeful.tools.registry import Tools
 from wakeful.tools.web import Fetcher, web_tools
-from world import DAY, HOUR, NOON
+from world import DAY, NOON, tool_context
 
 PUBLIC = "93.184.215.14"
 HTML = "text/html; charset=utf-8"
@@ -114,31 +111,7 @@ async def fetching(names=None, **parameters):
 
 
 def context(tmp_path):
-    agent = Agent(
-        id=ids.new_id(),
-        user_id="user",
-        name="Agent",
-        toolsets=("web",),
-        timezone="UTC",
-        self_scheduling=False,
-        bounds=PRESETS["reactive"],
-        run_limit=HOUR,
-        created_at=NOON,
-        updated_at=NOON,
-    )
-    run = Run(
-        id=ids.new_id(),
-        agent_id=agent.id,
-        user_id="user",
-        session_id="session",
-        wake_id=None,
-        kind=None,
-        trigger="message",
-        scheduled_by="user",
-        nominal_at=NOON,
-        queued_at=NOON,
-    )
-    return ToolContext(run=run, agent=agent, workspace=tmp_path / "workspace")
+    return tool_context(tmp_path / "workspace", "web")
 
 
 @pytest.fixture
