@@ -15,6 +15,7 @@ from wakeful.config import Settings
 from wakeful.domain.events import RunEvent, StreamDelta, StreamEnd, StreamStart
 from wakeful.domain.types import Message, Run
 from wakeful.runtime.executor import Stop
+from wakeful.server.wire import Wire
 from wakeful.store.store import Tx
 
 TOKEN = "bench-token"
@@ -68,7 +69,7 @@ async def serve_node(folder: Path, model_url: str | None) -> None:
     talker.store = node.store
     async with node.running():
         await welcome(node)
-        await _run(build_http(node))
+        await _run(build_http(node), Wire)
 
 
 async def serve_bare() -> None:
@@ -95,14 +96,14 @@ async def serve_bare() -> None:
         await receive()
         sockets.discard(send)
 
-    await _run(app)
+    await _run(app, "websockets-sansio")
 
 
-async def _run(app: Any) -> None:
+async def _run(app: Any, ws: Any) -> None:
     config = uvicorn.Config(
         app,
         port=0,
-        ws="websockets-sansio",
+        ws=ws,
         ws_max_size=MOST_FRAME,
         ws_per_message_deflate=False,
         lifespan="off",

@@ -14,6 +14,7 @@ from wakeful.server import auth, errors, login
 from wakeful.server.gate import Gate
 from wakeful.server.rest import accounts as rest_accounts
 from wakeful.server.tries import Tries
+from wakeful.server.wire import Wire
 from wakeful.service.accounts import Accounts
 from wakeful.service.first_start import settle_owner
 from world import World
@@ -82,7 +83,7 @@ async def served(gate: Gate) -> AsyncIterator[int]:
     config = uvicorn.Config(
         gate,
         port=0,
-        ws="websockets-sansio",
+        ws=Wire,
         lifespan="off",
         log_config=None,
         access_log=False,

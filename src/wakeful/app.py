@@ -35,6 +35,7 @@ from wakeful.server.app import create_app
 from wakeful.server.gate import Gate
 from wakeful.server.services import Services
 from wakeful.server.tries import Tries
+from wakeful.server.wire import Wire
 from wakeful.service.accounts import Accounts
 from wakeful.service.agenda import AgendaService
 from wakeful.service.agents import AgentService
@@ -283,7 +284,7 @@ async def serve(node: Wakeful, announce: Callable[[str, str], None]) -> None:
                 build_http(node),
                 log_config=None,
                 access_log=False,
-                ws="websockets-sansio",
+                ws=Wire,
                 ws_max_size=MOST_FRAME,
                 ws_per_message_deflate=False,
                 ws_ping_interval=20,

@@ -13,6 +13,7 @@ from functools import cache
 from typing import Any
 
 import orjson
+from websockets.frames import Frame, Opcode
 
 from wakeful.domain.events import SessionFrame, UserFrame
 
@@ -22,10 +23,11 @@ MOST_BYTES = 256 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """A frame as it goes over the wire."""
+    """A numbered frame, ready to be sent to any number of clients."""
 
     seq: int
     text: str
+    wire: bytes  # the same as a WebSocket message
 
 
 def encode(frame: SessionFrame | UserFrame, run_id: str | None = None) -> str:
@@ -36,9 +38,10 @@ def encode(frame: SessionFrame | UserFrame, run_id: str | None = None) -> str:
     return orjson.dumps(written, option=orjson.OPT_UTC_Z).decode()
 
 
-def with_seq(text: str, seq: int) -> str:
-    """Give an encoded frame its number, without encoding it again."""
-    return f'{text[:-1]},"seq":{seq}}}'
+def numbered(text: str, seq: int) -> Sent:
+    """Give an encoded frame its number, without encoding it again, and the form that every client is sent."""
+    text = f'{text[:-1]},"seq":{seq}}}'
+    return Sent(seq, text, Frame(Opcode.TEXT, text.encode()).serialize(mask=False))
 
 
 @cache
@@ -66,7 +69,7 @@ class Subscription:
             return
         for frame in frames:
             self._frames.append(frame)
-            self._bytes += len(frame.text)
+            self._bytes += len(frame.wire)
         if len(self._frames) > MOST_FRAMES or self._bytes > MOST_BYTES:
             self.fall_behind()
 

@@ -4,9 +4,13 @@ import json
 from datetime import UTC, datetime
 
 import pytest
+from websockets.client import ClientProtocol
+from websockets.frames import Opcode
+from websockets.protocol import State
+from websockets.uri import parse_uri
 
 from wakeful.domain.events import ErrorFrame, RecallUpdate, StreamDelta, ToolCall
-from wakeful.hub import MOST_BYTES, MOST_FRAMES, Hub, Sent, encode, with_seq
+from wakeful.hub import MOST_BYTES, MOST_FRAMES, Hub, Sent, encode, numbered
 
 
 @pytest.fixture
@@ -14,8 +18,12 @@ def hub():
     return Hub()
 
 
+def sent(seq, text):
+    return Sent(seq, text, text.encode())
+
+
 def frames(count, text="x", first=1):
-    return [Sent(seq, text) for seq in range(first, first + count)]
+    return [sent(seq, text) for seq in range(first, first + count)]
 
 
 def test_every_subscriber_gets_what_is_published_in_order(hub):
@@ -89,7 +97,7 @@ def test_a_queue_that_is_just_full_is_kept(hub):
 def test_who_is_behind_is_given_nothing_more_however_much_comes(hub):
     with hub.subscribe("a") as slow:
         for seq in range(1, 100_000):
-            hub.publish("a", [Sent(seq, "some words that take a little room")])
+            hub.publish("a", [sent(seq, "some words that take a little room")])
         assert slow.is_behind
         assert slow.take() == []
 
@@ -106,7 +114,7 @@ def test_who_has_caught_up_is_given_what_comes_from_then_on(hub):
 def test_room_is_counted_anew_after_each_take(hub):
     with hub.subscribe("a") as subscription:
         for seq in range(1, 20):
-            hub.publish("a", [Sent(seq, "x" * (MOST_BYTES // 2))])
+            hub.publish("a", [sent(seq, "x" * (MOST_BYTES // 2))])
             assert len(subscription.take()) == 1
         assert not subscription.is_behind
 
@@ -162,7 +170,18 @@ def test_times_are_written_in_utc():
 @pytest.mark.parametrize("delta", ["x", "}", '"}', "\n", "🦜", ""])
 def test_a_number_is_added_without_touching_the_rest(delta):
     text = encode(StreamDelta(delta=delta), "r")
-    assert json.loads(with_seq(text, 7)) == json.loads(text) | {"seq": 7}
+    assert json.loads(numbered(text, 7).text) == json.loads(text) | {"seq": 7}
+
+
+@pytest.mark.parametrize("length", [0, 60, 125, 126, 65_535, 65_536, 200_000])
+def test_a_frame_on_the_wire_is_a_websocket_message_of_its_text(length):
+    ready = numbered(encode(StreamDelta(delta="é" * length)), 7)
+    client = ClientProtocol(parse_uri("ws://somewhere"), state=State.OPEN, max_size=None)
+    client.receive_data(ready.wire)
+    [message] = client.events_received()
+    assert message.opcode == Opcode.TEXT
+    assert message.fin
+    assert message.data.decode() == ready.text
 
 
 def test_a_frame_is_one_line_whatever_it_says():

@@ -8,28 +8,28 @@ _LOOKS = 8  # in the time of one heartbeat
 
 
 class Pulse:
-    """When one socket last said something."""
+    """How long one socket has said nothing, in looks: reading the clock for each message would cost more."""
 
-    __slots__ = ("_beats_at", "_is_due", "_loop", "_wake")
+    __slots__ = ("_is_due", "_silent_looks", "_wake")
 
     def __init__(self, wake: asyncio.Event) -> None:
-        self._loop = asyncio.get_running_loop()
         self._wake = wake
-        self._beats_at = self._loop.time()
+        self._silent_looks = 0
         self._is_due = False
 
     def beat(self) -> None:
         """Note that something was said."""
-        self._beats_at = self._loop.time()
+        self._silent_looks = 0
 
     def take(self) -> bool:
         """Tell whether a sign of life is due, and count it as given."""
         is_due, self._is_due = self._is_due, False
         return is_due
 
-    def look(self, before: float) -> None:
-        """Wake whoever sends, if nothing was said since."""
-        if self._beats_at <= before:
+    def look(self) -> None:
+        """Wake whoever sends, if nothing was said for so long that the next look could be too late."""
+        self._silent_looks += 1
+        if self._silent_looks >= _LOOKS - 1:
             self.beat()
             self._is_due = True
             self._wake.set()
@@ -56,10 +56,8 @@ class Heartbeats:
             self._pulses.discard(pulse)
 
     async def _keep_looking(self) -> None:
-        loop = asyncio.get_running_loop()
         while self._pulses:
             await asyncio.sleep(self._seconds / _LOOKS)
-            before = loop.time() - self._seconds * (1 - 1 / _LOOKS)  # looked at in steps, and never later than promised
             for pulse in self._pulses:
-                pulse.look(before)
+                pulse.look()
         self._task = None

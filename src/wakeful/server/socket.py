@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, cast
 
@@ -35,6 +35,7 @@ from wakeful.service.stream import Opening, Stream
 UNKNOWN_SESSION = 4004
 _SESSION_ID = re.compile(ID)
 _PARSE_IN_THREAD = 256 * 1024  # characters; parsing more would hold up everyone else
+_ONE_WRITE = 64 * 1024  # bytes, about; a client that reads slowly holds no more of ours
 _END_MARKS = tuple(f'{{"type":"{name}"' for name in ENDS)
 
 
@@ -113,7 +114,7 @@ class _Watcher:
         self._joined_run: str | None = None  # it came in the middle of this run, so it syncs at its end
 
     async def tell(self, opening: Opening, after: int | None) -> None:
-        with suppress(WebSocketDisconnect, RuntimeError):  # the client left while we were speaking
+        with suppress(WebSocketDisconnect, RuntimeError, OSError):  # the client left while we were speaking
             await self._catch_up_at_first(opening, after)
             while not self._subscription.is_over:
                 await self._tell_what_came()
@@ -144,36 +145,42 @@ class _Watcher:
             frames = await self._stream.after(self._session_id, self._cursor)
             if not frames:  # gone while we were speaking, as with a session that is deleted
                 break
-            for frame in frames:
-                if frame.seq > opening.last_seq:
-                    break
-                await self._pass_on(frame)
-                if is_first:
-                    await self._send(ReplayStart(count=opening.last_seq - frame.seq))
-                    is_first = False
+            if is_first:
+                await self._pass_on(frames[:1])
+                await self._send(ReplayStart(count=opening.last_seq - self._cursor))
+                is_first = False
+            await self._pass_on([frame for frame in frames if self._cursor < frame.seq <= opening.last_seq])
         await self._send(ReplayEnd())
 
     async def _tell_what_came(self) -> None:
         while self._subscription.is_behind:  # again, if we fell behind while we read: nothing else would tell us
             self._subscription.is_behind = False  # first: what is published while we read is queued again
             await self._catch_up()
-        for frame in self._subscription.take():
-            if frame.seq > self._cursor + 1:
-                await self._catch_up()
-            if frame.seq > self._cursor:
-                await self._pass_on(frame)
+        taken = [frame for frame in self._subscription.take() if frame.seq > self._cursor]
+        if all(frame.seq == seq for seq, frame in enumerate(taken, start=self._cursor + 1)):
+            await self._pass_on(taken)
+        else:  # another node spoke in between; all of it is saved
+            await self._catch_up()
 
     async def _catch_up(self) -> None:
         while frames := await self._stream.after(self._session_id, self._cursor):
-            for frame in frames:
-                await self._pass_on(frame)
+            await self._pass_on(frames)
 
-    async def _pass_on(self, frame: Sent) -> None:
-        await self._send_raw({"type": "websocket.send", "text": frame.text})
+    async def _pass_on(self, frames: Sequence[Sent]) -> None:
+        """Send frames, as many at a time as fit into one write. A run's end may ask for more before the next run's."""
+        first, size = 0, 0
+        for number, frame in enumerate(frames, start=1):
+            size += len(frame.wire)
+            is_end = frame.text.startswith(_END_MARKS)
+            if is_end or size >= _ONE_WRITE or number == len(frames):
+                await self._send_raw(
+                    {"type": "websocket.send", "wire": b"".join(each.wire for each in frames[first:number])}
+                )
+                self._cursor = frame.seq
+                first, size = number, 0
+            if is_end:
+                await self._sync_after_end(orjson.loads(frame.text).get("run_id"))
         self._pulse.beat()
-        self._cursor = frame.seq
-        if frame.text.startswith(_END_MARKS):
-            await self._sync_after_end(orjson.loads(frame.text).get("run_id"))
 
     async def _sync_after_end(self, run_id: str | None) -> None:
         if run_id is not None and (run_id == self._joined_run or await self._stream.is_headless(run_id)):

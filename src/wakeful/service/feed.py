@@ -22,7 +22,7 @@ from wakeful.domain.events import (
     UserFrame,
 )
 from wakeful.domain.types import Run, Wake
-from wakeful.hub import Hub, Sent, encode, session_topic, user_topic, with_seq
+from wakeful.hub import Hub, Sent, encode, numbered, session_topic, user_topic
 from wakeful.store.rows import to_micros
 from wakeful.store.store import Store, Tx
 
@@ -150,7 +150,7 @@ class Feed:
             return
         told.lately.append(text)
         told.last_seq += 1
-        sent = Sent(told.last_seq, with_seq(text, told.last_seq))
+        sent = numbered(text, told.last_seq)
         told.frames.append(sent)
         self._hub.publish(user_topic(user_id), [sent])
 

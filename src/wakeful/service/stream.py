@@ -6,7 +6,7 @@ from datetime import datetime
 
 from wakeful.domain.events import RunFrame
 from wakeful.domain.types import Run
-from wakeful.hub import Hub, Sent, encode, session_topic, with_seq
+from wakeful.hub import Hub, Sent, encode, numbered, session_topic
 from wakeful.store.sessions import SavedFrames
 from wakeful.store.store import Store, Tx
 
@@ -46,7 +46,7 @@ class Stream:
         if last is None:
             return []
         first = last - len(texts) + 1
-        return [Sent(seq, with_seq(text, seq)) for seq, text in enumerate(texts, start=first)]
+        return [numbered(text, seq) for seq, text in enumerate(texts, start=first)]
 
     def publish(self, session_id: str, frames: Sequence[Sent]) -> None:
         """Hand saved frames to those who watch."""
@@ -109,7 +109,7 @@ class Stream:
 
 def _number(rows: Sequence[SavedFrames], after: int) -> list[Sent]:
     return [
-        Sent(seq, with_seq(text, seq))
+        numbered(text, seq)
         for row in rows
         for seq, text in enumerate(row.frames, start=row.last_seq - len(row.frames) + 1)
         if seq > after

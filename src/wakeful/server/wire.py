@@ -1,0 +1,23 @@
+"""Our end of a WebSocket: uvicorn's, which also takes messages that already have the form they have on the wire.
+
+What a session says goes to everyone who watches it. So each message is put into that form once, and those of one
+moment go out together: one write for each client instead of one for each client and message.
+"""
+
+from uvicorn._types import ASGISendEvent
+from uvicorn.protocols.utils import ClientDisconnected
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+
+
+class Wire(WebSocketsSansIOProtocol):
+    """A connection that takes `{"type": "websocket.send", "wire": bytes}` besides what ASGI has."""
+
+    async def send(self, message: ASGISendEvent) -> None:
+        wire = message.get("wire")
+        if wire is None:
+            await super().send(message)
+            return
+        await self.writable.wait()
+        if self.disconnected or self.close_sent:
+            raise ClientDisconnected
+        self.transport.write(wire)
