@@ -21,6 +21,8 @@ from wakeful.clock import Clock, ServerClock, SystemClock
 from wakeful.config import Settings
 from wakeful.domain.errors import Unavailable, WakefulError
 from wakeful.domain.rules import Rules
+from wakeful.domain.runs import Outcome
+from wakeful.domain.types import Run
 from wakeful.domain.zones import load_zone
 from wakeful.hub import Hub
 from wakeful.runtime.engine import Engine
@@ -44,6 +46,7 @@ from wakeful.service.claims import Claims
 from wakeful.service.feed import Feed
 from wakeful.service.firing import Firing
 from wakeful.service.first_start import settle_owner
+from wakeful.service.metrics import Metrics
 from wakeful.service.next_runs import NextRuns
 from wakeful.service.notices import NoticeService
 from wakeful.service.notify import Notify
@@ -166,7 +169,13 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
         executor = AgentLoop(briefings, models, tools, clock, workspace_of)
     firing = Firing(store, stream, clock, rules, owner, settings.claim_batch)
     claims = Claims(store, stream, clock, rules, owner, timedelta(seconds=settings.lease_seconds))
-    runner = Runner(claims, clock, executor, settings.max_headless_runs, titles.note_finished)
+    metrics = Metrics(store, clock)
+
+    def note_finished(run: Run, outcome: Outcome) -> None:
+        metrics.note_finished(run, outcome)
+        titles.note_finished(run, outcome)
+
+    runner = Runner(claims, clock, executor, settings.max_headless_runs, note_finished)
     scheduler = Scheduler(
         firing,
         clock,
@@ -199,6 +208,7 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
         agents=AgentService(store, clock, timedelta(seconds=settings.run_limit_seconds)),
         feed=feed,
         hub=hub,
+        metrics=metrics,
         next_runs=next_runs,
         notices=NoticeService(store, clock),
         pauses=pauses,

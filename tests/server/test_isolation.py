@@ -57,6 +57,7 @@ NEEDS = {
     ("POST", "/login-links"): "admin",
     ("POST", "/logout"): "read",
     ("GET", "/me"): "read",
+    ("GET", "/metrics"): "read",
     ("GET", "/notifications"): "read",
     ("POST", "/notifications/read"): "chat",
     ("POST", "/notifications/{notification_id}/read"): "chat",

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from fastapi import FastAPI
+from fastapi import FastAPI, Response
 from fastapi.responses import JSONResponse
 
 from wakeful.server import auth, errors, frames, login
@@ -24,6 +24,8 @@ from wakeful.server.rest import (
 from wakeful.server.services import Services
 from wakeful.server.socket import socket_router
 from wakeful.server.tries import Tries
+
+METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 def create_app(
@@ -77,5 +79,11 @@ def create_app(
         """Say whether wakes are being fired, and if not, why."""
         problems = list(find_problems())
         return JSONResponse({"ok": not problems, "problems": problems}, status_code=503 if problems else 200)
+
+    @app.get("/metrics", tags=["health"], response_class=Response, responses={200: {"content": {METRICS_TYPE: {}}}})
+    async def metrics(caller: auth.Reader) -> Response:  # pyright: ignore[reportUnusedFunction]
+        """Return figures for Prometheus: runs ended, how late wakes were, what waits. Owners only, with any scope."""
+        text = await services.metrics.text(caller, is_ready=not find_problems())
+        return Response(text, media_type=METRICS_TYPE)
 
     return app

@@ -12,6 +12,7 @@ from wakeful.service.accounts import Accounts
 from wakeful.service.agenda import AgendaService
 from wakeful.service.agents import AgentService
 from wakeful.service.feed import Feed
+from wakeful.service.metrics import Metrics
 from wakeful.service.next_runs import NextRuns
 from wakeful.service.notices import NoticeService
 from wakeful.service.pauses import PauseService
@@ -32,6 +33,7 @@ class Services:
     agents: AgentService
     feed: Feed
     hub: Hub
+    metrics: Metrics
     next_runs: NextRuns
     notices: NoticeService
     pauses: PauseService

@@ -267,6 +267,10 @@ class Runs:
         }
         return bool(await self._statements.fetch("user_is_talking", params))
 
+    async def count_unfinished(self) -> dict[str, int]:
+        """Return how many runs of everyone wait, and how many are under way."""
+        return {row["status"]: row["runs"] for row in await self._statements.fetch("count_unfinished_runs", {})}
+
     async def stuck(self, before: datetime, most: int) -> list[str]:
         rows = await self._statements.fetch("stuck_runs", {"before": to_micros(before), "most": most})
         return [row["id"] for row in rows]

@@ -160,6 +160,10 @@ class Wakes:
     async def forget_ephemeral(self, now: datetime) -> int:
         return len(await self._statements.fetch("forget_ephemeral_wakes", {"now": to_micros(now)}))
 
+    async def count_pending(self) -> int:
+        """Return how many wakes of everyone are still to fire."""
+        return (await self._statements.fetch("count_pending_wakes", {}))[0]["wakes"]
+
     async def overdue(self, before: datetime, most: int) -> list[str]:
         rows = await self._statements.fetch("overdue_wakes", {"before": to_micros(before), "most": most})
         return [row["id"] for row in rows]

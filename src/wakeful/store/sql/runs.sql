@@ -161,6 +161,10 @@ SELECT
     ) AS last_turn
 FROM rows(runs) AS n;
 
+-- name: count_unfinished_runs
+SELECT 'queued' AS status, COUNT(*) AS runs FROM runs WHERE status = 'queued'
+UNION ALL SELECT 'running' AS status, COUNT(*) AS runs FROM runs WHERE status = 'running';
+
 -- name: renew_leases
 -- The heartbeat. A lease that has run out is not renewed: someone else may have the run by now.
 UPDATE runs SET lease_until = :lease_until

@@ -175,6 +175,9 @@ SET status = 'cancelled', reason = 'restarted', version = version + 1, updated_a
 WHERE ephemeral = 1 AND status = 'pending' AND created_at < :now
 RETURNING id;
 
+-- name: count_pending_wakes
+SELECT COUNT(*) AS wakes FROM wakes WHERE status = 'pending';
+
 -- name: overdue_wakes
 -- For the liveness audit: due for a while, and still nothing was decided.
 SELECT id FROM wakes WHERE status = 'pending' AND attempt_at < :before ORDER BY attempt_at LIMIT :most;

@@ -1,0 +1,68 @@
+"""Figures for a monitoring system."""
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from openai_server import say
+from served import served
+
+
+@pytest.fixture
+async def server(backend_settings):
+    async with served(backend_settings) as server:
+        yield server
+
+
+async def figures(server):
+    answer = await server.rest.get("/metrics")
+    assert answer.status_code == 200, answer.text
+    assert answer.headers["content-type"].startswith("text/plain")
+    return {
+        (sample.name, *(sample.labels[name] for name in ("trigger", "status") if name in sample.labels)): sample.value
+        for family in text_string_to_metric_families(answer.text)
+        for sample in family.samples
+    }
+
+
+async def test_a_new_server_is_ready_and_has_nothing_to_do(server):
+    found = await figures(server)
+    assert found["wakeful_ready",] == 1
+    assert found["wakeful_wakes_pending",] == 0
+    assert (found["wakeful_runs_unfinished", "queued"], found["wakeful_runs_unfinished", "running"]) == (0, 0)
+    assert found["process_resident_memory_bytes",] > 0
+
+
+async def test_what_ends_and_what_waits_is_counted(server):
+    session = await server.session()
+    server.provider.then(say("Hello"))
+    async with server.watch(session) as client:
+        await client.say("Hi")
+        await client.until("stream_end")
+    await server.call(
+        "POST",
+        f"/sessions/{session}/recall",
+        json={"call_type": "once", "when": "2h", "additional_context_message": "Read notes.txt"},
+    )
+    found = await figures(server)
+    assert found["wakeful_runs_finished_total", "message", "success"] == 1
+    assert found["wakeful_run_seconds_count",] == 1
+    assert found["wakeful_wake_lateness_seconds_count",] == 0  # a person's message is never late
+    assert found["wakeful_wakes_pending",] == 1
+
+
+async def test_a_wake_is_measured_from_its_planned_instant(server):
+    session = await server.session()
+    server.provider.then(say("Done"))
+    async with server.watch(session) as client:
+        await server.book(session)
+        await client.until("stream_end")
+    found = await figures(server)
+    assert found["wakeful_runs_finished_total", "wake", "success"] == 1
+    assert found["wakeful_wake_lateness_seconds_count",] == 1
+
+
+async def test_they_are_an_owners_alone(server):
+    user = await server.call("POST", "/users", json={"name": "Ada"})
+    token = await server.call("POST", "/tokens", json={"user_id": user["id"], "scope": "admin", "name": "hers"})
+    answer = await server.rest.get("/metrics", headers={"Authorization": f"Bearer {token['secret']}"})
+    assert (answer.status_code, answer.json()["error"]["code"]) == (403, "owners_only")
