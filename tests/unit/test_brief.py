@@ -110,6 +110,12 @@ TODOS = (
     "Открой example.ru/raspisanie и выпиши рейсы.",
     "Скажи пользователю, сколько строк в signups.",
     "notify でユーザーに伝える: 会議が始まります。",
+    "Reminder to self: compare /srv/a and /srv/b once more.",
+    "Time to run read_file on notes.txt again; skip it if nothing changed.",
+    "Remember to check notes.txt for new lines.",
+    "docker/Dockerfile.slim: pin the image, then build it.",
+    "Merge strings/fr.xliff into one list.",
+    "All failed rows in signups: send them through again.",
 )
 
 NAMELESS = (
@@ -206,6 +212,12 @@ TALK = (
     "Не забудь подписать dogovor.pdf.",
     "ユーザーに report.pdf を読むようリマインドする。",
     "資料は /srv/docs にあります。",
+    "Please remember to sign your contract at https://example.com/sign, thanks!",
+    "The import last night wrote 1,204 rows to signups.",
+    "Finished with draft.md, it is much shorter.",
+    "read_file returned nothing at noon.",
+    "Just letting you know that old.zip is gone.",
+    "Should I go on with read_file?",
 )
 
 

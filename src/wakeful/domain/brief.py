@@ -38,12 +38,17 @@ ENDINGS = _any("""
     parquet py pyi ipynb js mjs cjs jsx ts tsx css scss html htm vue go rs rb php java kt swift cs cpp cc hpp sh
     bash zsh ps1 bat lua pl tex bib pdf doc docx odt rtf xls xlsx ods ppt pptx odp epub png jpg jpeg gif svg webp
     heic mp3 wav flac mp4 mkv mov zip tar gz tgz bz2 xz zst 7z rar iso bak old tmp out err diff patch pem crt key
-    ics eml vcf tf gradle plist service pid dat bin
+    ics eml vcf tf gradle plist service pid dat bin po pot properties proto graphql astro svelte dart scala exs
+    erl hs jl nix avif bmp tiff ttf woff2 webm ogg opus m4a avi deb rpm jar whl apk dmg exe dll gpx kml geojson
+    feather arrow orc h5 npy npz pkl onnx gpg asc srt vtt tmpl j2 mdx lst
 """)
 # Products that end like a file.
 PRODUCTS = r"(?:angular|chart|d3|ember|express|nest|next|node|nuxt|react|three|vue)\.js"
 # Files that have a name of their own and no ending.
-WHOLE_NAMES = r"Makefile|Dockerfile|README|CHANGELOG|crontab|\.(?:env|gitignore|bashrc|zshrc|profile|npmrc)"
+WHOLE_NAMES = (
+    r"(?:Makefile|Dockerfile|Jenkinsfile|Vagrantfile|Procfile|Gemfile)(?:\.[a-z]+)?|README|CHANGELOG|LICENSE|crontab"
+    r"|\.(?:env|gitignore|dockerignore|editorconfig|bashrc|zshrc|profile|npmrc)"
+)
 # `and/or`, `TCP/IP` and `client/server` are no paths; one that begins with a folder that every project has is.
 FOLDERS = _any("src lib docs tests logs notes scripts config downloads reports backups uploads workspace")
 # Only common top-level domains make a dotted word a site, and none that is also a word: `it`, `at`, `me`, `is`.
@@ -61,8 +66,9 @@ THING = re.compile(
             rf"{STARTS}/[{L}.][{P}]+",  # absolute
             rf"(?<![{P}])(?:~|\.\.?|[a-z]:|\$[{L}{{}}]{{1,40}}|%[{L}]{{1,40}}%)[\\/][{P}]*",  # home, relative, drive
             rf"(?<![{P}])\\\\[{L}][{P}]*",  # UNC
-            rf"(?<![{P}])(?!{PRODUCTS}(?![{L}]))[{P}]*[{L}*}})]\.(?:{ENDINGS})(?![{L}])",  # a file by its ending
+            rf"(?<![@{P}])(?!{PRODUCTS}(?![{L}]))[{P}]*[{L}*}})]\.(?:{ENDINGS})(?![{L}])",  # a file by its ending
             rf"(?<=[\u3040-\u30ff\u3400-\u9fff])\.(?:{ENDINGS})(?![{L}])",
+            rf"(?<![{P}])(?=[{P}]*/)[{P}]*[{L}]\.[a-z][a-z0-9]{{1,9}}(?![{L}])",  # any ending will do in a folder
             rf"(?<![{P}])[{P}]*[{L}]{{3}}\.[chr](?![{L}])",  # main.c, but not `d.h.`
             rf"(?<![{P}])(?-i:{WHOLE_NAMES})(?![{L}])",
             rf"(?<![{P}])(?:{FOLDERS})[\\/][{P}]*",
@@ -105,9 +111,10 @@ LOOKED_UP = _any("""
 """)
 # How a chat reminder or a question to the user begins.
 REMINDERS = _any("""
-    don['’]?t_forget do_not_forget never_forget reminder friendly_reminder heads-?up fyi time_to time_for
+    don['’]?t_forget do_not_forget never_forget remember_to reminder(?!_to_(?:self|myself))
+    friendly_reminder heads-?up fyi for_your_information just_letting just_wanted_to letting_you_know time_to time_for
     it['’]?s_time time['’]?s_up make_sure_the_user enjoy here_is here_are here['’]?s thanks_for thank_you
-    would_you_like do_you_want shall_i should_i
+    would_you_like do_you_want shall_i should_i have_a_(?:nice|lovely|great|good)
     vergiss nicht_vergessen denk_daran denk_bitte_daran erinnerung
     no_olvides no_te_olvides recordatorio soll_ich quieres
     не_забудь не_забудьте напоминание пора хочешь
@@ -131,6 +138,7 @@ TELL = re.compile(
     rf"|(?P<elsewhere>{ELSEWHERE}))|^\W*(?:please\s+|bitte\s+|and\s+)?(?P<reminder>{REMINDERS})\b",
     re.IGNORECASE,
 )
+QUESTION = re.compile(r"\W*(?:shall|should|may|can|could)\s+i\b|\W*(?:would|do|did|are|have)\s+you\b", re.IGNORECASE)
 ASKS = re.compile(rf"\W{{0,3}}(?:(?:the|of|about|for|on|le|los|la)\s+)?(?:{LOOKED_UP})\b", re.IGNORECASE)
 TO_DO_SOMETHING = re.compile(rf"(?:\s+(?!that\b)[{L}'’-]+){{0,4}}?,?\s+to\b", re.IGNORECASE)
 
@@ -148,6 +156,10 @@ WORKING = _any("""
     copia calcula usa suma
     прочитай открой проверь запусти найди сравни посчитай обнови запиши сохрани вызови скачай выполни посмотри
 """)
+# The same said to oneself: "Time to run backup_create again".
+TO_ITSELF = re.compile(
+    rf"\W*(?:please\s+)?(?:remember\s+to|(?:it['’]?s\s+)?time\s+to)\s+(?:{WORKING}|{TOOL_MARK})", re.IGNORECASE
+)
 # What else begins a sentence without being its subject.
 NO_NOUN = _any("""
     if when whenever once until unless while because since as in on at for after before ensure confirm make see wait
@@ -156,6 +168,9 @@ NO_NOUN = _any("""
     si cuando asegura
     если когда как убедись
 """)
+SAME = r"(?:[^,;:]|(?<=\d),(?=\d))"  # the same clause still
+# What is said when something is over.
+CLOSED = _any("done_with finished_with all_done all_set job_done mission_accomplished fertig_mit listo_con готово")
 # News: a subject first, then what it is or was. With "must" or "should" it is a todo in other words.
 SUBJECTS = _any("""
     the your my our his her their this that these those it he she they we i you there a an all everything
@@ -168,15 +183,22 @@ BEING = (
     r"|son|fue|ha|han|готов[аоы]?|был[аои]?|завершен[аоы]?|лежит|находится|доступ(?:ен|на|но|ны))\b|['’](?:s|re|ve)\b)"
 )
 DONE = r"(?:finished|failed|arrived|completed?)\b"
+# What happened. Looked for behind a subject only: in a command, such a word is a participle.
+PAST = (
+    r"\b(?:[a-z]{3,20}[a-z]ed|wrote|sent|made|ran|did|came|went|took|got|gave|found|showed|lost|left|kept|began|broke"
+    r"|looks|seems|reads|says?|contains|ended|hieß|kam|ging|lief|brachte|fand)\b"
+)
 OUGHT = _any("""
-    must should needs? (?:has|have|is|are)_to i_will i['’]ll you_will task job todo next_step
+    must should needs? (?:has|have|is|are)_to i_will i['’]ll you_will (?:task|job|todo|next_step)(?=_is_|:)
     muss müssen soll sollte
     debe tiene_que hay_que
     нужно надо должен должна
 """)
 # Without an article, a noun is told from a command by what follows the name: "Report report.pdf is ready".
 NEWS = re.compile(
-    rf"[^\w{THING_MARK}{TOOL_MARK}]*(?:(?:(?:{SUBJECTS})\b|{THING_MARK})(?!.*\b(?:{OUGHT})\b)[^,;:]*{BEING}"
+    rf"[^\w{THING_MARK}{TOOL_MARK}]*(?:(?:(?:{SUBJECTS})\b|{THING_MARK})(?!.*\b(?:{OUGHT})\b)(?:{SAME}*{BEING}|\s+[^\s,;:]+\s{SAME}*{PAST})"
+    rf"|{TOOL_MARK}+\s+(?:{DONE}|returned\b|ended\b|ran\b|found\b|wrote\b)(?!.*\b(?:{OUGHT})\b)"
+    rf"|(?:{CLOSED})\b(?!\s*[:,])"
     r"|(?:i|we)\s+(?:[a-z]{2,20}ed|wrote|sent|made|put|ran|did)\b"
     rf"|(?!(?:{WORKING}|{NO_NOUN})\b)(?:[{L}]{{1,30}}\s+){{1,3}}{THING_MARK}+\s+(?:{BEING}|{DONE}))",
     re.IGNORECASE,
@@ -229,6 +251,7 @@ LEADS = _any("using with via through by in from the a an one and or then ask mit
 FOLLOWS = _any("with to for that tool and or if when mit um und con para y и")
 TOOL_BEFORE = re.compile(rf"(?:^|[^{L}\s]|\n|\b(?:{LEADS}|{WORKING}))\s*$", re.IGNORECASE)
 TOOL_AFTER = re.compile(rf"\s*(?:$|[^{L}\s]|(?:{FOLLOWS})\b)", re.IGNORECASE)
+OWNER_BEFORE = re.compile(r"\b(?:my|your|his|her|their)\s+$", re.IGNORECASE)
 OWNER_AFTER = re.compile(r"\s+(?:my|your|our|his|her|their|me|us|you)\b", re.IGNORECASE)
 
 QUOTED = re.compile(r'"[^"\n]*"|“[^“”]*”|「[^「」]*」|«[^«»]*»')  # each stops at the next opening: no second look
@@ -303,7 +326,7 @@ def _mark_tool(found: re.Match[str]) -> str:
     if found[0].isalpha():  # may be an ordinary word: "notify your bank", "buy shell pasta"
         before = found.string[max(0, found.start() - 24) : found.start()]
         is_meant = TOOL_BEFORE.search(before) or TOOL_AFTER.match(found.string, found.end())
-        if not is_meant or OWNER_AFTER.match(found.string, found.end()):
+        if not is_meant or OWNER_BEFORE.search(before) or OWNER_AFTER.match(found.string, found.end()):
             return found[0]
     return TOOL_MARK * len(found[0])
 
@@ -329,7 +352,11 @@ def _without_talk(sentence: str) -> str:
         back = None if TO_THE_USER.search(sentence) else BACK_TO_WORK.search(sentence, news.end())
         return sentence[back.start() :].lstrip(",;:—–→ ") if back else ""
     tell = TELL.search(sentence)
+    if QUESTION.match(sentence):
+        return ""
     if tell is None or MEANS.search(sentence):
+        return sentence
+    if TO_ITSELF.match(sentence) and not TO_THE_USER.search(sentence):
         return sentence
     if (tell["telling"] or tell["elsewhere"]) and ASKS.match(sentence, tell.end()):
         return sentence
