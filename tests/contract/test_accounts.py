@@ -11,6 +11,7 @@ from wakeful.domain import accounts as rules
 from wakeful.domain.accounts import Identity
 from wakeful.service.accounts import Accounts, digest_of
 from wakeful.service.first_start import FIRST_OWNER, TokenFileUnusable, load_token, settle_owner
+from wakeful.service.upkeep import Upkeep
 from world import DAY, HOUR, MINUTE, SECOND, World
 
 # ── People and tokens ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -248,6 +249,26 @@ async def test_old_passes_are_forgotten_when_new_ones_are_made(accounts, ada, wo
     await accounts.make_ticket(ada)
     long_ago = world.clock.now() - DAY  # as if it had not expired yet
     assert await world.node.store.write(lambda tx: tx.accounts.take_pass(old, "ticket", long_ago)) is None
+
+
+async def test_tokens_are_forgotten_a_month_after_their_end(accounts, ada, world):
+    expired = await accounts.make_token(ada, name="a", scope="chat", expires_at=world.clock.now() + HOUR)
+    revoked = await accounts.make_token(ada, name="b", scope="chat")
+    alive = await accounts.make_token(ada, name="c", scope="chat")
+    await accounts.revoke_token(ada, revoked.token.id)
+    forget = Upkeep(world.node.store, world.clock, keep_events=DAY, keep_skipped=DAY).forget
+
+    async def are_known():
+        await forget()
+        digests = [digest_of(each.secret) for each in (expired, revoked, alive)]
+        return [
+            await world.node.store.read(lambda tx, d=d: tx.accounts.token_by_digest(d)) is not None for d in digests
+        ]
+
+    world.clock.advance(30 * DAY)
+    assert await are_known() == [True, True, True]
+    world.clock.advance(2 * HOUR)
+    assert await are_known() == [False, False, True]
 
 
 # ── Starts ──────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -8,6 +8,7 @@ from wakeful.store.store import Store, Tx
 
 _OVERDUE = timedelta(minutes=1)
 _MOST_NAMED = 5
+_KEEP_TOKENS = timedelta(days=30)  # after their end
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,11 +47,12 @@ class Upkeep:
         return await self._store.read(work)
 
     async def forget(self) -> None:
-        """Delete streamed pieces of runs long over and fold long-past skipped rows together."""
+        """Delete what is long over: streamed pieces of runs, ended tokens; fold old skipped rows together."""
         now = self._clock.now()
 
         async def work(tx: Tx) -> None:
             await tx.sessions.delete_old_events(now - self._keep_events)
             await tx.runs.roll_up_skipped(now - self._keep_skipped, 1_000)
+            await tx.accounts.forget_ended(now, now - _KEEP_TOKENS)
 
         await self._store.write(work)

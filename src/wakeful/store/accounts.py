@@ -93,6 +93,11 @@ class Accounts:
         asked = [{"id": token_id, "created_at": to_micros(now)} for token_id in token_ids]
         return {row["id"] for row in await self._statements.fetch_many("valid_tokens", asked)}
 
+    async def forget_ended(self, now: datetime, before: datetime) -> None:
+        """Delete the passes that have ended, and the tokens that ended before some time."""
+        await self._statements.fetch("forget_old_passes", {"now": to_micros(now)})
+        await self._statements.fetch("forget_old_tokens", {"before": to_micros(before)})
+
     async def add_pass(self, digest: str, purpose: Purpose, made: Pass, expires_at: datetime, now: datetime) -> None:
         await self._statements.fetch("forget_old_passes", {"now": to_micros(now)})
         params = {"digest": digest, "purpose": purpose, "expires_at": to_micros(expires_at)}

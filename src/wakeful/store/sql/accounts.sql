@@ -71,6 +71,14 @@ ORDER BY created_at, id;
 -- name: revoke_token
 UPDATE tokens SET revoked_at = :now WHERE id = :id AND user_id = :user_id AND revoked_at IS NULL RETURNING id;
 
+-- name: forget_old_tokens
+-- Those that let nobody in for a while. The owner's own stays, so that a revoked one is still known as revoked.
+DELETE FROM tokens
+WHERE
+    (expires_at < :before OR revoked_at < :before) AND id NOT LIKE 'owner-%'
+    AND NOT EXISTS (SELECT 1 FROM passes p WHERE p.token_id = tokens.id)
+RETURNING id;
+
 -- name: forget_old_passes
 DELETE FROM passes WHERE expires_at <= :now;
 
