@@ -72,7 +72,7 @@ THING = re.compile(
             rf"(?<![{P}])[{P}]*[{L}]{{3}}\.[chr](?![{L}])",  # main.c, but not `d.h.`
             rf"(?<![{P}])(?-i:{WHOLE_NAMES})(?![{L}])",
             rf"(?<![{P}])(?:{FOLDERS})[\\/][{P}]*",
-            rf"(?<![{P}])[{L}.-]{{3,80}}/(?![{P}])",  # logs/
+            rf"(?<![{P}])[{L}.-]{{3}}[{L}./-]{{0,120}}/(?![{P}])",  # logs/, thesis/chapters/
             rf"(?<![{P}])\.?[{L}-]+\\[{P}]+",  # deploy\release
             rf"(?<![{P}])(?=[{L}.-]*/)(?=[{P}]*[_*]|\.[{L}])(?=[{P}]*[a-z])[{P}]+",  # team_a/inbox, out/*
         )
