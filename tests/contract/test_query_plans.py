@@ -12,7 +12,7 @@ from wakeful.store.migrate import load_migrations, migrate
 from wakeful.store.postgres import PostgresDatabase
 
 GROWING = ("wakes", "runs", "messages", "sessions", "events", "decisions", "notifications")
-# Looks at everything on purpose: once an hour, in the reader.
+# Looks at everything on purpose: seldom, and in the reader.
 MAY_SCAN = {"orphaned_wakes", "count_pending_wakes", "old_skipped_runs", "applied_migrations"}
 
 
