@@ -123,8 +123,7 @@ class _Work:
         self._repeated = RepeatedCalls()
         self._is_stuck = False
         self._context_tokens = 0
-        self._only = briefing.session_config.get("tool_ids")
-        self._tools = {tool.name: tool for tool in loop.tools.shown_to(briefing.agent, self._only)}
+        self._tools = {tool.name: tool for tool in loop.tools.shown_to(briefing.agent, briefing.only)}
 
     async def go(self) -> AsyncGenerator[RunEvent]:
         async for event in self._begin():
@@ -282,7 +281,7 @@ class _Work:
         else:
             agent = self._briefing.agent
             context = ToolContext(
-                run=self._run, agent=agent, workspace=self._loop.workspace_of(agent.id), only=self._only
+                run=self._run, agent=agent, workspace=self._loop.workspace_of(agent.id), only=tuple(self._tools)
             )
             result = await self._loop.tools.call(call.tool_name, args, context)
             result = replace(result, text=_keepable(result.text))

@@ -64,7 +64,7 @@ def recall_tools(service: Recalls) -> list[Tool]:
             priority=asked.priority,
             comment=asked.internal_comment,
         )
-        booked = await service.book_in_run(request, context.run, context.agent)
+        booked = await service.book_in_run(request, context.run, context.agent, context.only)
         wake = booked.wake
         again = "" if not wake.is_recurring else f", then {_rhythm(wake)}"
         return ToolResult(
