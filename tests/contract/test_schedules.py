@@ -339,14 +339,16 @@ async def test_a_session_that_cannot_be_made_has_failed_in_that_phase_and_is_not
 async def test_a_store_that_is_away_fails_no_session(world, schedules, session, monkeypatch):
     schedule = (await schedules.book(fresh(), session.id, world.user.id)).schedule
     write = world.node.store.write
+    troubles = iter(("the batch", "the wake alone"))
 
-    async def be_away(work, **more):
-        raise StoreUnavailable("The database does not answer.")
+    async def come_back_late(work, **more):
+        if next(troubles, None):
+            raise StoreUnavailable("The database does not answer.")
+        return await write(work, **more)
 
-    monkeypatch.setattr(world.node.store, "write", be_away)
+    monkeypatch.setattr(world.node.store, "write", come_back_late)
     with pytest.raises(StoreUnavailable):
         await world.turn_at(NOON + MINUTE)
-    monkeypatch.setattr(world.node.store, "write", write)
     assert (await schedules.get(schedule.id, world.user.id)).status == "pending"
     await world.turn()
     assert (await schedules.get(schedule.id, world.user.id)).status == "delivered"

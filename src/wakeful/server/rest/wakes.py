@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter
 from pydantic import AwareDatetime, Field
 
-from wakeful.domain.recalls import recall_status
+from wakeful.domain.recalls import MOST_RUNS, MOST_SECONDS, recall_status
 from wakeful.domain.types import CallType, OnMiss, Priority, ScheduledBy, Wake, WakeKind, WakeStatus
 from wakeful.server.auth import Planner, Reader
 from wakeful.server.rest.pages import Most, Page, next_page, read_page
@@ -16,8 +16,8 @@ from wakeful.server.services import ServicesDep
 router = APIRouter(tags=["wakes"])
 
 When = Annotated[Text, Field(max_length=200)]
-Seconds = Annotated[int, Field(ge=1, le=10 * 365 * 86_400)]
-Runs = Annotated[int, Field(ge=1, le=1_000_000)]
+Seconds = Annotated[int, Field(ge=1, le=MOST_SECONDS)]
+Runs = Annotated[int, Field(ge=1, le=MOST_RUNS)]
 
 
 class WakeShape(Told):
