@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Query
 from pydantic import AwareDatetime, Field
 
 from wakeful.domain.recalls import MOST_RUNS, MOST_SECONDS, recall_status
@@ -115,12 +115,13 @@ async def list_wakes(
     services: ServicesDep,
     agent_id: Id | None = None,
     status: WakeStatus | None = None,
+    live: Annotated[bool, Query(description="Only what waits: pending or queued.")] = False,
     most: Most = 50,
     page: Page = None,
 ) -> Wakes:
     """List the caller's wakes, the soonest first."""
     found = await services.wakes.find(
-        caller.user.id, agent_id=agent_id, status=status, after=read_page(page), most=most
+        caller.user.id, agent_id=agent_id, status=status, is_live=live, after=read_page(page), most=most
     )
     last = found[-1] if found else None
     return Wakes(
