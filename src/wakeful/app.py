@@ -41,6 +41,7 @@ from wakeful.server.wire import Wire
 from wakeful.service.accounts import Accounts
 from wakeful.service.agenda import AgendaService
 from wakeful.service.agents import AgentService
+from wakeful.service.bookings import Bookings
 from wakeful.service.briefings import Briefings
 from wakeful.service.claims import Claims
 from wakeful.service.feed import Feed
@@ -148,7 +149,7 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
     wakes = WakeService(store, clock, rules)
     recalls = Recalls(store, stream, wakes, clock, rules, tools_of=lambda agent: tools.names_for(agent))
     schedules = Schedules(store, wakes, clock, rules, lambda agent: tools.names_for(agent), settings.model)
-    next_runs = NextRuns(store, wakes, clock, rules)
+    next_runs = NextRuns(store, wakes, clock, rules, lambda agent: tools.names_for(agent))
     runs = RunService(store, stream, clock)
     pauses = PauseService(store, runs, clock)
     models = Models(
@@ -206,6 +207,7 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
         accounts=Accounts(store, clock),
         agenda=AgendaService(store, clock, rules),
         agents=AgentService(store, clock, timedelta(seconds=settings.run_limit_seconds)),
+        bookings=Bookings(store, wakes, recalls, clock),
         feed=feed,
         hub=hub,
         metrics=metrics,

@@ -57,7 +57,7 @@ async def book_in_run(world, **changes):
 
     async def act(run):
         try:
-            came.append(await world.node.services.next_runs.book_in_run(request(**changes), run))
+            came.append(await world.node.services.next_runs.book_in_run(request(**changes), run, world.agent))
         except (BookingRefused, SelfSchedulingOff) as refusal:
             came.append(refusal)
 
@@ -99,7 +99,7 @@ async def test_an_agent_books_its_next_run_from_inside_a_run(world):
     booked = []
 
     async def act(run):
-        booked.append(await world.node.services.next_runs.book_in_run(request(), run))
+        booked.append(await world.node.services.next_runs.book_in_run(request(), run, world.agent))
 
     run = await in_run(world, act)
     wake = await pending(world)
@@ -147,7 +147,7 @@ async def test_a_time_with_its_zone_is_that_instant(world):
         ({"in_seconds": 60, "priority": "urgent"}, ["priority", "'urgent'", "'normal' or 'low'"]),
         ({"in_seconds": 60, "on_miss": "retry"}, ["on_miss", "'retry'", "'run_once'"]),
         ({"in_seconds": 60, "context_views": ["open_tasks"]}, ["view", "'open_tasks'", "context_views"]),
-        ({"in_seconds": 60, "instructions": "  "}, ["instructions", "empty"]),
+        ({"in_seconds": 60, "instructions": "  "}, ["instructions", "'  '", "1 to 32,000 characters"]),
         ({"in_seconds": 60, "instructions": "x" * 100_000}, ["instructions", "100,000", "32,000"]),
         ({"in_seconds": 60, "agent_id": "another"}, ["agent_id", "'another'"]),
     ],
@@ -285,7 +285,9 @@ async def test_a_loop_that_books_no_more_ends_with_one_notice(world):
 
     async def book_once_more(run):
         if len(chain) < 3:
-            chain.append((await world.node.services.next_runs.book_in_run(request(in_seconds=600), run)).wake)
+            chain.append(
+                (await world.node.services.next_runs.book_in_run(request(in_seconds=600), run, world.agent)).wake
+            )
 
     world.executor.default = doing(book_once_more)
     await world.live_until(NOON + HOUR)
@@ -378,7 +380,7 @@ async def test_while_another_run_of_the_loop_is_at_work_it_has_not_ended(world):
     gate = world.gate()
 
     async def book_and_wait(run, steps, stop):
-        await world.node.services.next_runs.book_in_run(request(in_seconds=300), run)
+        await world.node.services.next_runs.book_in_run(request(in_seconds=300), run, world.agent)
         async for event in gate(run, steps, stop):
             yield event
 
@@ -400,7 +402,7 @@ async def test_the_preamble_says_who_booked_it_and_how_the_last_one_ended(world)
         briefing = await Briefings(world.node.store, world.clock).read(run)
         told.append(system_prompt(briefing, run, world.clock.now()))
         if len(told) == 1:
-            await world.node.services.next_runs.book_in_run(request(in_seconds=600), run)
+            await world.node.services.next_runs.book_in_run(request(in_seconds=600), run, world.agent)
             raise RuntimeError("secret words of a server")
 
     await book_in_run(world, in_seconds=600)

@@ -99,7 +99,7 @@ async def test_a_person_may_leave_a_reminder_and_is_warned(world, recalls, sessi
         ({"interval_seconds": 60}, "interval_seconds"),
         ({"call_type": "recurring"}, "interval_seconds"),
         ({"call_type": "recurring", "interval_seconds": 1}, "interval_seconds"),
-        ({"instructions": "  "}, "instructions"),
+        ({"instructions": "  "}, "additional_context_message"),
         ({"timezone": "Mars/Olympus"}, "timezone"),
         ({"timezone_offset": "+15:00"}, "timezone_offset"),
         ({"call_type": "recurring", "cron": "0 9 * * *", "timezone_offset": "+02:00"}, "timezone"),

@@ -11,6 +11,7 @@ from wakeful.domain.schedules import DelayOutOfBounds, NoSuchSchedule, NotCancel
 from wakeful.domain.wakes import MAX_LIVE_SCHEDULES, TooManySchedules
 from wakeful.runtime.models.scripted import Call, Say, scripted
 from wakeful.service.first_start import settle_owner
+from wakeful.store.errors import StoreUnavailable
 from wakeful.tools.registry import ToolContext, Tools
 from wakeful.tools.scheduler import scheduler_tools
 from world import DAY, HOUR, MINUTE, NOON, SECOND, World, doing
@@ -180,7 +181,7 @@ async def test_a_run_with_few_tools_cannot_book_a_session_with_more(world, agent
     assert "'write_file'" in refused.text
     booked = await narrow.book(kind="session", session_config={})
     wake = await world.node.wakes.get(booked.removeprefix("sch-"), world.user.id)
-    assert sorted(wake.session_config["tool_ids"]) == ["read_file", "scheduler"]
+    assert sorted(wake.tools) == ["read_file", "scheduler"]
 
 
 async def test_the_51st_is_refused_until_one_is_cancelled(world, booker):
@@ -318,14 +319,50 @@ async def test_once_the_prompt_is_saved_it_is_delivered_and_the_run_says_how_it_
     assert "no network" in shown.error_summary
 
 
-async def test_a_session_that_cannot_be_made_is_told_and_tried_again(world, schedules, session):
+async def test_a_session_that_cannot_be_made_has_failed_in_that_phase_and_is_not_tried_again(world, schedules, session):
     schedule = (await schedules.book(fresh(), session.id, world.user.id)).schedule
     await world.sql("ALTER TABLE sessions RENAME COLUMN origin_label TO mislaid;")
     await world.turn_at(NOON + MINUTE)
     await world.sql("ALTER TABLE sessions RENAME COLUMN mislaid TO origin_label;")
     shown = await schedules.get(schedule.id, world.user.id)
-    assert (shown.status, shown.delivery_phase, shown.created_session_id) == ("pending", "create_session", None)
-    assert shown.error_summary
+    assert (shown.status, shown.delivery_phase, shown.created_session_id) == ("failed", "create_session", None)
+    assert "origin_label" in shown.error_summary
+    [notice] = await world.notices()
+    assert (notice.code, notice.wake_id) == ("unfirable", schedule.id.removeprefix("sch-"))
+    assert "book it again" in notice.body
+    await world.live_until(NOON + HOUR)
+    assert (await schedules.get(schedule.id, world.user.id), world.executor.ran) == (shown, [])
+    with pytest.raises(NotCancellable, match="is failed"):
+        await schedules.cancel(schedule.id, world.user.id)
+
+
+async def test_a_store_that_is_away_fails_no_session(world, schedules, session, monkeypatch):
+    schedule = (await schedules.book(fresh(), session.id, world.user.id)).schedule
+    write = world.node.store.write
+    troubles = iter(("the batch", "the wake alone"))
+
+    async def come_back_late(work, **more):
+        if next(troubles, None):
+            raise StoreUnavailable("The database does not answer.")
+        return await write(work, **more)
+
+    monkeypatch.setattr(world.node.store, "write", come_back_late)
+    with pytest.raises(StoreUnavailable):
+        await world.turn_at(NOON + MINUTE)
+    assert (await schedules.get(schedule.id, world.user.id)).status == "pending"
+    await world.turn()
+    assert (await schedules.get(schedule.id, world.user.id)).status == "delivered"
+
+
+async def test_a_message_that_cannot_be_put_into_the_queue_is_told_and_tried_again(world, schedules, session):
+    schedule = (await schedules.book(message(), session.id, world.user.id)).schedule
+    await world.sql("ALTER TABLE runs RENAME COLUMN covers TO mislaid;")
+    await world.node.engine.scheduler._fire_batch()
+    world.clock.set(NOON + MINUTE)
+    await world.node.engine.scheduler._fire_batch()
+    await world.sql("ALTER TABLE runs RENAME COLUMN mislaid TO covers;")
+    shown = await schedules.get(schedule.id, world.user.id)
+    assert (shown.status, shown.delivery_phase) == ("pending", "prompt_submit")
     await world.live_until(NOON + 10 * MINUTE)
     shown = await schedules.get(schedule.id, world.user.id)
     assert (shown.status, shown.delivery_phase, shown.error_summary) == ("delivered", None, None)

@@ -68,7 +68,7 @@ async def test_the_client_of_the_quickstart_sees_its_agent_wake(tmp_path, capsys
 
 def test_every_command_is_documented():
     page = (ROOT / "docs/cli.md").read_text(encoding="utf-8")
-    named = set(re.findall(r"`wakeful ([a-z]+(?: [a-z]+)?)", page))
+    named = set(re.findall(r"`wakeful ([a-z]+(?: [a-z][a-z-]*)?)", page))
     assert commands(app) == {each if each in commands(app) else each.split(" ")[0] for each in named}
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import pty
 import re
 import subprocess
 import sys
@@ -90,7 +91,7 @@ def test_a_recurring_wake_is_skipped_and_edited(terminal):
     after = terminal.read("wake", "show", wake_id)["nominal_at"]
     assert after > before
     edited = terminal.read("wake", "edit", wake_id, "--comment", "hourly")
-    assert edited["internal_comment"] == "hourly"
+    assert edited["comment"] == "hourly"
 
 
 def test_what_cannot_be_read_as_a_time_is_refused_with_the_forms(terminal):
@@ -111,6 +112,144 @@ def test_an_edit_without_changes_is_a_wrong_command(terminal):
     refused = terminal.run("wake", "edit", book(terminal, "--when", "2h"))
     assert refused.returncode == 2
     assert "--when" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("door", "options", "kind"),
+    [
+        ("recall", ("--when", "1h", "--on-miss", "skip", "--priority", "low"), "recall"),
+        ("message", ("--when", "1h", "--comment", "m", "--ephemeral"), "message"),
+        ("session", ("--when", "in 2 hours", "--name", "Fresh", "--tool", "read_file"), "session"),
+        ("next-run", ("--when", "1h", "--on-miss", "run_once"), "next_run"),
+    ],
+)
+def test_every_door_is_reached_and_every_command_knows_its_wakes(terminal, door, options, kind):
+    booked = terminal.run("wake", "add", TODO, "--as", door, *options)
+    assert booked.returncode == 0, booked.stderr
+    wake_id = booked.stdout.rpartition("Wake ")[2].strip(". \n")
+    shown = terminal.read("wake", "show", wake_id)
+    assert (shown["kind"], shown["status"], shown["instructions"]) == (kind, "pending", TODO)
+    assert wake_id in terminal.run("wake", "ls", "--agent", "Wakeful").stdout
+    edited = terminal.read("wake", "edit", wake_id, "--when", "3h", "--instructions", f"{TODO} Again.")
+    assert edited["nominal_at"] > shown["nominal_at"]
+    assert edited["instructions"] == f"{TODO} Again."
+    refused = terminal.run("wake", "skip", wake_id)
+    assert refused.returncode == 1
+    assert "fires once" in refused.stderr
+    ended = terminal.run("wake", "run", wake_id, "--wait", "--json")
+    assert (ended.returncode, json.loads(ended.stdout)["status"]) == (0, "success"), ended.stderr
+    codes = [each["code"] for each in terminal.read("wake", "why", wake_id)["decisions"]]
+    assert {"booked", "edited", "run_now", "started", "success"} <= set(codes)
+    late = terminal.run("wake", "cancel", wake_id)
+    assert late.returncode == 1
+    assert "fired" in late.stderr
+
+
+@pytest.mark.parametrize("door", ["recall", "message", "session", "next-run"])
+def test_without_a_time_it_comes_at_once(terminal, door):
+    booked = terminal.read("wake", "add", TODO, "--as", door)
+    [wake_id] = {
+        booked.get(key, {}).get("id", "").removeprefix("sch-") for key in ("recall", "schedule", "next_run")
+    } - {""}
+    for _ in range(100):
+        [*ran] = terminal.read("runs", "--wake", wake_id)["runs"]
+        if ran and ran[0]["finished_at"]:
+            break
+    assert ran[0]["status"] == "success"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (("wake", "add", TODO, "--as", "message", "--every", "60"), 2, ("--every", "--as message", "--comment")),
+        (("wake", "add", TODO, "--as", "next-run", "--comment", "x"), 2, ("--comment", "--as next-run")),
+        (("wake", "add", TODO, "--as", "letter"), 2, ("letter", "next-run")),
+        (("wake", "add", " ", "--when", "1h"), 1, ("TEXT:", "1 to 32,000")),
+        (("wake", "add", TODO, "--as", "message", "--when", "2 days"), 1, ("--when:", "24 h")),
+        (("wake", "add", TODO, "--as", "session", "--tool", "fly"), 1, ("--tool:", "'fly'", "read_file")),
+        (("wake", "add", TODO, "--every", "1"), 1, ("--when:", "'recurring'")),
+        (("wake", "add", TODO, "--when", "1h", "--every", "1"), 1, ("--every:", "10 s")),
+        (("wake", "add", TODO, "--agent", "Nobody"), 1, ("'Nobody'", "wakeful agent ls")),
+        (("wake", "add", TODO, "--session", "nothing-here"), 1, ("'nothing-here'",)),
+        (("wake", "ls", "--status", "sleeping"), 1, ("--status:", "sleeping", "pending")),
+        (("wake", "run", "nothing-here"), 1, ("'nothing-here'",)),
+        (("wake", "why", "nothing-here"), 1, ("'nothing-here'",)),
+        (("runs", "--page", "nonsense"), 1, ("'nonsense'", "next")),
+        (("agent", "show", "Nobody"), 1, ("'Nobody'", "wakeful agent ls")),
+        (("agent", "edit", "Wakeful"), 2, ("--prompt",)),
+        (("agent", "edit", "Wakeful", "--toolset", "magic"), 1, ("--toolset:", "'magic'", "files")),
+        (("agent", "mode", "Wakeful", "wild"), 2, ("wild", "ambient")),
+        (("agenda", "--from", "yesterday"), 1, ("yesterday",)),
+        (("pause", "--for", "ever"), 2, ("ever", "tomorrow")),
+    ],
+)
+def test_a_wrong_command_is_answered_with_the_option_and_what_it_takes(terminal, arguments, code, said):
+    refused = terminal.run(*arguments)
+    assert refused.returncode == code, refused.stderr
+    assert [word for word in said if word not in refused.stderr] == []
+    assert "Traceback" not in refused.stderr
+
+
+def test_a_run_that_fails_is_an_exit_code_of_its_own(terminal):
+    wake_id = terminal.read("wake", "add", TODO, "--as", "session", "--when", "1h")["schedule"]["id"]
+    paused = terminal.read("agent", "edit", "Wakeful", "--model", "ollama:not-there")
+    assert paused["model"] == "ollama:not-there"
+    ended = terminal.run("wake", "run", wake_id.removeprefix("sch-"), "--wait")
+    terminal.read("agent", "edit", "Wakeful", "--model", "demo")
+    assert ended.returncode == 1
+    assert "failed" in ended.stdout
+
+
+def test_runs_tell_what_was_used(terminal):
+    ended = terminal.read("wake", "run", book(terminal, "--when", "1h"), "--wait")
+    [listed] = [each for each in terminal.read("runs", "--agent", "Wakeful")["runs"] if each["id"] == ended["id"]]
+    assert listed["usage"] == ended["usage"]
+    assert listed["usage"]["output_tokens"] > 0
+    line = next(line for line in terminal.run("runs").stdout.splitlines() if ended["id"] in line)
+    assert str(listed["usage"]["input_tokens"] + listed["usage"]["output_tokens"]) in line
+    assert "run_now" in line
+
+
+def test_a_list_that_goes_on_says_how(terminal):
+    for _ in range(2):
+        book(terminal, "--when", "5h")
+    first = terminal.run("wake", "ls", "--limit", "1")
+    page = first.stderr.split("--page ")[1].strip()
+    assert terminal.read("wake", "ls", "--limit", "1", "--page", page)["wakes"]
+    assert "--page" not in terminal.run("wake", "ls", "--limit", "200").stderr
+
+
+def test_there_is_colour_on_a_terminal_and_nowhere_else(terminal):
+    book(terminal, "--when", "4h")
+    assert "\x1b[" not in terminal.run("wake", "ls").stdout
+    leader, follower = pty.openpty()
+    done = subprocess.run(
+        [WAKEFUL, "wake", "ls"],
+        env=terminal.environment | {"TERM": "xterm", "COLUMNS": "400"},
+        stdout=follower,
+        stderr=follower,
+        stdin=follower,
+        timeout=60,
+    )
+    shown = os.read(leader, 65536)
+    os.close(follower)
+    os.close(leader)
+    assert done.returncode == 0
+    assert b"\x1b[34mpending" in shown
+
+
+def test_an_agents_mode_and_next_run_are_shown_and_chosen(terminal):
+    made = terminal.read("agent", "add", "Bo", "--self-scheduling", "--toolset", "next_run", "--mode", "project")
+    assert (made["toolsets"], made["self_scheduling"], made["schedule"]["mode"]) == (["next_run"], True, "project")
+    assert terminal.read("agent", "mode", "Bo")["daily_cap"] == 4
+    assert terminal.read("agent", "mode", "Bo", "ambient")["daily_cap"] == 6
+    assert terminal.run("agent", "next-run", "Bo").stdout == "No next run is booked.\n"
+    booked = terminal.read("wake", "add", TODO, "--as", "next-run", "--agent", "Bo", "--when", "1h")
+    assert terminal.read("agent", "next-run", "Bo")["next_run"]["id"] == booked["next_run"]["id"]
+    changed = terminal.read("agent", "edit", "Bo", "--no-self-scheduling", "--zone", "Asia/Tokyo", "--prompt", "Hm.")
+    assert (changed["timezone"], changed["system_prompt"]) == ("Asia/Tokyo", "Hm.")
+    assert terminal.read("agent", "next-run", "Bo")["next_run"] is None
+    assert terminal.run("agent", "rm", "Bo").returncode == 0
 
 
 def test_agents_are_listed_made_and_ended(terminal):

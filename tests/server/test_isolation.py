@@ -102,6 +102,10 @@ NEEDS = {
     ("GET", "/wakes"): "read",
     ("GET", "/wakes/preview"): "read",
     ("GET", "/wakes/{wake_id}"): "read",
+    ("PATCH", "/wakes/{wake_id}"): "schedule",
+    ("DELETE", "/wakes/{wake_id}"): "schedule",
+    ("POST", "/wakes/{wake_id}/run-now"): "schedule",
+    ("POST", "/wakes/{wake_id}/skip"): "schedule",
     ("GET", "/wakes/{wake_id}/why"): "read",
     ("POST", "/ws-ticket"): "read",
     ("GET", "/ws/schema"): "read",
@@ -123,6 +127,7 @@ BODIES = {
     ("POST", "/tokens"): {"name": "Evil", "scope": "read"},
     ("POST", "/users"): {"name": "Evil"},
     ("PATCH", "/users/{user_id}"): {"name": "Evil"},
+    ("PATCH", "/wakes/{wake_id}"): {"instructions": "Evil."},
 }
 FORMS = {("POST", "/login"): {"code": "evil"}}
 FILES = {("POST", "/sessions/{session_id}/uploads"): [("files", ("evil.txt", b"evil"))]}

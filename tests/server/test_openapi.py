@@ -115,8 +115,10 @@ def test_every_answer_is_as_the_description_says(address, known):
 HARD_TO_PLEASE = {
     "DELETE /schedules/{schedule_id}",
     "DELETE /sessions/{session_id}/recall",
+    "DELETE /wakes/{wake_id}",
     "GET /wakes/preview",
     "PATCH /sessions/{session_id}/recall",
+    "PATCH /wakes/{wake_id}",
     "POST /agents/{agent_id}/next-run/run-now",
     "POST /login",
     "POST /notifications/{notification_id}/read",
@@ -126,6 +128,8 @@ HARD_TO_PLEASE = {
     "POST /sessions/{session_id}/recall/run-now",
     "POST /sessions/{session_id}/recall/skip",
     "POST /sessions/{session_id}/schedules",
+    "POST /wakes/{wake_id}/run-now",
+    "POST /wakes/{wake_id}/skip",
 }
 
 

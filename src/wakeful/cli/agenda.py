@@ -7,7 +7,7 @@ import typer
 from wakeful.cli.client import connect
 from wakeful.cli.show import AsJson, show_json, show_table
 
-Agent = Annotated[str | None, typer.Option(help="Only this agent; without it, everything.")]
+Agent = Annotated[str | None, typer.Option(help="Only this agent, by id or name; without it, everything.")]
 
 
 def agenda(
@@ -39,7 +39,8 @@ def pause(
     """Let wakes wait: of one agent, or all of them."""
     body: dict[str, Any] = {"reason": reason, "stop": stop}
     body |= {"preset": length} if until is None else {"until": until}
-    made = connect().put(*_path(agent), body=body)
+    server = connect()
+    made = server.put(*_path(server.agent_id(agent)), body=body)
     if as_json:
         show_json(made)
     else:
@@ -48,7 +49,8 @@ def pause(
 
 def resume(agent: Agent = None, as_json: AsJson = False) -> None:
     """Lift a pause. What came due meanwhile is not late because of it."""
-    done = connect().delete(*_path(agent))
+    server = connect()
+    done = server.delete(*_path(server.agent_id(agent)))
     if as_json:
         show_json(done)
     else:

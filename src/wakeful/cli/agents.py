@@ -1,13 +1,27 @@
 """`wakeful agent …`, `wakeful runs`."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
-from wakeful.cli.client import connect
-from wakeful.cli.show import AsJson, show_json, show_one, show_table
+from wakeful.cli.client import connect, fail
+from wakeful.cli.show import AsJson, PageOption, show_json, show_more, show_one, show_table
 
-app = typer.Typer(help="Look at agents and make them.", no_args_is_help=True)
+app = typer.Typer(help="Look at agents, make and change them.", no_args_is_help=True)
+
+AgentName = Annotated[str, typer.Argument(metavar="AGENT", help="An agent's id or name.")]
+Model = Annotated[str | None, typer.Option(help="Its model; without it, the server's own.")]
+Prompt = Annotated[str | None, typer.Option(help="Its system prompt.")]
+Zone = Annotated[str | None, typer.Option(help="Its IANA time zone.")]
+Description = Annotated[str | None, typer.Option(help="What it is for.")]
+Toolset = Annotated[
+    list[str] | None,
+    typer.Option(help="A toolset it has, instead of those it had; may be repeated. '' alone: none."),
+]
+SelfScheduling = Annotated[
+    bool | None, typer.Option("--self-scheduling/--no-self-scheduling", help="Whether it may book its own wakes.")
+]
+Mode = Literal["ambient", "reactive", "project", "manual"]
 
 
 @app.command(name="ls")
@@ -25,45 +39,134 @@ def list_agents(as_json: AsJson = False) -> None:
 
 
 @app.command()
-def show(agent_id: str, as_json: AsJson = False) -> None:
+def show(agent: AgentName, as_json: AsJson = False) -> None:
     """Show an agent."""
-    found = connect().get("agents", agent_id)
+    server = connect()
+    found = server.get("agents", server.agent_id(agent))
     (show_json if as_json else show_one)(found)
 
 
 @app.command()
 def add(
     name: str,
-    model: Annotated[str | None, typer.Option(help="Its model; without it, the server's own.")] = None,
-    prompt: Annotated[str, typer.Option(help="Its system prompt.")] = "",
-    zone: Annotated[str | None, typer.Option(help="Its IANA time zone.")] = None,
+    model: Model = None,
+    prompt: Prompt = None,
+    zone: Zone = None,
+    description: Description = None,
+    toolset: Toolset = None,
+    self_scheduling: SelfScheduling = None,
+    mode: Annotated[Mode | None, typer.Option(help="How far it may go with booking its next run.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Make an agent."""
-    body: dict[str, Any] = {"name": name, "system_prompt": prompt}
-    body |= {key: value for key, value in (("model", model), ("timezone", zone)) if value is not None}
-    made = connect().post("agents", body=body)
+    changes = _changes(None, model, prompt, zone, description, toolset, self_scheduling)
+    if mode is not None:
+        changes["schedule"] = {"mode": mode}
+    made = connect().post("agents", body={"name": name} | changes)
     show_json(made) if as_json else typer.echo(f"Made agent {made['id']}.")
 
 
 @app.command()
-def rm(agent_id: str, as_json: AsJson = False) -> None:
+def edit(
+    agent: AgentName,
+    name: Annotated[str | None, typer.Option(help="Another name.")] = None,
+    model: Model = None,
+    prompt: Prompt = None,
+    zone: Zone = None,
+    description: Description = None,
+    toolset: Toolset = None,
+    self_scheduling: SelfScheduling = None,
+    as_json: AsJson = False,
+) -> None:
+    """Change settings of an agent. Switching self-scheduling off ends what it booked."""
+    changes = _changes(name, model, prompt, zone, description, toolset, self_scheduling)
+    if not changes:
+        fail("Nothing to change: give at least one option, such as --prompt or --toolset.", 2)
+    server = connect()
+    changed = server.patch("agents", server.agent_id(agent), body=changes)
+    (show_json if as_json else show_one)(changed)
+
+
+@app.command()
+def mode(
+    agent: AgentName,
+    mode: Annotated[Mode | None, typer.Argument(help="Its new mode; without one, it is shown.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show how far an agent may go with booking its next run, or choose a mode, which sets every bound."""
+    server = connect()
+    agent_id = server.agent_id(agent)
+    if mode is None:
+        found = server.get("agents", agent_id)
+    else:
+        found = server.patch("agents", agent_id, body={"schedule": {"mode": mode}})
+    (show_json if as_json else show_one)(found["schedule"])
+
+
+@app.command(name="next-run")
+def next_run(agent: AgentName, as_json: AsJson = False) -> None:
+    """Show an agent's next run. `wakeful wake add --as next-run` books one."""
+    server = connect()
+    found = server.get("agents", server.agent_id(agent), "next-run")
+    if as_json:
+        show_json(found)
+    elif found["next_run"] is None:
+        typer.echo("No next run is booked.")
+    else:
+        show_one(found["next_run"])
+
+
+@app.command()
+def rm(agent: AgentName, as_json: AsJson = False) -> None:
     """End an agent: its wakes are cancelled and its runs stopped."""
-    done = connect().delete("agents", agent_id)
+    server = connect()
+    done = server.delete("agents", server.agent_id(agent))
     show_json(done) if as_json else typer.echo("Ended.")
 
 
 def runs(
     status: Annotated[str | None, typer.Option(help="Only those with this status.")] = None,
-    agent: Annotated[str | None, typer.Option(help="Only this agent's.")] = None,
+    agent: Annotated[str | None, typer.Option(help="Only this agent's, by id or name.")] = None,
     wake: Annotated[str | None, typer.Option(help="Only those of this wake.")] = None,
     limit: Annotated[int, typer.Option(help="How many at most.", min=1, max=200)] = 50,
+    page: PageOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """List runs, the latest first."""
-    found = connect().get("runs", status=status, agent_id=agent, wake_id=wake, limit=limit)
+    """List runs and what each used, the latest first."""
+    server = connect()
+    found = server.get("runs", status=status, agent_id=server.agent_id(agent), wake_id=wake, limit=limit, page=page)
     if as_json:
         show_json(found)
         return
-    columns = ("id", "nominal_at", "trigger", "kind", "status", "reason", "error")
-    show_table(found["runs"], columns, empty="Nothing has run yet.")
+    columns = ("id", "nominal_at", "trigger", "kind", "status", "tokens", "cost", "reason", "error")
+    show_table([_with_usage(run) for run in found["runs"]], columns, empty="Nothing has run yet.")
+    show_more(found)
+
+
+def _with_usage(run: dict[str, Any]) -> dict[str, Any]:
+    used = run["usage"]
+    if used is None:
+        return run
+    cost = None if used["cost"] is None else f"${used['cost']:.4f}"
+    return {**run, "tokens": used["input_tokens"] + used["output_tokens"], "cost": cost}
+
+
+def _changes(
+    name: str | None,
+    model: str | None,
+    prompt: str | None,
+    zone: str | None,
+    description: str | None,
+    toolset: list[str] | None,
+    self_scheduling: bool | None,
+) -> dict[str, Any]:
+    given: dict[str, Any] = {
+        "name": name,
+        "model": model,
+        "system_prompt": prompt,
+        "timezone": zone,
+        "description": description,
+        "toolsets": [each for each in toolset if each] if toolset else None,
+        "self_scheduling": self_scheduling,
+    }
+    return {key: value for key, value in given.items() if value is not None}

@@ -8,6 +8,28 @@ import typer
 
 from wakeful.config import TOKEN_FILE, ConfigError, Settings, load_settings
 
+_OPTIONS = {  # which option of a command a field of the server's is
+    "additional_context_message": "TEXT",
+    "at": "--when",
+    "context_views": "--view",
+    "cron": "--cron",
+    "instructions": "TEXT",
+    "internal_comment": "--comment",
+    "comment": "--comment",
+    "interval_seconds": "--every",
+    "label": "--comment",
+    "max_runs": "--max-runs",
+    "message": "TEXT",
+    "scheduled_at": "--when",
+    "session_config.model": "--model",
+    "session_config.session_name": "--name",
+    "session_config.tool_ids": "--tool",
+    "status": "--status",
+    "timezone": "--zone",
+    "toolsets": "--toolset",
+    "until": "--until",
+    "when": "--when",
+}
 NOT_REACHED, REFUSED = 3, 1  # exit codes besides 2, which is for a command that was typed wrong
 
 
@@ -36,6 +58,20 @@ class Server:
     def delete(self, *path: str) -> Any:
         return self._call("DELETE", path)
 
+    def agent_id(self, name: str | None) -> Any:
+        """Return the id of an agent that is named by its id or its name; None stays None."""
+        if name is None:
+            return None
+        found = [agent["id"] for agent in self.get("agents")["agents"] if name in (agent["id"], agent["name"])]
+        if len(found) > 1:
+            fail(f"{len(found)} agents are called {name!r}. Give the id of the one you mean: {', '.join(found)}.")
+        return found[0] if found else fail(f"There is no agent {name!r}. `wakeful agent ls` shows those there are.")
+
+    def first_agent_id(self) -> str:
+        """Return the agent that is meant when none is named."""
+        found = self.get("agents")["agents"]
+        return found[0]["id"] if found else fail("There is no agent. Make one with `wakeful agent add NAME`.")
+
     def _call(self, method: str, path: tuple[str, ...], **options: Any) -> Any:
         try:
             answer = self._http.request(method, "/" + "/".join(quote(part, safe="") for part in path), **options)
@@ -53,7 +89,9 @@ class Server:
 def _words_of(answer: httpx2.Response) -> str:
     try:
         problem = answer.json()["error"]
-        return " ".join(filter(None, (problem["message"], problem.get("hint"))))
+        field = problem.get("field") or ""
+        option = _OPTIONS.get(field) or _OPTIONS.get(field.partition(".")[0])
+        return " ".join(filter(None, (option and f"{option}:", problem["message"], problem.get("hint"))))
     except (ValueError, KeyError, TypeError):
         return f"The server answered {answer.status_code}, and not in a form I know."
 

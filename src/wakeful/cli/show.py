@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+PageOption = Annotated[str | None, typer.Option(help="Where to go on, as the list before said.")]
 
 _COLOURS = {
     "success": "green",
@@ -44,6 +45,17 @@ def show_table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], *, emp
     # An id that is cut off is of no use, so a narrow terminal wraps whole lines instead of squeezing columns.
     needed = Console(width=10_000).measure(table).maximum
     (console if needed <= console.width else Console(width=needed)).print(table, crop=False)
+
+
+def show_more(found: Mapping[str, Any]) -> None:
+    """Say that a list goes on, and how."""
+    if found.get("next"):
+        tell(f"There are more: --page {found['next']}")
+
+
+def tell(words: str) -> None:
+    """Say something besides what was asked for."""
+    typer.secho(words, fg=typer.colors.YELLOW, err=True)
 
 
 def show_one(value: Mapping[str, Any]) -> None:

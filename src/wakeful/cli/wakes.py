@@ -1,80 +1,145 @@
 """`wakeful wake …`: what will happen, and why something did or did not."""
 
 import time
+from enum import StrEnum
 from typing import Annotated, Any
 
 import typer
 
 from wakeful.cli.client import Server, connect, fail
-from wakeful.cli.show import AsJson, show_json, show_one, show_table
+from wakeful.cli.show import AsJson, PageOption, show_json, show_more, show_one, show_table, tell
 
 app = typer.Typer(help="Book, look at and change wakes.", no_args_is_help=True)
 
 WakeId = Annotated[str, typer.Argument(help="The id of a wake, as `wakeful wake ls` shows it.")]
+_LONG_AGO = "2000-01-01T00:00:00Z"  # what is past comes at once
 _ENDED = ("success", "failed", "stopped", "skipped", "interrupted")
+
+
+class Door(StrEnum):
+    """Where a wake lands, and what it can do."""
+
+    recall = "recall"
+    message = "message"
+    session = "session"
+    next_run = "next-run"
+
+
+class Missed(StrEnum):
+    """What to do about times missed while the server was away."""
+
+    skip = "skip"
+    run_once = "run_once"
+    run_catchup = "run_catchup"
+
+
+class Priority(StrEnum):
+    """Whether it gives way to a user who is talking."""
+
+    normal = "normal"
+    low = "low"
+
+
+_OPTIONS = {  # by door: which options it takes besides --when, --agent and --json
+    Door.recall: {"session", "every", "cron", "zone", "until", "max_runs", "comment", "on_miss", "priority"},
+    Door.message: {"session", "comment", "ephemeral"},
+    Door.session: {"session", "comment", "ephemeral", "name", "tool", "model"},
+    Door.next_run: {"on_miss", "priority", "view"},
+}
 
 
 @app.command()
 def add(
-    instructions: Annotated[str, typer.Argument(help="What the agent reads when it wakes.")],
-    when: Annotated[str | None, typer.Option(help="When: 30m, 'tomorrow at 09:00', ISO 8601.")] = None,
-    session: Annotated[str | None, typer.Option(help="Where it lands; without it, in a new session.")] = None,
-    agent: Annotated[str | None, typer.Option(help="Whose, for a new session; without it, the first agent's.")] = None,
-    every: Annotated[int | None, typer.Option(help="Again after so many seconds.")] = None,
-    cron: Annotated[str | None, typer.Option(help="Again by a cron rule of five fields.")] = None,
-    zone: Annotated[str | None, typer.Option(help="IANA zone of the time and the rule.")] = None,
-    until: Annotated[str | None, typer.Option(help="The last moment of a recurring one.")] = None,
-    max_runs: Annotated[int | None, typer.Option(help="How many times at most.")] = None,
-    comment: Annotated[str, typer.Option(help="A label.")] = "",
+    instructions: Annotated[str, typer.Argument(metavar="TEXT", help="What the agent reads when it wakes.")],
+    when: Annotated[str | None, typer.Option(help="30m, 'tomorrow at 09:00', ISO 8601. Without it: at once.")] = None,
+    door: Annotated[
+        Door,
+        typer.Option(
+            "--as",
+            help="recall: in a session, perhaps again and again. message: once, when the session is idle. session: in "
+            "a fresh session. next-run: the agent's one slot, in a fresh session.",
+        ),
+    ] = Door.recall,
+    session: Annotated[str | None, typer.Option(help="The session it belongs to; without it, a new one.")] = None,
+    agent: Annotated[
+        str | None, typer.Option(help="Whose, by id or name, if no session is given; without it, the first agent's.")
+    ] = None,
+    every: Annotated[int | None, typer.Option(help="recall: again after so many seconds.")] = None,
+    cron: Annotated[str | None, typer.Option(help="recall: again by a cron rule of five fields.")] = None,
+    zone: Annotated[str | None, typer.Option(help="recall: IANA zone of the time and the rule.")] = None,
+    until: Annotated[str | None, typer.Option(help="recall: the last moment of a recurring one.")] = None,
+    max_runs: Annotated[int | None, typer.Option(help="recall: how many times at most.")] = None,
+    on_miss: Annotated[Missed | None, typer.Option(help="recall, next-run: what if the server was away.")] = None,
+    priority: Annotated[Priority | None, typer.Option(help="recall, next-run: low gives way to you.")] = None,
+    comment: Annotated[str | None, typer.Option(help="A label; not for next-run.")] = None,
+    ephemeral: Annotated[bool, typer.Option("--ephemeral", help="message, session: gone with a restart.")] = False,
+    name: Annotated[str | None, typer.Option(help="session: its title.")] = None,
+    tool: Annotated[list[str] | None, typer.Option(help="session: only this tool; may be repeated.")] = None,
+    model: Annotated[str | None, typer.Option(help="session: its model.")] = None,
+    view: Annotated[list[str] | None, typer.Option(help="next-run: show this view; may be repeated.")] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the id alone, for scripts.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Book a wake. Without a time it comes at once."""
-    server = connect()
-    recurring = every is not None or cron is not None
-    call_type = "recurring" if recurring else "once" if when is not None else "immediate"
-    body = {
-        "call_type": call_type,
-        "additional_context_message": instructions,
-        "when": when,
-        "timezone": zone,
-        "interval_seconds": every,
+    """Book a wake at one of the doors. Without a time it comes at once."""
+    given: dict[str, Any] = {
+        "session": session,
+        "every": every,
         "cron": cron,
+        "zone": zone,
         "until": until,
         "max_runs": max_runs,
-        "internal_comment": comment,
+        "on_miss": on_miss,
+        "priority": priority,
+        "comment": comment,
+        "ephemeral": ephemeral or None,
+        "name": name,
+        "tool": tool or None,
+        "model": model,
+        "view": view or None,
     }
-    where = session or server.post("sessions", body={"agent_id": agent})["id"]
-    booked = server.post(
-        "sessions", where, "recall", body={key: each for key, each in body.items() if each is not None}
-    )
-    if as_json:
-        show_json(booked)
+    given = {option: value for option, value in given.items() if value is not None}
+    _check_options(door, given)
+    server = connect()
+    if door is Door.recall:
+        booked, wake_id = _book_recall(server, instructions, when, agent, given)
+    elif door is Door.next_run:
+        booked, wake_id = _book_next_run(server, instructions, when, agent, given)
+    else:
+        booked, wake_id = _book_schedule(server, door, instructions, when, agent, given)
+    if as_json or quiet:
+        show_json(booked) if as_json else typer.echo(wake_id)
         return
-    typer.echo(f"Booked {booked['told']}. Wake {booked['recall']['id']} in session {where}.")
+    typer.echo(f"Booked: {booked['told']}. Wake {wake_id}.")
+    if booked.get("clamped"):
+        tell(f"Moved, because of: {', '.join(booked['clamp_reasons'])}.")
     if booked.get("warning"):
-        typer.secho(f"Note: {booked['warning']}", fg=typer.colors.YELLOW)
+        tell(booked["warning"])
 
 
 @app.command(name="ls")
 def list_wakes(
-    status: Annotated[str | None, typer.Option(help="Only those with this status.")] = "pending",
+    status: Annotated[str | None, typer.Option(help="Only those with this status; without it, what waits.")] = None,
     every_status: Annotated[bool, typer.Option("--all", help="Ended ones too.")] = False,
-    agent: Annotated[str | None, typer.Option(help="Only this agent's.")] = None,
+    agent: Annotated[str | None, typer.Option(help="Only this agent's, by id or name.")] = None,
     limit: Annotated[int, typer.Option(help="How many at most.", min=1, max=200)] = 50,
+    page: PageOption = None,
     as_json: AsJson = False,
 ) -> None:
     """List wakes, the soonest first."""
-    found = connect().get("wakes", status=None if every_status else status, agent_id=agent, limit=limit)
+    server = connect()
+    is_live = None if every_status or status is not None else True
+    found = server.get("wakes", status=status, live=is_live, agent_id=server.agent_id(agent), limit=limit, page=page)
     if as_json:
         show_json(found)
         return
     columns = ("id", "nominal_at", "kind", "call_type", "status", "scheduled_by", "comment")
     show_table(found["wakes"], columns, empty="No wakes. Book one with `wakeful wake add`.")
+    show_more(found)
 
 
 @app.command()
 def show(wake_id: WakeId, as_json: AsJson = False) -> None:
-    """Show a wake."""
+    """Show a wake, whichever door it was booked at."""
     found = connect().get("wakes", wake_id)
     (show_json if as_json else show_one)(found)
 
@@ -84,51 +149,53 @@ def edit(
     wake_id: WakeId,
     when: Annotated[str | None, typer.Option(help="A new time.")] = None,
     instructions: Annotated[str | None, typer.Option(help="A new text.")] = None,
-    every: Annotated[int | None, typer.Option(help="A new interval in seconds.")] = None,
-    cron: Annotated[str | None, typer.Option(help="A new cron rule.")] = None,
+    every: Annotated[int | None, typer.Option(help="A new interval in seconds, for a recurring recall.")] = None,
+    cron: Annotated[str | None, typer.Option(help="A new cron rule, for a recurring recall.")] = None,
+    zone: Annotated[str | None, typer.Option(help="Another IANA zone, for a recall.")] = None,
+    until: Annotated[str | None, typer.Option(help="Another last moment, for a recurring recall.")] = None,
+    max_runs: Annotated[int | None, typer.Option(help="Another number of times, for a recurring recall.")] = None,
+    on_miss: Annotated[Missed | None, typer.Option(help="What if the server was away.")] = None,
+    priority: Annotated[Priority | None, typer.Option(help="low gives way to you.")] = None,
     comment: Annotated[str | None, typer.Option(help="A new label.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Change a recall that waits."""
-    server = connect()
+    """Change a wake that waits."""
     given = {
         "when": when,
-        "additional_context_message": instructions,
+        "instructions": instructions,
         "interval_seconds": every,
         "cron": cron,
-        "internal_comment": comment,
+        "timezone": zone,
+        "until": until,
+        "max_runs": max_runs,
+        "on_miss": on_miss,
+        "priority": priority,
+        "comment": comment,
     }
     body = {name: value for name, value in given.items() if value is not None}
     if not body:
-        fail("Nothing to change: give at least one of --when, --instructions, --every, --cron, --comment.", 2)
-    changed = server.patch("sessions", _recall_session(server, wake_id), "recall", body=body)["recall"]
+        fail("Nothing to change: give at least one option, such as --when or --instructions.", 2)
+    changed = connect().patch("wakes", wake_id, body=body)
     (show_json if as_json else show_one)(changed)
 
 
 @app.command()
 def cancel(wake_id: WakeId, as_json: AsJson = False) -> None:
     """Cancel a wake that waits."""
-    server = connect()
-    wake = server.get("wakes", wake_id)
-    match wake["kind"]:
-        case "recall":
-            done = server.delete("sessions", _recall_session(server, wake_id), "recall")
-        case "next_run":
-            done = server.delete("agents", wake["agent_id"], "next-run")
-        case _:
-            done = server.delete("schedules", wake_id)
+    done = connect().delete("wakes", wake_id)
     show_json(done) if as_json else typer.echo("Cancelled.")
 
 
 @app.command()
 def skip(wake_id: WakeId, as_json: AsJson = False) -> None:
     """Leave out the next time of a recurring recall."""
-    server = connect()
-    done = server.post("sessions", _recall_session(server, wake_id), "recall", "skip")
+    wake = connect().post("wakes", wake_id, "skip")
     if as_json:
-        show_json(done)
+        show_json(wake)
+    elif wake["status"] == "pending":
+        typer.echo(f"Skipped. The next time is {wake['nominal_at']}.")
     else:
-        typer.echo(f"Skipped. The next time is {server.get('wakes', wake_id)['nominal_at']}.")
+        typer.echo(f"Skipped. That was the last time: it is {wake['status']}.")
 
 
 @app.command()
@@ -137,13 +204,9 @@ def run(
     wait: Annotated[bool, typer.Option("--wait", help="Wait for its end; exit 0 only if it succeeded.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Run a wake at once, paused or not."""
+    """Run a wake at once, paused or not. One that fires once is used up by it."""
     server = connect()
-    wake = server.get("wakes", wake_id)
-    if wake["kind"] == "next_run":
-        begun = server.post("agents", wake["agent_id"], "next-run", "run-now")
-    else:
-        begun = server.post("sessions", _recall_session(server, wake_id), "recall", "run-now")
+    begun = server.post("wakes", wake_id, "run-now")
     ended = _wait_for(server, begun["id"]) if wait else begun
     (show_json if as_json else show_one)(ended)
     if wait and ended["status"] != "success":
@@ -160,15 +223,75 @@ def why(wake_id: WakeId, as_json: AsJson = False) -> None:
     show_table(found["decisions"], ("nominal_at", "at", "code", "run_id", "detail"), empty="Nothing was decided yet.")
 
 
-def _recall_session(server: Server, wake_id: str) -> str:
-    """Return the session in which this very recall waits."""
-    wake = server.get("wakes", wake_id)
-    if wake["kind"] != "recall":
-        fail(f"Wake {wake_id} is a {wake['kind']}, and this command is for recalls.")
-    pending: dict[str, Any] | None = server.get("sessions", wake["session_id"], "recall")["recall"]
-    if pending is None or pending["id"] != wake_id:
-        fail(f"Wake {wake_id} is {wake['status']}, so it waits no more.")
-    return str(wake["session_id"])
+def _check_options(door: Door, given: dict[str, Any]) -> None:
+    for option in given:
+        if option not in _OPTIONS[door]:
+            takes = ", ".join(f"--{each.replace('_', '-')}" for each in sorted(_OPTIONS[door]))
+            fail(f"--{option.replace('_', '-')} does not go with --as {door}, which takes: {takes}.", 2)
+
+
+def _book_recall(server: Server, text: str, when: str | None, agent: str | None, given: dict[str, Any]) -> Any:
+    is_recurring = "every" in given or "cron" in given
+    body = {
+        "call_type": "recurring" if is_recurring else "immediate" if when is None else "once",
+        "additional_context_message": text,
+        "when": when,
+        "timezone": given.get("zone"),
+        "interval_seconds": given.get("every"),
+        "cron": given.get("cron"),
+        "until": given.get("until"),
+        "max_runs": given.get("max_runs"),
+        "on_miss": given.get("on_miss"),
+        "priority": given.get("priority"),
+        "internal_comment": given.get("comment"),
+    }
+    booked = server.post("sessions", _session(server, agent, given), "recall", body=_without_nothing(body))
+    return booked, booked["recall"]["id"]
+
+
+def _book_schedule(
+    server: Server, door: Door, text: str, when: str | None, agent: str | None, given: dict[str, Any]
+) -> Any:
+    config = {"session_name": given.get("name"), "tool_ids": given.get("tool"), "model": given.get("model")}
+    where = _session(server, agent, given)
+    body = {
+        "kind": str(door),
+        "message": text,
+        "at": _LONG_AGO if when is None else _instant(server, when, server.get("sessions", where)["agent_id"]),
+        "label": given.get("comment"),
+        "ephemeral": given.get("ephemeral"),
+        "session_config": _without_nothing(config) if door is Door.session else None,
+    }
+    booked = server.post("sessions", where, "schedules", body=_without_nothing(body))
+    return booked, booked["schedule"]["id"].removeprefix("sch-")
+
+
+def _book_next_run(server: Server, text: str, when: str | None, agent: str | None, given: dict[str, Any]) -> Any:
+    whose = server.agent_id(agent) or server.first_agent_id()
+    body = {
+        "instructions": text,
+        "scheduled_at": None if when is None else _instant(server, when, whose),
+        "in_seconds": 0 if when is None else None,
+        "context_views": given.get("view"),
+        "priority": given.get("priority"),
+        "on_miss": given.get("on_miss"),
+    }
+    booked = server.put("agents", whose, "next-run", body=_without_nothing(body))
+    return booked, booked["next_run"]["id"]
+
+
+def _session(server: Server, agent: str | None, given: dict[str, Any]) -> str:
+    return given.get("session") or server.post("sessions", body={"agent_id": server.agent_id(agent)})["id"]
+
+
+def _instant(server: Server, when: str, agent_id: str) -> str:
+    """Turn words into the instant they mean, as the server reads them in the agent's zone."""
+    times = server.get("wakes", "preview", agent_id=agent_id, when=when)["times"]
+    return times[0]["nominal_at"] if times else fail(f"--when: {when!r} is too far ahead. Take an earlier time.")
+
+
+def _without_nothing(body: dict[str, Any]) -> dict[str, Any]:
+    return {key: each for key, each in body.items() if each is not None}
 
 
 def _wait_for(server: Server, run_id: str) -> dict[str, Any]:

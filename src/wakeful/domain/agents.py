@@ -1,6 +1,6 @@
 """Rules about an agent's settings."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from wakeful.domain.bounds import check_bounds
 from wakeful.domain.errors import Forbidden, Invalid
@@ -52,3 +52,8 @@ def check_grants(user: User, before: Iterable[str], after: Iterable[str]) -> Non
 def shown_toolsets(agent: Agent) -> tuple[str, ...]:
     """Return the toolsets whose tools a model is shown; with self-scheduling off, none that books."""
     return tuple(name for name in agent.toolsets if agent.self_scheduling or name not in SCHEDULING)
+
+
+def within(tools: Iterable[str], only: Collection[str] | None) -> tuple[str, ...]:
+    """Return those of these tools that a run has which is limited to some; None limits nothing."""
+    return tuple(tool for tool in tools if only is None or tool in only)

@@ -34,6 +34,11 @@ def first_agent_of(user: str) -> str:
     return _with_time(_EPOCH, blake2b(f"first agent of {user}".encode(), digest_size=_RANDOM_BYTES).digest(), version=8)
 
 
+def could_be_id(text: str) -> bool:
+    """Tell whether a text may be asked for at all; what is no id may be something no database can take."""
+    return len(text) <= 64 and text.isascii() and text.replace("-", "").isalnum()
+
+
 def _with_time(at: datetime, rest: bytes, *, version: int) -> str:
     """Lay out a UUID as RFC 9562 has it: 48 bits of milliseconds, the version, 74 further bits."""
     milliseconds = max(0, (at - _EPOCH) // _MILLISECOND)

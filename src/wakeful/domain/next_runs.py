@@ -3,19 +3,17 @@
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 from wakeful.domain import wakes
 from wakeful.domain.booking import Clamped
 from wakeful.domain.errors import Forbidden, Invalid, NotFound
 from wakeful.domain.rules import Rules
+from wakeful.domain.texts import check_text, show
 from wakeful.domain.types import FOREVER, Agent, OnMiss, Priority, Run, ScheduledBy, Wake
-from wakeful.domain.when import ISO, ISO_BASIC
-from wakeful.domain.zones import MAX_OFFSET
+from wakeful.domain.when import BadTime, read_instant
 
 MOST_SECONDS = 10 * 366 * 86_400  # ten years either way; the agent's own horizon is nearer
 _EARLIEST = datetime(1970, 1, 2, tzinfo=UTC)
-_MOST_SHOWN = 80
 _ISO_FORM = "ISO 8601 with a UTC offset or Z, such as '2026-11-16T09:00:00+01:00'"
 
 
@@ -31,18 +29,12 @@ class NextRunRequest:
     on_miss: OnMiss | None = None
 
 
-class BadTime(Invalid):
-    """The time is missing, said twice, or not one that can be read."""
-
-    code = "bad_time"
-
-
 class UnknownView(Invalid):
     code = "unknown_view"
 
     def __init__(self, name: str, known: Collection[str], field: str) -> None:
         there_are = f"It has: {', '.join(sorted(known))}." if known else f"It has none: leave {field!r} out."
-        super().__init__(f"There is no view {_show(name)} in this agent's database. {there_are}", field=field)
+        super().__init__(f"There is no view {show(name)} in this agent's database. {there_are}", field=field)
 
 
 class NoNextRun(NotFound):
@@ -75,14 +67,21 @@ def read_time(request: NextRunRequest, now: datetime) -> datetime:
     """Return the instant that is asked for, past or not, or say what is wrong with it."""
     if request.scheduled_at is not None and request.in_seconds is not None:
         raise BadTime(
-            f"Both 'scheduled_at' ({_show(request.scheduled_at)}) and 'in_seconds' ({request.in_seconds}) are given. "
+            f"Both 'scheduled_at' ({show(request.scheduled_at)}) and 'in_seconds' ({request.in_seconds}) are given. "
             "Give exactly one of them.",
             field="in_seconds",
         )
     if request.in_seconds is not None:
         return _read_seconds(request.in_seconds, now)
     if request.scheduled_at is not None:
-        return _read_instant(request.scheduled_at)
+        at = read_instant(request.scheduled_at, "scheduled_at", "in_seconds")
+        if not _EARLIEST <= at < FOREVER:  # some zone could not tell such a time
+            raise BadTime(
+                f"`scheduled_at` is {show(request.scheduled_at)}, which is out of range. Take a time between 1970 and "
+                "9998.",
+                field="scheduled_at",
+            )
+        return at
     raise BadTime(
         "No time is given. Give exactly one of 'in_seconds' (a whole number of seconds from now) and 'scheduled_at' "
         f"({_ISO_FORM}).",
@@ -106,6 +105,7 @@ def make(
     *,
     by: ScheduledBy,
     booked_by_run: str | None = None,
+    tools: tuple[str, ...] | None = None,
 ) -> Wake:
     """Make the wake of a next run.
 
@@ -117,7 +117,7 @@ def make(
         user_id=agent.user_id,
         session_id=None,
         call_type="once",
-        instructions=request.instructions,
+        instructions=check_text("instructions", request.instructions, wakes.MAX_INSTRUCTIONS),
         timezone=agent.timezone,
         scheduled_by=by,
         now=now,
@@ -127,45 +127,15 @@ def make(
         priority=request.priority,
         on_miss=request.on_miss,
         booked_by_run=booked_by_run,
+        tools=tools,
     )
 
 
 def _read_seconds(seconds: int, now: datetime) -> datetime:
     if abs(seconds) > MOST_SECONDS:
         raise BadTime(
-            f"'in_seconds' is {_show(seconds)}, further than any agent's horizon. "
+            f"'in_seconds' is {show(seconds)}, further than any agent's horizon. "
             f"Give a whole number of seconds, at most {MOST_SECONDS}.",
             field="in_seconds",
         )
     return now + timedelta(seconds=seconds)
-
-
-def _read_instant(text: str) -> datetime:
-    at = _read_iso(text.strip().lower(), text)
-    if not _EARLIEST <= at < FOREVER:
-        raise _bad_instant(text, "is out of range")
-    return at
-
-
-def _read_iso(words: str, text: str) -> datetime:
-    if not (ISO.fullmatch(words) or ISO_BASIC.fullmatch(words)):
-        raise _bad_instant(text, "is not a time that can be read")
-    try:
-        moment = datetime.fromisoformat(words.upper())
-        offset = moment.utcoffset()
-        if offset is None or abs(offset) > MAX_OFFSET:
-            raise _bad_instant(text, "has no time zone, or one that is nowhere")
-        return moment.astimezone(UTC)
-    except (ValueError, OverflowError):
-        raise _bad_instant(text, "is in no calendar") from None
-
-
-def _bad_instant(text: str, problem: str) -> BadTime:
-    return BadTime(
-        f"'scheduled_at' is {_show(text)}, which {problem}. Use {_ISO_FORM}, or 'in_seconds'.", field="scheduled_at"
-    )
-
-
-def _show(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…"

@@ -79,13 +79,15 @@ def interrupted(run: Run, now: datetime) -> Notice:
 
 def unfirable(wake: SetAside, error: str, now: datetime) -> Notice:
     """The scheduler could not decide about a wake at all, perhaps not even read it."""
+    is_over = wake.kind == "session"
+    after = "Its session could not be made; book it again." if is_over else "It is tried again every five minutes."
     return Notice(
         id=ids.new_id(now),
         user_id=wake.user_id,
         agent_id=wake.agent_id,
         code="unfirable",
         title="A wake could not be fired",
-        body=f"{error} It is tried again every five minutes; edit or cancel it.",
+        body=f"{error} {after}",
         once_key=f"unfirable:{wake.id}:{wake.nominal_at.isoformat()}",
         created_at=now,
         wake_id=wake.id,

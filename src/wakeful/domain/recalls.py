@@ -9,9 +9,13 @@ from wakeful.domain import wakes
 from wakeful.domain.errors import Invalid, NotFound
 from wakeful.domain.events import RecallAction, RecallUpdate
 from wakeful.domain.rules import Rules
+from wakeful.domain.texts import check_note, check_text, show
 from wakeful.domain.types import Agent, CallType, OnMiss, Priority, ScheduledBy, Wake
-from wakeful.domain.when import parse_when
+from wakeful.domain.when import BadWhen, parse_when
 from wakeful.domain.zones import load_zone, offset_zone
+
+MOST_SECONDS = 10 * 365 * 86_400
+MOST_RUNS = 1_000_000
 
 _STATUS = {"pending": "pending", "queued": "pending", "running": "fired", "fired": "fired"}
 
@@ -60,14 +64,16 @@ def make(
     *,
     by: ScheduledBy,
     booked_by_run: str | None = None,
+    tools: tuple[str, ...] | None = None,
 ) -> Wake:
     """Make the wake of a recall, or say what is wrong with the request."""
+    check_text("additional_context_message", request.instructions, wakes.MAX_INSTRUCTIONS)
+    check_note("internal_comment", request.comment, wakes.MAX_COMMENT)
+    _check_call_type(request)
+    _check_number("interval_seconds", request.interval_seconds, MOST_SECONDS)
+    _check_number("max_runs", request.max_runs, MOST_RUNS)
     zone, name = _zone(request, agent)
     meant = None if request.when is None else parse_when(request.when, now, zone)
-    if request.call_type != "immediate" and meant is None and request.cron is None:
-        raise Invalid(
-            f"A recall of type {request.call_type!r} needs `when`, such as '30m' or 'tomorrow at 09:00'.", field="when"
-        )
     return wakes.create(
         kind="recall",
         agent_id=agent.id,
@@ -83,24 +89,32 @@ def make(
         wall_clock=None if meant is None else meant.wall_clock,
         every=None if request.interval_seconds is None else timedelta(seconds=request.interval_seconds),
         cron=request.cron,
-        until=None if request.until is None else parse_when(request.until, now, zone).at,
+        until=None if request.until is None else _read_until(request.until, now, zone),
         max_runs=request.max_runs,
         comment=request.comment,
         priority=request.priority,
         on_miss=request.on_miss,
         booked_by_run=booked_by_run,
+        tools=tools,
     )
 
 
 def read_changes(asked: Mapping[str, Any], wake: Wake, now: datetime) -> dict[str, Any]:
     """Turn the door's names and forms into those of a wake's own fields."""
-    changes = {_FIELDS.get(name, name): value for name, value in asked.items()}
+    if "additional_context_message" in asked:
+        check_text("additional_context_message", asked["additional_context_message"], wakes.MAX_INSTRUCTIONS)
+    if "internal_comment" in asked:
+        check_note("internal_comment", asked["internal_comment"], wakes.MAX_COMMENT)
+    changes: dict[str, Any] = {_FIELDS.get(name, name): value for name, value in asked.items()}
+    # A new rule takes the place of the one before, of whichever kind that was.
+    if (changes.get("every") is None) != (changes.get("cron") is None):
+        changes = {"every": None, "cron": None} | changes
     zone = load_zone(changes.get("timezone", wake.timezone))
     if "when" in changes:
         meant = parse_when(changes.pop("when"), now, zone)
         changes |= {"nominal_at": meant.at, "wall_clock": meant.wall_clock}
     if changes.get("until") is not None:
-        changes["until"] = parse_when(changes["until"], now, zone).at
+        changes["until"] = _read_until(changes["until"], now, zone)
     if changes.get("every") is not None:
         changes["every"] = timedelta(seconds=changes["every"])
     return changes
@@ -129,6 +143,47 @@ _FIELDS = {
     "internal_comment": "comment",
     "interval_seconds": "every",
 }
+
+
+def _check_call_type(request: RecallRequest) -> None:
+    """Refuse what does not go with the type: who sends it means something that would not happen."""
+    kind = request.call_type
+    if kind == "immediate" and request.when is not None:
+        raise Invalid(
+            f"`when` is {show(request.when)}, and a recall of type 'immediate' comes right after this run. Leave it "
+            "out, or ask for 'once'.",
+            field="when",
+        )
+    if kind != "immediate" and request.when is None and request.cron is None:
+        raise Invalid(
+            f"`when` is missing: a recall of type {kind!r} needs it, such as '30m' or 'tomorrow at 09:00'.",
+            field="when",
+        )
+    if kind == "recurring":
+        return
+    for name in ("interval_seconds", "cron", "until", "max_runs"):
+        value = getattr(request, name)
+        if value is not None:
+            raise Invalid(
+                f"`{name}` is {show(value)}, and a recall of type {kind!r} comes once. Leave it out, or ask for "
+                "'recurring'.",
+                field=name,
+            )
+
+
+def _check_number(field: str, value: int | None, most: int) -> None:
+    if value is not None and not 1 <= value <= most:
+        raise Invalid(
+            f"`{field}` is {show(value)}; accepted is a whole number, at least 1 and at most {most}.", field=field
+        )
+
+
+def _read_until(text: str, now: datetime, zone: tzinfo) -> datetime:
+    try:
+        return parse_when(text, now, zone).at
+    except BadWhen as refused:
+        refused.field = "until"
+        raise
 
 
 def _zone(request: RecallRequest, agent: Agent) -> tuple[tzinfo, str]:

@@ -2,15 +2,15 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any, Literal
 
 from wakeful.domain import session_config, wakes
 from wakeful.domain.errors import Conflict, Invalid, NotFound
 from wakeful.domain.rules import Rules
+from wakeful.domain.texts import check_note, check_text, show
 from wakeful.domain.types import Agent, Run, ScheduledBy, Wake
-from wakeful.domain.when import ISO, ISO_BASIC, LONGEST
-from wakeful.domain.zones import MAX_OFFSET
+from wakeful.domain.when import BadTime, read_instant
 
 ScheduleKind = Literal["message", "session"]
 ScheduleStatus = Literal["pending", "queued", "delivered", "cancelled", "failed"]
@@ -61,6 +61,7 @@ class Schedule:
     error_summary: str | None
     session_config_summary: dict[str, Any] | None
     run_status: str | None
+    created_at: datetime
 
 
 class NoSuchSchedule(NotFound):
@@ -91,7 +92,7 @@ class DelayOutOfBounds(Invalid):
             if delay_ms < MIN_DELAY_MS
             else f"beyond the most of {MAX_DELAY_MS:,} ms (24 h)"
         )
-        shown = f"{value:,} ms" if isinstance(value, int) else repr(value)
+        shown = f"{value:,} ms" if isinstance(value, int) and abs(value) < 10**30 else show(value)
         super().__init__(
             f"`{field}` is {shown}{meant}, {bound}. Accepted: {MIN_DELAY_MS:,} to {MAX_DELAY_MS:,} ms ahead.",
             field=field,
@@ -112,10 +113,8 @@ def make(
     booked_by_run: str | None = None,
 ) -> Wake:
     """Make the wake of a schedule, or say what is wrong with the request."""
-    message = session_config.check_text("message", request.message, wakes.MAX_INSTRUCTIONS)
-    label = request.label.strip()
-    if label:
-        session_config.check_text("label", label, MOST_LABEL, is_one_line=True)
+    message = check_text("message", request.message, wakes.MAX_INSTRUCTIONS)
+    label = check_note("label", request.label.strip(), MOST_LABEL, is_one_line=True)
     if request.kind == "session" and request.session_config is None:
         raise Invalid(
             "A schedule of kind 'session' needs `session_config`; {} will do. Its keys: "
@@ -146,6 +145,7 @@ def make(
         comment=label,
         session_config=config,
         booked_by_run=booked_by_run,
+        tools=None if by == "user" else tuple(tools),
         ephemeral=request.ephemeral,
     )
 
@@ -153,8 +153,8 @@ def make(
 def fire_at(delay_ms: int | None, at: str | None, now: datetime) -> datetime:
     """Return the planned instant: now for an `at` that is past or less than a millisecond ahead."""
     if (delay_ms is None) == (at is None):
-        given = "neither is given" if at is None else f"they are {delay_ms!r} and {at[:LONGEST]!r}"
-        raise Invalid(
+        given = "neither is given" if at is None else f"they are {show(delay_ms)} and {show(at)}"
+        raise BadTime(
             f"Exactly one of `delay_ms` and `at` is needed, and {given}. Accepted: `delay_ms` from {MIN_DELAY_MS:,} to "
             f"{MAX_DELAY_MS:,}, or `at` such as '2026-11-16T09:00:00Z'.",
             field="delay_ms",
@@ -164,7 +164,7 @@ def fire_at(delay_ms: int | None, at: str | None, now: datetime) -> datetime:
             raise DelayOutOfBounds("delay_ms", delay_ms, delay_ms)
         return now + timedelta(milliseconds=delay_ms)
     assert at is not None
-    moment = _read_instant(at)
+    moment = read_instant(at, "at", "delay_ms")
     ahead = (moment - now) // _MILLISECOND
     if ahead <= 0:
         return now
@@ -173,12 +173,19 @@ def fire_at(delay_ms: int | None, at: str | None, now: datetime) -> datetime:
     return moment
 
 
+def check_ahead(field: str, ahead: timedelta) -> None:
+    """Hold a new time of a schedule to the bounds it was booked within."""
+    delay_ms = ahead // _MILLISECOND
+    if not MIN_DELAY_MS <= delay_ms <= MAX_DELAY_MS:
+        raise DelayOutOfBounds(field, delay_ms, delay_ms)
+
+
 def wake_id_of(schedule_id: str) -> str:
     """Return the id of the wake behind a schedule; both forms are known."""
     return schedule_id.strip().removeprefix(PREFIX)
 
 
-def show(wake: Wake, run: Run | None = None, *, has_arrived: bool = False) -> Schedule:
+def describe(wake: Wake, run: Run | None = None, *, has_arrived: bool = False) -> Schedule:
     """Show a wake as the schedule it is, from its run and whether the prompt was saved in the session."""
     assert wake.kind in ("message", "session")
     status = _STATUS[wake.status]
@@ -196,28 +203,13 @@ def show(wake: Wake, run: Run | None = None, *, has_arrived: bool = False) -> Sc
         error_summary=wake.error or (wake.reason if status in ("failed", "cancelled") else None),
         session_config_summary=session_config.summarise(wake.session_config),
         run_status=None if run is None else run.status,
+        created_at=wake.created_at,
     )
 
 
 def _phase(wake: Wake, status: ScheduleStatus) -> str | None:
-    """Return where a delivery failed. A session that could not be made is tried again, so such a wake is pending."""
-    if wake.held_by == "error":
-        return "create_session" if wake.kind == "session" else "prompt_submit"
-    return "prompt_submit" if status == "failed" and wake.status == "failed" else None
-
-
-def _read_instant(text: str) -> datetime:
-    words = text.strip().lower()
-    try:
-        if len(words) <= LONGEST and (ISO.fullmatch(words) or ISO_BASIC.fullmatch(words)):
-            moment = datetime.fromisoformat(words.upper())
-            offset = moment.utcoffset()
-            if offset is not None and abs(offset) <= MAX_OFFSET:
-                return moment.astimezone(UTC)
-    except (ValueError, OverflowError):
-        pass
-    raise Invalid(
-        f"`at` is {text[:LONGEST]!r}; accepted is an ISO 8601 time with its offset or Z, such as "
-        "'2026-11-16T09:00:00Z' or '2026-11-16T10:00:00+01:00'. For a time from now use `delay_ms`.",
-        field="at",
-    )
+    """Return where a delivery failed. A message that could not be put into the queue is tried again, so it waits."""
+    if wake.delivery_phase is not None:
+        return wake.delivery_phase
+    has_failed = wake.held_by == "error" or (status == "failed" and wake.status == "failed")
+    return "prompt_submit" if has_failed else None

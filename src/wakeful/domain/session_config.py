@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any, NoReturn, cast, get_args
 
 from wakeful.domain.errors import Invalid
+from wakeful.domain.texts import check_text, say_no, show
 from wakeful.domain.types import Agent, ThinkingLevel
 from wakeful.domain.values import replace
 
@@ -20,7 +21,6 @@ _COMPONENTS = ("base", "tools", "schema", "skills", "preamble")
 _SKILL = re.compile(r"[\w-][\w. -]{0,199}")
 _MESSAGE = '{"role": "user", "content": "…"}'
 _PART = 'a text, or parts such as {"type": "text", "text": "…"}'
-_SHOWN = 80
 
 
 class BadSessionConfig(Invalid):
@@ -36,7 +36,7 @@ def check(asked: object, *, models: Collection[str], tools: Collection[str]) -> 
     unknown = sorted(set(given) - set(_CHECKS))
     if unknown:
         raise BadSessionConfig(
-            f"session_config has no key {', '.join(map(_show, unknown))}. Its keys: {', '.join(_CHECKS)}.",
+            f"session_config has no key {', '.join(map(show, unknown))}. Its keys: {', '.join(_CHECKS)}.",
             field=f"session_config.{unknown[0]}",
         )
     allowed = {"model": models, "tool_ids": tools}
@@ -83,28 +83,15 @@ def apply(agent: Agent, config: Mapping[str, Any]) -> Agent:
     )
 
 
-def check_text(field: str, value: object, most: int, *, is_one_line: bool = False) -> str:
-    """Return a text that can be kept and shown, or say what is wrong with it."""
-    if not isinstance(value, str) or not value.strip():
-        _refuse(field, value, f"a text of 1 to {most:,} characters")
-    if len(value) > most:
-        raise Invalid(f"`{field}` has {len(value):,} characters; {most:,} is the most.", field=field)
-    if "\x00" in value or any("\ud800" <= each <= "\udfff" for each in value):
-        _refuse(field, value, "a text without NUL or half characters, which cannot be kept")
-    if is_one_line and not value.isprintable():
-        _refuse(field, value, "one line without control characters")
-    return value
-
-
 # ── One check per key ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _name(field: str, value: object, _allowed: Collection[str]) -> str:
-    return check_text(field, value, MOST_NAME, is_one_line=True).strip()
+    return check_text(field, value, MOST_NAME, is_one_line=True, refuse=BadSessionConfig).strip()
 
 
 def _prompt(field: str, value: object, _allowed: Collection[str]) -> str:
-    return check_text(field, value, MOST_PROMPT).strip()
+    return check_text(field, value, MOST_PROMPT, refuse=BadSessionConfig).strip()
 
 
 def _model(field: str, value: object, allowed: Collection[str]) -> str:
@@ -167,7 +154,10 @@ def _message(field: str, value: object) -> dict[str, str]:
         _refuse(f"{field}.role", role, "user or assistant")
     message = {"role": str(role), "content": _content(f"{field}.content", given.get("content"))}
     if given.get("timestamp") is not None:
-        message["timestamp"] = check_text(f"{field}.timestamp", given["timestamp"], MOST_NAME, is_one_line=True)
+        timestamp = check_text(
+            f"{field}.timestamp", given["timestamp"], MOST_NAME, is_one_line=True, refuse=BadSessionConfig
+        )
+        message["timestamp"] = timestamp
     return message
 
 
@@ -178,7 +168,7 @@ def _content(field: str, value: object) -> str:
         if any(part.get("type") != "text" or not isinstance(part.get("text"), str) for part in parts):
             _refuse(field, parts, _PART)
         value = "\n".join(str(part["text"]) for part in parts)
-    return check_text(field, value, MOST_PRELOADED_BYTES)
+    return check_text(field, value, MOST_PRELOADED_BYTES, refuse=BadSessionConfig)
 
 
 def _some_of(field: str, value: object, known: Collection[str]) -> list[str]:
@@ -209,12 +199,7 @@ def _object(field: str, value: object, accepted: str) -> Mapping[str, object]:
 
 
 def _refuse(field: str, value: object, accepted: str) -> NoReturn:
-    raise BadSessionConfig(f"`{field}` is {_show(value)}; accepted is {accepted}.", field=field)
-
-
-def _show(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+    say_no(field, value, accepted, BadSessionConfig)
 
 
 _CHECKS: Mapping[str, Callable[[str, object, Collection[str]], Any]] = {

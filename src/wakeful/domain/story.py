@@ -9,9 +9,10 @@ from wakeful.domain.types import Decision, Run, Wake
 
 def explain(wake: Wake, decisions: Sequence[Decision], runs: Sequence[Run]) -> list[Decision]:
     """Put together, in order of time, everything that was decided about a wake and its occurrences."""
-    booked = Decision(
-        wake_id=wake.id, nominal_at=wake.nominal_at, at=wake.created_at, code="booked", detail={"by": wake.scheduled_by}
-    )
+    by: dict[str, Any] = {"by": wake.scheduled_by}
+    if wake.tools is not None:
+        by |= {"run_id": wake.booked_by_run, "tools": list(wake.tools)}
+    booked = Decision(wake_id=wake.id, nominal_at=wake.nominal_at, at=wake.created_at, code="booked", detail=by)
     chain = [booked, *decisions]
     for run in runs:
         chain += _story(wake, run)

@@ -155,6 +155,7 @@ class Wake:
     on_miss: OnMiss = "run_once"
     scheduled_by: ScheduledBy
     booked_by_run: str | None = None
+    tools: tuple[str, ...] | None = None  # what the run that booked it had; None: a person did, so no limit
     ephemeral: bool = False  # forgotten at the next start
     status: WakeStatus = "pending"
     reason: str | None = None
@@ -182,6 +183,7 @@ class SetAside:
     """A wake that could not be decided about: what is known of it without reading the rest."""
 
     id: str
+    kind: WakeKind
     user_id: str
     agent_id: str
     session_id: str | None

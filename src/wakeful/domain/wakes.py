@@ -101,6 +101,7 @@ def create(
     priority: Priority = "normal",
     on_miss: OnMiss | None = None,
     booked_by_run: str | None = None,
+    tools: tuple[str, ...] | None = None,
     ephemeral: bool = False,
 ) -> Wake:
     """Make a wake from a request, or say what is wrong with the request."""
@@ -110,12 +111,8 @@ def create(
         raise Invalid(f"A {kind} lands in a session, so it needs one.", field="session_id")
     if call_type == "recurring":
         _check_recurrence(kind, every, cron, rules)
-    elif every is not None or cron is not None:
-        raise Invalid(
-            f"Only a recurring wake has an interval or a cron rule, and this one is {call_type!r}. "
-            "Leave them out, or ask for 'recurring'.",
-            field="interval_seconds" if every is not None else "cron",
-        )
+    else:
+        _check_once(call_type, every, cron)
     nominal_at = _first_instant(call_type, at, cron, timezone, now)
     _check_end(until, max_runs, nominal_at)
     return Wake(
@@ -142,6 +139,7 @@ def create(
         on_miss=on_miss or ("skip" if kind == "next_run" else "run_once"),
         scheduled_by=scheduled_by,
         booked_by_run=booked_by_run,
+        tools=tools,
         ephemeral=ephemeral,
         created_at=now,
         updated_at=now,
@@ -210,6 +208,16 @@ def _check_recurrence(kind: WakeKind, every: timedelta | None, cron: str | None,
         raise Invalid("An interval is a whole number of seconds.", field="interval_seconds")
     if cron is not None:
         recurrence.check_cron(cron)
+
+
+def _check_once(call_type: CallType, every: timedelta | None, cron: str | None) -> None:
+    if every is not None or cron is not None:
+        name, value = ("cron", cron) if every is None else ("interval_seconds", int(every.total_seconds()))
+        raise Invalid(
+            f"`{name}` is {value!r}, and only a recurring wake has an interval or a cron rule; this one is "
+            f"{call_type!r}. Leave it out, or ask for 'recurring'.",
+            field=name,
+        )
 
 
 def _check_end(until: datetime | None, max_runs: int | None, nominal_at: datetime) -> None:
@@ -509,6 +517,8 @@ def edit(wake: Wake, changes: Mapping[str, Any], now: datetime, rules: Rules) ->
     load_zone(changed.timezone)
     if changed.is_recurring:
         _check_recurrence(changed.kind, changed.every, changed.cron, rules)
+    else:
+        _check_once(changed.call_type, changed.every, changed.cron)
     if changes.keys() & {"nominal_at", "every", "cron", "timezone"}:
         changed = _plan_afresh(changed, changes.get("nominal_at"), now)
     _check_end(changed.until, changed.max_runs, changed.nominal_at)

@@ -27,6 +27,7 @@ from datetime import UTC, date, datetime, time, timedelta, tzinfo
 
 from wakeful.domain.duration import read_duration
 from wakeful.domain.errors import Invalid
+from wakeful.domain.texts import show
 from wakeful.domain.types import FOREVER
 from wakeful.domain.zones import MAX_OFFSET, load_zone, resolve_wall_clock
 
@@ -78,6 +79,12 @@ class BadWhen(Invalid):
         super().__init__(f"{shown!r} {problem} Accepted forms: {FORMS}.", field="when")
 
 
+class BadTime(Invalid):
+    """The time is missing, said twice, or not one that can be read."""
+
+    code = "bad_time"
+
+
 class WhenUnreadable(BadWhen):
     """The text is none of the forms."""
 
@@ -120,6 +127,28 @@ def parse_when(text: str, now: datetime, zone: str | tzinfo | None) -> When:
     if when.at >= FOREVER:
         raise WhenTooFar(text, "is out of range.")
     return when
+
+
+def read_instant(text: str, field: str, instead: str) -> datetime:
+    """Read an instant that is written whole, past or not: ISO 8601 with its offset. Refuse anything else."""
+    words = text.strip().lower()
+    problem = "is not a time that can be read"
+    if len(words) <= LONGEST and (ISO.fullmatch(words) or ISO_BASIC.fullmatch(words)):
+        moment = _read_iso(words)
+        if moment is None:
+            problem = "is in no calendar, or in a zone that is nowhere"
+        elif moment.tzinfo is None:
+            problem = "has no time zone"
+        else:
+            try:
+                return moment.astimezone(UTC)
+            except OverflowError:
+                problem = "is out of range"
+    raise BadTime(
+        f"`{field}` is {show(text)}, which {problem}. Accepted is ISO 8601 with its offset or Z, such as "
+        f"'2026-11-16T09:00:00+01:00'. For a time from now use `{instead}`.",
+        field=field,
+    )
 
 
 def _read(text: str, words: str, now: datetime, zone: tzinfo | None) -> When:

@@ -42,6 +42,7 @@ from wakeful.domain.events import (
 )
 from wakeful.domain.types import Message, Run, Wake
 from wakeful.domain.wakes import is_schedule
+from wakeful.runtime.arguments import read_arguments, to_keep
 from wakeful.runtime.budget import NOTES, Budget, RepeatedCalls
 from wakeful.runtime.executor import Stop, Stopped
 from wakeful.runtime.models.errors import ModelBusy, ModelCutOff
@@ -123,8 +124,7 @@ class _Work:
         self._repeated = RepeatedCalls()
         self._is_stuck = False
         self._context_tokens = 0
-        self._only = briefing.session_config.get("tool_ids")
-        self._tools = {tool.name: tool for tool in loop.tools.shown_to(briefing.agent, self._only)}
+        self._tools = {tool.name: tool for tool in loop.tools.shown_to(briefing.agent, briefing.only)}
 
     async def go(self) -> AsyncGenerator[RunEvent]:
         async for event in self._begin():
@@ -270,9 +270,9 @@ class _Work:
                 yield event
 
     async def _call(self, call: ToolCallPart, *, is_in_doubt: bool) -> AsyncGenerator[RunEvent]:
-        args = _arguments(call)
+        args = read_arguments(call)
         tool = self._tools.get(call.tool_name)
-        shown = args if args is not None else {"unreadable": str(call.args)}
+        shown = to_keep(args) if args is not None else {"unreadable": str(call.args)}
         yield ToolStarted(tool=call.tool_name, args=shown, call_id=call.tool_call_id)
         if is_in_doubt and not (tool is not None and tool.is_repeatable):
             result = ToolResult(text=INTERRUPTED, success=False, metadata={"code": "interrupted"})
@@ -282,10 +282,10 @@ class _Work:
         else:
             agent = self._briefing.agent
             context = ToolContext(
-                run=self._run, agent=agent, workspace=self._loop.workspace_of(agent.id), only=self._only
+                run=self._run, agent=agent, workspace=self._loop.workspace_of(agent.id), only=tuple(self._tools)
             )
             result = await self._loop.tools.call(call.tool_name, args, context)
-            result = replace(result, text=_keepable(result.text))
+            result = replace(result, text=_keepable(to_keep(result.text)))
         self._budget.count_tool_call()
         self._is_stuck = self._repeated.note(call.tool_name, shown, result.text)
         yield ToolCall(
@@ -381,12 +381,8 @@ def _defined(tool: Tool) -> ToolDefinition:
     return ToolDefinition(name=tool.name, description=tool.description, parameters_json_schema=tool.schema)
 
 
-def _arguments(call: ToolCallPart) -> dict[str, Any] | None:
-    try:
-        return call.args_as_dict(raise_if_invalid=True)
-    except (ValueError, AssertionError):  # what the model wrote is not a JSON object
-        return None
-
-
 def _shown(calls: Sequence[ToolCallPart]) -> list[dict[str, Any]]:
-    return [{"call_id": call.tool_call_id, "tool": call.tool_name, "args": _arguments(call) or {}} for call in calls]
+    return [
+        {"call_id": call.tool_call_id, "tool": call.tool_name, "args": to_keep(read_arguments(call)) or {}}
+        for call in calls
+    ]

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from wakeful.clock import LONGEST_WAIT, Clock
+from wakeful.domain.errors import Unavailable
 from wakeful.service.firing import Firing
 
 log = logging.getLogger(__name__)
@@ -83,6 +84,8 @@ class Scheduler:
             try:
                 if not await self._firing.fire_due(most=1):
                     return fired
+            except Unavailable:
+                raise  # no fault of the wake: it is looked at again with the next turn
             except Exception as error:
                 wake_id = await self._firing.set_aside(f"{type(error).__name__}: {error}")
                 log.exception("wake set aside", extra={"wake_id": wake_id})

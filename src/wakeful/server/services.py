@@ -11,6 +11,7 @@ from wakeful.hub import Hub
 from wakeful.service.accounts import Accounts
 from wakeful.service.agenda import AgendaService
 from wakeful.service.agents import AgentService
+from wakeful.service.bookings import Bookings
 from wakeful.service.feed import Feed
 from wakeful.service.metrics import Metrics
 from wakeful.service.next_runs import NextRuns
@@ -31,6 +32,7 @@ class Services:
     accounts: Accounts
     agenda: AgendaService
     agents: AgentService
+    bookings: Bookings
     feed: Feed
     hub: Hub
     metrics: Metrics

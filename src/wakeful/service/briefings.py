@@ -1,6 +1,6 @@
 """Everything the work of a run begins with, read at one moment."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -32,6 +32,16 @@ class Briefing:
     spent_today: Spent  # by the agent's other runs
     images: Mapping[str, ImageBytes] = field(default_factory=dict[str, ImageBytes])
     session_config: Mapping[str, Any] = field(default_factory=dict[str, Any])  # of the schedule that began the session
+
+    @property
+    def only(self) -> Collection[str] | None:
+        """Return the tools that this run cannot exceed: those of the run that booked its wake, and those its session
+        was begun with. None: no limit.
+        """
+        booked_with = None if self.wake is None else self.wake.tools
+        begun_with: Collection[str] | None = self.session_config.get("tool_ids")
+        limits = [set(limit) for limit in (booked_with, begun_with) if limit is not None]
+        return limits[0].intersection(*limits[1:]) if limits else None
 
 
 class Briefings:

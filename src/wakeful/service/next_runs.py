@@ -6,6 +6,7 @@ from datetime import datetime
 
 from wakeful.clock import Clock
 from wakeful.domain import booking, bounds, next_runs
+from wakeful.domain.agents import within
 from wakeful.domain.booking import Clamped
 from wakeful.domain.duration import format_duration
 from wakeful.domain.next_runs import NextRunRequest
@@ -37,17 +38,26 @@ class NextRuns:
     """Book, show, cancel and run what waits in an agent's slot."""
 
     def __init__(
-        self, store: Store, wakes: WakeService, clock: Clock, rules: Rules, views_of: ViewsOf = no_views
+        self,
+        store: Store,
+        wakes: WakeService,
+        clock: Clock,
+        rules: Rules,
+        tools_of: Callable[[Agent], Collection[str]],
+        views_of: ViewsOf = no_views,
     ) -> None:
         self._store = store
         self._wakes = wakes
         self._clock = clock
         self._rules = rules
+        self._tools_of = tools_of  # the names of the tools an agent is shown
         self._views_of = views_of  # the names of the views in an agent's database
 
-    async def book_in_run(self, request: NextRunRequest, run: Run) -> BookedNextRun:
+    async def book_in_run(
+        self, request: NextRunRequest, run: Run, agent: Agent, only: Collection[str] | None = None
+    ) -> BookedNextRun:
         """Book what an agent asks for from inside a run, within the bounds that people set."""
-        return await self._book(request, run.agent_id, run.user_id, run)
+        return await self._book(request, run.agent_id, run.user_id, run, within(self._tools_of(agent), only))
 
     async def book(self, request: NextRunRequest, agent_id: str, user_id: str) -> BookedNextRun:
         """Book what a person asks for, bound only by the present and the horizon."""
@@ -76,7 +86,14 @@ class NextRuns:
             raise next_runs.NoNextRun(agent_id)
         return wake
 
-    async def _book(self, request: NextRunRequest, agent_id: str, user_id: str, run: Run | None) -> BookedNextRun:
+    async def _book(
+        self,
+        request: NextRunRequest,
+        agent_id: str,
+        user_id: str,
+        run: Run | None,
+        tools: tuple[str, ...] | None = None,
+    ) -> BookedNextRun:
         now = self._clock.now()
         requested = next_runs.read_time(request, now)
         if request.context_views:
@@ -97,6 +114,7 @@ class NextRuns:
                 self._rules,
                 by="user" if run is None else "agent",
                 booked_by_run=None if run is None else run.id,
+                tools=tools,
             )
             if not await put_in_slot(tx, wake, now):
                 return None

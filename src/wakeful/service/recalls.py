@@ -7,6 +7,7 @@ from typing import Any
 
 from wakeful.clock import Clock
 from wakeful.domain import brief, ids, recalls
+from wakeful.domain.agents import within
 from wakeful.domain.duration import format_duration
 from wakeful.domain.events import RecallAction
 from wakeful.domain.recalls import RecallRequest
@@ -16,6 +17,7 @@ from wakeful.domain.zones import load_zone
 from wakeful.hub import Sent
 from wakeful.service.stream import Stream
 from wakeful.service.wakes import WakeService
+from wakeful.store.sessions import NoSuchSession
 from wakeful.store.store import Store, Tx
 
 _LISTED = 50
@@ -49,14 +51,17 @@ class Recalls:
         self._clock = clock
         self._rules = rules
 
-    async def book_in_run(self, request: RecallRequest, run: Run, agent: Agent) -> Booked:
+    async def book_in_run(
+        self, request: RecallRequest, run: Run, agent: Agent, only: Collection[str] | None = None
+    ) -> Booked:
         """Book what an agent asks for from inside a run. Its text must say what to do, and with what."""
         assert run.session_id is not None
         now = self._clock.now()
-        brief.check_brief(request.instructions, tools=self._tools_of(agent))
+        tools = within(self._tools_of(agent), only)
         wake = recalls.make(
-            request, agent, run.session_id, run.user_id, now, self._rules, by="agent", booked_by_run=run.id
+            request, agent, run.session_id, run.user_id, now, self._rules, by="agent", booked_by_run=run.id, tools=tools
         )
+        brief.check_brief(request.instructions, tools=tools)
         return Booked(wake=await self._wakes.book(wake), told=tell_time(wake, agent, now))
 
     async def book(self, request: RecallRequest, session_id: str, user_id: str) -> Booked:
@@ -71,7 +76,7 @@ class Recalls:
         wake = recalls.make(request, agent, session_id, user_id, now, self._rules, by="user")
         problem = brief.find_problem(request.instructions, tools=self._tools_of(agent))
         await self._wakes.book(wake)
-        await self._say(wake, "scheduled")
+        await self.tell(wake, "scheduled")
         return Booked(wake=wake, told=tell_time(wake, agent, now), warning=None if problem is None else problem.message)
 
     async def pending(self, session_id: str, user_id: str) -> Wake | None:
@@ -88,9 +93,9 @@ class Recalls:
 
         async def work(tx: Tx) -> list[Wake]:
             await tx.sessions.get(session_id, user_id)
-            return [wake for wake in await tx.wakes.of_session(session_id, 4 * _LISTED) if wake.kind == "recall"]
+            return await tx.wakes.of_session(session_id, _LISTED, door="recall")
 
-        return (await self._store.read(work))[:_LISTED]
+        return await self._store.read(work)
 
     async def edit(self, session_id: str, user_id: str, asked: Mapping[str, Any]) -> Wake:
         wake = await self._require(session_id, user_id)
@@ -114,6 +119,9 @@ class Recalls:
     async def reach(self, session_id: str, run: Run) -> str:
         """Return whose session it is that a run's user wants to reach: their own, or anyone's if they are an owner."""
 
+        if not ids.could_be_id(session_id):
+            raise NoSuchSession(session_id)
+
         async def work(tx: Tx) -> str:
             user = await tx.agents.user(run.user_id)
             found = await tx.sessions.find(session_id) if user is not None and user.role == "owner" else None
@@ -128,10 +136,10 @@ class Recalls:
         return wake
 
     async def _said(self, wake: Wake, action: RecallAction) -> Wake:
-        await self._say(wake, action)
+        await self.tell(wake, action)
         return wake
 
-    async def _say(self, wake: Wake, action: RecallAction) -> None:
+    async def tell(self, wake: Wake, action: RecallAction) -> None:
         """Tell those who watch the session."""
         now = self._clock.now()
         session_id = wake.session_id

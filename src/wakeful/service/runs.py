@@ -1,6 +1,6 @@
 """What people may ask of runs."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -150,8 +150,9 @@ class RunService:
 
         return await self._store.write(work)
 
-    async def usage(self, run_id: str) -> RunUsage | None:
-        return await self._store.read(lambda tx: tx.usage.of_run(run_id))
+    async def usage(self, run_ids: Sequence[str]) -> dict[str, RunUsage]:
+        """Return what each of these runs has used; one that never asked a model is not there."""
+        return await self._store.read(lambda tx: tx.usage.of_runs(run_ids))
 
     async def stop(self, run_id: str, user_id: str) -> bool:
         """Ask a run to stop: one that waits ends at once, one at work within two seconds. False if it was over."""

@@ -1,11 +1,12 @@
 """What agents and people may ask of a session's schedules."""
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 
 from wakeful.clock import Clock
-from wakeful.domain import schedules, session_config
+from wakeful.domain import ids, schedules, session_config
+from wakeful.domain.agents import within
 from wakeful.domain.duration import format_duration
 from wakeful.domain.rules import Rules
 from wakeful.domain.schedules import Schedule, ScheduleRequest, ScheduleStatus
@@ -16,7 +17,7 @@ from wakeful.service.wakes import WakeService
 from wakeful.store.store import Store, Tx
 from wakeful.store.wakes import NoSuchWake
 
-_READ = 1_000  # wakes of one session; recalls are among them
+_READ = 200  # at a time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,10 +51,10 @@ class Schedules:
     async def book_in_run(
         self, request: ScheduleRequest, run: Run, agent: Agent, only: Collection[str] | None = None
     ) -> BookedSchedule:
-        """Book what an agent asks for from inside a run. A fresh session never has more tools than that run has."""
+        """Book what an agent asks for from inside a run. What it wakes never has more tools than that run."""
         assert run.session_id is not None
         now = self._clock.now()
-        tools = [name for name in self._tools_of(agent) if only is None or name in only]
+        tools = within(self._tools_of(agent), only)
         wake = schedules.make(
             request,
             agent,
@@ -66,8 +67,6 @@ class Schedules:
             by="agent",
             booked_by_run=run.id,
         )
-        if only is not None and wake.session_config is not None and "tool_ids" not in wake.session_config:
-            wake = replace(wake, session_config={**wake.session_config, "tool_ids": tools})
         return await self._book(wake, agent, now)
 
     async def book(self, request: ScheduleRequest, session_id: str, user_id: str) -> BookedSchedule:
@@ -93,22 +92,30 @@ class Schedules:
         return await self._book(wake, agent, now)
 
     async def listed(
-        self, session_id: str, user_id: str, *, status: ScheduleStatus | None = None, most: int = 50
+        self,
+        session_id: str,
+        user_id: str,
+        *,
+        status: ScheduleStatus | None = None,
+        before: tuple[datetime, str] | None = None,
+        most: int = 50,
     ) -> list[Schedule]:
-        """Return the schedules of a session, ended ones included, the newest first."""
+        """Return a page of the schedules of a session, ended ones included, the newest first."""
 
         async def work(tx: Tx) -> list[Schedule]:
             await tx.sessions.get(session_id, user_id)
-            found = [wake for wake in await tx.wakes.of_session(session_id, _READ) if is_schedule(wake)]
             shown: list[Schedule] = []
-            for wake in found:
-                if status is not None and schedules.show(wake).status not in (status, "failed"):
-                    continue  # no need to look closer: only what failed may have arrived all the same
-                schedule = await _show(tx, wake)
-                if status in (None, schedule.status):
-                    shown.append(schedule)
-                if len(shown) == most:
-                    break
+            last = before
+            while found := await tx.wakes.of_session(session_id, _READ, door="scheduler", before=last):
+                for wake in found:
+                    if status is not None and schedules.describe(wake).status not in (status, "failed"):
+                        continue  # no need to look closer: only what failed may have arrived all the same
+                    schedule = await _show(tx, wake)
+                    if status in (None, schedule.status):
+                        shown.append(schedule)
+                    if len(shown) == most:
+                        return shown
+                last = found[-1].created_at, found[-1].id
             return shown
 
         return await self._store.read(work)
@@ -118,9 +125,9 @@ class Schedules:
 
         async def work(tx: Tx) -> list[Schedule]:
             await tx.sessions.get(session_id, user_id)
-            found = [wake for wake in await tx.wakes.of_session(session_id, _READ) if is_schedule(wake)]
+            found = await tx.wakes.of_session(session_id, _READ, door="scheduler", is_live=True)
             found.sort(key=lambda wake: (wake.nominal_at, wake.created_at, wake.id))
-            return [await _show(tx, wake) for wake in found if wake.is_live]
+            return [await _show(tx, wake) for wake in found]
 
         return await self._store.read(work)
 
@@ -139,7 +146,7 @@ class Schedules:
             cancelled = await self._wakes.cancel(wake.id, user_id)
         except WakeNotLive:
             raise schedules.NotCancellable(await self.get(schedule_id, user_id)) from None
-        return schedules.show(cancelled)
+        return schedules.describe(cancelled)
 
     def tell_time(self, at: datetime, agent: Agent) -> str:
         """Say when something will be: absolute with zone, and relative."""
@@ -150,7 +157,7 @@ class Schedules:
         ignored = session_config.ignored_keys(wake.session_config)
         warning = f"Kept, but without effect yet: {', '.join(ignored)}." if ignored else None
         return BookedSchedule(
-            schedule=schedules.show(wake), told=_tell_time(wake.nominal_at, agent, now), warning=warning
+            schedule=schedules.describe(wake), told=_tell_time(wake.nominal_at, agent, now), warning=warning
         )
 
     def _models_of(self, agent: Agent) -> set[str]:
@@ -159,7 +166,7 @@ class Schedules:
 
 async def _find(tx: Tx, schedule_id: str, user_id: str) -> Wake:
     wake_id = schedules.wake_id_of(schedule_id)
-    if not wake_id.replace("-", "").isalnum():  # what is no id at all may not even be fit to be asked for
+    if not ids.could_be_id(wake_id):
         raise schedules.NoSuchSchedule(schedule_id)
     try:
         wake = await tx.wakes.read(wake_id, user_id)
@@ -172,12 +179,12 @@ async def _find(tx: Tx, schedule_id: str, user_id: str) -> Wake:
 
 async def _show(tx: Tx, wake: Wake) -> Schedule:
     if wake.status == "pending":
-        return schedules.show(wake)
+        return schedules.describe(wake)
     runs = await tx.runs.of_wake(wake.id, 1)  # what a person ran again later is none of the schedule's
     if not runs:
-        return schedules.show(wake)
+        return schedules.describe(wake)
     has_arrived = wake.status == "failed" and bool(await tx.sessions.steps_of(runs[0].id))
-    return schedules.show(wake, runs[0], has_arrived=has_arrived)
+    return schedules.describe(wake, runs[0], has_arrived=has_arrived)
 
 
 def _tell_time(at: datetime, agent: Agent, now: datetime) -> str:

@@ -129,10 +129,9 @@ class SessionService:
 
         async def work(tx: Tx) -> None:
             await tx.sessions.get(session_id, user_id)
-            for wake in await tx.wakes.of_session(session_id, _PAGE):
-                if wake.is_live:
-                    await tx.runs.end_queued_of_wake(wake.id, "skipped", "session_deleted", now)
-                    await tx.wakes.move([wakes.cancel(wake, "session_deleted", now)])
+            for wake in await tx.wakes.of_session(session_id, _PAGE, is_live=True):
+                await tx.runs.end_queued_of_wake(wake.id, "skipped", "session_deleted", now)
+                await tx.wakes.move([wakes.cancel(wake, "session_deleted", now)])
             run = await tx.runs.unfinished_in(session_id)
             if run is not None:
                 await tx.runs.end_queued(run.id, "stopped", "session_deleted", now)

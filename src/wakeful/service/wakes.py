@@ -40,12 +40,15 @@ class WakeService:
         *,
         agent_id: str | None = None,
         status: str | None = None,
+        is_live: bool = False,
         after: tuple[datetime, str] | None = None,
         most: int = 50,
     ) -> list[Wake]:
         """Return a page of a user's wakes, the soonest first."""
         return await self._store.read(
-            lambda tx: tx.wakes.of_user(user_id, agent_id=agent_id, status=status, after=after, most=most)
+            lambda tx: tx.wakes.of_user(
+                user_id, agent_id=agent_id, status=status, is_live=is_live, after=after, most=most
+            )
         )
 
     async def get(self, wake_id: str, user_id: str) -> Wake:

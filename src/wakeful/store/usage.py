@@ -1,5 +1,6 @@
 """What runs have used, in the store."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -28,6 +29,11 @@ class Usage:
     async def of_run(self, run_id: str) -> RunUsage | None:
         rows = await self._statements.fetch("usage_of_run", {"run_id": run_id})
         return USAGE.read(rows[0]) if rows else None
+
+    async def of_runs(self, run_ids: Sequence[str]) -> dict[str, RunUsage]:
+        """Return what each of these runs has used; one that never asked a model is not there."""
+        rows = await self._statements.fetch_many("usage_of_runs", [{"run_id": run_id} for run_id in run_ids])
+        return {row["run_id"]: USAGE.read(row) for row in rows}
 
     async def of_agent(self, agent_id: str, since: datetime, *, but_run: str = "") -> Spent:
         """Return what an agent has spent since an instant, leaving out one run."""

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Literal
 
 from wakeful.domain.errors import NotFound
 from wakeful.domain.types import Bounds, SetAside, Wake
@@ -92,9 +93,26 @@ class Wakes:
         rows = await self._statements.fetch("live_wake_in_slot", {"slot": slot})
         return WAKES.read(rows[0]) if rows else None
 
-    async def of_session(self, session_id: str, most: int = 50) -> list[Wake]:
-        rows = await self._statements.fetch("wakes_of_session", {"session_id": session_id, "most": most})
-        return [WAKES.read(row) for row in rows]
+    async def of_session(
+        self,
+        session_id: str,
+        most: int = 50,
+        *,
+        door: Literal["recall", "scheduler"] | None = None,
+        is_live: bool = False,
+        before: tuple[datetime, str] | None = None,
+    ) -> list[Wake]:
+        """Return a page of what was booked in a session, the newest first."""
+        at, before_id = (None, None) if before is None else (to_micros(before[0]), before[1])
+        params = {
+            "session_id": session_id,
+            "of_scheduler": None if door is None else int(door == "scheduler"),
+            "is_live": int(is_live),
+            "before": at,
+            "before_id": before_id,
+            "most": most,
+        }
+        return [WAKES.read(row) for row in await self._statements.fetch("wakes_of_session", params)]
 
     async def due(self, now: datetime, most: int) -> list[DueWake]:
         rows = await self._statements.fetch("due_wakes", {"now": to_micros(now), "most": most})
@@ -109,6 +127,7 @@ class Wakes:
         row = rows[0]
         return SetAside(
             id=row["id"],
+            kind=row["kind"],
             user_id=row["user_id"],
             agent_id=row["agent_id"],
             session_id=row["session_id"],

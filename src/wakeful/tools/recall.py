@@ -64,7 +64,7 @@ def recall_tools(service: Recalls) -> list[Tool]:
             priority=asked.priority,
             comment=asked.internal_comment,
         )
-        booked = await service.book_in_run(request, context.run, context.agent)
+        booked = await service.book_in_run(request, context.run, context.agent, context.only)
         wake = booked.wake
         again = "" if not wake.is_recurring else f", then {_rhythm(wake)}"
         return ToolResult(
@@ -75,7 +75,7 @@ def recall_tools(service: Recalls) -> list[Tool]:
 
     async def manage(context: ToolContext, asked: ManageRecall) -> ToolResult:
         assert context.run.session_id is not None
-        session_id = asked.session_id or context.run.session_id
+        session_id = context.run.session_id if asked.session_id is None else asked.session_id
         user_id = await service.reach(session_id, context.run)
         if asked.action == "list":
             found = await service.listed(session_id, user_id)

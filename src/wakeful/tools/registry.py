@@ -30,7 +30,7 @@ class ToolContext:
     run: Run
     agent: Agent
     workspace: Path  # the agent's own directory; it need not exist yet
-    only: Collection[str] | None = None  # the tools its session was begun with; None: all of the agent's
+    only: Collection[str] | None = None  # the tools this run has; None: all of the agent's
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +80,7 @@ class Tools:
         return [tool for tool in self._by_name.values() if tool.toolset in shown]
 
     def shown_to(self, agent: Agent, only: Collection[str] | None) -> list[Tool]:
-        """Return what a run of this agent is shown, in a session that may have been begun with fewer tools."""
+        """Return what a run of this agent is shown; it may have been woken, or its session begun, with fewer tools."""
         return [tool for tool in self.of(shown_toolsets(agent)) if only is None or tool.name in only]
 
     async def call(self, name: str, arguments: Mapping[str, Any], context: ToolContext) -> ToolResult:
@@ -97,6 +97,8 @@ class Tools:
             return await tool.act(context, parsed)
         except WakefulError as error:
             text = error.message if error.hint is None else f"{error.message} {error.hint}"
+            if error.field is not None and error.field not in text:  # a model sees the words alone
+                text = f"`{error.field}`: {text}"
             return ToolResult(text=text, success=False, metadata={"code": error.code})
         except Exception as error:  # one tool's fault must not end the run: the model may go another way
             log.exception("tool failed", extra={"tool": name, "run_id": context.run.id})

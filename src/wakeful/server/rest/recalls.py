@@ -1,25 +1,16 @@
 """The recall of a session."""
 
-from typing import Annotated, Literal
-
 from fastapi import APIRouter
-from pydantic import Field
 
 from wakeful.domain.recalls import RecallRequest
-from wakeful.domain.types import CallType
+from wakeful.domain.types import CallType, OnMiss, Priority
 from wakeful.server.auth import Planner, Reader
 from wakeful.server.rest.runs import RunShape
 from wakeful.server.rest.shapes import Asked, Done, PathId, Sparse, Text, Told
-from wakeful.server.rest.wakes import RecallShape, tell_recall
+from wakeful.server.rest.wakes import RecallShape, Runs, Seconds, When, tell_recall
 from wakeful.server.services import ServicesDep
 
 router = APIRouter(tags=["recalls"])
-
-When = Annotated[Text, Field(max_length=200)]
-Seconds = Annotated[int, Field(ge=1, le=10 * 365 * 86_400)]
-Runs = Annotated[int, Field(ge=1, le=1_000_000)]
-OnMiss = Literal["skip", "run_once", "run_catchup"]
-Priority = Literal["normal", "low"]
 
 
 class NewRecall(Asked):

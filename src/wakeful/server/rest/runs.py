@@ -54,7 +54,7 @@ class RunDetail(RunShape):
 
 
 class Runs(Sparse):
-    runs: list[RunShape]
+    runs: list[RunDetail]
     next: str | None = None
 
 
@@ -81,7 +81,7 @@ async def list_runs(
     most: Most = 50,
     page: Page = None,
 ) -> Runs:
-    """List the caller's runs, the latest first."""
+    """List the caller's runs and what each used, the latest first; with an agent, that agent's history."""
     found = await services.runs.find(
         caller.user.id,
         agent_id=agent_id,
@@ -92,8 +92,9 @@ async def list_runs(
         most=most,
     )
     last = found[-1] if found else None
+    used = await services.runs.usage([run.id for run in found])
     return Runs(
-        runs=[RunShape.model_validate(run) for run in found],
+        runs=[_detail(run, used.get(run.id)) for run in found],
         next=next_page(found, most, last and last.queued_at, last and last.id),
     )
 
@@ -102,7 +103,7 @@ async def list_runs(
 async def get_run(caller: Reader, services: ServicesDep, run_id: PathId) -> RunDetail:
     """Show a run and what it used."""
     run = await services.runs.get(run_id, caller.user.id)
-    return _detail(run, await services.runs.usage(run_id))
+    return _detail(run, (await services.runs.usage([run_id])).get(run_id))
 
 
 @router.get("/runs/{run_id}/events")

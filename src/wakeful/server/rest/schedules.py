@@ -8,9 +8,9 @@ from fastapi import APIRouter, Query
 from pydantic import AwareDatetime, Field
 
 from wakeful.domain.errors import Invalid
-from wakeful.domain.schedules import Schedule, ScheduleKind, ScheduleRequest, ScheduleStatus
+from wakeful.domain.schedules import Schedule, ScheduleKind, ScheduleRequest, ScheduleStatus, wake_id_of
 from wakeful.server.auth import Planner, Reader
-from wakeful.server.rest.pages import Most
+from wakeful.server.rest.pages import Most, Page, next_page, read_page
 from wakeful.server.rest.shapes import Asked, Done, PathId, Sparse, Text, Told
 from wakeful.server.services import ServicesDep
 
@@ -47,6 +47,7 @@ class ScheduleShape(Told):
     error_summary: str | None
     session_config_summary: dict[str, Any] | None
     run_status: str | None
+    created_at: AwareDatetime
 
 
 class ScheduleBooked(Sparse):
@@ -71,10 +72,12 @@ class ChosenFields(Told):
     error_summary: str | None = None
     session_config_summary: dict[str, Any] | None = None
     run_status: str | None = None
+    created_at: AwareDatetime | None = None
 
 
 class ChosenSchedules(Told):
     schedules: list[ChosenFields]
+    next: str | None = None
 
 
 class UnknownField(Invalid):
@@ -93,11 +96,17 @@ async def list_schedules(
     status: ScheduleStatus | None = None,
     fields: Fields = None,
     most: Most = 50,
+    page: Page = None,
 ) -> ChosenSchedules:
     """List the schedules of a session, ended ones included, the newest first."""
     chosen = _read_fields(fields)
-    found = await services.schedules.listed(session_id, caller.user.id, status=status, most=most)
-    return ChosenSchedules(schedules=[_choose(schedule, chosen) for schedule in found])
+    found = await services.schedules.listed(
+        session_id, caller.user.id, status=status, before=read_page(page), most=most
+    )
+    last = found[-1] if found else None
+    following = next_page(found, most, last and last.created_at, last and wake_id_of(last.id))
+    told = ChosenSchedules(schedules=[_choose(schedule, chosen) for schedule in found])
+    return told if following is None else told.model_copy(update={"next": following})
 
 
 @router.post("/sessions/{session_id}/schedules", status_code=201)

@@ -1,19 +1,23 @@
 """Wakes: what will happen, and why something did or did not."""
 
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import APIRouter
-from pydantic import AwareDatetime
+from fastapi import APIRouter, Query
+from pydantic import AwareDatetime, Field
 
-from wakeful.domain.types import CallType, ScheduledBy, Wake, WakeKind, WakeStatus
-from wakeful.server.auth import Reader
+from wakeful.domain.recalls import MOST_RUNS, MOST_SECONDS, recall_status
+from wakeful.domain.types import CallType, OnMiss, Priority, ScheduledBy, Wake, WakeKind, WakeStatus
+from wakeful.server.auth import Planner, Reader
 from wakeful.server.rest.pages import Most, Page, next_page, read_page
-from wakeful.server.rest.shapes import Id, PathId, Sparse, Told
+from wakeful.server.rest.runs import RunShape
+from wakeful.server.rest.shapes import Asked, Done, Id, PathId, Sparse, Text, Told
 from wakeful.server.services import ServicesDep
 
 router = APIRouter(tags=["wakes"])
 
-_RECALL_STATUS = {"pending": "pending", "queued": "pending", "running": "fired", "fired": "fired"}
+When = Annotated[Text, Field(max_length=200)]
+Seconds = Annotated[int, Field(ge=1, le=MOST_SECONDS)]
+Runs = Annotated[int, Field(ge=1, le=MOST_RUNS)]
 
 
 class WakeShape(Told):
@@ -24,6 +28,7 @@ class WakeShape(Told):
     agent_id: str
     session_id: str | None
     call_type: CallType
+    interval_seconds: int | None
     cron: str | None
     timezone: str
     until: AwareDatetime | None
@@ -33,13 +38,37 @@ class WakeShape(Told):
     held_by: str | None
     comment: str
     instructions: str
+    context_views: list[str]
+    session_config: dict[str, Any] | None
+    priority: Priority
+    on_miss: OnMiss
     scheduled_by: ScheduledBy
     booked_by_run: str | None
+    tools: list[str] | None = Field(
+        description="The tools of the run that booked it; the run it wakes has none besides. Null: no limit."
+    )
     status: WakeStatus
     reason: str | None
     error: str | None
+    delivery_phase: str | None
+    created_session_id: str | None
     created_at: AwareDatetime
     updated_at: AwareDatetime
+
+
+class WakeChange(Asked):
+    """What is left out stays. The rules of recurrence are for recalls only."""
+
+    instructions: Text | None = None
+    comment: Text | None = None
+    when: When | None = None
+    timezone: When | None = None
+    interval_seconds: Seconds | None = None
+    cron: When | None = None
+    until: When | None = None
+    max_runs: Runs | None = None
+    on_miss: OnMiss | None = None
+    priority: Priority | None = None
 
 
 class Wakes(Sparse):
@@ -86,16 +115,17 @@ async def list_wakes(
     services: ServicesDep,
     agent_id: Id | None = None,
     status: WakeStatus | None = None,
+    live: Annotated[bool, Query(description="Only what waits: pending or queued.")] = False,
     most: Most = 50,
     page: Page = None,
 ) -> Wakes:
     """List the caller's wakes, the soonest first."""
     found = await services.wakes.find(
-        caller.user.id, agent_id=agent_id, status=status, after=read_page(page), most=most
+        caller.user.id, agent_id=agent_id, status=status, is_live=live, after=read_page(page), most=most
     )
     last = found[-1] if found else None
     return Wakes(
-        wakes=[WakeShape.model_validate(wake) for wake in found],
+        wakes=[tell_wake(wake) for wake in found],
         next=next_page(found, most, last and last.nominal_at, last and last.id),
     )
 
@@ -103,7 +133,34 @@ async def list_wakes(
 @router.get("/wakes/{wake_id}")
 async def get_wake(caller: Reader, services: ServicesDep, wake_id: PathId) -> WakeShape:
     """Show a wake."""
-    return WakeShape.model_validate(await services.wakes.get(wake_id, caller.user.id))
+    return tell_wake(await services.wakes.get(wake_id, caller.user.id))
+
+
+@router.patch("/wakes/{wake_id}")
+async def change_wake(caller: Planner, services: ServicesDep, wake_id: PathId, asked: WakeChange) -> WakeShape:
+    """Change a wake that waits, whichever door it was booked at; a new time or rule starts afresh."""
+    given = {name: getattr(asked, name) for name in asked.model_fields_set}
+    changes = {name: value for name, value in given.items() if value is not None or name in ("until", "max_runs")}
+    return tell_wake(await services.bookings.edit(wake_id, caller.user.id, changes))
+
+
+@router.delete("/wakes/{wake_id}")
+async def cancel_wake(caller: Planner, services: ServicesDep, wake_id: PathId) -> Done:
+    """Cancel a wake that waits; its row stays as cancelled."""
+    await services.bookings.cancel(wake_id, caller.user.id)
+    return Done()
+
+
+@router.post("/wakes/{wake_id}/skip")
+async def skip_wake(caller: Planner, services: ServicesDep, wake_id: PathId) -> WakeShape:
+    """Leave out the next time of a recurring wake."""
+    return tell_wake(await services.bookings.skip(wake_id, caller.user.id))
+
+
+@router.post("/wakes/{wake_id}/run-now", status_code=202)
+async def run_wake_now(caller: Planner, services: ServicesDep, wake_id: PathId) -> RunShape:
+    """Run a wake at once, paused or not: one that fires once is used up by it, a recurring one keeps its times."""
+    return RunShape.model_validate(await services.bookings.run_now(wake_id, caller.user.id))
 
 
 @router.get("/wakes/{wake_id}/why")
@@ -120,6 +177,13 @@ async def why(caller: Reader, services: ServicesDep, wake_id: PathId) -> Why:
     )
 
 
+def tell_wake(wake: Wake) -> WakeShape:
+    """Show a wake with all its fields."""
+    interval = None if wake.every is None else int(wake.every.total_seconds())
+    told = {name: getattr(wake, name) for name in WakeShape.model_fields if name != "interval_seconds"}
+    return WakeShape(**told, interval_seconds=interval)
+
+
 def tell_recall(wake: Wake) -> RecallShape:
     """Show a wake as the recall of its session."""
     assert wake.session_id is not None
@@ -131,7 +195,7 @@ def tell_recall(wake: Wake) -> RecallShape:
         interval_seconds=None if wake.every is None else int(wake.every.total_seconds()),
         internal_comment=wake.comment,
         additional_context_message=wake.instructions,
-        status=_RECALL_STATUS.get(wake.status, "cancelled"),
+        status=recall_status(wake),
         reason=wake.reason,
         nominal_at=wake.nominal_at,
         attempt_at=wake.attempt_at,

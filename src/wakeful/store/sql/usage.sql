@@ -13,6 +13,10 @@ ON CONFLICT (run_id) DO UPDATE SET
 -- name: usage_of_run
 SELECT * FROM run_usage WHERE run_id = :run_id;
 
+-- name: usage_of_runs
+SELECT u.* FROM rows(run_usage) AS n
+JOIN run_usage u ON u.run_id = n.run_id;
+
 -- name: usage_of_agent
 -- What an agent has spent since an instant, in runs that began after it.
 SELECT

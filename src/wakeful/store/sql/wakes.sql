@@ -4,14 +4,14 @@
 INSERT INTO wakes (
     id, kind, agent_id, user_id, session_id, slot, call_type, interval_seconds, cron, timezone, wall_clock, until, max_runs,
     nominal_at, attempt_at, first_due_at, is_missed, held_by, comment, instructions, context_views, session_config, priority, on_miss,
-    scheduled_by, booked_by_run, ephemeral, status, reason, error, delivery_phase, created_session_id, deferrals, failures,
+    scheduled_by, booked_by_run, tools, ephemeral, status, reason, error, delivery_phase, created_session_id, deferrals, failures,
     runs_started, version, created_at, updated_at
 )
 SELECT
     n.id, n.kind, n.agent_id, n.user_id, n.session_id, n.slot, n.call_type, n.interval_seconds, n.cron, n.timezone,
     n.wall_clock, n.until, n.max_runs, n.nominal_at, n.attempt_at, n.first_due_at, n.is_missed, n.held_by,
     n.comment, n.instructions, n.context_views, n.session_config, n.priority, n.on_miss, n.scheduled_by,
-    n.booked_by_run, n.ephemeral, n.status, n.reason, n.error, n.delivery_phase, n.created_session_id, n.deferrals,
+    n.booked_by_run, n.tools, n.ephemeral, n.status, n.reason, n.error, n.delivery_phase, n.created_session_id, n.deferrals,
     n.failures, n.runs_started, n.version, n.created_at, n.updated_at
 FROM rows(wakes) AS n
 WHERE n.kind NOT IN ('message', 'session') OR 50 > (
@@ -46,8 +46,14 @@ WHERE
 ORDER BY nominal_at, id LIMIT :most;
 
 -- name: wakes_of_session
--- The newest first.
-SELECT * FROM wakes WHERE session_id = :session_id ORDER BY created_at DESC, id DESC LIMIT :most;
+-- The newest first. Each page goes on where the one before ended.
+SELECT * FROM wakes
+WHERE
+    session_id = :session_id
+    AND (CAST(:of_scheduler AS BIGINT) IS NULL OR CASE WHEN kind = 'recall' THEN 0 ELSE 1 END = :of_scheduler)
+    AND (:is_live = 0 OR status IN ('pending', 'queued'))
+    AND (CAST(:before AS BIGINT) IS NULL OR created_at < :before OR (created_at = :before AND id < :before_id))
+ORDER BY created_at DESC, id DESC LIMIT :most;
 
 -- name: due_wakes
 -- What the scheduler must decide now, with all it needs to know about the surroundings of each.
@@ -86,15 +92,21 @@ LIMIT :most
 /*postgres FOR UPDATE OF w SKIP LOCKED */;
 
 -- name: set_wake_aside
--- Put off the first of the due wakes, unread: it cannot be decided about, and the others must get on.
+-- Put off the first of the due wakes, unread: it cannot be decided about, and the others must get on. A schedule whose
+-- session cannot be made has failed; whoever asks for it learns in which phase.
 UPDATE wakes
-SET attempt_at = :until, held_by = 'error', error = :error, version = version + 1, updated_at = :now
+SET
+    attempt_at = :until, error = :error, version = version + 1, updated_at = :now,
+    held_by = CASE WHEN kind = 'session' THEN NULL ELSE 'error' END,
+    status = CASE WHEN kind = 'session' THEN 'failed' ELSE status END,
+    reason = CASE WHEN kind = 'session' THEN 'error' ELSE reason END,
+    delivery_phase = CASE WHEN kind = 'session' THEN 'create_session' ELSE delivery_phase END
 WHERE id = (
     SELECT w.id FROM wakes w WHERE w.status = 'pending' AND w.attempt_at <= :now
     ORDER BY w.attempt_at, w.created_at, w.id LIMIT 1
     /*postgres FOR UPDATE SKIP LOCKED */
 )
-RETURNING id, user_id, agent_id, session_id, nominal_at;
+RETURNING id, kind, user_id, agent_id, session_id, nominal_at;
 
 -- name: move_wakes
 -- Move wakes on, each only if it is still the version that was read.
