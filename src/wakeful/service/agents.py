@@ -1,6 +1,6 @@
 """Agents: make, change, list, delete."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -32,6 +32,7 @@ class AgentService:
         rules.check(agent)
 
         async def work(tx: Tx) -> Agent:
+            await _check_subagents(tx, agent, known={agent.id})
             await tx.agents.add(agent)
             tx.tell(f"agent {agent.id} {agent.user_id}")
             return agent
@@ -62,6 +63,7 @@ class AgentService:
         now = self._clock.now()
         first = Agent(
             id=ids.first_agent_of(user.id),
+            subagents=(ids.first_agent_of(user.id),),  # so that a newcomer sees one at work
             user_id=user.id,
             name="Wakeful",
             description="A helper that can come back by itself.",
@@ -102,6 +104,7 @@ class AgentService:
 
         async def work(tx: Tx) -> Agent:
             before = await tx.agents.get(agent.id, agent.user_id)
+            await _check_subagents(tx, agent, known={agent.id, *before.subagents})
             changed = replace(agent, updated_at=now)
             if changed.self_scheduling and not before.self_scheduling and changed.bounds.mode == "manual":
                 changed = replace(changed, bounds=PRESETS["ambient"])
@@ -132,6 +135,13 @@ class AgentService:
             tx.tell(f"agent {agent_id} {user_id}")
 
         await self._store.write(work)
+
+
+async def _check_subagents(tx: Tx, agent: Agent, known: Collection[str]) -> None:
+    """Refuse a subagent that is not this user's own; one that was listed before and is gone does no harm."""
+    for each in agent.subagents:
+        if each not in known:
+            await tx.agents.get(each, agent.user_id)
 
 
 async def _end_own_bookings(tx: Tx, agent: Agent, now: datetime) -> None:

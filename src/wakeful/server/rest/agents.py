@@ -6,10 +6,11 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter
 from pydantic import AwareDatetime, Field
 
+from wakeful.domain.agents import MOST_SUBAGENTS
 from wakeful.domain.bounds import PRESETS, is_customised
 from wakeful.domain.types import Agent, Bounds, Budgets, ScheduleMode, ThinkingLevel
 from wakeful.server.auth import Admin, Reader
-from wakeful.server.rest.shapes import Asked, Done, Label, PathId, Text, Told
+from wakeful.server.rest.shapes import Asked, Done, Id, Label, PathId, Text, Told
 from wakeful.server.services import ServicesDep
 
 router = APIRouter(tags=["agents"])
@@ -55,6 +56,7 @@ class AgentShape(Told):
     model: str | None  # null: the server's own
     system_prompt: str
     toolsets: list[str]
+    subagents: list[str]  # ids of the agents it may give a task to
     planning: bool
     thinking_level: ThinkingLevel | None
     max_iterations: int
@@ -100,6 +102,7 @@ class AgentChange(Asked):
     model: Model | None = None
     system_prompt: Text | None = None
     toolsets: Toolsets | None = None
+    subagents: Annotated[list[Id], Field(max_length=MOST_SUBAGENTS)] | None = None
     planning: bool | None = None
     thinking_level: ThinkingLevel | None = None
     max_iterations: Annotated[int, Field(ge=1, le=1_000)] | None = None
@@ -156,8 +159,8 @@ def _changes(asked: AgentChange, bounds: Bounds, budgets: Budgets) -> dict[str, 
     """Return what an agent's fields become."""
     given: dict[str, Any] = {name: getattr(asked, name) for name in asked.model_fields_set}
     changes: dict[str, Any] = {key: value for key, value in given.items() if value is not None or key in _NULLABLE}
-    if "toolsets" in changes:
-        changes["toolsets"] = tuple(dict.fromkeys(changes["toolsets"]))
+    for name in changes.keys() & {"toolsets", "subagents"}:
+        changes[name] = tuple(dict.fromkeys(changes[name]))
     if "run_limit_seconds" in changes:
         changes["run_limit"] = timedelta(seconds=changes.pop("run_limit_seconds"))
     if "budgets" in changes:
@@ -215,6 +218,7 @@ def _tell(agent: Agent) -> AgentShape:
         model=agent.model,
         system_prompt=agent.system_prompt,
         toolsets=list(agent.toolsets),
+        subagents=list(agent.subagents),
         planning=agent.planning,
         thinking_level=agent.thinking_level,
         max_iterations=agent.max_iterations,
