@@ -9,7 +9,7 @@ from wakeful.domain.errors import Conflict, WakefulError
 from wakeful.domain.events import CompressionStarted, ContextCompressed, RunEvent
 from wakeful.domain.types import Message
 from wakeful.runtime.asking import ask_quietly
-from wakeful.runtime.context import SENT, keep_from, measure, shorten, view
+from wakeful.runtime.context import SENT, guess, keep_from, measure, shorten, tokens_in, view
 from wakeful.runtime.work import Work
 
 FULL = 0.8  # of the window: time to make room
@@ -41,7 +41,9 @@ async def make_room(work: Work, besides: Callable[[], str]) -> AsyncGenerator[Ru
     if work.context_tokens <= FULL * window:
         return
     before, messages_before = work.context_tokens, len(view(work.messages, window))
-    keep = keep_from(work.messages, window, int(window * KEPT))
+    # Where the provider counts more than we guess, we must keep less than we guess.
+    density = max(1.0, before / (tokens_in(besides()) + guess(work.messages, window)))
+    keep = keep_from(work.messages, window, int(window * KEPT / density))
     latest = next((message for message in reversed(work.messages) if message.role == "summary"), None)
     data = {"covers": 0, "dropped": 0} if latest is None else dict(latest.data or {})
     begin = max(data.values()) if work.is_without_summary else data["covers"]

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 from wakeful.domain.types import Message
@@ -55,6 +56,11 @@ def view(messages: Sequence[Message], window: int) -> list[Message]:
     return [replace(summary, role="user", content=BEFORE + summary.content, data=None), *rest] if covers else rest
 
 
+def guess(messages: Sequence[Message], window: int) -> int:
+    """Return about how many tokens the messages have that a model is sent, whatever its provider says."""
+    return sum(tokens_of(message) for message in view(messages, window))
+
+
 def measure(messages: Sequence[Message], window: int, besides: Callable[[], str]) -> int:
     """Return about how many tokens a model is sent: what its provider counted last, and a guess for what came after.
 
@@ -70,13 +76,13 @@ def measure(messages: Sequence[Message], window: int, besides: Callable[[], str]
         if usage:
             return usage + guessed
         guessed += tokens_of(message)
-    return tokens_in(besides()) + sum(tokens_of(message) for message in rows)
+    return tokens_in(besides()) + guess(messages, window)
 
 
 def blocks(messages: Sequence[Message], begin: int) -> list[range]:
     """Cut a transcript into pieces that must stay whole: a reply stays with the results of its calls."""
     starts = [index for index in range(begin, len(messages)) if messages[index].role in ("user", "assistant", "notice")]
-    return [range(start, end) for start, end in zip(starts, [*starts[1:], len(messages)], strict=True)]
+    return [range(start, end) for start, end in pairwise([*starts, len(messages)])]
 
 
 def keep_from(messages: Sequence[Message], window: int, room: int) -> int:

@@ -1,19 +1,29 @@
 """Agents: make, change, list, delete."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
 from wakeful.clock import Clock
 from wakeful.domain import agents as rules
 from wakeful.domain import ids, wakes
-from wakeful.domain.bounds import PRESETS
+from wakeful.domain.bounds import PRESETS, local_day_start
 from wakeful.domain.types import Agent, Decision, User
 from wakeful.store.store import Store, Tx
+from wakeful.store.usage import Spent
 
 _PAGE = 1_000
 _OFF = "self_scheduling_off"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsageToday:
+    """What an agent has used today."""
+
+    agent: Agent
+    since: datetime
+    spent: Spent
 
 
 class AgentService:
@@ -86,6 +96,17 @@ class AgentService:
 
     async def of_user(self, user_id: str) -> list[Agent]:
         return await self._store.read(lambda tx: tx.agents.of_user(user_id))
+
+    async def usage(self, agent_id: str, user_id: str) -> UsageToday:
+        """Return what an agent has used since its midnight, beside what it may use."""
+        now = self._clock.now()
+
+        async def work(tx: Tx) -> UsageToday:
+            agent = await tx.agents.get(agent_id, user_id)
+            since = local_day_start(now, agent.timezone)
+            return UsageToday(agent=agent, since=since, spent=await tx.usage.of_agent(agent_id, since))
+
+        return await self._store.read(work)
 
     async def change(self, agent_id: str, user: User, changes: Mapping[str, Any]) -> Agent:
         """Change some settings of an agent."""

@@ -69,6 +69,25 @@ class AgentShape(Told):
     updated_at: AwareDatetime
 
 
+class SpentShape(Told):
+    """What was used since an instant; planning and subagents included."""
+
+    since: AwareDatetime
+    runs: int
+    model_calls: int
+    tokens: int
+    cost: float
+
+
+class AgentUsage(Told):
+    """What an agent has used today, by its own midnight, and what it may use; left is null without a limit."""
+
+    today: SpentShape
+    budgets: BudgetsShape
+    tokens_left: int | None
+    cost_left: float | None
+
+
 class Agents(Told):
     agents: list[AgentShape]
 
@@ -135,6 +154,25 @@ async def make_agent(caller: Admin, services: ServicesDep, asked: NewAgent) -> A
 async def get_agent(caller: Reader, services: ServicesDep, agent_id: PathId) -> AgentShape:
     """Show an agent."""
     return _tell(await services.agents.get(agent_id, caller.user.id))
+
+
+@router.get("/agents/{agent_id}/usage")
+async def get_agent_usage(caller: Reader, services: ServicesDep, agent_id: PathId) -> AgentUsage:
+    """Show what an agent has used today, and what it may use."""
+    used = await services.agents.usage(agent_id, caller.user.id)
+    spent, limits = used.spent, used.agent.budgets
+    return AgentUsage(
+        today=SpentShape(
+            since=used.since,
+            runs=spent.runs,
+            model_calls=spent.model_calls,
+            tokens=spent.tokens,
+            cost=spent.cost_micros / 1_000_000,
+        ),
+        budgets=_tell_budgets(limits),
+        tokens_left=_left(limits.day_tokens, spent.tokens),
+        cost_left=_dollars(_left(limits.day_cost_micros, spent.cost_micros)),
+    )
 
 
 @router.patch("/agents/{agent_id}")
@@ -209,8 +247,21 @@ def _dollars(micros: int | None) -> float | None:
     return None if micros is None else micros / 1_000_000
 
 
+def _left(limit: int | None, used: int) -> int | None:
+    return None if limit is None else max(0, limit - used)
+
+
+def _tell_budgets(budgets: Budgets) -> BudgetsShape:
+    return BudgetsShape(
+        run_tokens=budgets.run_tokens,
+        run_cost=_dollars(budgets.run_cost_micros),
+        day_tokens=budgets.day_tokens,
+        day_cost=_dollars(budgets.day_cost_micros),
+    )
+
+
 def _tell(agent: Agent) -> AgentShape:
-    bounds, budgets = agent.bounds, agent.budgets
+    bounds = agent.bounds
     return AgentShape(
         id=agent.id,
         name=agent.name,
@@ -223,12 +274,7 @@ def _tell(agent: Agent) -> AgentShape:
         thinking_level=agent.thinking_level,
         max_iterations=agent.max_iterations,
         run_limit_seconds=int(agent.run_limit.total_seconds()),
-        budgets=BudgetsShape(
-            run_tokens=budgets.run_tokens,
-            run_cost=_dollars(budgets.run_cost_micros),
-            day_tokens=budgets.day_tokens,
-            day_cost=_dollars(budgets.day_cost_micros),
-        ),
+        budgets=_tell_budgets(agent.budgets),
         timezone=agent.timezone,
         self_scheduling=agent.self_scheduling,
         schedule=ScheduleShape(
