@@ -375,3 +375,22 @@ async def test_a_listed_agent_that_is_gone_is_simply_not_there(team, client):
     team.script("Boss", calls(*give("Scout", "Go")), say("Gone."))
     [called] = of_kind(await client.ask("Go"), "tool_call")
     assert called["metadata"]["code"] == "no_such_subagent"
+
+
+# ── Without a key ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_the_demo_model_shows_a_plan_and_a_subagent_to_a_newcomer(backend_settings):
+    async with served(backend_settings, model="demo") as server:
+        await server.change_agent(planning=True)
+        session = await server.session()
+        async with server.watch(session) as client:
+            frames = await client.ask("ask Wakeful to list files")
+    plans = {frame["is_subagent"]: frame["plan"] for frame in of_kind(frames, "plan_ready")}
+    assert plans == {
+        False: "1. Call spawn_agent\n2. Say what it answered",
+        True: "1. Call list_files\n2. Say what it answered",
+    }
+    called = [(frame["tool"], frame["is_subagent"], frame["success"]) for frame in of_kind(frames, "tool_call")]
+    assert called == [("list_files", True, True), ("spawn_agent", False, True)]
+    assert frames[-1]["content"].startswith("spawn_agent answered: list_files answered:")

@@ -176,7 +176,7 @@ async def _stream(
             yield ThinkingEnd()
         reply.whole = response.get()
     used = response.usage
-    if reply.is_too_long:  # cut off before the provider could say what it counted
+    if reply.is_too_long or not used.has_values():  # the provider could not, or does not, say what it counted
         used = RequestUsage(
             input_tokens=max(used.input_tokens, work.context_tokens),
             output_tokens=max(used.output_tokens, reply.length // BYTES_PER_TOKEN),
