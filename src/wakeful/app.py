@@ -33,6 +33,7 @@ from wakeful.runtime.models.providers import Models
 from wakeful.runtime.runner import Runner
 from wakeful.runtime.scheduler import Scheduler
 from wakeful.runtime.titles import Titles
+from wakeful.runtime.work import SubagentLimits
 from wakeful.server.app import create_app
 from wakeful.server.gate import Gate
 from wakeful.server.services import Services
@@ -70,6 +71,7 @@ from wakeful.tools.recall import recall_tools
 from wakeful.tools.registry import Tools
 from wakeful.tools.scheduler import scheduler_tools
 from wakeful.tools.shell import shell_tools
+from wakeful.tools.subagents import subagent_tools
 from wakeful.tools.web import Fetcher, web_tools
 
 STORE_FILE = "wakeful.sqlite"
@@ -157,6 +159,7 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
         base_url=settings.model_base_url,
         api_key=None if settings.model_api_key is None else settings.model_api_key.get_secret_value(),
         clock=clock,
+        window=settings.context_window,
     )
     fetcher = Fetcher(private_hosts=frozenset(settings.fetch_private_hosts))
     briefings = Briefings(store, clock)
@@ -167,7 +170,8 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
 
     tools = build_tools(recalls, schedules, next_runs, Notify(store, clock), fetcher)
     if executor is None:
-        executor = AgentLoop(briefings, models, tools, clock, workspace_of)
+        subagents = SubagentLimits(depth=settings.subagent_depth, per_run=settings.subagents_per_run)
+        executor = AgentLoop(briefings, models, tools, clock, workspace_of, subagents=subagents)
     firing = Firing(store, stream, clock, rules, owner, settings.claim_batch)
     claims = Claims(store, stream, clock, rules, owner, timedelta(seconds=settings.lease_seconds))
     metrics = Metrics(store, clock)
@@ -251,6 +255,7 @@ def build_tools(recalls: Recalls, schedules: Schedules, next_runs: NextRuns, not
             *file_tools(_WORKSPACE_BYTES),
             *web_tools(fetcher),
             *shell_tools(),
+            *subagent_tools(),
         ]
     )
 

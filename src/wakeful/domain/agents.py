@@ -14,6 +14,7 @@ SCHEDULING = frozenset({"recall", "scheduler", "next_run", "notify"})
 
 MOST_NAME = 200
 MOST_TEXT = 100_000
+MOST_SUBAGENTS = 50
 
 
 class BadAgent(Invalid):
@@ -36,6 +37,8 @@ def check(agent: Agent) -> None:
     for field in ("description", "system_prompt"):
         if len(getattr(agent, field)) > MOST_TEXT:
             raise BadAgent(f"{field!r} is longer than {MOST_TEXT:,} characters.", field=field)
+    if len(agent.subagents) > MOST_SUBAGENTS:
+        raise BadAgent(f"An agent has at most {MOST_SUBAGENTS} subagents.", field="subagents")
     for name in agent.toolsets:
         if name not in TOOLSETS:
             raise BadAgent(f"There is no toolset {name!r}. There are: {', '.join(TOOLSETS)}.", field="toolsets")
@@ -51,7 +54,10 @@ def check_grants(user: User, before: Iterable[str], after: Iterable[str]) -> Non
 
 def shown_toolsets(agent: Agent) -> tuple[str, ...]:
     """Return the toolsets whose tools a model is shown; with self-scheduling off, none that books."""
-    return tuple(name for name in agent.toolsets if agent.self_scheduling or name not in SCHEDULING)
+    hidden = set[str]() if agent.self_scheduling else set(SCHEDULING)
+    if not agent.subagents:  # nobody to give a task to
+        hidden.add("subagents")
+    return tuple(name for name in agent.toolsets if name not in hidden)
 
 
 def within(tools: Iterable[str], only: Collection[str] | None) -> tuple[str, ...]:

@@ -86,6 +86,7 @@ class Agent:
     model: str | None = None  # None: the server's own
     system_prompt: str = ""
     toolsets: tuple[str, ...] = ()
+    subagents: tuple[str, ...] = ()  # ids of the agents it may give a task to
     planning: bool = False
     thinking_level: ThinkingLevel | None = None  # None: as the model pleases
     max_iterations: int = 50  # model calls in one run

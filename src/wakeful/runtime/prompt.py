@@ -1,8 +1,9 @@
 """What a model is told before anything else: who it is, for whom it works, when it is, and what woke it."""
 
+from collections.abc import Sequence
 from datetime import datetime
 
-from wakeful.domain.types import Run, Wake
+from wakeful.domain.types import Agent, Run, Wake
 from wakeful.domain.zones import load_zone
 from wakeful.service.briefings import Briefing
 
@@ -21,11 +22,33 @@ def system_prompt(briefing: Briefing, run: Run, now: datetime) -> str:
         f"You are the agent {agent.name!r}. {agent.description}".strip(),
         f"Your user is {briefing.user.name}.",
         f"Now it is {local:%A, %Y-%m-%d %H:%M:%S} ({agent.timezone}, UTC{local:%z}).",
-        _why(briefing.wake, run, now),
+        _why(briefing.wake, run, now) if briefing.task_from is None else _serve(briefing.task_from),
+        _name_helpers(briefing.helpers),
         _tell_last(briefing.last_run),
         _DATA_IS_DATA,
     ]
     return "\n\n".join(part for part in said if part)
+
+
+def steer(plan: str | None) -> str:
+    """Write what a plan adds to the system prompt."""
+    if not plan:
+        return ""
+    return f"Your plan for this run:\n{plan}\nFollow it. Where things turn out otherwise, say so and change course."
+
+
+def _serve(task_from: str) -> str:
+    return (
+        f"You are a subagent: the agent {task_from!r} has given you the task below. Nobody else reads along: do not "
+        "ask, work with your tools, and answer with the result, whole but short."
+    )
+
+
+def _name_helpers(helpers: Sequence[Agent]) -> str:
+    if not helpers:
+        return ""
+    lines = [f"- {helper.name}: {helper.description or 'no description'}" for helper in helpers]
+    return "You may give tasks to these agents with spawn_agent:\n" + "\n".join(lines)
 
 
 def _why(wake: Wake | None, run: Run, now: datetime) -> str:

@@ -31,6 +31,7 @@ class ToolContext:
     agent: Agent
     workspace: Path  # the agent's own directory; it need not exist yet
     only: Collection[str] | None = None  # the tools this run has; None: all of the agent's
+    spawn: "Callable[[str, str], Awaitable[ToolResult]] | None" = None  # has another agent, by name, do a task
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +54,7 @@ class Tool:
     arguments: type[Arguments]
     act: Callable[[ToolContext, Any], Awaitable[ToolResult]]
     is_repeatable: bool = False  # doing it twice is as good as once, so a call cut off by a crash is made again
+    is_side_by_side: bool = False  # several calls in one answer are made at once
 
     @property
     def schema(self) -> dict[str, Any]:

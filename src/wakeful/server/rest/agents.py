@@ -6,10 +6,11 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter
 from pydantic import AwareDatetime, Field
 
+from wakeful.domain.agents import MOST_SUBAGENTS
 from wakeful.domain.bounds import PRESETS, is_customised
 from wakeful.domain.types import Agent, Bounds, Budgets, ScheduleMode, ThinkingLevel
 from wakeful.server.auth import Admin, Reader
-from wakeful.server.rest.shapes import Asked, Done, Label, PathId, Text, Told
+from wakeful.server.rest.shapes import Asked, Done, Id, Label, PathId, Text, Told
 from wakeful.server.services import ServicesDep
 
 router = APIRouter(tags=["agents"])
@@ -55,6 +56,7 @@ class AgentShape(Told):
     model: str | None  # null: the server's own
     system_prompt: str
     toolsets: list[str]
+    subagents: list[str]  # ids of the agents it may give a task to
     planning: bool
     thinking_level: ThinkingLevel | None
     max_iterations: int
@@ -65,6 +67,25 @@ class AgentShape(Told):
     schedule: ScheduleShape
     created_at: AwareDatetime
     updated_at: AwareDatetime
+
+
+class SpentShape(Told):
+    """What was used since an instant; planning and subagents included."""
+
+    since: AwareDatetime
+    runs: int
+    model_calls: int
+    tokens: int
+    cost: float
+
+
+class AgentUsage(Told):
+    """What an agent has used today, by its own midnight, and what it may use; left is null without a limit."""
+
+    today: SpentShape
+    budgets: BudgetsShape
+    tokens_left: int | None
+    cost_left: float | None
 
 
 class Agents(Told):
@@ -100,6 +121,7 @@ class AgentChange(Asked):
     model: Model | None = None
     system_prompt: Text | None = None
     toolsets: Toolsets | None = None
+    subagents: Annotated[list[Id], Field(max_length=MOST_SUBAGENTS)] | None = None
     planning: bool | None = None
     thinking_level: ThinkingLevel | None = None
     max_iterations: Annotated[int, Field(ge=1, le=1_000)] | None = None
@@ -134,6 +156,25 @@ async def get_agent(caller: Reader, services: ServicesDep, agent_id: PathId) -> 
     return _tell(await services.agents.get(agent_id, caller.user.id))
 
 
+@router.get("/agents/{agent_id}/usage")
+async def get_agent_usage(caller: Reader, services: ServicesDep, agent_id: PathId) -> AgentUsage:
+    """Show what an agent has used today, and what it may use."""
+    used = await services.agents.usage(agent_id, caller.user.id)
+    spent, limits = used.spent, used.agent.budgets
+    return AgentUsage(
+        today=SpentShape(
+            since=used.since,
+            runs=spent.runs,
+            model_calls=spent.model_calls,
+            tokens=spent.tokens,
+            cost=spent.cost_micros / 1_000_000,
+        ),
+        budgets=_tell_budgets(limits),
+        tokens_left=_left(limits.day_tokens, spent.tokens),
+        cost_left=_dollars(_left(limits.day_cost_micros, spent.cost_micros)),
+    )
+
+
 @router.patch("/agents/{agent_id}")
 async def change_agent(caller: Admin, services: ServicesDep, agent_id: PathId, asked: AgentChange) -> AgentShape:
     """Change settings of an agent."""
@@ -156,8 +197,8 @@ def _changes(asked: AgentChange, bounds: Bounds, budgets: Budgets) -> dict[str, 
     """Return what an agent's fields become."""
     given: dict[str, Any] = {name: getattr(asked, name) for name in asked.model_fields_set}
     changes: dict[str, Any] = {key: value for key, value in given.items() if value is not None or key in _NULLABLE}
-    if "toolsets" in changes:
-        changes["toolsets"] = tuple(dict.fromkeys(changes["toolsets"]))
+    for name in changes.keys() & {"toolsets", "subagents"}:
+        changes[name] = tuple(dict.fromkeys(changes[name]))
     if "run_limit_seconds" in changes:
         changes["run_limit"] = timedelta(seconds=changes.pop("run_limit_seconds"))
     if "budgets" in changes:
@@ -206,8 +247,21 @@ def _dollars(micros: int | None) -> float | None:
     return None if micros is None else micros / 1_000_000
 
 
+def _left(limit: int | None, used: int) -> int | None:
+    return None if limit is None else max(0, limit - used)
+
+
+def _tell_budgets(budgets: Budgets) -> BudgetsShape:
+    return BudgetsShape(
+        run_tokens=budgets.run_tokens,
+        run_cost=_dollars(budgets.run_cost_micros),
+        day_tokens=budgets.day_tokens,
+        day_cost=_dollars(budgets.day_cost_micros),
+    )
+
+
 def _tell(agent: Agent) -> AgentShape:
-    bounds, budgets = agent.bounds, agent.budgets
+    bounds = agent.bounds
     return AgentShape(
         id=agent.id,
         name=agent.name,
@@ -215,16 +269,12 @@ def _tell(agent: Agent) -> AgentShape:
         model=agent.model,
         system_prompt=agent.system_prompt,
         toolsets=list(agent.toolsets),
+        subagents=list(agent.subagents),
         planning=agent.planning,
         thinking_level=agent.thinking_level,
         max_iterations=agent.max_iterations,
         run_limit_seconds=int(agent.run_limit.total_seconds()),
-        budgets=BudgetsShape(
-            run_tokens=budgets.run_tokens,
-            run_cost=_dollars(budgets.run_cost_micros),
-            day_tokens=budgets.day_tokens,
-            day_cost=_dollars(budgets.day_cost_micros),
-        ),
+        budgets=_tell_budgets(agent.budgets),
         timezone=agent.timezone,
         self_scheduling=agent.self_scheduling,
         schedule=ScheduleShape(

@@ -9,22 +9,22 @@ UPDATE users SET deleted_at = :now WHERE id = :id AND deleted_at IS NULL RETURNI
 
 -- name: add_agent
 INSERT INTO agents (
-    id, user_id, name, description, model, system_prompt, toolsets, planning, thinking_level, max_iterations, budgets,
+    id, user_id, name, description, model, system_prompt, toolsets, subagents, planning, thinking_level, max_iterations, budgets,
     timezone, self_scheduling, bounds, run_limit_seconds, created_at, updated_at
 )
 VALUES (
-    :id, :user_id, :name, :description, :model, :system_prompt, :toolsets, :planning, :thinking_level, :max_iterations,
+    :id, :user_id, :name, :description, :model, :system_prompt, :toolsets, :subagents, :planning, :thinking_level, :max_iterations,
     :budgets, :timezone, :self_scheduling, :bounds, :run_limit_seconds, :created_at, :updated_at
 );
 
 -- name: add_first_agent
 -- For a user who has never had one, whichever node asks first.
 INSERT INTO agents (
-    id, user_id, name, description, model, system_prompt, toolsets, planning, thinking_level, max_iterations, budgets,
+    id, user_id, name, description, model, system_prompt, toolsets, subagents, planning, thinking_level, max_iterations, budgets,
     timezone, self_scheduling, bounds, run_limit_seconds, created_at, updated_at
 )
 SELECT
-    n.id, n.user_id, n.name, n.description, n.model, n.system_prompt, n.toolsets, n.planning, n.thinking_level,
+    n.id, n.user_id, n.name, n.description, n.model, n.system_prompt, n.toolsets, n.subagents, n.planning, n.thinking_level,
     n.max_iterations, n.budgets, n.timezone, n.self_scheduling, n.bounds, n.run_limit_seconds, n.created_at,
     n.updated_at
 FROM rows(agents) AS n
@@ -39,6 +39,7 @@ UPDATE agents SET deleted_at = :now WHERE id = :id AND deleted_at IS NULL RETURN
 UPDATE agents
 SET
     name = :name, description = :description, model = :model, system_prompt = :system_prompt, toolsets = :toolsets,
+    subagents = :subagents,
     planning = :planning, thinking_level = :thinking_level, max_iterations = :max_iterations, budgets = :budgets,
     timezone = :timezone, self_scheduling = :self_scheduling, bounds = :bounds,
     run_limit_seconds = :run_limit_seconds, updated_at = :updated_at

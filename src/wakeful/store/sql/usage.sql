@@ -20,5 +20,6 @@ JOIN run_usage u ON u.run_id = n.run_id;
 -- name: usage_of_agent
 -- What an agent has spent since an instant, in runs that began after it.
 SELECT
-    COALESCE(SUM(input_tokens + output_tokens), 0) AS tokens, COALESCE(SUM(cost_micros), 0) AS cost_micros
+    COALESCE(SUM(input_tokens + output_tokens), 0) AS tokens, COALESCE(SUM(cost_micros), 0) AS cost_micros,
+    COALESCE(SUM(model_calls), 0) AS model_calls, COUNT(*) AS runs
 FROM run_usage WHERE agent_id = :agent_id AND at >= :since AND run_id <> :but_run;

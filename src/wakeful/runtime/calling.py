@@ -1,0 +1,125 @@
+"""Calling the tools that a model asks for. Each result is saved before the next call."""
+
+from collections.abc import AsyncGenerator, Generator, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import groupby
+from typing import Any
+
+from pydantic_ai.messages import ToolCallPart
+
+from wakeful.domain.events import RunEvent, ToolCall, ToolStarted
+from wakeful.runtime.arguments import read_arguments, to_keep
+from wakeful.runtime.chorus import Chorus, Say, Worker
+from wakeful.runtime.subagents import spawn
+from wakeful.runtime.transcript import INTERRUPTED
+from wakeful.runtime.work import Work, keepable
+from wakeful.tools.registry import ToolContext, ToolResult
+
+_AT_ONCE = 4  # calls side by side
+
+_NOT_DONE = ToolResult(text=INTERRUPTED, success=False, metadata={"code": "interrupted"})
+
+
+async def call_all(
+    work: Work, calls: Sequence[ToolCallPart], *, is_first_begun: bool = False
+) -> AsyncGenerator[RunEvent]:
+    """Call tools one after the other, and side by side those that are made for it.
+
+    Each result is saved before the next call, so after a crash at most one call is in doubt, the first without a
+    result; with it those that were under way beside it.
+    """
+    for number, (is_side_by_side, group) in enumerate(groupby(calls, partial(_is_side_by_side, work))):
+        if work.stop.is_requested:
+            return
+        is_begun = is_first_begun and number == 0
+        if is_side_by_side:
+            async for event in _call_together(work, list(group), is_begun=is_begun):
+                yield event
+            continue
+        for place, call in enumerate(group):
+            if work.stop.is_requested:
+                return
+            yield _started(call)
+            result = await _perform(work, call, is_in_doubt=is_begun and place == 0)
+            for event in _note(work, call, result):
+                yield event
+
+
+def shown(calls: Sequence[ToolCallPart]) -> list[dict[str, Any]]:
+    """Return calls as people are shown them."""
+    return [
+        {"call_id": call.tool_call_id, "tool": call.tool_name, "args": to_keep(read_arguments(call)) or {}}
+        for call in calls
+    ]
+
+
+def _is_side_by_side(work: Work, call: ToolCallPart) -> bool:
+    tool = work.tools.get(call.tool_name)
+    return tool is not None and tool.is_side_by_side
+
+
+async def _call_together(work: Work, calls: Sequence[ToolCallPart], *, is_begun: bool) -> AsyncGenerator[RunEvent]:
+    async def follow(call: ToolCallPart, say: Say) -> None:
+        await say(_started(call))
+        result = await _perform(work, call, is_in_doubt=is_begun, say=say)
+        for event in _note(work, call, result):
+            await say(event)
+
+    workers: list[Worker] = [partial(follow, call) for call in calls]
+    async for event in Chorus().listen(workers, work.at_side, at_once=_AT_ONCE):
+        yield event
+
+
+async def _perform(work: Work, call: ToolCallPart, *, is_in_doubt: bool, say: Say | None = None) -> ToolResult:
+    args = read_arguments(call)
+    tool = work.tools.get(call.tool_name)
+    if is_in_doubt and not (tool is not None and tool.is_repeatable):
+        return _NOT_DONE
+    if args is None:
+        text = f"{call.tool_name} was not called: its arguments are not a JSON object."
+        return ToolResult(text=text, success=False, metadata={"code": "bad_arguments"})
+    agent = work.briefing.agent
+    context = ToolContext(
+        run=work.run,
+        agent=agent,
+        workspace=work.means.workspace_of(agent.id),
+        only=tuple(work.tools),
+        spawn=None if say is None else partial(spawn, work, call.tool_call_id, say),
+    )
+    result = await work.means.tools.call(call.tool_name, args, context)
+    return replace(result, text=keepable(to_keep(result.text)))
+
+
+def _started(call: ToolCallPart) -> ToolStarted:
+    return ToolStarted(tool=call.tool_name, args=_as_shown(call), call_id=call.tool_call_id)
+
+
+def _note(work: Work, call: ToolCallPart, result: ToolResult) -> Generator[RunEvent]:
+    """Count a call and return what is said and kept of it."""
+    args = _as_shown(call)
+    work.budget.count_tool_call()
+    work.mishaps.note(call.tool_name, args, result.text, result.metadata.get("code"))
+    yield ToolCall(
+        tool=call.tool_name,
+        args=args,
+        result=result.text,
+        success=result.success,
+        metadata=result.metadata,
+        call_id=call.tool_call_id,
+    )
+    yield from result.frames
+    data = {
+        "call_id": call.tool_call_id,
+        "tool": call.tool_name,
+        "args": args,
+        "success": result.success,
+        "metadata": dict(result.metadata),
+    }
+    # Made only now that it is its turn: the transcript here and the one in the store have one order.
+    yield work.step("tool", result.text, data)
+
+
+def _as_shown(call: ToolCallPart) -> dict[str, Any]:
+    args = read_arguments(call)
+    return to_keep(args) if args is not None else {"unreadable": str(call.args)}
