@@ -13,6 +13,8 @@ from wakeful.domain.recalls import NoRecall, NotRecurring, RecallRequest
 from wakeful.domain.types import User
 from wakeful.domain.wakes import SlotTaken
 from wakeful.store.sessions import NoSuchSession
+from wakeful.tools.recall import recall_tools
+from wakeful.tools.registry import ToolContext, Tools
 from world import HOUR, MINUTE, NOON, doing
 
 TODO = "Read notes.txt with read_file and write what changed to report.md."
@@ -201,3 +203,86 @@ async def test_a_tool_reaches_other_peoples_sessions_only_for_an_owner(world, re
     else:
         with pytest.raises(NoSuchSession):
             await recalls.reach(session.id, run)
+
+
+# ── What the model is answered ──────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+async def tell(world, recalls, session):
+    """Call a tool as the agent does in the middle of a run, and return what it is told."""
+    agent = replace(world.agent, toolsets=("recall", "files"))
+    run = await world.node.runs.ask(session.id, world.user.id, "Do as you like")
+    tools = Tools(recall_tools(recalls))
+    context = ToolContext(run=run, agent=agent, workspace=world.node.settings.data_dir)
+
+    async def tell(name, **arguments):
+        answer = await tools.call(name, arguments, context)
+        assert answer.success, answer.text
+        return answer.text
+
+    return tell
+
+
+ONE = {"additional_context_message": TODO, "call_type": "once", "when": "1h"}
+
+
+async def test_every_answer_says_when_absolutely_and_relatively_and_the_id(world, recalls, session, tell):
+    hourly = ONE | {"call_type": "recurring", "interval_seconds": 3600, "internal_comment": "hourly"}
+    booked = await tell("schedule_recall", **hourly)
+    wake = await recalls.pending(session.id, world.user.id)
+    assert booked == (
+        "Booked: you will wake at 2026-03-02 14:00:00+01:00 Europe/Berlin (in 1 h), then every 3600 s. "
+        f"Recall id: {wake.id}."
+    )
+    skipped = await tell("manage_recall", action="skip")
+    assert skipped == (
+        f"Skipped. The next time is 2026-03-02 15:00:00+01:00 Europe/Berlin (in 2 h). Recall id: {wake.id}."
+    )
+    cancelled = await tell("manage_recall", action="cancel")
+    assert cancelled == (
+        f"Cancelled the recall of 2026-03-02 15:00:00+01:00 Europe/Berlin (in 2 h). Recall id: {wake.id}."
+    )
+    world.clock.advance(3 * HOUR)
+    listed = await tell("manage_recall", action="list")
+    assert listed == (
+        f"2026-03-02 15:00:00+01:00 Europe/Berlin (1 h ago) recurring (hourly): cancelled. Id: {wake.id}."
+    )
+
+
+async def test_an_immediate_one_says_when_too(world, recalls, session, tell):
+    booked = await tell("schedule_recall", call_type="immediate", additional_context_message=TODO)
+    assert "right after this run, at 2026-03-02 13:00:00+01:00 Europe/Berlin (now)." in booked
+
+
+async def test_skipping_the_last_time_says_that_it_has_ended(tell):
+    await tell("schedule_recall", **ONE | {"call_type": "recurring", "interval_seconds": 3600, "until": "90m"})
+    assert "That was the last time, so it has ended." in await tell("manage_recall", action="skip")
+
+
+async def test_a_list_shows_pending_fired_and_cancelled_ones_the_newest_first(world, recalls, session, tell):
+    for number in range(3):
+        world.clock.advance(MINUTE)
+        await tell("schedule_recall", **ONE | {"internal_comment": f"number {number}"})
+        if number == 0:
+            await tell("manage_recall", action="cancel")
+        if number == 1:
+            await world.work()
+            await world.turn_at(NOON + 2 * HOUR)
+    lines = (await tell("manage_recall", action="list")).splitlines()
+    assert [line.partition("number ")[2].split(".")[0] for line in lines] == [
+        "2): pending",
+        "1): fired",
+        "0): cancelled",
+    ]
+
+
+async def test_schedules_do_not_push_recalls_out_of_the_list(world, recalls, session, tell):
+    await tell("schedule_recall", **ONE)
+    for _ in range(60):
+        world.clock.advance(MINUTE / 60)
+        await world.book(session=session, kind="message", scheduled_by="user", at=NOON + HOUR)
+        for wake in await world.node.wakes.of_session(session.id):
+            if wake.kind == "message" and wake.is_live:
+                await world.node.wakes.cancel(wake.id, world.user.id)
+    assert len((await tell("manage_recall", action="list")).splitlines()) == 1

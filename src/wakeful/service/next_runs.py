@@ -8,11 +8,10 @@ from wakeful.clock import Clock
 from wakeful.domain import booking, bounds, next_runs
 from wakeful.domain.agents import within
 from wakeful.domain.booking import Clamped
-from wakeful.domain.duration import format_duration
 from wakeful.domain.next_runs import NextRunRequest
 from wakeful.domain.rules import Rules
 from wakeful.domain.types import Agent, Run, Wake
-from wakeful.domain.zones import load_zone
+from wakeful.service.tell_time import tell_time
 from wakeful.service.wakes import WakeService, put_in_slot
 from wakeful.store.store import Store, Tx
 
@@ -72,6 +71,10 @@ class NextRuns:
 
         return await self._store.read(work)
 
+    def tell_time(self, at: datetime, agent: Agent) -> str:
+        """Say when something is or was to be: absolute with zone, and relative."""
+        return tell_time(at, agent, self._clock.now())
+
     async def cancel(self, agent_id: str, user_id: str) -> Wake:
         """Clear the slot, whoever booked what is in it."""
         return await self._wakes.cancel((await self._require(agent_id, user_id)).id, user_id)
@@ -130,13 +133,6 @@ class NextRuns:
         while (booked := await self._store.write(work)) is None:
             continue
         return booked
-
-
-def tell_time(at: datetime, agent: Agent, now: datetime) -> str:
-    """Say an instant: absolute with zone, and relative."""
-    local = at.astimezone(load_zone(agent.timezone))
-    relative = f"in {format_duration(at - now)}" if at >= now else f"{format_duration(now - at)} ago"
-    return f"{local.isoformat(sep=' ', timespec='seconds')} {agent.timezone} ({relative})"
 
 
 async def _clamp(tx: Tx, requested: datetime, agent: Agent, now: datetime, run: Run | None) -> Clamped:

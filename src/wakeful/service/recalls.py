@@ -8,14 +8,13 @@ from typing import Any
 from wakeful.clock import Clock
 from wakeful.domain import brief, ids, recalls
 from wakeful.domain.agents import within
-from wakeful.domain.duration import format_duration
 from wakeful.domain.events import RecallAction
 from wakeful.domain.recalls import RecallRequest
 from wakeful.domain.rules import Rules
 from wakeful.domain.types import Agent, Run, Session, Wake
-from wakeful.domain.zones import load_zone
 from wakeful.hub import Sent
 from wakeful.service.stream import Stream
+from wakeful.service.tell_time import tell_time
 from wakeful.service.wakes import WakeService
 from wakeful.store.sessions import NoSuchSession
 from wakeful.store.store import Store, Tx
@@ -62,7 +61,7 @@ class Recalls:
             request, agent, run.session_id, run.user_id, now, self._rules, by="agent", booked_by_run=run.id, tools=tools
         )
         brief.check_brief(request.instructions, tools=tools)
-        return Booked(wake=await self._wakes.book(wake), told=tell_time(wake, agent, now))
+        return Booked(wake=await self._wakes.book(wake), told=_tell(wake, agent, now))
 
     async def book(self, request: RecallRequest, session_id: str, user_id: str) -> Booked:
         """Book what a person asks for. Their text is theirs; a doubtful one gets a warning."""
@@ -77,7 +76,11 @@ class Recalls:
         problem = brief.find_problem(request.instructions, tools=self._tools_of(agent))
         await self._wakes.book(wake)
         await self.tell(wake, "scheduled")
-        return Booked(wake=wake, told=tell_time(wake, agent, now), warning=None if problem is None else problem.message)
+        return Booked(wake=wake, told=_tell(wake, agent, now), warning=None if problem is None else problem.message)
+
+    def tell_time(self, at: datetime, agent: Agent) -> str:
+        """Say when something is or was to be: absolute with zone, and relative."""
+        return tell_time(at, agent, self._clock.now())
 
     async def pending(self, session_id: str, user_id: str) -> Wake | None:
         """Return the recall that waits in a session."""
@@ -152,9 +155,8 @@ class Recalls:
         self._stream.publish(session_id, await self._store.write(work))
 
 
-def tell_time(wake: Wake, agent: Agent, now: datetime) -> str:
-    """Say when a wake will be: absolute with zone, and relative."""
-    if wake.call_type == "immediate":
-        return "right after this run"
-    local = wake.nominal_at.astimezone(load_zone(agent.timezone))
-    return f"at {local:%Y-%m-%d %H:%M:%S} {agent.timezone} (in {format_duration(wake.nominal_at - now)})"
+def _tell(wake: Wake, agent: Agent, now: datetime) -> str:
+    told = tell_time(wake.nominal_at, agent, now)
+    if wake.call_type != "immediate":
+        return f"at {told}"
+    return f"right after this run, at {told}" if wake.scheduled_by == "agent" else f"at once, at {told}"

@@ -7,12 +7,11 @@ from datetime import datetime
 from wakeful.clock import Clock
 from wakeful.domain import ids, schedules, session_config
 from wakeful.domain.agents import within
-from wakeful.domain.duration import format_duration
 from wakeful.domain.rules import Rules
 from wakeful.domain.schedules import Schedule, ScheduleRequest, ScheduleStatus
 from wakeful.domain.types import Agent, Run, Wake
 from wakeful.domain.wakes import WakeNotLive, is_schedule
-from wakeful.domain.zones import load_zone
+from wakeful.service.tell_time import tell_time
 from wakeful.service.wakes import WakeService
 from wakeful.store.store import Store, Tx
 from wakeful.store.wakes import NoSuchWake
@@ -150,14 +149,14 @@ class Schedules:
 
     def tell_time(self, at: datetime, agent: Agent) -> str:
         """Say when something will be: absolute with zone, and relative."""
-        return _tell_time(at, agent, self._clock.now())
+        return tell_time(at, agent, self._clock.now())
 
     async def _book(self, wake: Wake, agent: Agent, now: datetime) -> BookedSchedule:
         await self._wakes.book(wake)
         ignored = session_config.ignored_keys(wake.session_config)
         warning = f"Kept, but without effect yet: {', '.join(ignored)}." if ignored else None
         return BookedSchedule(
-            schedule=schedules.describe(wake), told=_tell_time(wake.nominal_at, agent, now), warning=warning
+            schedule=schedules.describe(wake), told=tell_time(wake.nominal_at, agent, now), warning=warning
         )
 
     def _models_of(self, agent: Agent) -> set[str]:
@@ -185,9 +184,3 @@ async def _show(tx: Tx, wake: Wake) -> Schedule:
         return schedules.describe(wake)
     has_arrived = wake.status == "failed" and bool(await tx.sessions.steps_of(runs[0].id))
     return schedules.describe(wake, runs[0], has_arrived=has_arrived)
-
-
-def _tell_time(at: datetime, agent: Agent, now: datetime) -> str:
-    local = at.astimezone(load_zone(agent.timezone))
-    ahead = f"in {format_duration(at - now)}" if at > now else "due now"
-    return f"at {local:%Y-%m-%d %H:%M:%S} {agent.timezone} ({ahead})"

@@ -55,7 +55,8 @@ def next_run_tools(service: NextRuns) -> list[Tool]:
 
     async def cancel(context: ToolContext, _asked: CancelNextRun) -> ToolResult:
         wake = await service.cancel(context.run.agent_id, context.run.user_id)
-        return ToolResult(text=f"Cancelled the next run of {wake.nominal_at.isoformat()}. Next run id: {wake.id}.")
+        when = service.tell_time(wake.nominal_at, context.agent)
+        return ToolResult(text=f"Cancelled the next run of {when}. Next run id: {wake.id}.")
 
     return [
         Tool(

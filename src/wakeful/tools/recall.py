@@ -79,12 +79,15 @@ def recall_tools(service: Recalls) -> list[Tool]:
         user_id = await service.reach(session_id, context.run)
         if asked.action == "list":
             found = await service.listed(session_id, user_id)
-            return ToolResult(text="\n".join(map(_line, found)) or "There is no recall in this session.")
+            lines = [_line(wake, service.tell_time(wake.nominal_at, context.agent)) for wake in found]
+            return ToolResult(text="\n".join(lines) or "There is no recall in this session.")
         if asked.action == "skip":
             wake = await service.skip(session_id, user_id)
-            return ToolResult(text=f"Skipped. The next time is {wake.nominal_at.isoformat()}. Recall id: {wake.id}.")
+            when = service.tell_time(wake.nominal_at, context.agent)
+            return ToolResult(text=f"{_skipped(wake, when)} Recall id: {wake.id}.")
         wake = await service.cancel(session_id, user_id)
-        return ToolResult(text=f"Cancelled the recall of {wake.nominal_at.isoformat()}. Recall id: {wake.id}.")
+        when = service.tell_time(wake.nominal_at, context.agent)
+        return ToolResult(text=f"Cancelled the recall of {when}. Recall id: {wake.id}.")
 
     return [
         Tool(
@@ -112,8 +115,12 @@ def _rhythm(wake: Wake) -> str:
     return f"by cron {wake.cron!r}" if wake.every is None else f"every {int(wake.every.total_seconds())} s"
 
 
-def _line(wake: Wake) -> str:
+def _skipped(wake: Wake, when: str) -> str:
+    return f"Skipped. The next time is {when}." if wake.is_live else "Skipped. That was the last time, so it has ended."
+
+
+def _line(wake: Wake, when: str) -> str:
     label = f" ({wake.comment})" if wake.comment else ""
     reason = f", {wake.reason}" if wake.reason else ""
     status = recalls.recall_status(wake)
-    return f"{wake.nominal_at.isoformat()} {wake.call_type}{label}: {status}{reason}. Id: {wake.id}."
+    return f"{when} {wake.call_type}{label}: {status}{reason}. Id: {wake.id}."

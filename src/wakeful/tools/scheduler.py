@@ -85,7 +85,7 @@ def scheduler_tools(service: Schedules) -> list[Tool]:
         where = "begin in a fresh session" if schedule.kind == "session" else "be read here"
         warning = "" if booked.warning is None else f" {booked.warning}"
         return ToolResult(
-            text=f"Booked: your message will {where} {booked.told}. Schedule id: {schedule.id}.{warning}",
+            text=f"Booked: your message will {where} at {booked.told}. Schedule id: {schedule.id}.{warning}",
             metadata=_tell(schedule),
         )
 
@@ -106,7 +106,7 @@ def scheduler_tools(service: Schedules) -> list[Tool]:
         schedule = await service.cancel(asked.schedule_id, context.run.user_id, context.run.session_id)
         when = service.tell_time(schedule.fire_at, context.agent)
         return ToolResult(
-            text=f"Cancelled what was booked {when}. Schedule id: {schedule.id}.", metadata=_tell(schedule)
+            text=f"Cancelled what was booked for {when}. Schedule id: {schedule.id}.", metadata=_tell(schedule)
         )
 
     ops = {"create": create, "list": listed, "cancel": cancel}

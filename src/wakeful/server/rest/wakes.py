@@ -90,7 +90,16 @@ class RecallShape(Told):
     reason: str | None
     nominal_at: AwareDatetime
     attempt_at: AwareDatetime
+    held_by: str | None
+    error: str | None
+    cron: str | None
+    timezone: str
+    until: AwareDatetime | None
+    max_runs: int | None
+    on_miss: OnMiss
+    priority: Priority
     scheduled_by: ScheduledBy
+    booked_by_run: str | None
     created_at: AwareDatetime
     updated_at: AwareDatetime
 
@@ -199,7 +208,16 @@ def tell_recall(wake: Wake) -> RecallShape:
         reason=wake.reason,
         nominal_at=wake.nominal_at,
         attempt_at=wake.attempt_at,
+        held_by=wake.held_by,
+        error=wake.error,
+        cron=wake.cron,
+        timezone=wake.timezone,
+        until=wake.until,
+        max_runs=wake.max_runs,
+        on_miss=wake.on_miss,
+        priority=wake.priority,
         scheduled_by=wake.scheduled_by,
+        booked_by_run=wake.booked_by_run,
         created_at=wake.created_at,
         updated_at=wake.updated_at,
     )
