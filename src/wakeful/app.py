@@ -21,6 +21,7 @@ from wakeful.clock import Clock, ServerClock, SystemClock
 from wakeful.config import Settings
 from wakeful.domain.errors import Unavailable, WakefulError
 from wakeful.domain.rules import Rules
+from wakeful.domain.types import Agent
 from wakeful.domain.zones import load_zone
 from wakeful.hub import Hub
 from wakeful.runtime.engine import Engine
@@ -39,6 +40,8 @@ from wakeful.service.accounts import Accounts
 from wakeful.service.agenda import AgendaService
 from wakeful.service.agents import AgentService
 from wakeful.service.briefings import Briefings
+from wakeful.service.channel_process import ChannelProcess
+from wakeful.service.channels import Channels
 from wakeful.service.claims import Claims
 from wakeful.service.feed import Feed
 from wakeful.service.firing import Firing
@@ -46,6 +49,7 @@ from wakeful.service.first_start import settle_owner
 from wakeful.service.next_runs import NextRuns
 from wakeful.service.notices import NoticeService
 from wakeful.service.notify import Notify
+from wakeful.service.outbox import Outbox
 from wakeful.service.pauses import PauseService
 from wakeful.service.recalls import Recalls
 from wakeful.service.runs import RunService
@@ -145,6 +149,14 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
     recalls = Recalls(store, stream, wakes, clock, rules, tools_of=lambda agent: tools.names_for(agent))
     schedules = Schedules(store, wakes, clock, rules, lambda agent: tools.names_for(agent), settings.model)
     next_runs = NextRuns(store, wakes, clock, rules)
+    agents = AgentService(store, stream, clock, timedelta(seconds=settings.run_limit_seconds))
+    channels = Channels(
+        store,
+        clock,
+        ChannelProcess(private_hosts=settings.fetch_private_hosts, seconds=settings.channel_timeout_seconds),
+        settings.fetch_private_hosts,
+    )
+    outbox = Outbox(store, clock, channels)
     runs = RunService(store, stream, clock)
     pauses = PauseService(store, runs, clock)
     models = Models(
@@ -160,7 +172,8 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
     def workspace_of(agent_id: str) -> Path:
         return settings.data_dir / "agents" / agent_id / "workspace"
 
-    tools = build_tools(recalls, schedules, next_runs, Notify(store, clock), fetcher)
+    notify = Notify(store, clock, channels, hub)
+    tools = build_tools(recalls, schedules, next_runs, notify, fetcher, agents.check_self_scheduling)
     if executor is None:
         executor = AgentLoop(briefings, models, tools, clock, workspace_of)
     firing = Firing(store, stream, clock, rules, owner, settings.claim_batch)
@@ -177,8 +190,11 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
     upkeep = Upkeep(
         store,
         clock,
+        recalls,
+        outbox,
         keep_events=timedelta(hours=settings.retention_events_hours),
         keep_skipped=timedelta(days=settings.retention_skipped_days),
+        forget_recalls_after_days=settings.forget_recalls_after_days,
     )
     engine = Engine(
         firing=firing,
@@ -192,10 +208,12 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
     store.listen(engine.hear)
     store.listen(stream.hear)
     store.listen(feed.hear)
+    store.listen(outbox.hear)
     services = Services(
         accounts=Accounts(store, clock),
         agenda=AgendaService(store, clock, rules),
-        agents=AgentService(store, clock, timedelta(seconds=settings.run_limit_seconds)),
+        agents=agents,
+        channels=channels,
         feed=feed,
         hub=hub,
         next_runs=next_runs,
@@ -211,6 +229,7 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
     )
 
     async def put_away() -> None:
+        await outbox.aclose()
         await titles.stop()
         await models.aclose()
         await fetcher.aclose()
@@ -227,7 +246,14 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
     )
 
 
-def build_tools(recalls: Recalls, schedules: Schedules, next_runs: NextRuns, notify: Notify, fetcher: Fetcher) -> Tools:
+def build_tools(
+    recalls: Recalls,
+    schedules: Schedules,
+    next_runs: NextRuns,
+    notify: Notify,
+    fetcher: Fetcher,
+    check_scheduling: Callable[[Agent], Awaitable[None]] | None = None,
+) -> Tools:
     """Put every tool together that an agent can be given."""
     return Tools(
         [
@@ -238,7 +264,8 @@ def build_tools(recalls: Recalls, schedules: Schedules, next_runs: NextRuns, not
             *file_tools(_WORKSPACE_BYTES),
             *web_tools(fetcher),
             *shell_tools(),
-        ]
+        ],
+        check_scheduling,
     )
 
 

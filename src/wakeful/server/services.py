@@ -11,6 +11,7 @@ from wakeful.hub import Hub
 from wakeful.service.accounts import Accounts
 from wakeful.service.agenda import AgendaService
 from wakeful.service.agents import AgentService
+from wakeful.service.channels import Channels
 from wakeful.service.feed import Feed
 from wakeful.service.next_runs import NextRuns
 from wakeful.service.notices import NoticeService
@@ -30,6 +31,7 @@ class Services:
     accounts: Accounts
     agenda: AgendaService
     agents: AgentService
+    channels: Channels
     feed: Feed
     hub: Hub
     next_runs: NextRuns

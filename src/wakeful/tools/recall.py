@@ -81,7 +81,7 @@ def recall_tools(service: Recalls) -> list[Tool]:
             found = await service.listed(session_id, user_id)
             return ToolResult(text="\n".join(map(_line, found)) or "There is no recall in this session.")
         if asked.action == "skip":
-            wake = await service.skip(session_id, user_id)
+            wake = await service.skip(session_id, user_id, by="agent")
             return ToolResult(text=f"Skipped. The next time is {wake.nominal_at.isoformat()}. Recall id: {wake.id}.")
         wake = await service.cancel(session_id, user_id)
         return ToolResult(text=f"Cancelled the recall of {wake.nominal_at.isoformat()}. Recall id: {wake.id}.")

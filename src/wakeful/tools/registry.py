@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from wakeful.domain.agents import shown_toolsets
+from wakeful.domain.agents import SCHEDULING, shown_toolsets
 from wakeful.domain.errors import WakefulError
 from wakeful.domain.events import RunFrame
 from wakeful.domain.types import Agent, Run
@@ -63,8 +63,11 @@ class Tool:
 class Tools:
     """Every tool this server has."""
 
-    def __init__(self, tools: Iterable[Tool]) -> None:
+    def __init__(
+        self, tools: Iterable[Tool], check_scheduling: Callable[[Agent], Awaitable[None]] | None = None
+    ) -> None:
         self._by_name = {tool.name: tool for tool in tools}
+        self._check_scheduling = check_scheduling  # raises if the agent, as it is now, may not schedule
 
     @property
     def toolsets(self) -> frozenset[str]:
@@ -94,6 +97,8 @@ class Tools:
         except ValidationError as error:
             return ToolResult(text=_explain(tool, error), success=False, metadata={"code": "bad_arguments"})
         try:
+            if tool.toolset in SCHEDULING and self._check_scheduling is not None:
+                await self._check_scheduling(context.agent)  # whoever turned it off during this run is heard
             return await tool.act(context, parsed)
         except WakefulError as error:
             text = error.message if error.hint is None else f"{error.message} {error.hint}"

@@ -6,9 +6,9 @@ from fastapi import APIRouter
 from pydantic import AwareDatetime
 
 from wakeful.domain.types import CallType, ScheduledBy, Wake, WakeKind, WakeStatus
-from wakeful.server.auth import Reader
+from wakeful.server.auth import Planner, Reader
 from wakeful.server.rest.pages import Most, Page, next_page, read_page
-from wakeful.server.rest.shapes import Id, PathId, Sparse, Told
+from wakeful.server.rest.shapes import Asked, Id, PathId, Sparse, Told
 from wakeful.server.services import ServicesDep
 
 router = APIRouter(tags=["wakes"])
@@ -38,6 +38,7 @@ class WakeShape(Told):
     status: WakeStatus
     reason: str | None
     error: str | None
+    muted: bool
     created_at: AwareDatetime
     updated_at: AwareDatetime
 
@@ -64,6 +65,12 @@ class RecallShape(Told):
     scheduled_by: ScheduledBy
     created_at: AwareDatetime
     updated_at: AwareDatetime
+
+
+class WakeChange(Asked):
+    """What is left out stays."""
+
+    muted: bool | None = None
 
 
 class DecisionShape(Told):
@@ -104,6 +111,14 @@ async def list_wakes(
 async def get_wake(caller: Reader, services: ServicesDep, wake_id: PathId) -> WakeShape:
     """Show a wake."""
     return WakeShape.model_validate(await services.wakes.get(wake_id, caller.user.id))
+
+
+@router.patch("/wakes/{wake_id}")
+async def change_wake(caller: Planner, services: ServicesDep, wake_id: PathId, asked: WakeChange) -> WakeShape:
+    """Mute a wake, or hear of it again: what a muted one has to tell goes to the inbox and to no channel."""
+    if asked.muted is None:
+        return WakeShape.model_validate(await services.wakes.get(wake_id, caller.user.id))
+    return WakeShape.model_validate(await services.wakes.mute(wake_id, caller.user.id, asked.muted))
 
 
 @router.get("/wakes/{wake_id}/why")
