@@ -17,7 +17,6 @@ from wakeful.tools.notify import notify_tools
 from wakeful.tools.registry import ToolContext, Tools
 from world import HOUR, MINUTE, NOON, World
 
-
 ON_SQLITE = pytest.mark.parametrize("backend_settings", ["sqlite"], indirect=True)  # where the store plays no part
 
 
