@@ -87,10 +87,10 @@ def check_url(url: str) -> str:
     """Return an address without blanks around it, if it has the form of one."""
     url = url.strip()
     schema, colon, rest = url.partition("://")
-    if not colon or not schema.isalnum() or not rest or len(url) > MOST_URL:
-        raise BadAddress(
-            schema[:20] if colon else "?", f"it is not SCHEMA://… with at most {MOST_URL:,} characters in all"
-        )
+    is_plain = all("!" <= character <= "~" for character in url)
+    if not colon or not schema.isalnum() or not rest or not is_plain or len(url) > MOST_URL:
+        problem = f"it is not SCHEMA://…, ASCII without blanks, {MOST_URL:,} characters at most"
+        raise BadAddress(schema[:20] if colon and is_plain else "?", problem)
     return url
 
 
