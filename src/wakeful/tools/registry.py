@@ -101,12 +101,17 @@ class Tools:
                 await self._check_scheduling(context.agent)  # whoever turned it off during this run is heard
             return await tool.act(context, parsed)
         except WakefulError as error:
-            text = error.message if error.hint is None else f"{error.message} {error.hint}"
-            return ToolResult(text=text, success=False, metadata={"code": error.code})
+            return ToolResult(text=_refusal(error), success=False, metadata={"code": error.code})
         except Exception as error:  # one tool's fault must not end the run: the model may go another way
             log.exception("tool failed", extra={"tool": name, "run_id": context.run.id})
             text = f"The tool {name!r} broke ({type(error).__name__}); this is a fault of the server, not of your call."
             return ToolResult(text=text, success=False, metadata={"code": "tool_broke"})
+
+
+def _refusal(error: WakefulError) -> str:
+    """Say what was wrong, and in which field, so that the next try is right."""
+    text = error.message if error.hint is None else f"{error.message} {error.hint}"
+    return text if error.field is None or error.field in text else f"{error.field}: {text}"
 
 
 def _unknown(name: str, shown: Mapping[str, Tool]) -> str:
