@@ -140,7 +140,7 @@ def _toolsets() -> list[str]:
     with tempfile.TemporaryDirectory() as folder:
         node = build(Settings.model_validate({"data_dir": folder, "config_dir": folder}))
         services = node.services
-        notify = Notify(node.store, node.clock)
+        notify = Notify(node.store, node.clock, services.channels, services.hub)
         tools = build_tools(services.recalls, services.schedules, services.next_runs, notify, Fetcher())
     parts: list[str] = []
     for toolset in TOOLSETS:

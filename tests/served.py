@@ -22,6 +22,7 @@ from websockets.exceptions import ConnectionClosed
 
 from openai_server import Answer, Exchange, OpenAIServer, chunk, event
 from wakeful.app import Wakeful, build, serve
+from wakeful.clock import Clock
 from wakeful.config import Settings
 from wakeful.domain import wakes
 from wakeful.domain.types import Run, Wake
@@ -294,6 +295,7 @@ async def served(
     *,
     always: Answer | None = None,
     patient: Patient | None = None,
+    clock: Clock | None = None,
     **more: object,
 ) -> AsyncIterator[Server]:
     """Run a whole node on a free port, as `wakeful serve` does; with a provider of its own unless one is given."""
@@ -307,7 +309,7 @@ async def served(
             "model_base_url": provider.base_url,
             "socket_heartbeat_seconds": 1,
         }
-        node = build(Settings.model_validate(given | dict(settings) | more))
+        node = build(Settings.model_validate(given | dict(settings) | more), clock=clock)
         _make_patient(node, patient or Patient())
         address: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         serving = asyncio.create_task(serve(node, lambda told, _login: address.set_result(told)))

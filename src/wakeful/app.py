@@ -22,7 +22,7 @@ from wakeful.config import Settings
 from wakeful.domain.errors import Unavailable, WakefulError
 from wakeful.domain.rules import Rules
 from wakeful.domain.runs import Outcome
-from wakeful.domain.types import Run
+from wakeful.domain.types import Agent, Run
 from wakeful.domain.zones import load_zone
 from wakeful.hub import Hub
 from wakeful.runtime.engine import Engine
@@ -44,6 +44,8 @@ from wakeful.service.agenda import AgendaService
 from wakeful.service.agents import AgentService
 from wakeful.service.bookings import Bookings
 from wakeful.service.briefings import Briefings
+from wakeful.service.channel_process import ChannelProcess
+from wakeful.service.channels import Channels
 from wakeful.service.claims import Claims
 from wakeful.service.feed import Feed
 from wakeful.service.firing import Firing
@@ -52,6 +54,7 @@ from wakeful.service.metrics import Metrics
 from wakeful.service.next_runs import NextRuns
 from wakeful.service.notices import NoticeService
 from wakeful.service.notify import Notify
+from wakeful.service.outbox import Outbox
 from wakeful.service.pauses import PauseService
 from wakeful.service.recalls import Recalls
 from wakeful.service.runs import RunService
@@ -152,6 +155,14 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
     recalls = Recalls(store, stream, wakes, clock, rules, tools_of=lambda agent: tools.names_for(agent))
     schedules = Schedules(store, wakes, clock, rules, lambda agent: tools.names_for(agent), settings.model)
     next_runs = NextRuns(store, wakes, clock, rules, lambda agent: tools.names_for(agent))
+    agents = AgentService(store, stream, clock, timedelta(seconds=settings.run_limit_seconds))
+    channels = Channels(
+        store,
+        clock,
+        ChannelProcess(private_hosts=settings.fetch_private_hosts, seconds=settings.channel_timeout_seconds),
+        settings.fetch_private_hosts,
+    )
+    outbox = Outbox(store, clock, channels)
     runs = RunService(store, stream, clock)
     pauses = PauseService(store, runs, clock)
     models = Models(
@@ -168,7 +179,8 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
     def workspace_of(agent_id: str) -> Path:
         return settings.data_dir / "agents" / agent_id / "workspace"
 
-    tools = build_tools(recalls, schedules, next_runs, Notify(store, clock), fetcher)
+    notify = Notify(store, clock, channels, hub)
+    tools = build_tools(recalls, schedules, next_runs, notify, fetcher, agents.check_self_scheduling)
     if executor is None:
         subagents = SubagentLimits(depth=settings.subagent_depth, per_run=settings.subagents_per_run)
         executor = AgentLoop(briefings, models, tools, clock, workspace_of, subagents=subagents)
@@ -192,8 +204,11 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
     upkeep = Upkeep(
         store,
         clock,
+        recalls,
+        outbox,
         keep_events=timedelta(hours=settings.retention_events_hours),
         keep_skipped=timedelta(days=settings.retention_skipped_days),
+        forget_recalls_after_days=settings.forget_recalls_after_days,
     )
     engine = Engine(
         firing=firing,
@@ -207,11 +222,13 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
     store.listen(engine.hear)
     store.listen(stream.hear)
     store.listen(feed.hear)
+    store.listen(outbox.hear)
     services = Services(
         accounts=Accounts(store, clock),
         agenda=AgendaService(store, clock, rules),
-        agents=AgentService(store, clock, timedelta(seconds=settings.run_limit_seconds)),
+        agents=agents,
         bookings=Bookings(store, wakes, recalls, clock),
+        channels=channels,
         feed=feed,
         hub=hub,
         metrics=metrics,
@@ -228,6 +245,7 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
     )
 
     async def put_away() -> None:
+        await outbox.aclose()
         await titles.stop()
         await models.aclose()
         await fetcher.aclose()
@@ -244,7 +262,14 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
     )
 
 
-def build_tools(recalls: Recalls, schedules: Schedules, next_runs: NextRuns, notify: Notify, fetcher: Fetcher) -> Tools:
+def build_tools(
+    recalls: Recalls,
+    schedules: Schedules,
+    next_runs: NextRuns,
+    notify: Notify,
+    fetcher: Fetcher,
+    check_scheduling: Callable[[Agent], Awaitable[None]] | None = None,
+) -> Tools:
     """Put every tool together that an agent can be given."""
     return Tools(
         [
@@ -256,7 +281,8 @@ def build_tools(recalls: Recalls, schedules: Schedules, next_runs: NextRuns, not
             *web_tools(fetcher),
             *shell_tools(),
             *subagent_tools(),
-        ]
+        ],
+        check_scheduling,
     )
 
 

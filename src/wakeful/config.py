@@ -163,7 +163,11 @@ class Settings(BaseSettings):
         tuple[HostName, ...],
         BeforeValidator(_split_commas),
         Says(accepts="a list of host names or addresses; in the environment separated by commas"),
-    ] = Field((), description="Hosts on private addresses that the tool `fetch_url` may reach all the same.")
+    ] = Field((), description="Hosts on private addresses that `fetch_url` and channels may reach all the same.")
+
+    channel_timeout_seconds: Whole = Field(
+        20, ge=1, le=300, description="How long the channels of a person have to take a notification."
+    )
 
     socket_heartbeat_seconds: Whole = Field(
         20, ge=1, le=3600, description="After how much silence a socket says that it is alive."
@@ -186,6 +190,9 @@ class Settings(BaseSettings):
     min_interval_seconds: Whole = Field(10, ge=1, le=86_400, description="The shortest interval of a recurring recall.")
     runs_per_hour: Whole = Field(
         60, ge=1, le=100_000, description="Runs an agent's own bookings may start in any hour; the rest wait."
+    )
+    forget_recalls_after_days: Whole = Field(
+        30, ge=0, le=3650, description="Days without its user after which a recurring recall ends; 0: never."
     )
     run_limit_seconds: Whole = Field(
         1800, ge=1, le=86_400, description="Wall-clock limit of one run, unless the agent has its own."

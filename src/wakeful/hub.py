@@ -97,6 +97,9 @@ class Hub:
     def has_listeners(self, topic: str) -> bool:
         return topic in self._topics
 
+    def count_listeners(self, topic: str) -> int:
+        return len(self._topics.get(topic, ()))
+
     @contextmanager
     def subscribe(self, topic: str) -> Generator[Subscription]:
         """Hear everything that is published from now on."""

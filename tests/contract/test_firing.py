@@ -4,8 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from wakeful.service.upkeep import Upkeep
-from world import DAY, HOUR, MINUTE, NOON, SECOND
+from world import HOUR, MINUTE, NOON, SECOND
 
 MOMENT = timedelta(microseconds=1)
 
@@ -196,7 +195,7 @@ async def test_a_row_that_cannot_be_read_does_not_hold_up_the_others(world):
 
 @pytest.fixture
 def audit(world):
-    return Upkeep(world.node.store, world.clock, keep_events=DAY, keep_skipped=90 * DAY).audit
+    return world.node.engine.upkeep.audit
 
 
 async def test_the_audit_is_content_when_all_promises_are_kept(world, audit):

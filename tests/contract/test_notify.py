@@ -17,7 +17,7 @@ from world import HOUR, MINUTE, NOON
 
 @pytest.fixture
 def notify(world) -> Notify:
-    return Notify(world.node.store, world.clock)
+    return Notify(world.node.store, world.clock, world.node.services.channels, world.node.services.hub)
 
 
 @pytest.fixture
@@ -42,16 +42,16 @@ async def test_it_is_in_the_inbox_with_where_it_came_from(world, notify, run):
     assert (notice.agent_id, notice.session_id, notice.run_id) == (world.agent.id, run.session_id, run.id)
 
 
-async def test_the_answer_claims_the_inbox_and_nothing_else(world, notify, run):
+async def test_with_no_page_open_and_no_channel_the_answer_claims_the_inbox_and_nothing_else(world, notify, run):
     answer = await call(world, notify, run, title="Red", body="Three tests fail.")
     [notice] = await world.notices()
     assert answer.success
     assert answer.text == (
         "inbox: saved at 2026-03-02 12:00:00 UTC. "
-        "No other channel is configured, and whether it was read is not known. "
+        "browser: no pages are open here. Channels: none is set up. Whether it was read is not known. "
         f"Notification id: {notice.id}."
     )
-    assert answer.metadata == {"channels": {"inbox": "saved"}, "notification_id": notice.id}
+    assert answer.metadata == {"channels": {"inbox": "saved", "browser": "0 open"}, "notification_id": notice.id}
 
 
 async def test_the_same_words_within_an_hour_are_not_told_again_and_the_answer_says_so(world, notify, run):

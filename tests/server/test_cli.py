@@ -7,7 +7,9 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
@@ -34,7 +36,11 @@ class Terminal:
 def terminal(tmp_path_factory) -> Iterator[Terminal]:
     folder = tmp_path_factory.mktemp("cli")
     plain = {key: value for key, value in os.environ.items() if not key.startswith("WAKEFUL_")}
-    places = {"WAKEFUL_DATA_DIR": str(folder / "data"), "WAKEFUL_CONFIG_DIR": str(folder / "config")}
+    places = {
+        "WAKEFUL_DATA_DIR": str(folder / "data"),
+        "WAKEFUL_CONFIG_DIR": str(folder / "config"),
+        "WAKEFUL_FETCH_PRIVATE_HOSTS": "127.0.0.1",
+    }
     process = subprocess.Popen(
         [WAKEFUL, "serve", "--port", "0"],
         env=plain | places,
@@ -258,6 +264,53 @@ def test_agents_are_listed_made_and_ended(terminal):
     assert made["id"] in terminal.run("agent", "ls").stdout
     assert terminal.run("agent", "rm", made["id"]).returncode == 0
     assert made["id"] not in terminal.run("agent", "ls").stdout
+
+
+@pytest.fixture
+def outside():
+    """Where a channel of this machine goes."""
+    arrived: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            arrived.append(json.loads(self.rfile.read(int(self.headers["content-length"])))["title"])
+            self.send_response(500 if "broken" in self.path else 200)
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield f"json://me:secret@127.0.0.1:{server.server_port}", arrived
+        server.shutdown()
+
+
+def test_a_channel_is_added_tried_listed_and_deleted(terminal, outside):
+    url, arrived = outside
+    added = terminal.run("channel", "add", "phone", f"{url}/ok")
+    assert added.returncode == 0, added.stderr
+    tried = terminal.run("channel", "test", "phone")
+    assert (tried.returncode, tried.stdout) == (0, "sent\n")
+    assert arrived == ["A test from Wakeful"]
+    [listed] = terminal.read("channel", "ls")["channels"]
+    assert (listed["name"], listed["url"]) == ("phone", "json://127.0.0.1")
+    assert "secret" not in added.stdout + terminal.run("channel", "ls").stdout
+    assert terminal.run("channel", "rm", "phone").returncode == 0
+    assert terminal.read("channel", "ls")["channels"] == []
+
+
+def test_a_channel_that_does_not_work_fails_the_command(terminal, outside):
+    url, _ = outside
+    made = terminal.read("channel", "add", "broken", f"{url}/broken")
+    tried = terminal.run("channel", "test", made["id"])
+    assert tried.returncode == 1
+    assert "500" in tried.stdout
+    terminal.run("channel", "rm", "broken")
+    refused = terminal.run("channel", "add", "desk", "dbus://session")
+    assert refused.returncode == 1
+    assert "dbus" in refused.stderr
+    assert terminal.run("channel", "test", "nobody").returncode == 1
 
 
 def test_without_a_server_the_command_says_where_it_looked(terminal):

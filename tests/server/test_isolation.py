@@ -26,7 +26,7 @@ from websockets.exceptions import ConnectionClosed
 from doors import served
 from wakeful.app import Wakeful, _database, build, build_http, welcome
 from wakeful.config import Settings
-from wakeful.domain.types import Notice
+from wakeful.domain.types import Channel, Notice
 from world import eventually
 
 TOKEN = "a-token-for-tests"
@@ -52,6 +52,11 @@ NEEDS = {
     ("GET", "/agents/{agent_id}/usage"): "read",
     ("PUT", "/agents/{agent_id}/pause"): "schedule",
     ("DELETE", "/agents/{agent_id}/pause"): "schedule",
+    ("GET", "/channels"): "read",
+    ("POST", "/channels"): "admin",
+    ("PATCH", "/channels/{channel_id}"): "admin",
+    ("DELETE", "/channels/{channel_id}"): "admin",
+    ("POST", "/channels/{channel_id}/test"): "admin",
     ("GET", "/healthz"): None,
     ("GET", "/login"): None,
     ("POST", "/login"): None,
@@ -117,6 +122,8 @@ BODIES = {
     ("PATCH", "/agents/{agent_id}"): {"name": "Evil", "system_prompt": "Obey.", "toolsets": []},
     ("PUT", "/agents/{agent_id}/next-run"): {"in_seconds": 3600, "instructions": "Read evil.txt with read_file."},
     ("PUT", "/agents/{agent_id}/pause"): {"preset": "1h", "reason": "evil"},
+    ("POST", "/channels"): {"name": "Evil", "url": "json://192.0.2.1/evil", "enabled": False},
+    ("PATCH", "/channels/{channel_id}"): {"name": "Evil", "enabled": True},
     ("POST", "/login-links"): {},
     ("PUT", "/pause"): {"preset": "1h", "reason": "evil"},
     ("POST", "/sessions"): {"title": "Evil"},
@@ -217,6 +224,7 @@ class House:
         me = await said(client.get("/me"))
         person.ids = {
             "agent_id": agent_id,
+            "channel_id": await self.add_channel(mark, me["user"]["id"]),
             "notification_id": await self.notify(mark, me["user"]["id"]),
             "image_id": shown["messages"][0]["images"][0]["id"],
             "run_id": run,
@@ -242,6 +250,22 @@ class House:
         )
         await self._node.store.write(lambda tx: tx.notices.add(notice))
         return notice.id
+
+    async def add_channel(self, mark: str, user_id: str) -> str:
+        """Give someone a channel, without the process that looks at its address."""
+        now = self._node.clock.now()
+        channel = Channel(
+            id=str(uuid.uuid4()),
+            user_id=user_id,
+            name=mark,
+            url=f"json://192.0.2.1/{mark}",
+            shown="json://192.0.2.1",
+            enabled=False,
+            created_at=now,
+            updated_at=now,
+        )
+        await self._node.store.write(lambda tx: tx.channels.add(channel))
+        return channel.id
 
     async def rows(self) -> dict[str, list[str]]:
         """Every row of every table but the one of passes, which come and go without changing anything."""
@@ -306,7 +330,9 @@ async def _is_over(client: httpx.AsyncClient, run_id: str) -> bool:
 
 @pytest.fixture
 async def house(backend_settings):
-    settings = Settings.model_validate(backend_settings | {"token": SecretStr(TOKEN)})
+    settings = Settings.model_validate(
+        backend_settings | {"token": SecretStr(TOKEN), "fetch_private_hosts": ["192.0.2.1"]}
+    )
     node = build(settings)
     async with node.running():
         await welcome(node)

@@ -15,9 +15,10 @@ from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.tools import ToolDefinition
 
 from wakeful.clock import ManualClock
+from wakeful.domain.brief import find_problem
 from wakeful.domain.when import parse_when
 from wakeful.runtime.models.demo import SENTENCES, DemoModel
-from wakeful.tools import files, scheduler, shell, subagents, web
+from wakeful.tools import files, next_run, notify, recall, scheduler, shell, subagents, web
 
 NOON = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
 ALL = frozenset({"schedule_recall", *(sentence.tool for sentence in SENTENCES)})
@@ -59,6 +60,16 @@ async def text_for(sentence: str, tools: frozenset[str] = ALL) -> str:
         ("read https://example.org/a.", "fetch_url", {"url": "https://example.org/a"}),
         ("run ls -l", "run_command", {"command": "ls -l"}),
         ("Please ask Scout to read a.txt", "spawn_agent", {"agent": "Scout", "task": "read a.txt"}),
+        ("cancel the recall", "manage_recall", {"action": "cancel"}),
+        ("Please skip the next recall.", "manage_recall", {"action": "skip"}),
+        ("show me all your recalls", "manage_recall", {"action": "list"}),
+        ("cancel your next run", "cancel_next_run", {}),
+        ("notify me that tea is ready", "notify", {"title": "Tea is ready", "body": "Tea is ready"}),
+        (
+            "book your next run in 10 minutes to read notes.txt",
+            "schedule_next_run",
+            {"in_seconds": 600, "instructions": "Read notes.txt with read_file and say what it contains."},
+        ),
     ],
 )
 async def test_a_plain_sentence_calls_the_real_tool(sentence, tool, arguments):
@@ -74,6 +85,8 @@ async def test_a_plain_sentence_calls_the_real_tool(sentence, tool, arguments):
         ("remind me tomorrow at 9 to read report.md", "tomorrow at 9", "Read report.md with read_file"),
         ("read report.md friday at 14:30", "friday at 14:30", "Read report.md with read_file"),
         ("in 1m write hello to a.txt", "in 1m", 'Write "hello" to a.txt with write_file.'),
+        ("come back in ten seconds and check notes.txt", "in 10 seconds", "Read notes.txt with read_file"),
+        ("in 5 minutes notify me that tea is ready", "in 5 minutes", 'Notify the user: "tea is ready" with notify.'),
     ],
 )
 async def test_a_sentence_with_a_time_books_a_recall(sentence, when, brief):
@@ -83,6 +96,65 @@ async def test_a_sentence_with_a_time_books_a_recall(sentence, when, brief):
     assert parse_when(str(arguments["when"]), NOON, "Europe/Berlin").at > NOON
 
 
+@pytest.mark.parametrize(
+    ("sentence", "rhythm"),
+    [
+        ("every 10 minutes check notes.txt", {"when": "in 10 minutes", "interval_seconds": 600}),
+        ("every hour, check notes.txt", {"when": "in 1 hour", "interval_seconds": 3600}),
+        ("check notes.txt every two days", {"when": "in 2 days", "interval_seconds": 172_800}),
+        ("every day at 9 check notes.txt", {"cron": "0 9 * * *"}),
+        ("check notes.txt every weekday at 8:30", {"cron": "30 8 * * 1-5"}),
+        ("every Monday at 5pm check notes.txt", {"cron": "0 17 * * mon"}),
+    ],
+)
+async def test_a_sentence_with_a_rhythm_books_a_recurring_recall(sentence, rhythm):
+    tool, arguments = await call_for(sentence)
+    assert tool == "schedule_recall"
+    assert arguments == rhythm | {
+        "call_type": "recurring",
+        "internal_comment": "Demo: check notes.txt",
+        "additional_context_message": "Read notes.txt with read_file and say what it contains.",
+    }
+    recall.ScheduleRecall.model_validate(arguments)
+
+
+CHAIN = (
+    "Read notes.txt with read_file and say what it contains. Then book your next run in 1 hour with schedule_next_run."
+)
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "in 10 seconds come back, check notes.txt and book your next run in 1 hour",
+        "Come back in ten seconds, check notes.txt, then book your next run.",
+    ],
+)
+async def test_the_next_run_at_the_end_of_a_sentence_goes_into_the_brief(sentence):
+    tool, arguments = await call_for(sentence)
+    assert (tool, arguments["when"]) == ("schedule_recall", "in 10 seconds")
+    assert arguments["additional_context_message"] == CHAIN
+
+
+async def test_woken_with_such_a_brief_it_works_first_and_then_books_the_same_again():
+    asked = ModelRequest.user_text_prompt(CHAIN)
+    assert await call_for(CHAIN) == ("read_file", {"path": "notes.txt"})
+    read = ModelRequest([ToolReturnPart("read_file", "Buy milk", "call_1")])
+    response = await answer(asked, read)
+    [call] = [part for part in response.parts if isinstance(part, ToolCallPart)]
+    assert (call.tool_name, call.args_as_dict()) == ("schedule_next_run", {"in_seconds": 3600, "instructions": CHAIN})
+    assert "Buy milk" in "".join(part.content for part in response.parts if isinstance(part, TextPart))
+    booked = ModelRequest([ToolReturnPart("schedule_next_run", "Booked", "call_2")])
+    last = await answer(asked, read, booked)
+    assert not any(isinstance(part, ToolCallPart) for part in last.parts)
+
+
+async def test_without_the_tool_for_it_the_next_run_is_left_out():
+    read = ModelRequest([ToolReturnPart("read_file", "Buy milk", "call_1")])
+    last = await answer(ModelRequest.user_text_prompt(CHAIN), read, tools=frozenset({"read_file"}))
+    assert not any(isinstance(part, ToolCallPart) for part in last.parts)
+
+
 @pytest.mark.parametrize("sentence", ["now: read notes.txt", "continue right away with read notes.txt"])
 async def test_continuing_right_away_books_an_immediate_recall(sentence):
     tool, arguments = await call_for(sentence)
@@ -90,10 +162,16 @@ async def test_continuing_right_away_books_an_immediate_recall(sentence):
     assert "when" not in arguments
 
 
-@pytest.mark.parametrize("sentence", SENTENCES, ids=[sentence.tool for sentence in SENTENCES])
+@pytest.mark.parametrize("sentence", SENTENCES, ids=[sentence.example for sentence in SENTENCES])
 async def test_it_obeys_its_own_instruction_as_it_would_the_person(sentence):
     _, booking = await call_for(f"in 10 seconds {sentence.example}")
     assert await call_for(str(booking["additional_context_message"])) == await call_for(sentence.example)
+
+
+@pytest.mark.parametrize("sentence", SENTENCES, ids=[sentence.example for sentence in SENTENCES])
+async def test_its_own_instruction_is_one_that_the_linter_takes(sentence):
+    _, booking = await call_for(f"in 10 seconds {sentence.example}")
+    assert find_problem(str(booking["additional_context_message"]), tools=ALL) is None
 
 
 async def test_every_call_fits_the_tool_it_is_for():
@@ -106,6 +184,10 @@ async def test_every_call_fits_the_tool_it_is_for():
         "run_command": shell.RunCommand,
         "scheduler": scheduler.Scheduler,
         "spawn_agent": subagents.SpawnAgent,
+        "manage_recall": recall.ManageRecall,
+        "schedule_next_run": next_run.ScheduleNextRun,
+        "cancel_next_run": next_run.CancelNextRun,
+        "notify": notify.NotifyUser,
     }
     for sentence in SENTENCES:
         tool, arguments = await call_for(sentence.example)
@@ -124,7 +206,18 @@ async def test_help_says_what_it_is_and_can_do_and_how_to_get_a_real_model():
     assert "WAKEFUL_MODEL" in text
 
 
-@pytest.mark.parametrize("sentence", ["Compose a sonnet", "check the weather", "in 10 seconds dance", "read " * 9000])
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "Compose a sonnet",
+        "check the weather",
+        "in 10 seconds dance",
+        "every blue moon read a.txt",
+        "every day at 99 read a.txt",
+        "tell me a joke",
+        "read " * 9000,
+    ],
+)
 async def test_what_it_does_not_understand_it_says_with_its_help(sentence):
     text = await text_for(sentence)
     assert text.startswith("I do not understand that.")

@@ -49,7 +49,8 @@ class SelfSchedulingOff(Forbidden):
 
     def __init__(self, agent: Agent) -> None:
         super().__init__(
-            f"Self-scheduling is off for agent {agent.name!r}, so it cannot book its next run. Its user can turn it on."
+            f"Self-scheduling (`self_scheduling`) is off for agent {agent.name!r}, so it can neither book, change nor "
+            "notify. Its user can turn it on."
         )
 
 

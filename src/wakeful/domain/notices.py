@@ -113,6 +113,28 @@ def loop_ended(run: Run, agent: Agent, now: datetime) -> Notice:
     )
 
 
+def forgotten(wake: Wake, days: int, now: datetime) -> Notice:
+    """A recurring recall went on for long with nobody there."""
+    label = f" {wake.comment!r}" if wake.comment else ""
+    return Notice(
+        id=ids.new_id(now),
+        user_id=wake.user_id,
+        agent_id=wake.agent_id,
+        code="forgotten",
+        title="A recurring recall has ended",
+        body=(
+            f"The recall{label} came back {wake.runs_started} times, and for {days} days you neither wrote in its "
+            "session nor changed it. To have it back, ask the agent there, or book it again with `wakeful wake add "
+            f"--session {wake.session_id}` or POST /sessions/{wake.session_id}/recall. Its text is kept with wake "
+            f"{wake.id}."
+        ),
+        once_key=f"forgotten:{wake.id}",
+        created_at=now,
+        wake_id=wake.id,
+        session_id=wake.session_id,
+    )
+
+
 def from_agent(run: Run, title: str, body: str, now: datetime) -> Notice:
     """An agent has something to say to its user."""
     title, body = title.strip(), body.strip()

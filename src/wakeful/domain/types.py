@@ -166,6 +166,8 @@ class Wake:
     deferrals: int = 0
     failures: int = 0  # in a row
     runs_started: int = 0
+    muted: bool = False  # what it has to tell goes to the inbox alone
+    seen_at: datetime | None = None  # when a person last had a hand in it; None: never
     version: int = 1
     created_at: datetime
     updated_at: datetime
@@ -299,3 +301,23 @@ class Notice:
     run_id: str | None = None
     session_id: str | None = None
     read_at: datetime | None = None
+    told_at: datetime | None = None  # when someone took it on to tell it to the channels; None: nobody yet
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Channel:
+    """A way to reach a person outside of the inbox. Its address is a secret."""
+
+    id: str
+    user_id: str
+    name: str
+    url: str
+    shown: str  # what may be seen of the address
+    enabled: bool = True
+    hour_from: datetime | None = None  # since when this hour's messages are counted
+    hour_count: int = 0
+    last_sent_at: datetime | None = None
+    last_error: str | None = None
+    last_error_at: datetime | None = None
+    created_at: datetime
+    updated_at: datetime

@@ -43,9 +43,9 @@ class Engine:
     ) -> None:
         self.scheduler = scheduler
         self.runner = runner
+        self.upkeep = upkeep
         self._firing = firing
         self._heartbeat = heartbeat
-        self._upkeep = upkeep
         self._clock = clock
         self._is_shared = is_shared
         self._tasks: list[asyncio.Task[None]] = []
@@ -63,7 +63,8 @@ class Engine:
             asyncio.create_task(self.scheduler.run(), name="wakeful-scheduler"),
             asyncio.create_task(self.runner.run(), name="wakeful-runner"),
             asyncio.create_task(_every(timedelta(minutes=1), self._look_after), name="wakeful-upkeep"),
-            asyncio.create_task(_every(timedelta(hours=1), self._upkeep.forget), name="wakeful-retention"),
+            asyncio.create_task(_every(timedelta(minutes=1), self.upkeep.tidy), name="wakeful-tidy"),
+            asyncio.create_task(_every(timedelta(hours=1), self.upkeep.forget), name="wakeful-retention"),
         ]
         if isinstance(self._clock, ServerClock):
             self._tasks.append(
@@ -107,7 +108,7 @@ class Engine:
         return Readiness(is_ready=not problems, problems=tuple(problems))
 
     async def _look_after(self) -> None:
-        self._health = await self._upkeep.audit()
+        self._health = await self.upkeep.audit()
         if not self._health.is_good:
             log.error("liveness audit failed", extra={"problems": self.readiness().problems})
 

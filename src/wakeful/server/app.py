@@ -12,6 +12,7 @@ from wakeful.server.rest import (
     accounts,
     agenda,
     agents,
+    channels,
     next_runs,
     notifications,
     pauses,
@@ -45,6 +46,7 @@ def create_app(
         accounts,
         agenda,  # before wakes: its preview is no wake's id
         agents,
+        channels,
         frames,
         login,
         next_runs,

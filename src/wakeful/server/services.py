@@ -12,6 +12,7 @@ from wakeful.service.accounts import Accounts
 from wakeful.service.agenda import AgendaService
 from wakeful.service.agents import AgentService
 from wakeful.service.bookings import Bookings
+from wakeful.service.channels import Channels
 from wakeful.service.feed import Feed
 from wakeful.service.metrics import Metrics
 from wakeful.service.next_runs import NextRuns
@@ -33,6 +34,7 @@ class Services:
     agenda: AgendaService
     agents: AgentService
     bookings: Bookings
+    channels: Channels
     feed: Feed
     hub: Hub
     metrics: Metrics

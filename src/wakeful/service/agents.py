@@ -9,7 +9,11 @@ from wakeful.clock import Clock
 from wakeful.domain import agents as rules
 from wakeful.domain import ids, wakes
 from wakeful.domain.bounds import PRESETS, local_day_start
-from wakeful.domain.types import Agent, Decision, User
+from wakeful.domain.next_runs import SelfSchedulingOff
+from wakeful.domain.recalls import recall_update
+from wakeful.domain.types import Agent, Decision, User, Wake
+from wakeful.hub import Sent
+from wakeful.service.stream import Stream
 from wakeful.store.store import Store, Tx
 from wakeful.store.usage import Spent
 
@@ -29,8 +33,9 @@ class UsageToday:
 class AgentService:
     """Make and change agents."""
 
-    def __init__(self, store: Store, clock: Clock, run_limit: timedelta) -> None:
+    def __init__(self, store: Store, stream: Stream, clock: Clock, run_limit: timedelta) -> None:
         self._store = store
+        self._stream = stream
         self._clock = clock
         self._run_limit = run_limit
 
@@ -94,6 +99,11 @@ class AgentService:
     async def get(self, agent_id: str, user_id: str) -> Agent:
         return await self._store.read(lambda tx: tx.agents.get(agent_id, user_id))
 
+    async def check_self_scheduling(self, agent: Agent) -> None:
+        """Refuse an agent whose self-scheduling is off by now, whatever it was when its run began."""
+        if not (await self.get(agent.id, agent.user_id)).self_scheduling:
+            raise SelfSchedulingOff(agent)
+
     async def of_user(self, user_id: str) -> list[Agent]:
         return await self._store.read(lambda tx: tx.agents.of_user(user_id))
 
@@ -123,20 +133,28 @@ class AgentService:
         rules.check(agent)
         now = self._clock.now()
 
-        async def work(tx: Tx) -> Agent:
+        async def work(tx: Tx) -> tuple[Agent, list[tuple[str, list[Sent]]]]:
             before = await tx.agents.get(agent.id, agent.user_id)
             await _check_subagents(tx, agent, known={agent.id, *before.subagents})
             changed = replace(agent, updated_at=now)
             if changed.self_scheduling and not before.self_scheduling and changed.bounds.mode == "manual":
                 changed = replace(changed, bounds=PRESETS["ambient"])
             await tx.agents.save(changed)
+            said: list[tuple[str, list[Sent]]] = []
             if before.self_scheduling and not changed.self_scheduling:
-                await _end_own_bookings(tx, changed, now)
+                for wake in await _end_own_bookings(tx, changed, now):
+                    if wake.kind == "recall" and wake.session_id is not None:
+                        frame, writing_id = recall_update(wake, "cancelled"), f"{wake.id}:off"
+                        sent = await self._stream.add(tx, wake.session_id, None, [frame], writing_id, now)
+                        said.append((wake.session_id, sent))
             await tx.wakes.release_held(agent.user_id, agent.id, now)
             tx.tell(f"agent {agent.id} {agent.user_id}")
-            return changed
+            return changed, said
 
-        return await self._store.write(work)
+        changed, said = await self._store.write(work)
+        for session_id, sent in said:
+            self._stream.publish(session_id, sent)
+        return changed
 
     async def delete(self, agent_id: str, user_id: str) -> None:
         """End an agent: its live wakes are cancelled, its runs stopped. Its sessions can still be read."""
@@ -165,22 +183,26 @@ async def _check_subagents(tx: Tx, agent: Agent, known: Collection[str]) -> None
             await tx.agents.get(each, agent.user_id)
 
 
-async def _end_own_bookings(tx: Tx, agent: Agent, now: datetime) -> None:
+async def _end_own_bookings(tx: Tx, agent: Agent, now: datetime) -> list[Wake]:
     """Clear the next-run slot, whoever booked it, and end what the agent booked elsewhere; people's own stays."""
+    ended: list[Wake] = []
     after: tuple[datetime, str] | None = None
     while live := await tx.wakes.of_user(agent.user_id, agent_id=agent.id, is_live=True, after=after, most=_PAGE):
         after = (live[-1].nominal_at, live[-1].id)
         for each in live:
             if each.kind == "next_run" or each.scheduled_by == "agent":
-                await _turn_off(tx, each.id, now)
+                ended += await _turn_off(tx, each.id, now)
+    return ended
 
 
-async def _turn_off(tx: Tx, wake_id: str, now: datetime) -> None:
+async def _turn_off(tx: Tx, wake_id: str, now: datetime) -> list[Wake]:
     wake = await tx.wakes.get(wake_id)
     if not wake.is_live:  # another node has begun it since
-        return
+        return []
     await tx.runs.end_queued_of_wake(wake_id, "skipped", _OFF, now)
-    await tx.wakes.move([wakes.cancel(wake, _OFF, now)])
+    after = wakes.cancel(wake, _OFF, now)
+    await tx.wakes.move([after])
     said = Decision(wake_id=wake_id, nominal_at=wake.nominal_at, at=now, code="cancelled", detail={"reason": _OFF})
     await tx.notices.record([said])
     tx.tell(f"wake {wake_id}")
+    return [after]

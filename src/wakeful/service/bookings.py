@@ -37,16 +37,22 @@ class Bookings:
         changes = recalls.read_changes(asked, wake, self._clock.now())
         if "nominal_at" in changes:
             await self._check_horizon(wake, changes)
-        return await self._told(await self._wakes.edit(wake_id, user_id, changes), "rescheduled")
+        edited = await self._wakes.edit(wake_id, user_id, changes)
+        await self._wakes.see(wake_id)
+        return await self._told(edited, "rescheduled")
 
     async def cancel(self, wake_id: str, user_id: str) -> Wake:
         return await self._told(await self._wakes.cancel(wake_id, user_id), "cancelled")
 
     async def skip(self, wake_id: str, user_id: str) -> Wake:
-        return await self._told(await self._wakes.skip(wake_id, user_id), "skipped")
+        skipped = await self._wakes.skip(wake_id, user_id)
+        await self._wakes.see(wake_id)
+        return await self._told(skipped, "skipped")
 
     async def run_now(self, wake_id: str, user_id: str) -> Run:
-        return await self._wakes.run_now(wake_id, user_id)
+        run = await self._wakes.run_now(wake_id, user_id)
+        await self._wakes.see(wake_id)
+        return run
 
     async def _check_horizon(self, wake: Wake, changes: Mapping[str, Any]) -> None:
         ahead = changes["nominal_at"] - self._clock.now()

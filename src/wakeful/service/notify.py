@@ -1,11 +1,13 @@
 """What an agent says to its user when nobody may be there."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from wakeful.clock import Clock
 from wakeful.domain import next_runs, notices
 from wakeful.domain.types import Agent, Notice, Run
+from wakeful.hub import Hub, user_topic
+from wakeful.service.channels import Channels, Told
 from wakeful.service.next_runs import ViewsOf, no_views
 from wakeful.store.store import Store, Tx
 
@@ -14,24 +16,29 @@ _HOUR = timedelta(hours=1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notified:
-    """What became of a notification: the one in the inbox, and whether it was there already."""
+    """What became of a notification: the one in the inbox, whether it was there already, and who else was told."""
 
     notice: Notice
     is_new: bool
+    open_pages: int = 0  # on this node
+    told: Told | None = None  # None: nobody else, because it is not new
 
 
 class Notify:
-    """Puts an agent's words into the inbox, not too often and not twice."""
+    """Puts an agent's words into the inbox and onto the channels, not too often and not twice."""
 
-    def __init__(self, store: Store, clock: Clock, views_of: ViewsOf = no_views) -> None:
+    def __init__(self, store: Store, clock: Clock, channels: Channels, hub: Hub, views_of: ViewsOf = no_views) -> None:
         self._store = store
         self._clock = clock
+        self._channels = channels
+        self._hub = hub
         self._views_of = views_of
 
     async def tell(self, run: Run, agent: Agent, title: str, body: str, view_ref: str | None = None) -> Notified:
-        """Put it into the inbox; the same words within an hour are not told again."""
+        """Put it into the inbox and tell the channels; the same words within an hour are not told again."""
         now = self._clock.now()
-        notice = notices.from_agent(run, title, body, now)
+        # Taken on from the start: nobody else tells the channels, because the answer says what they did.
+        notice = replace(notices.from_agent(run, title, body, now), told_at=now)
         if view_ref is not None:
             next_runs.check_views([view_ref], await self._views_of(agent), field="view_ref")
 
@@ -45,4 +52,8 @@ class Notify:
                 raise notices.TooManyNotices(lately[-notices.PER_HOUR].created_at + _HOUR)
             return Notified(notice=notice, is_new=await tx.notices.add(notice))
 
-        return await self._store.write(work)
+        notified = await self._store.write(work)
+        if not notified.is_new:
+            return notified
+        pages = self._hub.count_listeners(user_topic(run.user_id))
+        return replace(notified, open_pages=pages, told=await self._channels.deliver(notice))

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from wakeful.clock import Clock
@@ -11,7 +11,7 @@ from wakeful.domain.agents import within
 from wakeful.domain.events import RecallAction
 from wakeful.domain.recalls import RecallRequest
 from wakeful.domain.rules import Rules
-from wakeful.domain.types import Agent, Run, Session, Wake
+from wakeful.domain.types import Agent, Run, ScheduledBy, Session, Wake
 from wakeful.hub import Sent
 from wakeful.service.stream import Stream
 from wakeful.service.tell_time import tell_time
@@ -20,6 +20,7 @@ from wakeful.store.sessions import NoSuchSession
 from wakeful.store.store import Store, Tx
 
 _LISTED = 50
+_FORGOTTEN_AT_ONCE = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,21 +104,39 @@ class Recalls:
     async def edit(self, session_id: str, user_id: str, asked: Mapping[str, Any]) -> Wake:
         wake = await self._require(session_id, user_id)
         changes = recalls.read_changes(asked, wake, self._clock.now())
-        return await self._said(await self._wakes.edit(wake.id, wake.user_id, changes), "rescheduled")
+        changed = await self._wakes.edit(wake.id, wake.user_id, changes)
+        await self._wakes.see(wake.id)
+        return await self._said(changed, "rescheduled")
 
     async def cancel(self, session_id: str, user_id: str) -> Wake:
         wake = await self._require(session_id, user_id)
         return await self._said(await self._wakes.cancel(wake.id, wake.user_id), "cancelled")
 
-    async def skip(self, session_id: str, user_id: str) -> Wake:
+    async def skip(self, session_id: str, user_id: str, *, by: ScheduledBy = "user") -> Wake:
         wake = await self.pending(session_id, user_id)
         if wake is None or not wake.is_recurring:
             raise recalls.NotRecurring(session_id)
-        return await self._said(await self._wakes.skip(wake.id, wake.user_id), "skipped")
+        skipped = await self._wakes.skip(wake.id, wake.user_id)
+        if by == "user":
+            await self._wakes.see(wake.id)
+        return await self._said(skipped, "skipped")
 
     async def run_now(self, session_id: str, user_id: str) -> Run:
         wake = await self._require(session_id, user_id)
-        return await self._wakes.run_now(wake.id, wake.user_id)
+        run = await self._wakes.run_now(wake.id, wake.user_id)
+        await self._wakes.see(wake.id)
+        return run
+
+    async def forget(self, days: int) -> int:
+        """End the recurring recalls that no person wrote beside, booked or changed for so many days."""
+        now = self._clock.now()
+        before = now - timedelta(days=days)
+        found = await self._store.read(lambda tx: tx.wakes.forgotten_recalls(before, _FORGOTTEN_AT_ONCE))
+        for wake_id in found:
+            ended = await self._wakes.forget(wake_id, before, days)
+            if ended is not None:
+                await self.tell(ended, "cancelled")
+        return len(found)
 
     async def reach(self, session_id: str, run: Run) -> str:
         """Return whose session it is that a run's user wants to reach: their own, or anyone's if they are an owner."""

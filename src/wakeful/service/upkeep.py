@@ -1,9 +1,11 @@
-"""What is looked after once in a while: is the engine alive, and what may be forgotten."""
+"""What is looked after once in a while: is the engine alive, what was left undone, what may be forgotten."""
 
 from dataclasses import dataclass
 from datetime import timedelta
 
 from wakeful.clock import Clock
+from wakeful.service.outbox import Outbox
+from wakeful.service.recalls import Recalls
 from wakeful.store.store import Store, Tx
 
 _OVERDUE = timedelta(minutes=1)
@@ -27,9 +29,22 @@ class Health:
 class Upkeep:
     """The liveness audit and retention."""
 
-    def __init__(self, store: Store, clock: Clock, *, keep_events: timedelta, keep_skipped: timedelta) -> None:
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        recalls: Recalls,
+        outbox: Outbox,
+        *,
+        keep_events: timedelta,
+        keep_skipped: timedelta,
+        forget_recalls_after_days: int,
+    ) -> None:
         self._store = store
         self._clock = clock
+        self._recalls = recalls
+        self._outbox = outbox
+        self._forget_recalls_after_days = forget_recalls_after_days
         self._keep_events = keep_events
         self._keep_skipped = keep_skipped
 
@@ -45,6 +60,12 @@ class Upkeep:
             )
 
         return await self._store.read(work)
+
+    async def tidy(self) -> None:
+        """End the recurring recalls that nobody cares for, and tell the channels what a crash left untold."""
+        if self._forget_recalls_after_days:
+            await self._recalls.forget(self._forget_recalls_after_days)
+        await self._outbox.sweep()
 
     async def forget(self) -> None:
         """Delete what is long over: streamed pieces of runs, ended tokens; fold old skipped rows together."""

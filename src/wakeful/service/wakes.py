@@ -5,8 +5,9 @@ from datetime import datetime
 from typing import Any
 
 from wakeful.clock import Clock
-from wakeful.domain import story, wakes
+from wakeful.domain import notices, story, wakes
 from wakeful.domain.errors import WakefulError
+from wakeful.domain.next_runs import SelfSchedulingOff
 from wakeful.domain.rules import Rules
 from wakeful.domain.types import Decision, Run, Wake
 from wakeful.store.store import Store, Tx
@@ -86,6 +87,40 @@ class WakeService:
 
         return await self._store.write(work)
 
+    async def mute(self, wake_id: str, user_id: str, muted: bool) -> Wake:
+        """Let what a wake has to tell go to the inbox alone, or to the channels again."""
+        now = self._clock.now()
+
+        async def work(tx: Tx) -> Wake:
+            await tx.wakes.get(wake_id, user_id)
+            tx.tell(f"wake {wake_id}")
+            return await tx.wakes.mute(wake_id, muted, now)
+
+        return await self._store.write(work)
+
+    async def see(self, wake_id: str) -> None:
+        """Note that a person had a hand in a wake."""
+        now = self._clock.now()
+        await self._store.write(lambda tx: tx.wakes.see(wake_id, now))
+
+    async def forget(self, wake_id: str, before: datetime, days: int) -> Wake | None:
+        """End a recurring recall that nobody has cared for since, with a notice; None if someone has by now."""
+        now = self._clock.now()
+
+        async def work(tx: Tx) -> Wake | None:
+            wake = await tx.wakes.get(wake_id)
+            if wake_id not in await tx.wakes.forgotten_recalls(before, wake_id=wake_id):
+                return None  # another node was here first, or its user came back
+            after = wakes.cancel(wake, "forgotten", now)
+            await tx.runs.end_queued_of_wake(wake_id, "skipped", "forgotten", now)
+            await tx.wakes.move([after])
+            await tx.notices.record([_said(wake, "cancelled", now, reason="forgotten")])
+            await tx.notices.add(notices.forgotten(wake, days, now))
+            tx.tell(f"wake {wake_id}")
+            return after
+
+        return await self._store.write(work)
+
     async def skip(self, wake_id: str, user_id: str) -> Wake:
         """Leave out the next occurrence of a recurring wake."""
         now = self._clock.now()
@@ -136,6 +171,9 @@ class WakeService:
         return [None if wake.id in added else await self._refusal(wake) for wake in batch]
 
     async def _refusal(self, wake: Wake) -> WakefulError:
+        agent = await self._store.read(lambda tx: tx.agents.get(wake.agent_id, wake.user_id))
+        if wake.scheduled_by == "agent" and not agent.self_scheduling:
+            return SelfSchedulingOff(agent)
         if wake.slot is None:
             return wakes.TooManySchedules()
         slot = wake.slot

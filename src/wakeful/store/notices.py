@@ -25,6 +25,15 @@ class Notices:
         rows = await self._statements.fetch("notice_by_id", {"id": notice_id})
         return NOTICES.read(rows[0]) if rows else None
 
+    async def take(self, notice_id: str, now: datetime) -> Notice | None:
+        """Take on a notice to tell it to the channels; None if someone else has."""
+        rows = await self._statements.fetch("take_notice", {"id": notice_id, "now": to_micros(now)})
+        return NOTICES.read(rows[0]) if rows else None
+
+    async def untold(self, before: datetime, most: int) -> list[str]:
+        rows = await self._statements.fetch("untold_notices", {"before": to_micros(before), "most": most})
+        return [row["id"] for row in rows]
+
     async def mark_read(self, user_id: str, notice_id: str | None, now: datetime) -> int:
         """Mark one notice as read, or all of a user's."""
         params = {"user_id": user_id, "id": notice_id, "now": to_micros(now)}

@@ -13,6 +13,7 @@ from wakeful.domain.types import (
     Agent,
     Bounds,
     Budgets,
+    Channel,
     Decision,
     Message,
     Notice,
@@ -154,6 +155,7 @@ RUNS = Table(Run)
 PAUSES = Table(Pause)
 DECISIONS = Table(Decision)
 NOTICES = Table(Notice)
+CHANNELS = Table(Channel)
 TOKENS = Table(Token)
 USAGE = Table(RunUsage)
 UPLOADS = Table(Upload)

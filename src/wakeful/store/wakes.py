@@ -58,6 +58,25 @@ class Wakes:
     async def read(self, wake_id: str, user_id: str | None = None) -> Wake:
         return _one(await self._statements.fetch("wake_by_id", {"id": wake_id}), wake_id, user_id)
 
+    async def find(self, wake_id: str) -> Wake | None:
+        rows = await self._statements.fetch("wake_by_id", {"id": wake_id})
+        return WAKES.read(rows[0]) if rows else None
+
+    async def mute(self, wake_id: str, muted: bool, now: datetime) -> Wake:
+        """Let a wake's notices go to the inbox alone, or to the channels again."""
+        params = {"id": wake_id, "muted": int(muted), "now": to_micros(now)}
+        return WAKES.read((await self._statements.fetch("mute_wake", params))[0])
+
+    async def see(self, wake_id: str, now: datetime) -> None:
+        """Note that a person had a hand in a wake."""
+        await self._statements.fetch("see_wake", {"id": wake_id, "now": to_micros(now)})
+
+    async def forgotten_recalls(self, before: datetime, most: int = 1, wake_id: str | None = None) -> list[str]:
+        """Return the recurring recalls that no person cared for since, or tell whether this one is among them."""
+        params = {"before": to_micros(before), "most": most, "id": wake_id}
+        rows = await self._statements.fetch("forgotten_recalls", params)
+        return [row["id"] for row in rows]
+
     async def in_slot(self, slot: str) -> Wake | None:
         """Read the live wake of a slot, without a wish to change it."""
         rows = await self._statements.fetch("wake_in_slot", {"slot": slot})

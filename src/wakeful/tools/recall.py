@@ -82,7 +82,7 @@ def recall_tools(service: Recalls) -> list[Tool]:
             lines = [_line(wake, service.tell_time(wake.nominal_at, context.agent)) for wake in found]
             return ToolResult(text="\n".join(lines) or "There is no recall in this session.")
         if asked.action == "skip":
-            wake = await service.skip(session_id, user_id)
+            wake = await service.skip(session_id, user_id, by="agent")
             when = service.tell_time(wake.nominal_at, context.agent)
             return ToolResult(text=f"{_skipped(wake, when)} Recall id: {wake.id}.")
         wake = await service.cancel(session_id, user_id)

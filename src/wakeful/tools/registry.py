@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from wakeful.domain.agents import shown_toolsets
+from wakeful.domain.agents import SCHEDULING, shown_toolsets
 from wakeful.domain.errors import WakefulError
 from wakeful.domain.events import RunFrame
 from wakeful.domain.types import Agent, Run
@@ -65,8 +65,11 @@ class Tool:
 class Tools:
     """Every tool this server has."""
 
-    def __init__(self, tools: Iterable[Tool]) -> None:
+    def __init__(
+        self, tools: Iterable[Tool], check_scheduling: Callable[[Agent], Awaitable[None]] | None = None
+    ) -> None:
         self._by_name = {tool.name: tool for tool in tools}
+        self._check_scheduling = check_scheduling  # raises if the agent, as it is now, may not schedule
 
     @property
     def toolsets(self) -> frozenset[str]:
@@ -96,16 +99,21 @@ class Tools:
         except ValidationError as error:
             return ToolResult(text=_explain(tool, error), success=False, metadata={"code": "bad_arguments"})
         try:
+            if tool.toolset in SCHEDULING and self._check_scheduling is not None:
+                await self._check_scheduling(context.agent)  # whoever turned it off during this run is heard
             return await tool.act(context, parsed)
         except WakefulError as error:
-            text = error.message if error.hint is None else f"{error.message} {error.hint}"
-            if error.field is not None and error.field not in text:  # a model sees the words alone
-                text = f"`{error.field}`: {text}"
-            return ToolResult(text=text, success=False, metadata={"code": error.code})
+            return ToolResult(text=_refusal(error), success=False, metadata={"code": error.code})
         except Exception as error:  # one tool's fault must not end the run: the model may go another way
             log.exception("tool failed", extra={"tool": name, "run_id": context.run.id})
             text = f"The tool {name!r} broke ({type(error).__name__}); this is a fault of the server, not of your call."
             return ToolResult(text=text, success=False, metadata={"code": "tool_broke"})
+
+
+def _refusal(error: WakefulError) -> str:
+    """Say what was wrong, and in which field, so that the next try is right."""
+    text = error.message if error.hint is None else f"{error.message} {error.hint}"
+    return text if error.field is None or error.field in text else f"`{error.field}`: {text}"
 
 
 def _unknown(name: str, shown: Mapping[str, Tool]) -> str:

@@ -36,8 +36,10 @@ ADVICE = (
 )
 HELP = re.compile(r"help|\?|(?:hi|hello|hey)\b.*|what can you do|who are you", re.IGNORECASE)
 POLITENESS = re.compile(
-    r"(?:(?:please|can you|could you|would you|remind (?:me|yourself)|to|and|then)\b|[,:])\s*", re.IGNORECASE
+    r"(?:(?:please|can you|could you|would you|remind (?:me|yourself)|come back|to|and|then)\b|[,:])\s*", re.IGNORECASE
 )
+NUMBERS = {"one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10}
+SPELLED = re.compile(rf"\b({'|'.join(NUMBERS)})(?= (?:second|minute|hour|day|week))", re.IGNORECASE)
 TIMES_AT_THE_END = ("in ", "at ", "on ", "next ", "today", "tonight", "tomorrow", *WEEKDAYS)
 
 
@@ -48,7 +50,7 @@ class Sentence:
     example: str
     pattern: re.Pattern[str]  # must match the whole sentence, a person's or its own
     tool: str
-    arguments: Callable[[re.Match[str]], dict[str, Any]]
+    arguments: Callable[[re.Match[str]], dict[str, Any] | None]  # None: it does not mean this after all
     brief: str  # the same as an instruction to itself; names its tool
 
 
@@ -57,11 +59,25 @@ def _sentence(
     pattern: str,
     tool: str,
     brief: str,
-    arguments: Callable[[re.Match[str]], dict[str, Any]] = lambda said: said.groupdict(),
+    arguments: Callable[[re.Match[str]], dict[str, Any] | None] = lambda said: said.groupdict(),
 ) -> Sentence:
     # Its own briefs end in "with TOOL …"; the same row reads them.
     whole = re.compile(rf"(?:{pattern})(?: with {tool}\b.*)?", re.IGNORECASE | re.DOTALL)
     return Sentence(example=example, pattern=whole, tool=tool, arguments=arguments, brief=brief)
+
+
+def _managing(action: str) -> Callable[[re.Match[str]], dict[str, Any]]:
+    return lambda _said: {"action": action}
+
+
+def _next_run(said: re.Match[str]) -> dict[str, Any] | None:
+    seconds, brief = _seconds(said["when"]), _brief(_tidy(said["rest"]))
+    return None if seconds is None or brief is None else {"in_seconds": seconds, "instructions": brief}
+
+
+def _notice(said: re.Match[str]) -> dict[str, Any]:
+    text = said["text"][:1].upper() + said["text"][1:]
+    return {"title": text[:100], "body": text}
 
 
 SENTENCES = (
@@ -83,6 +99,47 @@ SENTENCES = (
             "delay_ms": int(said["seconds"]) * 1_000,
             "session_config": {},
         },
+    ),
+    _sentence(
+        "list recalls",
+        r"(?:list|show)(?: me)?(?: all)?(?: the| my| your)? (?:recalls|alarms)",
+        "manage_recall",
+        "List the recalls with manage_recall.",
+        _managing("list"),
+    ),
+    _sentence(
+        "skip the next recall",
+        r"skip(?: the| your| my)?(?: next)? (?:recall|alarm|time|one)",
+        "manage_recall",
+        "Skip the next recall with manage_recall.",
+        _managing("skip"),
+    ),
+    _sentence(
+        "cancel the recall",
+        r"(?:cancel|stop|end)(?: the| your| my)?(?: next)? (?:recall|alarm)",
+        "manage_recall",
+        "Cancel the recall with manage_recall.",
+        _managing("cancel"),
+    ),
+    _sentence(
+        "book your next run in 10 minutes to read notes.txt",
+        r"book your next run (?P<when>in [\w ]{1,40}?) (?:to|and) (?P<rest>.+?)",
+        "schedule_next_run",
+        "Book your next run {when} to {rest} with schedule_next_run.",
+        _next_run,
+    ),
+    _sentence(
+        "cancel your next run",
+        r"(?:cancel|stop|clear) (?:the|your) next run",
+        "cancel_next_run",
+        "Clear the next run with cancel_next_run.",
+    ),
+    _sentence(
+        "notify me that the milk is gone",
+        r"(?:notify|use notify to tell) (?:me|the user)(?: that|:)? [\"“]?(?P<text>.+?)[\"”]?",
+        "notify",
+        'Notify the user: "{text}" with notify.',
+        _notice,
     ),
     _sentence(
         "write Buy milk to notes.txt",
@@ -126,7 +183,31 @@ SUMMARY = "[Summary]"  # and how one does who makes room
 RIGHT_AWAY = re.compile(
     r"(?:now\s*[:,]|continue right away(?: (?:and|with|by))?[:,]?)\s*(?P<rest>.+)", re.IGNORECASE | re.DOTALL
 )
-RECALLS = ("in 10 seconds check notes.txt", "tomorrow at 9 read report.md", "now: read notes.txt")
+RECALLS = (
+    "in 10 seconds check notes.txt",
+    "tomorrow at 9 read report.md",
+    "every 10 minutes check notes.txt",
+    "every day at 9 read report.md",
+    "now: read notes.txt",
+)
+CHAINS = ("in 10 seconds come back, check notes.txt and book your next run in 1 hour",)
+# Work, and at its end the next run: it books the same again from inside every run.
+CHAIN = re.compile(
+    r"(?P<work>.+?)[.,;]?\s+(?:and\s+)?(?:then\s+)?book (?:your|the) next run(?:,? (?P<when>in [\w ]{1,40}?))?"
+    r"(?: with schedule_next_run)?",
+    re.IGNORECASE | re.DOTALL,
+)
+NEXT_BY_ITSELF = "in 1 hour"
+_CLOCK = r"(?P<clock>noon|\d\d?(?::\d\d)?(?: ?[ap]m)?)"
+_DAYS = r"(?P<day>day|weekday|monday|tuesday|wednesday|thursday|friday|saturday|sunday)"
+_BY_CLOCK = rf"every {_DAYS} at {_CLOCK}"
+_BY_INTERVAL = r"every (?:(?P<count>\d{1,4}) )?(?P<unit>second|minute|hour|day|week)s?"
+RHYTHMS = tuple(
+    re.compile(form, re.IGNORECASE | re.DOTALL)
+    for rhythm in (_BY_CLOCK, _BY_INTERVAL)
+    for form in (rf"{rhythm},? (?P<rest>.+)", rf"(?P<rest>.+?),? {rhythm}")
+)
+CRON_DAYS = {"day": "*", "weekday": "1-5"}
 
 
 class DemoModel(StreamingModel):
@@ -179,13 +260,52 @@ def answer(messages: Sequence[ModelMessage], shown: frozenset[str]) -> list[Piec
     if said:
         return _obey(_tidy(said[-1]), shown)
     results = [part for part in parts if isinstance(part, ToolReturnPart)]
-    return [Say("\n\n".join(_tell(result) for result in results))] if results else _help(shown)
+    if not results:
+        return _help(shown)
+    told = Say("\n\n".join(_tell(result) for result in results))
+    following = _next_of(messages)
+    return [told] if following is None or following.tool not in shown else [told, following]
+
+
+def _next_of(messages: Sequence[ModelMessage]) -> Call | None:
+    """Return the booking that is left to do after the work it was told to do first."""
+    done: set[str] = set()
+    for message in reversed(messages):
+        parts = message.parts if isinstance(message, ModelRequest) else ()
+        said = [_text(part) for part in parts if isinstance(part, UserPromptPart)]
+        if said:
+            chain = CHAIN.fullmatch(_tidy(said[-1])[:LONGEST_SENTENCE])
+            if chain is None or done & {"schedule_next_run", "schedule_recall"}:
+                return None
+            brief, seconds = _brief(_tidy(chain["work"])), _seconds(chain["when"] or NEXT_BY_ITSELF)
+            if brief is None or seconds is None:
+                return None
+            return Call("schedule_next_run", {"in_seconds": seconds, "instructions": f"{brief} {_and_then(chain)}"})
+        done |= {part.tool_name for part in parts if isinstance(part, ToolReturnPart)}
+    return None
+
+
+def _and_then(chain: re.Match[str]) -> str:
+    return f"Then book your next run {chain['when'] or NEXT_BY_ITSELF} with schedule_next_run."
+
+
+def _read(text: str) -> Call | None:
+    """Find what a sentence means; the end of a chain goes into the brief, or waits until the work is done."""
+    chain = CHAIN.fullmatch(text)
+    if chain is None:
+        return _schedule(text) or _understand(text)
+    work = _tidy(chain["work"])
+    booked = _schedule(work)
+    if booked is None or not isinstance(booked.arguments, dict):
+        return _understand(work)
+    brief = f"{booked.arguments['additional_context_message']} {_and_then(chain)}"
+    return Call(booked.tool, {**booked.arguments, "additional_context_message": brief})
 
 
 def _obey(text: str, shown: frozenset[str]) -> list[Piece]:
     if HELP.fullmatch(text.rstrip("!.?") or "?"):
         return _help(shown)
-    call = _schedule(text) or _understand(text) if len(text) <= LONGEST_SENTENCE else None
+    call = _read(text) if len(text) <= LONGEST_SENTENCE else None
     if call is None:
         return [
             Think("This is the demo model. I know no sentence like that."),
@@ -219,8 +339,10 @@ def _last_sentence(messages: Sequence[ModelMessage]) -> str:
 
 def _understand(text: str) -> Call | None:
     for sentence in SENTENCES:
-        if match := sentence.pattern.fullmatch(text):
-            return Call(sentence.tool, sentence.arguments(match))
+        match = sentence.pattern.fullmatch(text)
+        arguments = None if match is None else sentence.arguments(match)
+        if arguments is not None:
+            return Call(sentence.tool, arguments)
     return None
 
 
@@ -228,6 +350,12 @@ def _schedule(text: str) -> Call | None:
     """Read a sentence with a time in it, before or after what is to be done."""
     if match := RIGHT_AWAY.fullmatch(text):
         return _book({"call_type": "immediate"}, match["rest"])
+    for rhythm in RHYTHMS:
+        match = rhythm.fullmatch(text)
+        timing = None if match is None else _recurring(match)
+        booked = None if match is None or timing is None else _book(timing, match["rest"])
+        if booked is not None:
+            return booked
     words = text.split(" ")
     near_an_end = (count for count in range(1, len(words)) if min(count, len(words) - count) <= MOST_WORDS_OF_A_TIME)
     cuts = [(" ".join(words[:count]), " ".join(words[count:])) for count in near_an_end]
@@ -240,7 +368,24 @@ def _schedule(text: str) -> Call | None:
     return None
 
 
-def _book(timing: Mapping[str, str], rest: str) -> Call | None:
+def _recurring(said: re.Match[str]) -> dict[str, Any] | None:
+    """Say a rhythm as the tool takes it: a cron rule, or an interval."""
+    named = said.groupdict()
+    if named.get("clock") is not None:
+        clock = _seconds(f"today at {named['clock'].lower()}")
+        day = named["day"].lower()
+        if clock is None:
+            return None
+        cron = f"{clock // 60 % 60} {clock // 3600} * * {CRON_DAYS.get(day, day[:3])}"
+        return {"call_type": "recurring", "cron": cron}
+    length = f"{named['count'] or 1} {named['unit'].lower()}{'' if named['count'] in (None, '1') else 's'}"
+    seconds = _seconds(f"in {length}")
+    if seconds is None:
+        return None
+    return {"call_type": "recurring", "when": f"in {length}", "interval_seconds": seconds}
+
+
+def _book(timing: Mapping[str, Any], rest: str) -> Call | None:
     brief = _brief(_tidy(rest))
     if brief is None:
         return None
@@ -251,9 +396,18 @@ def _book(timing: Mapping[str, str], rest: str) -> Call | None:
 def _brief(text: str) -> str | None:
     """Return the instruction to itself that says the same, or None if it would not understand it later."""
     for sentence in SENTENCES:
-        if match := sentence.pattern.fullmatch(text):
+        match = sentence.pattern.fullmatch(text)
+        if match is not None and sentence.arguments(match) is not None:
             return sentence.brief.format_map(match.groupdict())
     return None
+
+
+def _seconds(when: str) -> int | None:
+    """Return how far ahead a moment is, seen from a midnight."""
+    try:
+        return int((parse_when(when, SOME_DAY, UTC).at - SOME_DAY).total_seconds())
+    except Invalid:
+        return None
 
 
 def _is_time(text: str) -> bool:
@@ -284,6 +438,8 @@ def _can_do(shown: frozenset[str]) -> str:
     examples = [sentence.example for sentence in SENTENCES if sentence.tool in shown]
     if "schedule_recall" in shown:
         examples += RECALLS
+    if {"schedule_recall", "schedule_next_run"} <= shown:
+        examples += CHAINS
     if not examples:
         return f"This agent has no tools that I know. {ADVICE}"
     listed = "\n".join(f"- {example}" for example in examples)
@@ -292,7 +448,7 @@ def _can_do(shown: frozenset[str]) -> str:
 
 def _tidy(text: str) -> str:
     """Return a sentence without politeness, line breaks and a full stop."""
-    text = " ".join(text.split())
+    text = SPELLED.sub(lambda said: str(NUMBERS[said[1].lower()]), " ".join(text.split()))
     while match := POLITENESS.match(text):
         text = text[match.end() :]
     return re.sub(r"(?:,? please)?[.!?]*$", "", text, flags=re.IGNORECASE)

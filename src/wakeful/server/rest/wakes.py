@@ -52,6 +52,7 @@ class WakeShape(Told):
     error: str | None
     delivery_phase: str | None
     created_session_id: str | None
+    muted: bool
     created_at: AwareDatetime
     updated_at: AwareDatetime
 
@@ -69,6 +70,7 @@ class WakeChange(Asked):
     max_runs: Runs | None = None
     on_miss: OnMiss | None = None
     priority: Priority | None = None
+    muted: bool | None = None  # what a muted wake has to tell goes to the inbox and to no channel
 
 
 class Wakes(Sparse):
@@ -150,7 +152,13 @@ async def change_wake(caller: Planner, services: ServicesDep, wake_id: PathId, a
     """Change a wake that waits, whichever door it was booked at; a new time or rule starts afresh."""
     given = {name: getattr(asked, name) for name in asked.model_fields_set}
     changes = {name: value for name, value in given.items() if value is not None or name in ("until", "max_runs")}
-    return tell_wake(await services.bookings.edit(wake_id, caller.user.id, changes))
+    muted = changes.pop("muted", None)
+    wake = await services.wakes.get(wake_id, caller.user.id)
+    if changes:
+        wake = await services.bookings.edit(wake_id, caller.user.id, changes)
+    if muted is not None:
+        wake = await services.wakes.mute(wake_id, caller.user.id, muted)
+    return tell_wake(wake)
 
 
 @router.delete("/wakes/{wake_id}")

@@ -1,14 +1,22 @@
 -- name: add_notice
 -- The same key is told once.
 INSERT INTO notifications (
-    id, user_id, agent_id, code, title, body, wake_id, run_id, session_id, once_key, created_at, read_at
+    id, user_id, agent_id, code, title, body, wake_id, run_id, session_id, once_key, created_at, read_at, told_at
 )
-VALUES (:id, :user_id, :agent_id, :code, :title, :body, :wake_id, :run_id, :session_id, :once_key, :created_at, :read_at)
+VALUES (:id, :user_id, :agent_id, :code, :title, :body, :wake_id, :run_id, :session_id, :once_key, :created_at, :read_at, :told_at)
 ON CONFLICT DO NOTHING
 RETURNING id;
 
 -- name: notice_by_id
 SELECT * FROM notifications WHERE id = :id;
+
+-- name: take_notice
+-- Of all nodes that hear of a notice, one gets it and tells the channels.
+UPDATE notifications SET told_at = :now WHERE id = :id AND told_at IS NULL RETURNING *;
+
+-- name: untold_notices
+-- What a crash left untold.
+SELECT id FROM notifications WHERE told_at IS NULL AND created_at < :before ORDER BY created_at LIMIT :most;
 
 -- name: read_notices
 UPDATE notifications SET read_at = :now

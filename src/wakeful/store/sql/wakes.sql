@@ -1,23 +1,27 @@
 -- name: add_wakes
--- Book wakes. No row comes back for one whose slot is taken by a live one, or whose session has 50 schedules waiting
--- (domain.wakes.MAX_LIVE_SCHEDULES).
+-- Book wakes. No row comes back for one whose slot is taken by a live one, whose session has 50 schedules waiting
+-- (domain.wakes.MAX_LIVE_SCHEDULES), or that an agent booked whose self-scheduling is off by now.
 INSERT INTO wakes (
     id, kind, agent_id, user_id, session_id, slot, call_type, interval_seconds, cron, timezone, wall_clock, until, max_runs,
     nominal_at, attempt_at, first_due_at, is_missed, held_by, comment, instructions, context_views, session_config, priority, on_miss,
     scheduled_by, booked_by_run, tools, ephemeral, status, reason, error, delivery_phase, created_session_id, deferrals, failures,
-    runs_started, version, created_at, updated_at
+    runs_started, muted, seen_at, version, created_at, updated_at
 )
 SELECT
     n.id, n.kind, n.agent_id, n.user_id, n.session_id, n.slot, n.call_type, n.interval_seconds, n.cron, n.timezone,
     n.wall_clock, n.until, n.max_runs, n.nominal_at, n.attempt_at, n.first_due_at, n.is_missed, n.held_by,
     n.comment, n.instructions, n.context_views, n.session_config, n.priority, n.on_miss, n.scheduled_by,
     n.booked_by_run, n.tools, n.ephemeral, n.status, n.reason, n.error, n.delivery_phase, n.created_session_id, n.deferrals,
-    n.failures, n.runs_started, n.version, n.created_at, n.updated_at
+    n.failures, n.runs_started, n.muted, n.seen_at, n.version, n.created_at, n.updated_at
 FROM rows(wakes) AS n
-WHERE n.kind NOT IN ('message', 'session') OR 50 > (
-    SELECT COUNT(*) FROM wakes w
-    WHERE w.session_id = n.session_id AND w.kind IN ('message', 'session') AND w.status IN ('pending', 'queued')
-)
+WHERE
+    (
+        n.kind NOT IN ('message', 'session') OR 50 > (
+            SELECT COUNT(*) FROM wakes w
+            WHERE w.session_id = n.session_id AND w.kind IN ('message', 'session') AND w.status IN ('pending', 'queued')
+        )
+    )
+    AND (n.scheduled_by <> 'agent' OR 1 = (SELECT a.self_scheduling FROM agents a WHERE a.id = n.agent_id))
 ON CONFLICT DO NOTHING
 RETURNING id;
 
@@ -131,6 +135,27 @@ SET
     deferrals = :deferrals, version = version + 1, updated_at = :updated_at
 WHERE id = :id AND version = :version AND status = 'pending'
 RETURNING id;
+
+-- name: mute_wake
+-- The version stays: nothing that the scheduler decides hangs on it.
+UPDATE wakes SET muted = :muted, seen_at = :now, updated_at = :now WHERE id = :id RETURNING *;
+
+-- name: see_wake
+-- A person had a hand in it.
+UPDATE wakes SET seen_at = :now WHERE id = :id;
+
+-- name: forgotten_recalls
+-- Recurring recalls that no person booked, changed or talked beside since a moment.
+SELECT w.id FROM wakes w
+WHERE
+    w.status = 'pending' AND w.kind = 'recall' AND w.call_type = 'recurring'
+    AND (CAST(:id AS TEXT) IS NULL OR w.id = :id)
+    AND w.created_at < :before AND (w.seen_at IS NULL OR w.seen_at < :before)
+    AND NOT EXISTS (
+        SELECT 1 FROM messages m
+        WHERE m.session_id = w.session_id AND m.role = 'user' AND m.wake_id IS NULL AND m.created_at >= :before
+    )
+ORDER BY w.created_at LIMIT :most;
 
 -- name: mark_wakes_running
 -- A once-wake whose run was claimed leaves its slot, so that the run can book the next one there.

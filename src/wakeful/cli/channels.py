@@ -1,0 +1,70 @@
+"""`wakeful channel …`: how you are reached outside of the inbox."""
+
+import sys
+from typing import Annotated
+
+import typer
+
+from wakeful.cli.client import Server, connect, fail
+from wakeful.cli.show import AsJson, show_json, show_table
+
+app = typer.Typer(help="Set up how notifications reach you.", no_args_is_help=True)
+
+Named = Annotated[str, typer.Argument(help="The name or the id of a channel, as `wakeful channel ls` shows it.")]
+
+
+@app.command()
+def add(
+    name: Annotated[str, typer.Argument(help="What you call it.")],
+    url: Annotated[
+        str | None,
+        typer.Argument(help="Where it goes, as apprise writes it; without it or with - it is read from stdin."),
+    ] = None,
+    off: Annotated[bool, typer.Option("--off", help="Do not use it yet.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Add a channel. Its address is a secret: it is never shown again."""
+    if url in (None, "-"):
+        url = typer.prompt("Address", hide_input=True) if sys.stdin.isatty() else sys.stdin.readline().strip()
+    made = connect().post("channels", body={"name": name, "url": url, "enabled": not off})
+    if as_json:
+        show_json(made)
+    else:
+        typer.echo(f"Added {made['name']} ({made['url']}). Try it with `wakeful channel test {made['id']}`.")
+
+
+@app.command(name="ls")
+def list_channels(as_json: AsJson = False) -> None:
+    """List channels and how their last message went."""
+    found = connect().get("channels")
+    if as_json:
+        show_json(found)
+        return
+    columns = ("id", "name", "url", "enabled", "last_sent_at", "last_error")
+    show_table(found["channels"], columns, empty="No channels. Add one with `wakeful channel add NAME URL`.")
+
+
+@app.command(name="test")
+def try_out(channel: Named, as_json: AsJson = False) -> None:
+    """Send a few words over a channel; exit 0 only if they were taken."""
+    server = connect()
+    did = server.post("channels", _find(server, channel), "test")
+    reason = f": {did['reason']}" if did.get("reason") else ""
+    show_json(did) if as_json else typer.echo(f"{did['outcome']}{reason}")
+    if did["outcome"] != "sent":
+        raise typer.Exit(1)
+
+
+@app.command()
+def rm(channel: Named, as_json: AsJson = False) -> None:
+    """Delete a channel."""
+    server = connect()
+    done = server.delete("channels", _find(server, channel))
+    show_json(done) if as_json else typer.echo("Deleted.")
+
+
+def _find(server: Server, named: str) -> str:
+    found = [each["id"] for each in server.get("channels")["channels"] if named in (each["id"], each["name"])]
+    if not found:
+        fail(f"You have no channel {named!r}. `wakeful channel ls` shows those you have.")
+    return str(found[0])

@@ -1,0 +1,41 @@
+"""Which addresses belong to the public internet."""
+
+import ipaddress
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+# The standard library calls some of these global, and which ones differs between its versions.
+_REFUSED = tuple(
+    ipaddress.ip_network(network)
+    for network in (
+        "0.0.0.0/8",  # this network
+        "10.0.0.0/8",
+        "100.64.0.0/10",  # carrier-grade NAT; also one cloud's metadata server
+        "127.0.0.0/8",
+        "168.63.129.16/32",  # a public number, and yet one cloud's inside
+        "169.254.0.0/16",  # link-local; the other clouds' metadata servers
+        "172.16.0.0/12",
+        "192.0.0.0/24",
+        "192.0.2.0/24",
+        "192.88.99.0/24",  # 6to4 relays
+        "192.168.0.0/16",
+        "198.18.0.0/15",
+        "198.51.100.0/24",
+        "203.0.113.0/24",
+        "224.0.0.0/4",  # multicast
+        "240.0.0.0/4",  # reserved, and broadcast
+        "2001::/23",  # Teredo and other tunnels
+        "2001:db8::/32",
+        "2002::/16",  # 6to4: any IPv4 address can be inside
+        "3fff::/20",
+    )
+)
+# The rest of IPv6 is loopback, local, multicast, or IPv4 in disguise (mapped, NAT64).
+_GLOBAL_IPV6 = ipaddress.IPv6Network("2000::/3")
+
+
+def is_public(address: Address) -> bool:
+    """Tell whether an address belongs to the public internet and to nothing nearer."""
+    if isinstance(address, ipaddress.IPv6Address) and address not in _GLOBAL_IPV6:
+        return False
+    return not any(address in network for network in _REFUSED if network.version == address.version)

@@ -1,0 +1,121 @@
+"""Rules about the ways to reach a person outside of the inbox."""
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Literal
+
+from wakeful.domain.errors import Conflict, Forbidden, Invalid, LimitReached, NotFound
+from wakeful.domain.types import Channel
+
+MOST = 20  # of one person
+MOST_NAME = 100
+MOST_URL = 2_000
+PER_HOUR = 30  # messages over one channel
+_HOUR = timedelta(hours=1)
+_HIDDEN = "****"
+_TAKEN = ("inbox", "browser")  # what the answer of `notify` calls our own ways
+
+Outcome = Literal["sent", "failed", "timed_out", "rate_limited"]
+
+
+class NoSuchChannel(NotFound):
+    code = "no_such_channel"
+
+    def __init__(self, channel_id: str) -> None:
+        super().__init__(f"There is no channel {channel_id!r}.")
+
+
+class ChannelNameTaken(Conflict):
+    code = "channel_name_taken"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"You have a channel named {name!r} already. Choose another name.", field="name")
+
+
+class TooManyChannels(LimitReached):
+    code = "too_many_channels"
+
+    def __init__(self) -> None:
+        super().__init__(f"You have {MOST} channels, and that is the most. Delete one first.")
+
+
+class BadAddress(Invalid):
+    """An address that cannot be a channel. It is not repeated: it is a secret."""
+
+    code = "bad_address"
+
+    def __init__(self, schema: str, problem: str) -> None:
+        super().__init__(
+            f"This {schema!r} address cannot be a channel: {problem}.",
+            field="url",
+            hint="An address is written as apprise does, such as ntfy://TOPIC, mailto://USER:PASSWORD@HOST or "
+            "json://HOST/PATH.",
+        )
+
+
+class PrivateAddress(Forbidden):
+    code = "private_address"
+
+    def __init__(self, host: str) -> None:
+        super().__init__(
+            f"The host {host!r} is not on the public internet. The owner of this server can allow it in the setting "
+            "fetch_private_hosts.",
+            field="url",
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delivery:
+    """What one channel really did."""
+
+    channel: str  # its name
+    outcome: Outcome
+    reason: str | None = None
+
+
+def check_name(name: str) -> str:
+    """Return a name without blanks around it, or refuse it."""
+    name = name.strip()
+    if not name or len(name) > MOST_NAME:
+        raise Invalid(f"A channel's name has 1 to {MOST_NAME} characters; {name[:20]!r} has {len(name)}.", field="name")
+    if name.lower() in _TAKEN:
+        raise Invalid(f"{name!r} is what Wakeful's own way to tell you is called. Choose another name.", field="name")
+    return name
+
+
+def check_url(url: str) -> str:
+    """Return an address without blanks around it, if it has the form of one."""
+    url = url.strip()
+    schema, colon, rest = url.partition("://")
+    is_plain = all("!" <= character <= "~" for character in url)
+    if not colon or not schema.isalnum() or not rest or not is_plain or len(url) > MOST_URL:
+        problem = f"it is not SCHEMA://…, ASCII without blanks, {MOST_URL:,} characters at most"
+        raise BadAddress(schema[:20] if colon and is_plain else "?", problem)
+    return url
+
+
+def show(schema: str, host: str | None) -> str:
+    """Write what may be seen of an address: where it goes, never what opens the door there."""
+    return f"{schema}://{host or _HIDDEN}"
+
+
+def count(channel: Channel, now: datetime) -> Channel | None:
+    """Count one more message over a channel; None if this hour's are used up."""
+    if channel.hour_from is None or now - channel.hour_from >= _HOUR:
+        return replace(channel, hour_from=now, hour_count=1)
+    if channel.hour_count >= PER_HOUR:
+        return None
+    return replace(channel, hour_count=channel.hour_count + 1)
+
+
+def free_at(channel: Channel) -> datetime:
+    """Return when a channel whose hour is used up takes messages again."""
+    assert channel.hour_from is not None
+    return channel.hour_from + _HOUR
+
+
+def note(channel: Channel, delivery: Delivery, now: datetime) -> Channel:
+    """Keep on a channel's row how its last message went."""
+    if delivery.outcome == "sent":
+        return replace(channel, last_sent_at=now, last_error=None, last_error_at=None)
+    return replace(channel, last_error=delivery.reason or delivery.outcome, last_error_at=now)

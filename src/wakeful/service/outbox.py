@@ -1,0 +1,62 @@
+"""Tells the channels what the host has put into the inbox: after the commit, once, whichever node hears of it first."""
+
+import asyncio
+import logging
+from datetime import timedelta
+
+from wakeful.clock import Clock
+from wakeful.service.channels import Channels
+from wakeful.store.store import Store
+
+log = logging.getLogger(__name__)
+
+_LEFT_BEHIND = timedelta(minutes=1)  # then nobody is at it any more
+_STALE = timedelta(hours=1)  # what is older is no news; it stands in the inbox
+_MOST_AT_ONCE = 20
+_PATIENCE = 5.0  # seconds for what is under way when the node goes down
+
+
+class Outbox:
+    """Takes on notices that no channel was told yet."""
+
+    def __init__(self, store: Store, clock: Clock, channels: Channels) -> None:
+        self._store = store
+        self._clock = clock
+        self._channels = channels
+        self._telling: set[asyncio.Task[None]] = set()
+
+    def hear(self, news: str) -> None:
+        """Take a hint from the store."""
+        word, _, notice_id = news.partition(" ")
+        if word == "notice":
+            task = asyncio.ensure_future(self._tell(notice_id))
+            self._telling.add(task)
+            task.add_done_callback(self._telling.discard)
+
+    async def sweep(self) -> None:
+        """Take on what a node that went down had not."""
+        before = self._clock.now() - _LEFT_BEHIND
+        for notice_id in await self._store.read(lambda tx: tx.notices.untold(before, _MOST_AT_ONCE)):
+            await self._tell(notice_id)
+
+    async def idle(self) -> None:
+        """Wait until everything that was heard of is told."""
+        while self._telling:
+            await asyncio.wait(self._telling)
+
+    async def aclose(self) -> None:
+        """Let what is under way end, but not for long."""
+        if self._telling:
+            _, late = await asyncio.wait(self._telling, timeout=_PATIENCE)
+            for task in late:
+                task.cancel()
+            await asyncio.gather(*late, return_exceptions=True)
+
+    async def _tell(self, notice_id: str) -> None:
+        now = self._clock.now()
+        try:
+            notice = await self._store.write(lambda tx: tx.notices.take(notice_id, now), is_synced=False)
+            if notice is not None and now - notice.created_at < _STALE:
+                await self._channels.deliver(notice)
+        except Exception:  # one notice's trouble is no other's; it stands in the inbox
+            log.exception("notice could not be told", extra={"notification_id": notice_id})
