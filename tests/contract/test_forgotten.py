@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from wakeful.domain.events import StepSaved
 from wakeful.domain.recalls import RecallRequest
 from world import DAY, HOUR, NOON, World
 
@@ -28,6 +29,10 @@ async def tidy(world, after) -> None:
 async def told(world, session) -> list[tuple[str, str]]:
     frames = [json.loads(frame.text) for frame in await world.node.stream.after(session.id, 0)]
     return [(frame["action"], frame["status"]) for frame in frames if frame["type"] == "recall_update"]
+
+
+async def read_the_brief(run, steps, stop):
+    yield StepSaved(role="user", content=TODO, is_recall=True)
 
 
 @pytest.mark.parametrize("by", ["agent", "user"])
@@ -59,6 +64,7 @@ async def test_a_message_of_the_user_in_its_session_keeps_it(world, session):
 
 async def test_its_own_runs_and_messages_elsewhere_do_not_keep_it(world, session):
     wake = await daily(world, session)
+    world.executor.by_wake[wake.id] = read_the_brief
     other = await world.session()
     for number in range(1, 31):
         await world.turn_at(NOON + number * DAY)
