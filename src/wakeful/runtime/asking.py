@@ -51,20 +51,17 @@ class Reply:
     """One answer of the model as it comes in, up to so many characters."""
 
     def __init__(self, most: int = MOST_SAID) -> None:
-        self._room = most
+        self._most = most
         self._said: list[str] = []
         self._thought: list[str] = []
         self.length = 0  # characters, those of calls too
         self.is_thinking = False
+        self.is_too_long = False
         self.whole: ModelResponse | None = None
 
     @property
     def has_begun(self) -> bool:
         return bool(self._said or self._thought)
-
-    @property
-    def is_too_long(self) -> bool:
-        return self._room < 0
 
     @property
     def text(self) -> str:
@@ -112,8 +109,10 @@ class Reply:
         if not text:
             return ""
         self.length += len(text)
-        room, self._room = self._room, self._room - len(text)
-        return keepable(text) if self._room >= 0 else keepable(text[: max(0, room)])
+        if self.length > self._most:
+            text = text[: max(0, len(text) - (self.length - self._most))]
+            self.is_too_long = True
+        return keepable(text)
 
 
 async def ask_quietly(
