@@ -38,33 +38,29 @@ T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
+MOST_SAID = 1_000_000  # characters of one answer; no model has that much to say
+_OUTPUT = 4_000  # tokens that an answer is taken for while it is under way
+
 
 class BudgetSpent(Exception):
     """Other workers on the same run have used up what was left."""
-
-
-MOST_SAID = 1_000_000  # characters of one answer; no model has that much to say
-_OUTPUT = 4_000  # tokens that an answer is taken for while it is under way
 
 
 class Reply:
     """One answer of the model as it comes in, up to so many characters."""
 
     def __init__(self, most: int = MOST_SAID) -> None:
-        self._room = most
+        self._most = most
         self._said: list[str] = []
         self._thought: list[str] = []
         self.length = 0  # characters, those of calls too
         self.is_thinking = False
+        self.is_too_long = False
         self.whole: ModelResponse | None = None
 
     @property
     def has_begun(self) -> bool:
         return bool(self._said or self._thought)
-
-    @property
-    def is_too_long(self) -> bool:
-        return self._room < 0
 
     @property
     def text(self) -> str:
@@ -112,8 +108,10 @@ class Reply:
         if not text:
             return ""
         self.length += len(text)
-        room, self._room = self._room, self._room - len(text)
-        return keepable(text) if self._room >= 0 else keepable(text[: max(0, room)])
+        if self.length > self._most:
+            text = text[: max(0, len(text) - (self.length - self._most))]
+            self.is_too_long = True
+        return keepable(text)
 
 
 async def ask_quietly(
@@ -157,14 +155,14 @@ async def _stream(
         await work.budget.wait_for_room(size, cost)
     if work.budget.is_spent():  # by those whose end we waited for
         raise BudgetSpent
-    request = model_request_stream(
-        await models.load(work.model),
-        messages,
-        model_settings=_settings(work),
-        model_request_parameters=ModelRequestParameters(function_tools=_defined(tools), allow_text_output=True),
-    )
     async with AsyncExitStack() as stack:
-        stack.enter_context(work.budget.under_way(size, cost))
+        stack.enter_context(work.budget.under_way(size, cost))  # at once: nobody may come in between
+        request = model_request_stream(
+            await models.load(work.model),
+            messages,
+            model_settings=_settings(work),
+            model_request_parameters=ModelRequestParameters(function_tools=_defined(tools), allow_text_output=True),
+        )
         response = await _wait(work, stack.enter_async_context(request), reply)
         events = aiter(response)
         while (event := await _wait(work, _next(events), reply)) is not None:

@@ -92,7 +92,14 @@ async def take_turns(work: Work) -> AsyncGenerator[RunEvent]:
             if work.budget.is_nearly_spent() and not work.is_told_to_finish:
                 yield work.step("notice", FINISH, {"note": "budget"})
             reply = Reply()
-            async for event in _answer(work, reply):
+            try:
+                async for event in ask(work, _request(work), reply):
+                    yield event
+            except (WakefulError, Stopped):
+                if reply.text:  # people have read it: it is kept, marked as the piece it is
+                    yield work.step("assistant", reply.text, {"cut_off": True})
+                raise
+            async for event in _act_on(work, reply):
                 yield event
             if work.has_ended:
                 return
@@ -103,18 +110,12 @@ async def take_turns(work: Work) -> AsyncGenerator[RunEvent]:
             yield event
 
 
-async def _answer(work: Work, reply: Reply) -> AsyncGenerator[RunEvent]:
-    """Get one answer and do what it asks for."""
-    try:
-        async for event in ask(work, _request(work), reply):
-            yield event
-    except (WakefulError, Stopped):
-        if reply.text:  # people have read it: it is kept, marked as the piece it is
-            yield work.step("assistant", reply.text, {"cut_off": True})
-        raise
+async def _act_on(work: Work, reply: Reply) -> AsyncGenerator[RunEvent]:
+    """Keep an answer and do what it asks for."""
     work.turns += 1
     if reply.is_too_long:
-        yield work.step("assistant", reply.text, {"cut_off": True})
+        if reply.text:
+            yield work.step("assistant", reply.text, {"cut_off": True})
         for event in _end_early(work, "answer_too_long"):
             yield event
         return
