@@ -19,6 +19,7 @@ from starlette.types import ASGIApp
 from wakeful.agentdb.keys import load_device_key
 from wakeful.clock import Clock, ServerClock, SystemClock
 from wakeful.config import Settings
+from wakeful.domain.agents import Known
 from wakeful.domain.errors import Unavailable, WakefulError
 from wakeful.domain.rules import Rules
 from wakeful.domain.zones import load_zone
@@ -61,8 +62,9 @@ from wakeful.store.store import Store
 from wakeful.tools.files import file_tools
 from wakeful.tools.next_run import next_run_tools
 from wakeful.tools.notify import notify_tools
+from wakeful.tools.outside.servers import McpLimits, McpServers
 from wakeful.tools.recall import recall_tools
-from wakeful.tools.registry import Tools
+from wakeful.tools.registry import Outside, Tools
 from wakeful.tools.scheduler import scheduler_tools
 from wakeful.tools.shell import shell_tools
 from wakeful.tools.web import Fetcher, web_tools
@@ -160,7 +162,12 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
     def workspace_of(agent_id: str) -> Path:
         return settings.data_dir / "agents" / agent_id / "workspace"
 
-    tools = build_tools(recalls, schedules, next_runs, Notify(store, clock), fetcher)
+    mcp_servers = McpServers(
+        settings.mcp,
+        settings.data_dir / "mcp",
+        McpLimits(start=settings.mcp_start_seconds, call=settings.mcp_call_seconds, tools=settings.mcp_most_tools),
+    )
+    tools = build_tools(recalls, schedules, next_runs, Notify(store, clock), fetcher, mcp_servers)
     if executor is None:
         executor = AgentLoop(briefings, models, tools, clock, workspace_of)
     firing = Firing(store, stream, clock, rules, owner, settings.claim_batch)
@@ -195,9 +202,15 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
     services = Services(
         accounts=Accounts(store, clock),
         agenda=AgendaService(store, clock, rules),
-        agents=AgentService(store, clock, timedelta(seconds=settings.run_limit_seconds)),
+        agents=AgentService(
+            store,
+            clock,
+            timedelta(seconds=settings.run_limit_seconds),
+            known=lambda: Known(mcp_servers=settings.mcp, tools=tools.own_names),
+        ),
         feed=feed,
         hub=hub,
+        mcp_states=mcp_servers.states,
         next_runs=next_runs,
         notices=NoticeService(store, clock),
         pauses=pauses,
@@ -214,6 +227,7 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
         await titles.stop()
         await models.aclose()
         await fetcher.aclose()
+        await mcp_servers.aclose()
 
     return Wakeful(
         settings=settings,
@@ -227,7 +241,14 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
     )
 
 
-def build_tools(recalls: Recalls, schedules: Schedules, next_runs: NextRuns, notify: Notify, fetcher: Fetcher) -> Tools:
+def build_tools(
+    recalls: Recalls,
+    schedules: Schedules,
+    next_runs: NextRuns,
+    notify: Notify,
+    fetcher: Fetcher,
+    outside: Outside | None = None,
+) -> Tools:
     """Put every tool together that an agent can be given."""
     return Tools(
         [
@@ -238,7 +259,8 @@ def build_tools(recalls: Recalls, schedules: Schedules, next_runs: NextRuns, not
             *file_tools(_WORKSPACE_BYTES),
             *web_tools(fetcher),
             *shell_tools(),
-        ]
+        ],
+        outside,
     )
 
 

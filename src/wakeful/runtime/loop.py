@@ -90,6 +90,7 @@ class AgentLoop:
         """Work on a run from where its session's transcript ends."""
         yield StreamStart()
         briefing = await self.briefings.read(run)
+        await self.tools.prepare(briefing.agent)
         async for event in _Work(self, run, briefing, stop).go():
             yield event
 

@@ -1,12 +1,13 @@
 """What the routes call: every service, handed in once."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 from fastapi import Depends, Request
 
+from wakeful.domain.mcp_servers import McpState
 from wakeful.hub import Hub
 from wakeful.service.accounts import Accounts
 from wakeful.service.agenda import AgendaService
@@ -32,6 +33,7 @@ class Services:
     agents: AgentService
     feed: Feed
     hub: Hub
+    mcp_states: Callable[[], Sequence[McpState]]
     next_runs: NextRuns
     notices: NoticeService
     pauses: PauseService
