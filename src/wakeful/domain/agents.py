@@ -86,7 +86,7 @@ def asks_before(agent: Agent, tool: str) -> bool:
 
 
 def _check_outside(agent: Agent, known: Known, before: Agent | None) -> None:
-    for field_name in ("mcp_servers", "ask_before", "reachable_agents"):
+    for field_name in ("mcp_servers", "ask_before", "profiles"):
         count = len(getattr(agent, field_name))
         if count > MOST_NAMED:
             raise BadAgent(f"{field_name!r} has {count} names; {MOST_NAMED} is the most.", field=field_name)

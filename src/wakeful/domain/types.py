@@ -88,7 +88,7 @@ class Agent:
     toolsets: tuple[str, ...] = ()
     mcp_servers: tuple[str, ...] = ()  # names from the settings file
     ask_before: tuple[str, ...] = ()  # tools that need a person's word; a name, or a beginning with *
-    reachable_agents: tuple[str, ...] = ()  # ids of those it may hand over to
+    profiles: tuple[str, ...] = ()  # ids of those it may hand over to
     may_write_skills: bool = False  # its skills, and AGENTS.md in its workspace
     planning: bool = False
     thinking_level: ThinkingLevel | None = None  # None: as the model pleases

@@ -39,7 +39,7 @@ class AgentService:
         rules.check(agent, self._known())
 
         async def work(tx: Tx) -> Agent:
-            await _check_reachable(tx, agent)
+            await _check_profiles(tx, agent)
             await tx.agents.add(agent)
             tx.tell(f"agent {agent.id} {agent.user_id}")
             return agent
@@ -110,7 +110,7 @@ class AgentService:
         async def work(tx: Tx) -> Agent:
             before = await tx.agents.get(agent.id, agent.user_id)
             rules.check(agent, self._known(), before)
-            await _check_reachable(tx, agent, before)
+            await _check_profiles(tx, agent, before)
             changed = replace(agent, updated_at=now)
             if changed.self_scheduling and not before.self_scheduling and changed.bounds.mode == "manual":
                 changed = replace(changed, bounds=PRESETS["ambient"])
@@ -143,15 +143,15 @@ class AgentService:
         await self._store.write(work)
 
 
-async def _check_reachable(tx: Tx, agent: Agent, before: Agent | None = None) -> None:
+async def _check_profiles(tx: Tx, agent: Agent, before: Agent | None = None) -> None:
     """Refuse to list an agent that is not there, or is someone else's: nobody is told which."""
-    added = set(agent.reachable_agents) - set(() if before is None else before.reachable_agents)
+    added = set(agent.profiles) - set(() if before is None else before.profiles)
     if not added:
         return
     own = {each.id for each in await tx.agents.of_user(agent.user_id)}
     for agent_id in sorted(added):
         if agent_id not in own:
-            raise rules.BadAgent(f"There is no agent {agent_id!r}.", field="reachable_agents")
+            raise rules.BadAgent(f"There is no agent {agent_id!r}.", field="profiles")
 
 
 async def _end_own_bookings(tx: Tx, agent: Agent, now: datetime) -> None:

@@ -60,7 +60,7 @@ class AgentShape(Told):
     toolsets: list[str]
     mcp_servers: list[str]
     ask_before: list[str]  # tools that need a person's word
-    reachable_agents: list[str]  # ids of agents it may hand over to
+    profiles: list[str]  # ids of agents it may hand over to
     may_write_skills: bool
     planning: bool
     thinking_level: ThinkingLevel | None
@@ -109,7 +109,7 @@ class AgentChange(Asked):
     toolsets: Toolsets | None = None
     mcp_servers: McpNames | None = None
     ask_before: ToolNames | None = None
-    reachable_agents: AgentIds | None = None
+    profiles: AgentIds | None = None
     may_write_skills: bool | None = None
     planning: bool | None = None
     thinking_level: ThinkingLevel | None = None
@@ -167,7 +167,7 @@ def _changes(asked: AgentChange, bounds: Bounds, budgets: Budgets) -> dict[str, 
     """Return what an agent's fields become."""
     given: dict[str, Any] = {name: getattr(asked, name) for name in asked.model_fields_set}
     changes: dict[str, Any] = {key: value for key, value in given.items() if value is not None or key in _NULLABLE}
-    for name in ("toolsets", "mcp_servers", "ask_before", "reachable_agents"):
+    for name in ("toolsets", "mcp_servers", "ask_before", "profiles"):
         if name in changes:
             changes[name] = tuple(dict.fromkeys(changes[name]))
     if "run_limit_seconds" in changes:
@@ -229,7 +229,7 @@ def _tell(agent: Agent) -> AgentShape:
         toolsets=list(agent.toolsets),
         mcp_servers=list(agent.mcp_servers),
         ask_before=list(agent.ask_before),
-        reachable_agents=list(agent.reachable_agents),
+        profiles=list(agent.profiles),
         may_write_skills=agent.may_write_skills,
         planning=agent.planning,
         thinking_level=agent.thinking_level,

@@ -1,7 +1,7 @@
 -- Names of MCP servers that are on for the agent, tools it asks before, agents it may hand over to.
 ALTER TABLE agents ADD COLUMN mcp_servers TEXT NOT NULL DEFAULT '[]';
 ALTER TABLE agents ADD COLUMN ask_before TEXT NOT NULL DEFAULT '[]';
-ALTER TABLE agents ADD COLUMN reachable_agents TEXT NOT NULL DEFAULT '[]';
+ALTER TABLE agents ADD COLUMN profiles TEXT NOT NULL DEFAULT '[]';
 -- Whether the agent may write its own skills and its AGENTS.md.
 ALTER TABLE agents ADD COLUMN may_write_skills BIGINT NOT NULL DEFAULT 0;
 
