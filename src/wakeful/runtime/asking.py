@@ -1,0 +1,161 @@
+"""Asking the model: patient with one that is busy, deaf to none of its words, and cut off by a wish to stop."""
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Sequence
+from contextlib import AsyncExitStack
+from typing import TypeVar
+
+from pydantic_ai.direct import model_request_stream
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelResponse,
+    ModelResponseStreamEvent,
+    PartDeltaEvent,
+    PartStartEvent,
+    TextPart,
+    TextPartDelta,
+    ThinkingPart,
+    ThinkingPartDelta,
+)
+from pydantic_ai.models import ModelRequestParameters
+from pydantic_ai.settings import ModelSettings
+from pydantic_ai.tools import ToolDefinition
+
+from wakeful.domain.errors import WakefulError
+from wakeful.domain.events import RunEvent, StreamDelta, ThinkingDelta, ThinkingEnd
+from wakeful.runtime.executor import Stopped
+from wakeful.runtime.models.errors import ModelBusy, ModelCutOff
+from wakeful.runtime.work import Work, keepable
+from wakeful.tools.registry import Tool
+
+T = TypeVar("T")
+
+log = logging.getLogger(__name__)
+
+
+class Reply:
+    """One answer of the model as it comes in."""
+
+    def __init__(self) -> None:
+        self._said: list[str] = []
+        self._thought: list[str] = []
+        self.is_thinking = False
+        self.whole: ModelResponse | None = None
+
+    @property
+    def has_begun(self) -> bool:
+        return bool(self._said or self._thought)
+
+    @property
+    def text(self) -> str:
+        return "".join(self._said)
+
+    @property
+    def thinking(self) -> str:
+        return "".join(self._thought)
+
+    def read(self, event: ModelResponseStreamEvent) -> list[RunEvent]:
+        """Take in a piece of the answer, and return what it shows to those who watch."""
+        match event:
+            case PartStartEvent(part=TextPart(content=text)) | PartDeltaEvent(delta=TextPartDelta(content_delta=text)):
+                if not text:
+                    return []
+                text = keepable(text)
+                ended: list[RunEvent] = [ThinkingEnd()] if self.is_thinking else []
+                self.is_thinking = False
+                self._said.append(text)
+                return [*ended, StreamDelta(delta=text)]
+            case (
+                PartStartEvent(part=ThinkingPart(content=text))
+                | PartDeltaEvent(delta=ThinkingPartDelta(content_delta=text))
+            ):
+                if not text:
+                    return []
+                text = keepable(text)
+                self.is_thinking = True
+                self._thought.append(text)
+                return [ThinkingDelta(delta=text)]
+            case PartStartEvent() if self.is_thinking:
+                self.is_thinking = False
+                return [ThinkingEnd()]
+            case _:
+                return []
+
+
+async def ask(work: Work, messages: list[ModelMessage], reply: Reply) -> AsyncGenerator[RunEvent]:
+    """Ask the model, again if it is busy, and fill in its reply."""
+    patience = work.means.patience
+    for attempt in range(patience.retries + 1):
+        try:
+            async for event in _stream(work, messages, reply):
+                yield event
+        except ModelBusy as busy:
+            pause = busy.retry_after or min(patience.pause * 2**attempt, patience.longest_pause)
+            if reply.has_begun or attempt == patience.retries or pause > work.seconds_left():
+                raise
+            log.info("model busy", extra={"run_id": work.run.id, "model": work.model, "pause": pause})
+            with work.stop.cuts_off():
+                await asyncio.sleep(pause)
+        else:
+            return
+
+
+async def _stream(work: Work, messages: list[ModelMessage], reply: Reply) -> AsyncGenerator[RunEvent]:
+    models = work.means.models
+    request = model_request_stream(
+        await models.load(work.model),
+        messages,
+        model_settings=_settings(work),
+        model_request_parameters=ModelRequestParameters(
+            function_tools=_defined(list(work.tools.values())), allow_text_output=True
+        ),
+    )
+    async with AsyncExitStack() as stack:
+        response = await _wait(work, stack.enter_async_context(request), reply)
+        events = aiter(response)
+        while (event := await _wait(work, _next(events), reply)) is not None:
+            for said in reply.read(event):
+                yield said
+        if reply.is_thinking:
+            yield ThinkingEnd()
+        reply.whole = response.get()
+    used = response.usage
+    work.context_tokens = used.input_tokens + used.output_tokens
+    work.budget.count_model_call(used, models.price(work.model, used, at=work.means.clock.now()))
+
+
+async def _wait(work: Work, awaitable: Awaitable[T], reply: Reply) -> T:
+    """Wait for the model, but not past its time or a person's wish to stop; its errors come out as ours."""
+    patience = work.means.patience
+    seconds = patience.between if reply.has_begun else patience.first
+    try:
+        with work.stop.cuts_off():
+            async with asyncio.timeout(seconds):
+                return await awaitable
+    except (WakefulError, Stopped):
+        raise
+    except TimeoutError:
+        kind = ModelCutOff if reply.has_begun else ModelBusy
+        raise kind(work.model, f"nothing came for {seconds:.0f} seconds.") from None
+    except Exception as error:
+        meant = work.means.models.translate(error, work.model)
+        if meant is None:
+            raise
+        raise meant from error
+
+
+async def _next(events: AsyncIterator[ModelResponseStreamEvent]) -> ModelResponseStreamEvent | None:
+    return await anext(events, None)
+
+
+def _settings(work: Work) -> ModelSettings:
+    level = work.briefing.agent.thinking_level
+    return ModelSettings() if level is None else ModelSettings(thinking=False if level == "off" else level)
+
+
+def _defined(tools: Sequence[Tool]) -> list[ToolDefinition]:
+    return [
+        ToolDefinition(name=tool.name, description=tool.description, parameters_json_schema=tool.schema)
+        for tool in tools
+    ]
