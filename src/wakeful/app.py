@@ -5,7 +5,7 @@ import contextlib
 import gc
 import signal
 import socket
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterable
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -39,6 +39,7 @@ from wakeful.server.tries import Tries
 from wakeful.service.accounts import Accounts
 from wakeful.service.agenda import AgendaService
 from wakeful.service.agents import AgentService
+from wakeful.service.approvals import Approvals
 from wakeful.service.briefings import Briefings
 from wakeful.service.claims import Claims
 from wakeful.service.feed import Feed
@@ -48,6 +49,7 @@ from wakeful.service.next_runs import NextRuns
 from wakeful.service.notices import NoticeService
 from wakeful.service.notify import Notify
 from wakeful.service.pauses import PauseService
+from wakeful.service.profiles import Profiles
 from wakeful.service.recalls import Recalls
 from wakeful.service.runs import RunService
 from wakeful.service.schedules import Schedules
@@ -63,10 +65,12 @@ from wakeful.tools.files import file_tools
 from wakeful.tools.next_run import next_run_tools
 from wakeful.tools.notify import notify_tools
 from wakeful.tools.outside.servers import McpLimits, McpServers
+from wakeful.tools.profiles import profile_tools
 from wakeful.tools.recall import recall_tools
-from wakeful.tools.registry import Outside, Tools
+from wakeful.tools.registry import Outside, Tool, Tools
 from wakeful.tools.scheduler import scheduler_tools
 from wakeful.tools.shell import shell_tools
+from wakeful.tools.skills import skill_tools
 from wakeful.tools.web import Fetcher, web_tools
 
 STORE_FILE = "wakeful.sqlite"
@@ -167,9 +171,19 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
         settings.data_dir / "mcp",
         McpLimits(start=settings.mcp_start_seconds, call=settings.mcp_call_seconds, tools=settings.mcp_most_tools),
     )
-    tools = build_tools(recalls, schedules, next_runs, Notify(store, clock), fetcher, mcp_servers)
+    profiles = Profiles(store, stream, clock)
+    approvals = Approvals(store, clock)
+    tools = build_tools(
+        recalls,
+        schedules,
+        next_runs,
+        Notify(store, clock),
+        fetcher,
+        mcp_servers,
+        more=[*skill_tools(workspace_of), *profile_tools(profiles, lambda agent: tools.names_for(agent))],
+    )
     if executor is None:
-        executor = AgentLoop(briefings, models, tools, clock, workspace_of)
+        executor = AgentLoop(briefings, models, tools, clock, workspace_of, approvals)
     firing = Firing(store, stream, clock, rules, owner, settings.claim_batch)
     claims = Claims(store, stream, clock, rules, owner, timedelta(seconds=settings.lease_seconds))
     runner = Runner(claims, clock, executor, settings.max_headless_runs, titles.note_finished)
@@ -199,9 +213,11 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
     store.listen(engine.hear)
     store.listen(stream.hear)
     store.listen(feed.hear)
+    store.listen(approvals.hear)
     services = Services(
         accounts=Accounts(store, clock),
         agenda=AgendaService(store, clock, rules),
+        approvals=approvals,
         agents=AgentService(
             store,
             clock,
@@ -214,6 +230,7 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
         next_runs=next_runs,
         notices=NoticeService(store, clock),
         pauses=pauses,
+        profiles=profiles,
         recalls=recalls,
         runs=runs,
         schedules=schedules,
@@ -248,6 +265,7 @@ def build_tools(
     notify: Notify,
     fetcher: Fetcher,
     outside: Outside | None = None,
+    more: Iterable[Tool] = (),
 ) -> Tools:
     """Put every tool together that an agent can be given."""
     return Tools(
@@ -259,6 +277,7 @@ def build_tools(
             *file_tools(_WORKSPACE_BYTES),
             *web_tools(fetcher),
             *shell_tools(),
+            *more,
         ],
         outside,
     )

@@ -6,7 +6,10 @@ from typing import Any
 
 from pydantic_ai.messages import ToolCallPart
 
+from wakeful.domain.agents import asks_before
 from wakeful.domain.events import RunEvent, ToolCall, ToolStarted
+from wakeful.domain.profiles import SWITCH_PROFILE
+from wakeful.runtime.approving import Verdict, ask_person
 from wakeful.runtime.transcript import INTERRUPTED
 from wakeful.runtime.work import Work, keepable
 from wakeful.tools.registry import ToolContext, ToolResult
@@ -34,16 +37,22 @@ async def _call(work: Work, call: ToolCallPart, *, is_in_doubt: bool) -> AsyncGe
     args = _arguments(call)
     tool = work.tools.get(call.tool_name)
     as_shown = args if args is not None else {"unreadable": str(call.args)}
+    verdict = Verdict(is_in_doubt=is_in_doubt)
+    if args is not None and tool is not None and asks_before(work.briefing.agent, tool.name):
+        async for event in ask_person(work, call, args, verdict):
+            yield event
+        if verdict.is_stopped:
+            return
     yield ToolStarted(tool=call.tool_name, args=as_shown, call_id=call.tool_call_id)
-    if is_in_doubt and not (tool is not None and tool.is_repeatable):
+    if verdict.refusal is not None:
+        result = verdict.refusal
+    elif verdict.is_in_doubt and not (tool is not None and tool.is_repeatable):
         result = ToolResult(text=INTERRUPTED, success=False, metadata={"code": "interrupted"})
     elif args is None:
         text = f"{call.tool_name} was not called: its arguments are not a JSON object."
         result = ToolResult(text=text, success=False, metadata={"code": "bad_arguments"})
     else:
-        agent = work.briefing.agent
-        context = ToolContext(run=work.run, agent=agent, workspace=work.means.workspace_of(agent.id), only=work.only)
-        result = await work.means.tools.call(call.tool_name, args, context)
+        result = await work.means.tools.call(call.tool_name, args, _context(work))
         result = replace(result, text=keepable(result.text))
     work.budget.count_tool_call()
     work.is_stuck = work.repeated.note(call.tool_name, as_shown, result.text)
@@ -65,6 +74,21 @@ async def _call(work: Work, call: ToolCallPart, *, is_in_doubt: bool) -> AsyncGe
         "metadata": dict(result.metadata),
     }
     yield work.step("tool", result.text, data)
+    if call.tool_name == SWITCH_PROFILE and result.success:
+        work.take_on(await work.means.brief())
+
+
+def _context(work: Work) -> ToolContext:
+    agent = work.briefing.agent
+    # What another agent books after the session was handed over to it is its own.
+    run = work.run if work.run.agent_id == agent.id else replace(work.run, agent_id=agent.id)
+    return ToolContext(
+        run=run,
+        agent=agent,
+        workspace=work.means.workspace_of(agent.id),
+        only=work.only,
+        skills=work.briefing.session_config.get("skills"),
+    )
 
 
 def _arguments(call: ToolCallPart) -> dict[str, Any] | None:

@@ -16,9 +16,11 @@ from wakeful.runtime.calling import call_all, shown
 from wakeful.runtime.executor import Stop, Stopped
 from wakeful.runtime.models.providers import Models
 from wakeful.runtime.prompt import system_prompt
+from wakeful.runtime.surroundings import look_around
 from wakeful.runtime.transcript import open_calls, to_data, to_model
 from wakeful.runtime.work import Means, Patience, Work
-from wakeful.service.briefings import Briefings
+from wakeful.service.approvals import Approvals
+from wakeful.service.briefings import Briefing, Briefings
 from wakeful.tools.registry import Tools
 
 
@@ -32,6 +34,7 @@ class AgentLoop:
         tools: Tools,
         clock: Clock,
         workspace_of: Callable[[str], Path],
+        approvals: Approvals,
         patience: Patience | None = None,
     ) -> None:
         self.briefings = briefings
@@ -39,20 +42,32 @@ class AgentLoop:
         self.tools = tools
         self.clock = clock
         self.workspace_of = workspace_of
+        self.approvals = approvals
         self.patience = patience or Patience()
 
     async def execute(self, run: Run, _saved_steps: Sequence[Message], stop: Stop) -> AsyncGenerator[RunEvent]:
         """Work on a run from where its session's transcript ends."""
         yield StreamStart()
         means = Means(
+            brief=lambda: self._brief(run, stop),
+            approvals=self.approvals,
             models=self.models,
             tools=self.tools,
             clock=self.clock,
             workspace_of=self.workspace_of,
             patience=self.patience,
         )
-        async for event in _go(Work(means, run, await self.briefings.read(run), stop)):
+        try:
+            briefing = await means.brief()
+        except Stopped:
+            return
+        async for event in _go(Work(means, run, briefing, stop)):
             yield event
+
+    async def _brief(self, run: Run, stop: Stop) -> Briefing:
+        briefing = await self.briefings.read(run)
+        workspace = self.workspace_of(briefing.agent.id)
+        return await look_around(briefing, self.tools, workspace, stop, self.clock.now())
 
 
 async def _go(work: Work) -> AsyncGenerator[RunEvent]:
@@ -86,7 +101,8 @@ async def _go(work: Work) -> AsyncGenerator[RunEvent]:
 
 
 def _request(work: Work) -> list[ModelMessage]:
-    prompt = system_prompt(work.briefing, work.run, work.means.clock.now())
+    now = work.briefing.told_at or work.means.clock.now()
+    prompt = system_prompt(work.briefing, work.run, now, work.tools)
     return to_model(prompt, work.messages, work.briefing.images)
 
 

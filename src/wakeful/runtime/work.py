@@ -1,7 +1,7 @@
 """The work on one run: who works with what, what was said so far, and how the next step is kept."""
 
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from wakeful.domain.types import Message, Run
 from wakeful.runtime.budget import Budget, RepeatedCalls
 from wakeful.runtime.executor import Stop
 from wakeful.runtime.models.providers import Models
+from wakeful.service.approvals import Approvals
 from wakeful.service.briefings import Briefing
 from wakeful.tools.registry import Tool, Tools
 
@@ -31,6 +32,8 @@ class Patience:
 class Means:
     """What every worker of this server works with."""
 
+    brief: Callable[[], Awaitable[Briefing]]  # reads anew what the run is to know
+    approvals: Approvals
     models: Models
     tools: Tools
     clock: Clock
@@ -44,17 +47,21 @@ class Work:
     def __init__(self, means: Means, run: Run, briefing: Briefing, stop: Stop) -> None:
         self.means = means
         self.run = run
-        self.briefing = briefing
         self.stop = stop
-        self.model = briefing.agent.model or means.models.default
+        self.take_on(briefing)
         self.messages = list(briefing.messages)
         self.budget = Budget(briefing, run, self.model)
         self.repeated = RepeatedCalls()
         self.is_stuck = False
         self.context_tokens = 0
-        self.only: Collection[str] | None = briefing.session_config.get("tool_ids")
-        self.tools: dict[str, Tool] = {tool.name: tool for tool in means.tools.shown_to(briefing.agent, self.only)}
         self._began = time.monotonic()
+
+    def take_on(self, briefing: Briefing) -> None:
+        """Work as the agent of this briefing from now on."""
+        self.briefing = briefing
+        self.model = briefing.agent.model or self.means.models.default
+        self.only: Collection[str] | None = briefing.session_config.get("tool_ids")
+        self.tools: dict[str, Tool] = {tool.name: tool for tool in self.means.tools.shown_to(briefing.agent, self.only)}
 
     @property
     def own_messages(self) -> list[Message]:

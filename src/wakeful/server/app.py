@@ -12,6 +12,7 @@ from wakeful.server.rest import (
     accounts,
     agenda,
     agents,
+    approvals,
     mcp_servers,
     next_runs,
     notifications,
@@ -44,6 +45,7 @@ def create_app(
         accounts,
         agenda,  # before wakes: its preview is no wake's id
         agents,
+        approvals,
         frames,
         login,
         mcp_servers,

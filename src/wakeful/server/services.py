@@ -12,10 +12,12 @@ from wakeful.hub import Hub
 from wakeful.service.accounts import Accounts
 from wakeful.service.agenda import AgendaService
 from wakeful.service.agents import AgentService
+from wakeful.service.approvals import Approvals
 from wakeful.service.feed import Feed
 from wakeful.service.next_runs import NextRuns
 from wakeful.service.notices import NoticeService
 from wakeful.service.pauses import PauseService
+from wakeful.service.profiles import Profiles
 from wakeful.service.recalls import Recalls
 from wakeful.service.runs import RunService
 from wakeful.service.schedules import Schedules
@@ -31,12 +33,14 @@ class Services:
     accounts: Accounts
     agenda: AgendaService
     agents: AgentService
+    approvals: Approvals
     feed: Feed
     hub: Hub
     mcp_states: Callable[[], Sequence[McpState]]
     next_runs: NextRuns
     notices: NoticeService
     pauses: PauseService
+    profiles: Profiles
     recalls: Recalls
     runs: RunService
     schedules: Schedules

@@ -6,7 +6,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from wakeful.clock import Clock
-from wakeful.domain import bounds, session_config
+from wakeful.domain import bounds, profiles, session_config
+from wakeful.domain.skills import Skill
 from wakeful.domain.types import Agent, Message, Run, RunUsage, Session, User, Wake
 from wakeful.service.sessions import all_messages
 from wakeful.store.store import Store, Tx
@@ -32,6 +33,11 @@ class Briefing:
     spent_today: Spent  # by the agent's other runs
     images: Mapping[str, ImageBytes] = field(default_factory=dict[str, ImageBytes])
     session_config: Mapping[str, Any] = field(default_factory=dict[str, Any])  # of the schedule that began the session
+    profiles: Sequence[Agent] = ()  # whom it may hand over to
+    skills: Sequence[Skill] = ()
+    agents_file: str = ""  # what AGENTS.md in its workspace says
+    notes: Sequence[str] = ()  # what is amiss with its tools and skills
+    told_at: datetime | None = None  # the time it is told; None: it is told anew before each model call
 
 
 class Briefings:
@@ -47,17 +53,20 @@ class Briefings:
         session_id = run.session_id
 
         async def work(tx: Tx) -> Briefing:
-            agent = await tx.agents.get(run.agent_id, run.user_id)
+            messages = await all_messages(tx, session_id)
+            agent = await tx.agents.get(profiles.acting_agent(run, messages), run.user_id)
             user = await tx.agents.user(run.user_id)
             assert user is not None  # rows that name a user keep it
-            messages = await all_messages(tx, session_id)
             midnight = bounds.local_day_start(now, agent.timezone)
             session = await tx.sessions.get(session_id, run.user_id)
             origin = None if session.origin_wake_id is None else await tx.wakes.read(session.origin_wake_id)
-            config = (origin and origin.session_config) or {}
+            config = profiles.limit((origin and origin.session_config) or {}, session)
+            is_its_own = origin is not None and origin.agent_id == agent.id
+            others = await tx.agents.of_user(run.user_id) if agent.profiles else []
             return Briefing(
-                agent=session_config.apply(agent, config),
+                agent=session_config.apply(agent, config) if is_its_own else agent,
                 session_config=config,
+                profiles=[each for each in others if each.id in agent.profiles and each.id != agent.id],
                 user=user,
                 session=session,
                 wake=None if run.wake_id is None else await tx.wakes.read(run.wake_id),

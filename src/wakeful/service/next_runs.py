@@ -1,7 +1,7 @@
 """What agents and people may ask of an agent's next run."""
 
 from collections.abc import Awaitable, Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from wakeful.clock import Clock
@@ -45,9 +45,14 @@ class NextRuns:
         self._rules = rules
         self._views_of = views_of  # the names of the views in an agent's database
 
-    async def book_in_run(self, request: NextRunRequest, run: Run) -> BookedNextRun:
-        """Book what an agent asks for from inside a run, within the bounds that people set."""
-        return await self._book(request, run.agent_id, run.user_id, run)
+    async def book_in_run(
+        self, request: NextRunRequest, run: Run, only: Collection[str] | None = None
+    ) -> BookedNextRun:
+        """Book what an agent asks for from inside a run, within the bounds that people set.
+
+        The next run has no more tools than this one, which may have only some of the agent's.
+        """
+        return await self._book(request, run.agent_id, run.user_id, run, only)
 
     async def book(self, request: NextRunRequest, agent_id: str, user_id: str) -> BookedNextRun:
         """Book what a person asks for, bound only by the present and the horizon."""
@@ -76,7 +81,9 @@ class NextRuns:
             raise next_runs.NoNextRun(agent_id)
         return wake
 
-    async def _book(self, request: NextRunRequest, agent_id: str, user_id: str, run: Run | None) -> BookedNextRun:
+    async def _book(
+        self, request: NextRunRequest, agent_id: str, user_id: str, run: Run | None, only: Collection[str] | None = None
+    ) -> BookedNextRun:
         now = self._clock.now()
         requested = next_runs.read_time(request, now)
         if request.context_views:
@@ -98,6 +105,8 @@ class NextRuns:
                 by="user" if run is None else "agent",
                 booked_by_run=None if run is None else run.id,
             )
+            if only is not None:
+                wake = replace(wake, session_config={"tool_ids": sorted(only)})
             if not await put_in_slot(tx, wake, now):
                 return None
             tx.tell(f"wake {wake.id}")

@@ -49,7 +49,7 @@ def next_run_tools(service: NextRuns) -> list[Tool]:
             on_miss=asked.on_miss,
         )
         try:
-            return _tell(await service.book_in_run(request, context.run))
+            return _tell(await service.book_in_run(request, context.run, context.only))
         except BookingRefused as refused:
             return _tell_refusal(refused)
 

@@ -31,6 +31,7 @@ class ToolContext:
     agent: Agent
     workspace: Path  # the agent's own directory; it need not exist yet
     only: Collection[str] | None = None  # the tools its session was begun with; None: all of the agent's
+    skills: Collection[str] | None = None  # likewise
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
