@@ -6,6 +6,8 @@ import signal
 import sys
 from pathlib import Path
 
+from world import eventually
+
 TESTS = Path(__file__).parents[1]
 NODE = """
 import asyncio, json, sys
@@ -37,9 +39,11 @@ async def test_programs_end_when_the_server_is_killed(tmp_path):
     assert all(is_alive(pid) for pid in pids.values())
     node.send_signal(signal.SIGKILL)
     await node.wait()
-    async with asyncio.timeout(20):
-        while any(is_alive(pid) for pid in pids.values()):
-            await asyncio.sleep(0.02)
+
+    async def are_gone():
+        return not any(is_alive(pid) for pid in pids.values())
+
+    await eventually(are_gone, seconds=20)
 
 
 def is_alive(pid: int) -> bool:

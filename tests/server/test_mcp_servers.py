@@ -37,11 +37,15 @@ async def ask(server, client, tool, **arguments):
     return made
 
 
+def is_there(pid):
+    return Path(f"/proc/{pid}").exists()
+
+
 async def gone(pids):
     """Wait until processes have ended."""
 
     async def are_gone():
-        return not any(Path(f"/proc/{pid}").exists() for pid in pids)
+        return not any(map(is_there, pids))
 
     await eventually(are_gone)
 
@@ -111,7 +115,7 @@ async def test_what_a_program_has_started_ends_with_it_when_the_server_stops(set
         async with server.watch(await server.session()) as client:
             told = (await ask(server, client, "calc_who"))["result"].partition("\n")[2]
         pids = json.loads(told)
-        assert all(Path(f"/proc/{pid}").exists() for pid in pids.values())
+        assert all(map(is_there, pids.values()))
     await gone(pids.values())
 
 
@@ -255,8 +259,10 @@ async def test_a_session_begun_with_some_tools_has_only_those_of_a_server(settin
             server.provider.then(use("calc_hang"), say("Ended."))
             made = await server.call("POST", f"/sessions/{session}/schedules", json=booked | config)
             schedule = f"/schedules/{made['schedule']['id']}"
-            async with asyncio.timeout(20):
-                while (await server.call("GET", schedule))["run_status"] != "success":
-                    await asyncio.sleep(0.1)
+
+            async def is_over():
+                return (await server.call("GET", schedule))["run_status"] == "success"
+
+            await eventually(is_over, seconds=20)
         assert list(tools_sent(server)) == ["calc_add"]
         assert "There is no tool 'calc_hang'" in server.provider.last["messages"][-1]["content"]
