@@ -65,6 +65,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--many", type=int, default=0)
     parser.add_argument("--http", type=int)
+    parser.add_argument("--json", action="store_true")
     parser.add_argument("--hang", action="store_true")
     parser.add_argument("--die", action="store_true")
     parser.add_argument("--started")
@@ -81,7 +82,7 @@ def main() -> None:
     if asked.http is None:
         server.run("stdio")
     else:
-        server.run("streamable-http", host="127.0.0.1", port=asked.http)
+        server.run("streamable-http", host="127.0.0.1", port=asked.http, json_response=asked.json)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from openai_server import call, calls, say
-from served import eventually, of_kind, served
+from served import ENDS, eventually, of_kind, served
 from wakeful.domain.mcp_servers import McpServer
 
 SCRIPT = str(Path(__file__).parents[1] / "mcp_server.py")
@@ -28,10 +28,16 @@ def tools_sent(server):
     return {tool["function"]["name"]: tool["function"] for tool in server.provider.last.get("tools", [])}
 
 
+async def answered(client, content):
+    """Say something and return everything up to the end: patiently, for a program may have to be started."""
+    await client.say(content)
+    return await client.until(*ENDS, seconds=60)
+
+
 async def ask(server, client, tool, **arguments):
     """Let the model call a tool, and return how the call ended."""
     server.provider.then(use(tool, **arguments), say("Done."))
-    frames = await client.ask("Go on.")
+    frames = await answered(client, "Go on.")
     assert frames[-1]["type"] == "stream_end", frames[-1]
     [made] = of_kind(frames, "tool_call")
     return made
@@ -63,10 +69,10 @@ def settings(tmp_path):
 async def test_tools_of_a_program_are_called_with_everything_that_can_go_wrong(settings, tmp_path):
     started = tmp_path / "started"
     mcp = {"calc": program("calc", "--started", str(started), env={"SECRET": "s3cret"})}
-    async with served(settings, mcp=mcp, mcp_call_seconds=2) as server:
+    async with served(settings, mcp=mcp, mcp_call_seconds=5, mcp_start_seconds=60) as server:
         async with server.watch(await server.session()) as client:
             server.provider.then(say("Hello."))
-            await client.ask("Hello?")
+            await answered(client, "Hello?")
             assert "calc_add" not in tools_sent(server)
             assert not started.exists()  # nobody has it on, so it was not started
             assert await state(server) == {
@@ -101,7 +107,7 @@ async def test_tools_of_a_program_are_called_with_everything_that_can_go_wrong(s
             assert (await ask(server, client, "calc_add", a=2, b=2))["success"]  # it was started again
 
             hung = await ask(server, client, "calc_hang")
-            assert "did not answer within 2 seconds" in hung["result"]
+            assert "did not answer within 5 seconds" in hung["result"]
             assert (await ask(server, client, "calc_add", a=2, b=3))["success"]
             assert len(started.read_text().split()) == 3
             assert "s3cret" not in json.dumps(await state(server))
@@ -110,7 +116,7 @@ async def test_tools_of_a_program_are_called_with_everything_that_can_go_wrong(s
 
 
 async def test_what_a_program_has_started_ends_with_it_when_the_server_stops(settings):
-    async with served(settings, mcp={"calc": program()}) as server:
+    async with served(settings, mcp={"calc": program()}, mcp_start_seconds=60) as server:
         await server.change_agent(mcp_servers=["calc"])
         async with server.watch(await server.session()) as client:
             told = (await ask(server, client, "calc_who"))["result"].partition("\n")[2]
@@ -120,11 +126,13 @@ async def test_what_a_program_has_started_ends_with_it_when_the_server_stops(set
 
 
 async def test_five_hundred_tools_are_cut_to_the_limit_and_the_model_is_told(settings):
-    async with served(settings, mcp={"many": program("many", "--many", "500")}, mcp_most_tools=30) as server:
+    async with served(
+        settings, mcp={"many": program("many", "--many", "500")}, mcp_most_tools=30, mcp_start_seconds=60
+    ) as server:
         await server.change_agent(mcp_servers=["many"])
         async with server.watch(await server.session()) as client:
             server.provider.then(say("Many."))
-            await client.ask("How many?")
+            await answered(client, "How many?")
         assert len([name for name in tools_sent(server) if name.startswith("many_")]) == 30
         system = server.provider.last["messages"][0]["content"]
         assert "MCP server 'many': it lists 507 tools, and only the first 30 are shown." in system
@@ -132,15 +140,18 @@ async def test_five_hundred_tools_are_cut_to_the_limit_and_the_model_is_told(set
 
 
 @pytest.mark.parametrize(
-    ("options", "why"),
-    [(["--hang"], "it did not start within 2 seconds"), (["--die"], "it could not be started (Connection closed)")],
+    ("option", "seconds", "why"),
+    [
+        ("--hang", 1, "it did not start within 1 seconds"),
+        ("--die", 60, "it could not be started (Connection closed)"),
+    ],
 )
-async def test_a_program_that_does_not_start_leaves_the_session_usable(settings, options, why):
-    async with served(settings, mcp={"bad": program("bad", *options)}, mcp_start_seconds=2) as server:
+async def test_a_program_that_does_not_start_leaves_the_session_usable(settings, option, seconds, why):
+    async with served(settings, mcp={"bad": program("bad", option)}, mcp_start_seconds=seconds) as server:
         await server.change_agent(mcp_servers=["bad"], toolsets=["files"])
         async with server.watch(await server.session()) as client:
             server.provider.then(say("Without it."))
-            frames = await client.ask("Hello?")
+            frames = await answered(client, "Hello?")
             assert frames[-1]["content"] == "Without it."
             assert f"The MCP server 'bad' is not available: {why}" in server.provider.last["messages"][0]["content"]
             assert (await state(server, "bad"))["last_error"] == why
@@ -153,7 +164,7 @@ async def test_a_program_that_is_not_there_is_said_to_be_so(settings):
         await server.change_agent(mcp_servers=["bad"])
         async with server.watch(await server.session()) as client:
             server.provider.then(say("Without it."))
-            await client.ask("Hello?")
+            await answered(client, "Hello?")
         assert (await state(server, "bad"))["state"] == "failed"
         assert "s3cret" not in json.dumps(await state(server, "bad"))
 
@@ -177,9 +188,9 @@ async def address():
         port = free.getsockname()[1]
     processes = []
 
-    async def start():
+    async def start(*options):
         process = await asyncio.create_subprocess_exec(
-            sys.executable, SCRIPT, "--http", str(port),
+            sys.executable, SCRIPT, "--http", str(port), *options,
             stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.DEVNULL,
         )  # fmt: skip
         processes.append(process)
@@ -203,7 +214,7 @@ async def test_tools_at_an_address_are_called_and_found_again_after_a_crash(sett
     url, start = address
     process = await start()
     server_there = McpServer(name="calc", url=url, headers={"Authorization": "Bearer s3cret"})
-    async with served(settings, mcp={"calc": server_there}, mcp_start_seconds=10, mcp_call_seconds=5) as server:
+    async with served(settings, mcp={"calc": server_there}, mcp_start_seconds=60, mcp_call_seconds=20) as server:
         await server.change_agent(mcp_servers=["calc"])
         async with server.watch(await server.session()) as client:
             assert (await ask(server, client, "calc_add", a=1, b=2))["result"].endswith("\n3")
@@ -215,6 +226,32 @@ async def test_tools_at_an_address_are_called_and_found_again_after_a_crash(sett
             assert url not in gone["result"]
             await start()
             await eventually_adds(server, client)
+
+
+@pytest.mark.parametrize("options", [[], ["--json"]], ids=["events", "json"])
+async def test_an_answer_without_end_is_cut_off(settings, address, options):
+    url, start = address
+    await start(*options)
+    server_there = McpServer(name="calc", url=url)
+    async with served(settings, mcp={"calc": server_there}, mcp_start_seconds=60, mcp_call_seconds=30) as server:
+        await server.change_agent(mcp_servers=["calc"])
+        async with server.watch(await server.session()) as client:
+            big = await ask(server, client, "calc_flood", characters=1_000_000)
+            assert "[truncated: 1,000,000 characters came" in big["result"]
+            flooded = await ask(server, client, "calc_flood", characters=20_000_000)
+            assert (flooded["success"], flooded["metadata"]["code"]) == (False, "mcp_server_down")
+            assert len(flooded["result"]) < 1_000
+            assert (await ask(server, client, "calc_add", a=1, b=2))["success"]
+
+
+async def test_a_program_that_never_ends_its_line_is_ended(settings):
+    endless = McpServer(name="bad", command=("/bin/sh", "-c", "yes | tr -d '\\n'"))
+    async with served(settings, mcp={"bad": endless}) as server:
+        await server.change_agent(mcp_servers=["bad"])
+        async with server.watch(await server.session()) as client:
+            server.provider.then(say("Without it."))
+            assert (await answered(client, "Hello?"))[-1]["content"] == "Without it."
+        assert (await state(server, "bad"))["last_error"].startswith("it could not be started")
 
 
 async def eventually_adds(server, client):
@@ -249,7 +286,7 @@ async def test_a_server_is_switched_on_by_name_and_only_by_those_who_may(setting
 
 
 async def test_a_session_begun_with_some_tools_has_only_those_of_a_server(settings):
-    async with served(settings, mcp={"calc": program()}) as server:
+    async with served(settings, mcp={"calc": program()}, mcp_start_seconds=60) as server:
         await server.change_agent(mcp_servers=["calc"])
         session = await server.session()
         async with server.watch(session) as client:

@@ -9,6 +9,7 @@ from wakeful.domain.values import replace
 from wakeful.tools.files import file_tools
 from wakeful.tools.registry import Tools
 from wakeful.tools.skills import MOST_AGENTS_FILE, folder_of, read_agents_file, read_all, skill_tools
+from wakeful.tools.workspace import PathIsLink
 from world import tool_context
 
 REPORT = "---\nname: weekly-report\ndescription: 'How the report is made'\n---\n\n# Report\n\nCount the rows.\n"
@@ -150,7 +151,8 @@ def test_the_agents_file_is_cut_and_a_link_is_not_followed(workspace, tmp_path):
     assert read_agents_file(workspace) == ""
     (tmp_path / "secret").write_text("secret")
     (workspace / "AGENTS.md").symlink_to(tmp_path / "secret")
-    assert read_agents_file(workspace) == ""
+    with pytest.raises(PathIsLink):
+        read_agents_file(workspace)
     (workspace / "AGENTS.md").unlink()
     (workspace / "AGENTS.md").write_text("x" * 50_000)
     shown = read_agents_file(workspace)

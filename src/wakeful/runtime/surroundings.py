@@ -6,6 +6,7 @@ from datetime import datetime
 from pathlib import Path
 
 from wakeful.domain import skills
+from wakeful.domain.errors import WakefulError
 from wakeful.runtime.executor import Stop
 from wakeful.service.briefings import Briefing
 from wakeful.tools.registry import Tools
@@ -21,10 +22,15 @@ async def look_around(briefing: Briefing, tools: Tools, workspace: Path, stop: S
     lacking = skills.missing(there, names)
     if lacking:
         notes.append(f"This session was to have skills that are not there: {', '.join(lacking)}.")
+    try:
+        agents_file = await asyncio.to_thread(read_agents_file, workspace)
+    except WakefulError as error:
+        agents_file = ""
+        notes.append(f"AGENTS.md was not read: {error.message}")
     return replace(
         briefing,
         skills=skills.chosen(there, names),
-        agents_file=await asyncio.to_thread(read_agents_file, workspace),
+        agents_file=agents_file,
         notes=notes,
         # A prompt that tells the time anew before each call could not be cached.
         told_at=now if briefing.session_config.get("cache_breakpoints") else None,

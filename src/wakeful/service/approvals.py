@@ -117,9 +117,11 @@ class Approvals:
             if asked.status == "pending" and run.status not in ("queued", "running"):
                 raise RunIsOver(run)
             answered = replace(asked, status="approved" if approve else "denied", note=note, answered_at=now)
-            await tx.approvals.save(answered)
             if asked.status == "pending" or not approve:
+                await tx.approvals.save(answered)
                 return None
+            # Used up by the new run: this one, should it be continued, may not make the call besides.
+            await tx.approvals.save(replace(answered, status="used"))
             return await self._run_again(tx, run, answered)
 
         return await self._store.write(work)

@@ -11,7 +11,7 @@ from wakeful.domain.errors import Invalid, NotFound, WakefulError
 from wakeful.domain.skills import Skill
 from wakeful.domain.types import Agent
 from wakeful.tools.registry import Arguments, Tool, ToolContext, ToolResult
-from wakeful.tools.workspace import Limits, Workspace
+from wakeful.tools.workspace import Limits, NoSuchPath, Workspace
 
 FOLDER = "skills"
 AGENTS_FILE = "AGENTS.md"
@@ -75,10 +75,10 @@ def read_all(folder: Path) -> list[Skill]:
 
 
 def read_agents_file(workspace: Path) -> str:
-    """Read AGENTS.md, as much of it as is shown; no file, or a link in its place, is an empty one. Blocks."""
+    """Read AGENTS.md, as much of it as is shown; no file is an empty one, a link in its place is refused. Blocks."""
     try:
         stretch = Workspace(workspace).read(AGENTS_FILE, offset=0, limit=MOST_AGENTS_FILE)
-    except WakefulError:
+    except NoSuchPath:
         return ""
     text = stretch.data.decode(errors="replace").replace("\x00", "\N{REPLACEMENT CHARACTER}").strip()
     if stretch.size > MOST_AGENTS_FILE:

@@ -109,7 +109,12 @@ async def _last_words(stderr: asyncio.StreamReader) -> bytes:
 async def _end(process: asyncio.subprocess.Process, tasks: list[asyncio.Task[None]]) -> None:
     """Close its input, as the protocol wants; then tell its guard; then kill the guard's whole group."""
     assert process.stdin is not None
+    assert process.stdout is not None
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
     process.stdin.close()
+    draining = asyncio.create_task(_drain(process.stdout))  # its end is seen only by those who read up to it
     for number in (None, signal.SIGTERM, signal.SIGKILL):
         if number is not None and process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
@@ -120,9 +125,13 @@ async def _end(process: asyncio.subprocess.Process, tasks: list[asyncio.Task[Non
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(process.wait(), PATIENCE)
             break
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
+    draining.cancel()
+    await asyncio.gather(draining, return_exceptions=True)
+
+
+async def _drain(stdout: asyncio.StreamReader) -> None:
+    while await stdout.read(65_536):
+        pass
 
 
 async def _note_end(server: McpServer, process: asyncio.subprocess.Process, words: asyncio.Task[bytes]) -> None:

@@ -38,13 +38,9 @@ class Connection:
         return self._over.is_set() or self._task.done()
 
     async def open(self, seconds: float) -> None:
-        """Wait until its tools are known; raises what went wrong, and then nothing of it is left."""
-        try:
-            async with asyncio.timeout(seconds):
-                await asyncio.shield(self._ready)
-        except BaseException:
-            await self.close()
-            raise
+        """Wait until its tools are known; raises what went wrong, and then it is to be closed."""
+        async with asyncio.timeout(seconds):
+            await asyncio.shield(self._ready)
 
     async def call(self, tool: str, arguments: dict[str, Any], seconds: float) -> CallToolResult:
         """Call a tool. One that takes too long is given up, and the line with it once nobody else uses it."""
@@ -76,11 +72,11 @@ class Connection:
         await asyncio.wait([self._task])
 
     async def close(self) -> None:
+        """End it now, with whatever is under way."""
         self._over.set()
         if not self._ready.done():
             self._task.cancel()
-        with suppress(asyncio.CancelledError):
-            await asyncio.wait([self._task], timeout=_CLOSE_PATIENCE)
+        await asyncio.wait([self._task], timeout=_CLOSE_PATIENCE)
         if self._ready.done() and not self._ready.cancelled():
             self._ready.exception()  # whoever wanted it has had it
 

@@ -50,7 +50,11 @@ def _end(_signal: int, _frame: object) -> None:
 def _kill_all() -> None:
     """Kill our children until there are none; those of a child that died become ours."""
     for _ in range(_MOST_ROUNDS):
-        children = Path(f"/proc/self/task/{os.getpid()}/children").read_text(encoding="ascii").split()
+        try:
+            children = Path(f"/proc/self/task/{os.getpid()}/children").read_text(encoding="ascii").split()
+        except OSError:  # a system that does not tell: then at least everything in our group, and ourselves
+            os.killpg(0, signal.SIGKILL)
+            return
         if not children:
             return
         for pid in children:

@@ -6,7 +6,7 @@ The `mcp` package takes a second to import, so nothing here does it before a ser
 import asyncio
 import logging
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from functools import partial
@@ -182,6 +182,9 @@ class _Line:
             await connection.open(self._limits.start)
         except TimeoutError:
             problem = f"it did not start within {self._limits.start:g} seconds"
+        except asyncio.CancelledError:
+            await connection.close()
+            raise
         except Exception as error:  # noqa: BLE001  (anything a stranger's server can do)
             problem = f"it could not be started ({_words(error, self._server)})"
         else:
@@ -190,6 +193,7 @@ class _Line:
             self._learn(connection)
             log.info("MCP server started", extra={"server": self._server.name, "tools": len(self.tools)})
             return connection
+        self._look_after(connection.close())  # nobody need wait for that
         pause = min(FIRST_PAUSE * 2**self._failures, LONGEST_PAUSE)
         self._failures += 1
         self._retry_at = asyncio.get_running_loop().time() + pause
@@ -208,9 +212,12 @@ class _Line:
         if self._connection is not None:
             connection, self._connection = self._connection, None
             connection.retire()
-            task = asyncio.create_task(connection.ended())
-            self._closing.add(task)
-            task.add_done_callback(self._closing.discard)
+            self._look_after(connection.ended())
+
+    def _look_after(self, ending: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(ending)
+        self._closing.add(task)
+        task.add_done_callback(self._closing.discard)
 
     def _fail(self, problem: str) -> None:
         self._error = problem
