@@ -67,6 +67,7 @@ def main() -> None:
     parser.add_argument("--http", type=int)
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--hang", action="store_true")
+    parser.add_argument("--stubborn", action="store_true")
     parser.add_argument("--die", action="store_true")
     parser.add_argument("--started")
     asked = parser.parse_args()
@@ -81,6 +82,8 @@ def main() -> None:
         server.add_tool(lambda: "one of many", name=f"tool_{number}", description="One of many.")
     if asked.http is None:
         server.run("stdio")
+        if asked.stubborn:  # whoever closes its input means that it should end
+            time.sleep(3600)
     else:
         server.run("streamable-http", host="127.0.0.1", port=asked.http, json_response=asked.json)
 

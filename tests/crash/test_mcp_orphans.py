@@ -17,7 +17,7 @@ from wakeful.tools.outside.servers import McpServers
 from world import tool_context
 
 async def main(script, home):
-    servers = McpServers({"calc": McpServer(name="calc", command=(sys.executable, script))}, Path(home))
+    servers = McpServers({"calc": McpServer(name="calc", command=(sys.executable, script, "--stubborn"))}, Path(home))
     assert await servers.prepare(["calc"]) == []
     [who] = [tool for tool in servers.tools_of(["calc"]) if tool.name == "calc_who"]
     told = await who.act(tool_context(Path(home)), who.arguments())
