@@ -32,6 +32,7 @@ from wakeful.runtime.models.providers import Models
 from wakeful.runtime.runner import Runner
 from wakeful.runtime.scheduler import Scheduler
 from wakeful.runtime.titles import Titles
+from wakeful.runtime.work import SubagentLimits
 from wakeful.server.app import create_app
 from wakeful.server.gate import Gate
 from wakeful.server.services import Services
@@ -71,6 +72,7 @@ from wakeful.tools.registry import Outside, Tool, Tools
 from wakeful.tools.scheduler import scheduler_tools
 from wakeful.tools.shell import shell_tools
 from wakeful.tools.skills import skill_tools
+from wakeful.tools.subagents import subagent_tools
 from wakeful.tools.web import Fetcher, web_tools
 
 STORE_FILE = "wakeful.sqlite"
@@ -158,6 +160,7 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
         base_url=settings.model_base_url,
         api_key=None if settings.model_api_key is None else settings.model_api_key.get_secret_value(),
         clock=clock,
+        window=settings.context_window,
     )
     fetcher = Fetcher(private_hosts=frozenset(settings.fetch_private_hosts))
     briefings = Briefings(store, clock)
@@ -183,7 +186,8 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
         more=[*skill_tools(workspace_of), *profile_tools(profiles, lambda agent: tools.names_for(agent))],
     )
     if executor is None:
-        executor = AgentLoop(briefings, models, tools, clock, workspace_of, approvals)
+        subagents = SubagentLimits(depth=settings.subagent_depth, per_run=settings.subagents_per_run)
+        executor = AgentLoop(briefings, models, tools, clock, workspace_of, approvals, subagents=subagents)
     firing = Firing(store, stream, clock, rules, owner, settings.claim_batch)
     claims = Claims(store, stream, clock, rules, owner, timedelta(seconds=settings.lease_seconds))
     runner = Runner(claims, clock, executor, settings.max_headless_runs, titles.note_finished)
@@ -277,6 +281,7 @@ def build_tools(
             *file_tools(_WORKSPACE_BYTES),
             *web_tools(fetcher),
             *shell_tools(),
+            *subagent_tools(),
             *more,
         ],
         outside,

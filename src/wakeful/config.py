@@ -153,6 +153,14 @@ class Settings(BaseSettings):
         Says(accepts="printable ASCII text without spaces", default="none"),
     ] = Field(None, description="The key for the model's provider.")
 
+    context_window: Whole = Field(
+        128_000, ge=1_000, le=100_000_000, description="Tokens that a model holds whose window nobody knows."
+    )
+    subagent_depth: Whole = Field(
+        2, ge=1, le=5, description="How deep tasks can be given on; with 1, a subagent has no subagents."
+    )
+    subagents_per_run: Whole = Field(20, ge=1, le=1000, description="Subagents that one run can have in all.")
+
     fetch_private_hosts: Annotated[
         tuple[HostName, ...],
         BeforeValidator(_split_commas),

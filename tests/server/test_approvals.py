@@ -253,6 +253,33 @@ async def test_notices_of_one_run_are_bounded(server):
     assert len((await server.call("GET", "/notifications"))["notifications"]) == 5
 
 
+async def test_a_subagent_asks_as_well_and_each_on_its_own(server):
+    agent = await first_agent(server)
+    helper = await server.call("POST", "/agents", json={"name": "Helper", "ask_before": ["write_file"]})
+    changes = {"ask_before": [], "profiles": [helper["id"]], "subagents": [helper["id"]]}
+    await server.call("PATCH", f"/agents/{agent['id']}", json=changes)
+    session = await server.session(agent_id=agent["id"])
+    task = {"agent": "Helper", "task": "Write."}
+    both = [*call("spawn_agent", json.dumps(task), index=0, id="s1")]
+    both += call("spawn_agent", json.dumps(task), index=1, id="s2")
+    async with server.watch(session) as client:
+        server.provider.then(calls(*both), use(*NOTE), use(*NOTE))
+        await client.say("Have it written twice.")
+        asked = [await wait_for_question(client), await wait_for_question(client)]
+        assert {frame["call_id"] for frame in asked} == {"s1.call_1", "s2.call_1"}
+        assert {(frame["is_subagent"], frame["subagent_id"]) for frame in asked} == {(True, "s1"), (True, "s2")}
+        sent = [tool["function"]["name"] for tool in server.provider.last["tools"]]
+        assert "switch_profile" not in sent  # the session is not a helper's to hand over
+        server.provider.then(say("Not written."))
+        await answer(server, asked[0], approve=False)
+        await client.until("approval_answered")
+        server.provider.then(say("Written."), say("Done."))
+        await answer(server, asked[1])
+        frames = await client.until("stream_end")
+    assert file_of(server, agent).read_text() == "x"
+    assert frames[-1]["content"] == "Done."
+
+
 # ── Who asks, and who answers ───────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -50,6 +50,7 @@ NEEDS = {
     ("DELETE", "/agents/{agent_id}/next-run"): "schedule",
     ("POST", "/agents/{agent_id}/next-run/run-now"): "schedule",
     ("GET", "/agents/{agent_id}/pause"): "read",
+    ("GET", "/agents/{agent_id}/usage"): "read",
     ("PUT", "/agents/{agent_id}/pause"): "schedule",
     ("DELETE", "/agents/{agent_id}/pause"): "schedule",
     ("GET", "/healthz"): None,

@@ -296,11 +296,14 @@ async def test_an_error_in_the_middle_of_a_stream_is_told_in_the_providers_words
     assert "Out of memory." in frames[-1]["message"]
 
 
-async def test_an_empty_answer_is_an_answer(server, session, client):
-    server.provider.then(stream(chunk({"role": "assistant"})))
+async def test_an_empty_answer_ends_the_run_with_a_note(server, session, client):
+    server.provider.then(stream(chunk({"role": "assistant"})), say("Here."))
     frames = await client.ask("Hello?")
     assert kinds(frames) == ["stream_start", "stream_end"]
-    assert frames[-1]["content"] == ""
+    assert frames[-1]["content"] == "I ended without a word."
+    run = await server.run(frames[0]["run_id"])
+    assert (run["status"], run["reason"]) == ("success", "empty_answer")
+    assert (await client.ask("Hello?"))[-1]["content"] == "Here."
 
 
 async def test_a_run_has_a_limit_of_time(server, session, client):

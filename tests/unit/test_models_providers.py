@@ -139,7 +139,7 @@ def test_the_context_window_is_known_or_the_default(clock):
     assert models.context_window() == 200_000
     assert models.context_window("openai-chat:gpt-5") == 400_000
     assert models.context_window("nobody:x") == 128_000
-    assert models.context_window("demo", default=9_000) == 9_000
+    assert Models(window=9_000).context_window("demo") == 9_000
 
 
 def test_prices_are_whole_millionths_of_a_dollar_or_unknown(clock):

@@ -18,6 +18,7 @@ SCHEDULING = frozenset({"recall", "scheduler", "next_run", "notify"})
 MOST_NAMED = 200  # servers, tools or agents in one list
 MOST_NAME = 200
 MOST_TEXT = 100_000
+MOST_SUBAGENTS = 50
 
 
 class BadAgent(Invalid):
@@ -60,6 +61,8 @@ def check(agent: Agent, known: Known | None = None, before: Agent | None = None)
     for text in ("description", "system_prompt"):
         if len(getattr(agent, text)) > MOST_TEXT:
             raise BadAgent(f"{text!r} is longer than {MOST_TEXT:,} characters.", field=text)
+    if len(agent.subagents) > MOST_SUBAGENTS:
+        raise BadAgent(f"An agent has at most {MOST_SUBAGENTS} subagents.", field="subagents")
     for name in agent.toolsets:
         if name not in TOOLSETS:
             raise BadAgent(f"There is no toolset {name!r}. There are: {', '.join(TOOLSETS)}.", field="toolsets")
@@ -118,4 +121,7 @@ def _nearest(name: str, known: Collection[str]) -> str:
 
 def shown_toolsets(agent: Agent) -> tuple[str, ...]:
     """Return the toolsets whose tools a model is shown; with self-scheduling off, none that books."""
-    return tuple(name for name in agent.toolsets if agent.self_scheduling or name not in SCHEDULING)
+    hidden = set[str]() if agent.self_scheduling else set(SCHEDULING)
+    if not agent.subagents:  # nobody to give a task to
+        hidden.add("subagents")
+    return tuple(name for name in agent.toolsets if name not in hidden)

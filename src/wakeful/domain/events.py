@@ -157,7 +157,7 @@ class StreamDelta(_Stored):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CompressionStarted(_Stored):
+class CompressionStarted(_OfWorker):
     """The context is about to be compressed."""
 
     type: Literal["compression_started"] = "compression_started"
@@ -166,7 +166,7 @@ class CompressionStarted(_Stored):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ContextCompressed(_Stored):
+class ContextCompressed(_OfWorker):
     """The context was compressed; the saved transcript is whole as before."""
 
     type: Literal["context_compressed"] = "context_compressed"

@@ -21,7 +21,8 @@ def acting_agent(run: Run, messages: Sequence[Message]) -> str:
     """Return whose turn it is in a run: its own agent's, or that of the last one it was handed over to."""
     for message in reversed(messages):
         data = message.data or {}
-        if message.run_id == run.id and data.get("tool") == SWITCH_PROFILE and data.get("success"):
+        is_own = message.run_id == run.id and message.role == "tool"
+        if is_own and data.get("tool") == SWITCH_PROFILE and data.get("success"):
             return data["metadata"]["profile_id"]
     return run.agent_id
 

@@ -90,6 +90,7 @@ class Agent:
     ask_before: tuple[str, ...] = ()  # tools that need a person's word; a name, or a beginning with *
     profiles: tuple[str, ...] = ()  # ids of those it may hand over to
     may_write_skills: bool = False  # its skills, and AGENTS.md in its workspace
+    subagents: tuple[str, ...] = ()  # ids of the agents it may give a task to
     planning: bool = False
     thinking_level: ThinkingLevel | None = None  # None: as the model pleases
     max_iterations: int = 50  # model calls in one run

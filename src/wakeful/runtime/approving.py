@@ -25,7 +25,9 @@ async def ask_person(
     work: Work, call: ToolCallPart, args: Mapping[str, Any], verdict: Verdict
 ) -> AsyncGenerator[RunEvent]:
     """Ask about a call, and fill in the verdict. What was asked before a crash is asked again, or was answered."""
-    approvals, tool, call_id = work.means.approvals, call.tool_name, call.tool_call_id
+    approvals, tool = work.means.approvals, call.tool_name
+    # Subagents at work side by side may have calls of the same id.
+    call_id = call.tool_call_id if work.subagent_id is None else f"{work.subagent_id}.{call.tool_call_id}"
     asked = await approvals.ask(work.run, call_id, tool, args, is_resumed=verdict.is_in_doubt)
     if asked.status == "used":
         return  # begun, so it stays in doubt

@@ -1,7 +1,9 @@
 """Calling the tools that a model asks for. Each result is saved before the next call."""
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Generator, Sequence
 from dataclasses import replace
+from functools import partial
+from itertools import groupby
 from typing import Any
 
 from pydantic_ai.messages import ToolCallPart
@@ -10,22 +12,47 @@ from wakeful.domain.agents import asks_before
 from wakeful.domain.events import RunEvent, ToolCall, ToolStarted
 from wakeful.domain.profiles import SWITCH_PROFILE
 from wakeful.runtime.approving import Verdict, ask_person
+from wakeful.runtime.chorus import Chorus, Say, Worker
+from wakeful.runtime.subagents import spawn
 from wakeful.runtime.transcript import INTERRUPTED
 from wakeful.runtime.work import Work, keepable
 from wakeful.tools.registry import ToolContext, ToolResult
+
+_AT_ONCE = 4  # calls side by side
+
+_NOT_DONE = ToolResult(text=INTERRUPTED, success=False, metadata={"code": "interrupted"})
 
 
 async def call_all(
     work: Work, calls: Sequence[ToolCallPart], *, is_first_begun: bool = False
 ) -> AsyncGenerator[RunEvent]:
-    """Call tools one after the other. Each result is saved before the next call, so after a crash at most one
-    call is in doubt: the first without a result.
+    """Call tools one after the other, and side by side those that are made for it.
+
+    Each result is saved before the next call, so after a crash at most one call is in doubt, the first without a
+    result; with it those that were under way beside it.
     """
-    for number, call in enumerate(calls):
+    for number, (is_side_by_side, group) in enumerate(groupby(calls, partial(_is_side_by_side, work))):
         if work.stop.is_requested:
             return
-        async for event in _call(work, call, is_in_doubt=is_first_begun and number == 0):
-            yield event
+        is_begun = is_first_begun and number == 0
+        if is_side_by_side:
+            async for event in _call_together(work, list(group), is_begun=is_begun):
+                yield event
+            continue
+        for place, call in enumerate(group):
+            if work.stop.is_requested:
+                return
+            verdict = Verdict(is_in_doubt=is_begun and place == 0)
+            async for event in _ask_first(work, call, verdict):
+                yield event
+            if verdict.is_stopped:
+                return
+            yield _started(call)
+            result = await _perform(work, call, verdict)
+            for event in _note(work, call, result):
+                yield event
+            if call.tool_name == SWITCH_PROFILE and result.success:
+                work.take_on(await work.means.brief())
 
 
 def shown(calls: Sequence[ToolCallPart]) -> list[dict[str, Any]]:
@@ -33,62 +60,91 @@ def shown(calls: Sequence[ToolCallPart]) -> list[dict[str, Any]]:
     return [{"call_id": call.tool_call_id, "tool": call.tool_name, "args": _arguments(call) or {}} for call in calls]
 
 
-async def _call(work: Work, call: ToolCallPart, *, is_in_doubt: bool) -> AsyncGenerator[RunEvent]:
-    args = _arguments(call)
+def _is_side_by_side(work: Work, call: ToolCallPart) -> bool:
     tool = work.tools.get(call.tool_name)
-    as_shown = args if args is not None else {"unreadable": str(call.args)}
-    verdict = Verdict(is_in_doubt=is_in_doubt)
-    if args is not None and tool is not None and asks_before(work.briefing.agent, tool.name):
-        async for event in ask_person(work, call, args, verdict):
-            yield event
+    return tool is not None and tool.is_side_by_side
+
+
+async def _call_together(work: Work, calls: Sequence[ToolCallPart], *, is_begun: bool) -> AsyncGenerator[RunEvent]:
+    async def follow(call: ToolCallPart, say: Say) -> None:
+        verdict = Verdict(is_in_doubt=is_begun)
+        async for event in _ask_first(work, call, verdict):
+            await say(event)
         if verdict.is_stopped:
             return
-    yield ToolStarted(tool=call.tool_name, args=as_shown, call_id=call.tool_call_id)
+        await say(_started(call))
+        result = await _perform(work, call, verdict, say=say)
+        for event in _note(work, call, result):
+            await say(event)
+
+    workers: list[Worker] = [partial(follow, call) for call in calls]
+    async for event in Chorus().listen(workers, work.at_side, at_once=_AT_ONCE):
+        yield event
+
+
+async def _ask_first(work: Work, call: ToolCallPart, verdict: Verdict) -> AsyncGenerator[RunEvent]:
+    args = _arguments(call)
+    if args is not None and call.tool_name in work.tools and asks_before(work.briefing.agent, call.tool_name):
+        async for event in ask_person(work, call, args, verdict):
+            yield event
+
+
+async def _perform(work: Work, call: ToolCallPart, verdict: Verdict, *, say: Say | None = None) -> ToolResult:
+    args = _arguments(call)
+    tool = work.tools.get(call.tool_name)
     if verdict.refusal is not None:
-        result = verdict.refusal
-    elif verdict.is_in_doubt and not (tool is not None and tool.is_repeatable):
-        result = ToolResult(text=INTERRUPTED, success=False, metadata={"code": "interrupted"})
-    elif args is None:
+        return verdict.refusal
+    if verdict.is_in_doubt and not (tool is not None and tool.is_repeatable):
+        return _NOT_DONE
+    if args is None:
         text = f"{call.tool_name} was not called: its arguments are not a JSON object."
-        result = ToolResult(text=text, success=False, metadata={"code": "bad_arguments"})
-    else:
-        result = await work.means.tools.call(call.tool_name, args, _context(work))
-        result = replace(result, text=keepable(result.text))
+        return ToolResult(text=text, success=False, metadata={"code": "bad_arguments"})
+    agent = work.briefing.agent
+    context = ToolContext(
+        # What another agent books after the session was handed over to it is its own.
+        run=work.run if work.run.agent_id == agent.id else replace(work.run, agent_id=agent.id),
+        agent=agent,
+        workspace=work.means.workspace_of(agent.id),
+        only=work.only,
+        skills=work.briefing.session_config.get("skills"),
+        spawn=None if say is None else partial(spawn, work, call.tool_call_id, say),
+    )
+    result = await work.means.tools.call(call.tool_name, args, context)
+    return replace(result, text=keepable(result.text))
+
+
+def _started(call: ToolCallPart) -> ToolStarted:
+    return ToolStarted(tool=call.tool_name, args=_as_shown(call), call_id=call.tool_call_id)
+
+
+def _note(work: Work, call: ToolCallPart, result: ToolResult) -> Generator[RunEvent]:
+    """Count a call and return what is said and kept of it."""
+    args = _as_shown(call)
     work.budget.count_tool_call()
-    work.is_stuck = work.repeated.note(call.tool_name, as_shown, result.text)
+    work.mishaps.note(call.tool_name, args, result.text, result.metadata.get("code"))
     yield ToolCall(
         tool=call.tool_name,
-        args=as_shown,
+        args=args,
         result=result.text,
         success=result.success,
         metadata=result.metadata,
         call_id=call.tool_call_id,
     )
-    for frame in result.frames:
-        yield frame
+    yield from result.frames
     data = {
         "call_id": call.tool_call_id,
         "tool": call.tool_name,
-        "args": as_shown,
+        "args": args,
         "success": result.success,
         "metadata": dict(result.metadata),
     }
+    # Made only now that it is its turn: the transcript here and the one in the store have one order.
     yield work.step("tool", result.text, data)
-    if call.tool_name == SWITCH_PROFILE and result.success:
-        work.take_on(await work.means.brief())
 
 
-def _context(work: Work) -> ToolContext:
-    agent = work.briefing.agent
-    # What another agent books after the session was handed over to it is its own.
-    run = work.run if work.run.agent_id == agent.id else replace(work.run, agent_id=agent.id)
-    return ToolContext(
-        run=run,
-        agent=agent,
-        workspace=work.means.workspace_of(agent.id),
-        only=work.only,
-        skills=work.briefing.session_config.get("skills"),
-    )
+def _as_shown(call: ToolCallPart) -> dict[str, Any]:
+    args = _arguments(call)
+    return args if args is not None else {"unreadable": str(call.args)}
 
 
 def _arguments(call: ToolCallPart) -> dict[str, Any] | None:

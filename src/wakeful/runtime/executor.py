@@ -18,7 +18,7 @@ class Stop:
 
     def __init__(self) -> None:
         self._event = asyncio.Event()
-        self._cut: asyncio.Task[object] | None = None
+        self._cuts: set[asyncio.Task[object]] = set()  # what waits and may be cut off; subagents wait side by side
 
     @property
     def is_requested(self) -> bool:
@@ -26,9 +26,9 @@ class Stop:
 
     def request(self) -> None:
         self._event.set()
-        if self._cut is not None:
-            self._cut.cancel()
-            self._cut = None
+        for task in self._cuts:
+            task.cancel()
+        self._cuts.clear()
 
     async def wait(self) -> None:
         await self._event.wait()
@@ -41,16 +41,17 @@ class Stop:
         """
         if self.is_requested:
             raise Stopped
-        task = self._cut = asyncio.current_task()
+        task = asyncio.current_task()
         assert task is not None
+        self._cuts.add(task)
         try:
             yield
         except asyncio.CancelledError:
-            if self._cut is None and task.uncancel() == 0:  # else someone besides us wants the task to end
+            if task not in self._cuts and task.uncancel() == 0:  # else someone besides us wants the task to end
                 raise Stopped from None
             raise
         finally:
-            self._cut = None
+            self._cuts.discard(task)
 
 
 class Executor(Protocol):

@@ -1,6 +1,7 @@
 """The agent loop: ask the model, show what it says, call its tools, save each step, until it has answered."""
 
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Generator, Sequence
+from functools import partial
 from pathlib import Path
 
 from pydantic_ai.messages import ModelMessage, ToolCallPart
@@ -10,15 +11,18 @@ from wakeful.domain.errors import WakefulError
 from wakeful.domain.events import EndedEarly, RecallUpdate, RunEvent, StepSaved, StreamStart
 from wakeful.domain.types import Message, Run, Wake
 from wakeful.domain.wakes import is_schedule
-from wakeful.runtime.asking import Reply, ask
-from wakeful.runtime.budget import NOTES
+from wakeful.runtime.asking import BudgetSpent, Reply, ask
+from wakeful.runtime.budget import FINISH, NOTES
 from wakeful.runtime.calling import call_all, shown
+from wakeful.runtime.compaction import make_room
+from wakeful.runtime.context import view
 from wakeful.runtime.executor import Stop, Stopped
 from wakeful.runtime.models.providers import Models
-from wakeful.runtime.prompt import system_prompt
+from wakeful.runtime.planning import plan
+from wakeful.runtime.prompt import steer, system_prompt
 from wakeful.runtime.surroundings import look_around
 from wakeful.runtime.transcript import open_calls, to_data, to_model
-from wakeful.runtime.work import Means, Patience, Work
+from wakeful.runtime.work import Means, Patience, SubagentLimits, Work
 from wakeful.service.approvals import Approvals
 from wakeful.service.briefings import Briefing, Briefings
 from wakeful.tools.registry import Tools
@@ -36,6 +40,7 @@ class AgentLoop:
         workspace_of: Callable[[str], Path],
         approvals: Approvals,
         patience: Patience | None = None,
+        subagents: SubagentLimits | None = None,
     ) -> None:
         self.briefings = briefings
         self.models = models
@@ -44,6 +49,7 @@ class AgentLoop:
         self.workspace_of = workspace_of
         self.approvals = approvals
         self.patience = patience or Patience()
+        self.subagents = subagents or SubagentLimits()
 
     async def execute(self, run: Run, _saved_steps: Sequence[Message], stop: Stop) -> AsyncGenerator[RunEvent]:
         """Work on a run from where its session's transcript ends."""
@@ -55,14 +61,23 @@ class AgentLoop:
             tools=self.tools,
             clock=self.clock,
             workspace_of=self.workspace_of,
+            spent_today=self.briefings.spent_today,
             patience=self.patience,
+            subagents=self.subagents,
+            take_turns=take_turns,
         )
         try:
             briefing = await means.brief()
         except Stopped:
             return
-        async for event in _go(Work(means, run, briefing, stop)):
-            yield event
+        work = Work(means, run, briefing, stop)
+        try:
+            async for event in _begin(work):
+                yield event
+            async for event in take_turns(work):
+                yield event
+        finally:
+            await work.put_away()
 
     async def _brief(self, run: Run, stop: Stop) -> Briefing:
         briefing = await self.briefings.read(run)
@@ -70,45 +85,102 @@ class AgentLoop:
         return await look_around(briefing, self.tools, workspace, stop, self.clock.now())
 
 
-async def _go(work: Work) -> AsyncGenerator[RunEvent]:
-    async for event in _begin(work):
-        yield event
-    while not work.stop.is_requested:
-        reason = "repeated_calls" if work.is_stuck else work.budget.spent()
-        if reason is not None:
-            yield work.step("assistant", NOTES[reason], {"note": reason})
-            yield EndedEarly(reason=reason)
-            yield work.end(NOTES[reason])
-            return
-        reply = Reply()
-        try:
-            async for event in ask(work, _request(work), reply):
+async def take_turns(work: Work) -> AsyncGenerator[RunEvent]:
+    """Plan if the agent plans, then ask and call until there is an answer, or no more may be spent on one."""
+    try:
+        if work.wants_plan and not await work.is_spent():
+            async for event in make_room(work, partial(_besides, work)):
                 yield event
-        except (WakefulError, Stopped) as error:
-            if reply.text:  # people have read it: it is kept, marked as the piece it is
-                yield work.step("assistant", reply.text, {"cut_off": True})
-            if isinstance(error, Stopped):
+            async for event in plan(work, _request(work)):
+                yield event
+        while not work.stop.is_requested:
+            reason = work.mishaps.reason() or await _limit(work)
+            if reason is not None:
+                for event in _end_early(work, reason):
+                    yield event
                 return
-            raise
-        assert reply.whole is not None
-        calls = [part for part in reply.whole.parts if isinstance(part, ToolCallPart)]
-        yield work.step("assistant", reply.text, to_data(reply.whole, reply.thinking, shown(calls)))
-        if not calls:
-            yield work.end(reply.text)
-            return
-        async for event in call_all(work, calls):
+            calls_before = work.budget.usage.model_calls
+            async for event in make_room(work, partial(_besides, work)):
+                yield event
+            if work.budget.usage.model_calls > calls_before:  # a summary has cost something: look again
+                continue
+            if work.budget.is_nearly_spent() and not work.is_told_to_finish:
+                yield work.step("notice", FINISH, {"note": "budget"})
+            reply = Reply()
+            try:
+                async for event in ask(work, _request(work), reply):
+                    yield event
+            except (WakefulError, Stopped):
+                if reply.text:  # people have read it: it is kept, marked as the piece it is
+                    yield work.step("assistant", reply.text, {"cut_off": True})
+                raise
+            async for event in _act_on(work, reply):
+                yield event
+            if work.has_ended:
+                return
+    except Stopped:
+        return
+    except BudgetSpent:
+        for event in _end_early(work, "budget"):
             yield event
 
 
+async def _act_on(work: Work, reply: Reply) -> AsyncGenerator[RunEvent]:
+    """Keep an answer and do what it asks for."""
+    work.turns += 1
+    if reply.is_too_long:
+        if reply.text:
+            yield work.step("assistant", reply.text, {"cut_off": True})
+        for event in _end_early(work, "answer_too_long"):
+            yield event
+        return
+    assert reply.whole is not None
+    calls = [part for part in reply.whole.parts if isinstance(part, ToolCallPart)]
+    if not calls and not reply.text.strip():
+        for event in _end_early(work, "empty_answer"):
+            yield event
+        return
+    yield work.step("assistant", reply.text, to_data(reply.whole, reply.thinking, shown(calls)))
+    if calls:
+        async for event in call_all(work, calls):
+            yield event
+    else:
+        work.has_ended = True
+        yield work.end(reply.text)
+
+
+async def _limit(work: Work) -> str | None:
+    """Return which limit forbids another model call, if one does."""
+    if work.turns >= work.briefing.agent.max_iterations:
+        return "iteration_limit"
+    return "budget" if await work.is_spent() else None
+
+
+def _end_early(work: Work, reason: str) -> Generator[RunEvent]:
+    work.has_ended = True
+    yield work.step("assistant", NOTES[reason], {"note": reason})
+    yield EndedEarly(reason=reason)
+    yield work.end(NOTES[reason])
+
+
 def _request(work: Work) -> list[ModelMessage]:
+    return to_model(_prompt(work), view(work.messages, work.window), work.briefing.images)
+
+
+def _prompt(work: Work) -> str:
     now = work.briefing.told_at or work.means.clock.now()
-    prompt = system_prompt(work.briefing, work.run, now, work.tools)
-    return to_model(prompt, work.messages, work.briefing.images)
+    said = (system_prompt(work.briefing, work.run, now, work.tools), steer(work.plan))
+    return "\n\n".join(part for part in said if part)
+
+
+def _besides(work: Work) -> str:
+    """Return what is sent along with the messages, to guess how long it is."""
+    return _prompt(work) + "".join(f"{tool.description}{tool.schema}" for tool in work.tools.values())
 
 
 async def _begin(work: Work) -> AsyncGenerator[RunEvent]:
     """Put what woke us into the transcript, or go on where an earlier attempt was cut off."""
-    own = work.own_messages
+    own = [message for message in work.messages if message.run_id == work.run.id]
     wake = work.briefing.wake
     if wake is not None:
         for step in _opening(work, wake, len(own)):
@@ -124,7 +196,8 @@ async def _begin(work: Work) -> AsyncGenerator[RunEvent]:
             )
     for message in own:
         if message.role == "tool" and message.data is not None:
-            work.is_stuck = work.repeated.note(message.data["tool"], message.data["args"], message.content)
+            code = message.data["metadata"].get("code")
+            work.mishaps.note(message.data["tool"], message.data["args"], message.content, code)
     if own:
         async for event in call_all(work, open_calls(work.messages), is_first_begun=True):
             yield event

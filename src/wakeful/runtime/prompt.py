@@ -1,11 +1,11 @@
 """What a model is told before anything else: who it is, for whom it works, when it is, and what woke it."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from datetime import datetime
 
 from wakeful.domain.agents import asks_before
 from wakeful.domain.profiles import SWITCH_PROFILE
-from wakeful.domain.types import Run, Wake
+from wakeful.domain.types import Agent, Run, Wake
 from wakeful.domain.zones import load_zone
 from wakeful.service.briefings import Briefing
 
@@ -28,7 +28,8 @@ def system_prompt(briefing: Briefing, run: Run, now: datetime, tools: Collection
         ("base", f"You are the agent {agent.name!r}. {agent.description}".strip()),
         ("base", f"Your user is {briefing.user.name}."),
         ("base", f"Now it is {local:%A, %Y-%m-%d %H:%M:%S} ({agent.timezone}, UTC{local:%z})."),
-        ("preamble", _why(briefing.wake, run, now)),
+        ("preamble", _why(briefing.wake, run, now) if briefing.task_from is None else _serve(briefing.task_from)),
+        ("tools", _name_helpers(briefing.helpers)),
         ("preamble", _tell_last(briefing.last_run)),
         ("tools", _about_tools(briefing, tools)),
         ("skills", _about_skills(briefing, tools)),
@@ -36,6 +37,27 @@ def system_prompt(briefing: Briefing, run: Run, now: datetime, tools: Collection
         ("always", _DATA_IS_DATA),
     ]
     return "\n\n".join(text for part, text in said if text and (wanted is None or part in ("always", *wanted)))
+
+
+def steer(plan: str | None) -> str:
+    """Write what a plan adds to the system prompt."""
+    if not plan:
+        return ""
+    return f"Your plan for this run:\n{plan}\nFollow it. Where things turn out otherwise, say so and change course."
+
+
+def _serve(task_from: str) -> str:
+    return (
+        f"You are a subagent: the agent {task_from!r} has given you the task below. Nobody else reads along: do not "
+        "ask, work with your tools, and answer with the result, whole but short."
+    )
+
+
+def _name_helpers(helpers: Sequence[Agent]) -> str:
+    if not helpers:
+        return ""
+    lines = [f"- {helper.name}: {helper.description or 'no description'}" for helper in helpers]
+    return "You may give tasks to these agents with spawn_agent:\n" + "\n".join(lines)
 
 
 def _about_tools(briefing: Briefing, tools: Collection[str]) -> str:

@@ -18,6 +18,7 @@ from pydantic_ai.messages import (
 )
 
 from wakeful.domain.types import Message
+from wakeful.runtime.context import SENT
 from wakeful.service.briefings import ImageBytes
 
 INTERRUPTED = (
@@ -34,12 +35,16 @@ def to_model(system: str, messages: Sequence[Message], images: Mapping[str, Imag
     written: list[ModelMessage] = [ModelRequest(parts=[SystemPromptPart(content=system)])]
     unanswered: dict[str, ToolCallPart] = {}
     for message in messages:
+        if message.role not in SENT:
+            continue
         if message.role != "tool" and unanswered:
             written.append(ModelRequest(parts=[_returned(call, INTERRUPTED) for call in unanswered.values()]))
             unanswered = {}
         match message.role:
             case "assistant":
                 response = _response(message)
+                if not any(isinstance(part, ToolCallPart) or getattr(part, "content", "") for part in response.parts):
+                    continue  # some providers refuse a reply without a word
                 written.append(response)
                 unanswered = {part.tool_call_id: part for part in response.parts if isinstance(part, ToolCallPart)}
             case "tool":
@@ -57,6 +62,8 @@ def open_calls(messages: Sequence[Message]) -> list[ToolCallPart]:
     """Return the calls of the last reply that have no result yet, in their order."""
     answered = set[str]()
     for message in reversed(messages):
+        if message.role not in SENT:
+            continue
         if message.role == "tool":
             answered.add((message.data or {}).get("call_id", ""))
         elif message.role == "assistant":

@@ -1,19 +1,20 @@
-"""The work on one run: who works with what, what was said so far, and how the next step is kept."""
+"""The work on one run, by its agent or by a subagent: who works with what, what was said, how a step is kept."""
 
+import asyncio
 import time
-from collections.abc import Awaitable, Callable, Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from wakeful.clock import Clock
-from wakeful.domain.events import StepSaved, StreamEnd
-from wakeful.domain.types import Message, Run
-from wakeful.runtime.budget import Budget, RepeatedCalls
+from wakeful.domain.events import RunEvent, StepSaved, StreamEnd
+from wakeful.domain.types import Message, Run, RunUsage
+from wakeful.runtime.budget import Budget, Mishaps
 from wakeful.runtime.executor import Stop
 from wakeful.runtime.models.providers import Models
 from wakeful.service.approvals import Approvals
-from wakeful.service.briefings import Briefing
+from wakeful.service.briefings import Briefing, Spent
 from wakeful.tools.registry import Tool, Tools
 
 
@@ -29,6 +30,14 @@ class Patience:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SubagentLimits:
+    """How far an agent may go with giving tasks away."""
+
+    depth: int = 2  # 1: a subagent has none of its own
+    per_run: int = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Means:
     """What every worker of this server works with."""
 
@@ -38,35 +47,63 @@ class Means:
     tools: Tools
     clock: Clock
     workspace_of: Callable[[str], Path]
+    spent_today: Callable[[Run], Awaitable[Spent]]
     patience: Patience
+    subagents: SubagentLimits
+    take_turns: "Callable[[Work], AsyncGenerator[RunEvent]]"  # how a worker works; subagents are no different
 
 
 class Work:
-    """The work on one run."""
+    """The work of one worker on a run. Subagents share the run's budget, its stop and its time."""
 
-    def __init__(self, means: Means, run: Run, briefing: Briefing, stop: Stop) -> None:
+    def __init__(self, means: Means, run: Run, briefing: Briefing, stop: Stop, *, of: "Work | None" = None) -> None:
         self.means = means
         self.run = run
         self.stop = stop
+        self.depth: int = 0 if of is None else of.depth + 1
+        self.subagent_id: str | None = None
         self.take_on(briefing)
         self.messages = list(briefing.messages)
-        self.budget = Budget(briefing, run, self.model)
-        self.repeated = RepeatedCalls()
-        self.is_stuck = False
+        self.mishaps = Mishaps()
+        self.turns = sum("response" in (message.data or {}) for message in self.own("assistant"))
         self.context_tokens = 0
-        self._began = time.monotonic()
+        self.is_without_summary = False  # once one has failed
+        self.has_ended = False
+        self.budget = self._open_budget() if of is None else of.budget
+        self.at_side: set[asyncio.Task[None]] = set() if of is None else of.at_side  # subagents at work
+        self._began: float = time.monotonic() if of is None else of._began
 
     def take_on(self, briefing: Briefing) -> None:
         """Work as the agent of this briefing from now on."""
         self.briefing = briefing
         self.model = briefing.agent.model or self.means.models.default
+        self.window = self.means.models.context_window(self.model)
         self.only: Collection[str] | None = briefing.session_config.get("tool_ids")
         self.tools: dict[str, Tool] = {tool.name: tool for tool in self.means.tools.shown_to(briefing.agent, self.only)}
 
+    def own(self, role: str) -> list[Message]:
+        """Return what earlier attempts at this run, and this one, have saved in a role."""
+        return [message for message in self.messages if message.run_id == self.run.id and message.role == role]
+
     @property
-    def own_messages(self) -> list[Message]:
-        """Return what earlier attempts at this run, and this one, have saved."""
-        return [message for message in self.messages if message.run_id == self.run.id]
+    def plan(self) -> str | None:
+        """Return the plan of the run; empty: planning came to nothing, None: there was none."""
+        made = self.own("plan")
+        return made[-1].content if made else None
+
+    @property
+    def wants_plan(self) -> bool:
+        return self.briefing.agent.planning and self.plan is None and self.turns == 0
+
+    @property
+    def is_told_to_finish(self) -> bool:
+        return bool(self.own("notice"))
+
+    async def is_spent(self) -> bool:
+        """Tell whether the budget allows no further model call. What other runs spend today counts."""
+        if self.budget.has_day_limits:
+            self.budget.spent_today = await self.means.spent_today(self.run)
+        return self.budget.is_spent()
 
     def step(self, role: str, content: str, data: Mapping[str, Any] | None = None, **more: Any) -> StepSaved:
         """Add to the transcript, here and in the store."""
@@ -91,7 +128,7 @@ class Work:
         return StreamEnd(
             content=content,
             context_tokens=self.context_tokens,
-            max_context_tokens=self.means.models.context_window(self.model),
+            max_context_tokens=self.window,
             elapsed_seconds=round(time.monotonic() - self._began, 3),
             tool_call_count=usage.tool_calls,
             token_count=usage.output_tokens,
@@ -100,6 +137,21 @@ class Work:
 
     def seconds_left(self) -> float:
         return self.briefing.agent.run_limit.total_seconds() - (time.monotonic() - self._began)
+
+    async def put_away(self) -> None:
+        """End the subagents that are still at work."""
+        for task in self.at_side:
+            task.cancel()
+        await asyncio.gather(*self.at_side, return_exceptions=True)
+
+    def _open_budget(self) -> Budget:
+        run, briefing = self.run, self.briefing
+        started = run.started_at or run.queued_at
+        fresh = RunUsage(run_id=run.id, agent_id=run.agent_id, user_id=run.user_id, at=started, model=self.model)
+        usage = replace(briefing.usage or fresh, model=self.model)
+        budget = Budget(briefing.agent.budgets, briefing.spent_today, usage)
+        budget.subagents = sum((message.data or {}).get("role") == "user" for message in self.own("subagent"))
+        return budget
 
 
 def keepable(text: str) -> str:

@@ -1,19 +1,29 @@
 """Agents: make, change, list, delete."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
 from wakeful.clock import Clock
 from wakeful.domain import agents as rules
 from wakeful.domain import ids, wakes
-from wakeful.domain.bounds import PRESETS
+from wakeful.domain.bounds import PRESETS, local_day_start
 from wakeful.domain.types import Agent, Decision, User
 from wakeful.store.store import Store, Tx
+from wakeful.store.usage import Spent
 
 _PAGE = 1_000
 _OFF = "self_scheduling_off"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsageToday:
+    """What an agent has used today."""
+
+    agent: Agent
+    since: datetime
+    spent: Spent
 
 
 class AgentService:
@@ -40,6 +50,7 @@ class AgentService:
 
         async def work(tx: Tx) -> Agent:
             await _check_profiles(tx, agent)
+            await _check_subagents(tx, agent, known={agent.id})
             await tx.agents.add(agent)
             tx.tell(f"agent {agent.id} {agent.user_id}")
             return agent
@@ -70,6 +81,7 @@ class AgentService:
         now = self._clock.now()
         first = Agent(
             id=ids.first_agent_of(user.id),
+            subagents=(ids.first_agent_of(user.id),),  # so that a newcomer sees one at work
             user_id=user.id,
             name="Wakeful",
             description="A helper that can come back by itself.",
@@ -93,6 +105,17 @@ class AgentService:
     async def of_user(self, user_id: str) -> list[Agent]:
         return await self._store.read(lambda tx: tx.agents.of_user(user_id))
 
+    async def usage(self, agent_id: str, user_id: str) -> UsageToday:
+        """Return what an agent has used since its midnight, beside what it may use."""
+        now = self._clock.now()
+
+        async def work(tx: Tx) -> UsageToday:
+            agent = await tx.agents.get(agent_id, user_id)
+            since = local_day_start(now, agent.timezone)
+            return UsageToday(agent=agent, since=since, spent=await tx.usage.of_agent(agent_id, since))
+
+        return await self._store.read(work)
+
     async def change(self, agent_id: str, user: User, changes: Mapping[str, Any]) -> Agent:
         """Change some settings of an agent."""
         before = await self.get(agent_id, user.id)
@@ -111,6 +134,7 @@ class AgentService:
             before = await tx.agents.get(agent.id, agent.user_id)
             rules.check(agent, self._known(), before)
             await _check_profiles(tx, agent, before)
+            await _check_subagents(tx, agent, known={agent.id, *before.subagents})
             changed = replace(agent, updated_at=now)
             if changed.self_scheduling and not before.self_scheduling and changed.bounds.mode == "manual":
                 changed = replace(changed, bounds=PRESETS["ambient"])
@@ -152,6 +176,13 @@ async def _check_profiles(tx: Tx, agent: Agent, before: Agent | None = None) -> 
     for agent_id in sorted(added):
         if agent_id not in own:
             raise rules.BadAgent(f"There is no agent {agent_id!r}.", field="profiles")
+
+
+async def _check_subagents(tx: Tx, agent: Agent, known: Collection[str]) -> None:
+    """Refuse a subagent that is not this user's own; one that was listed before and is gone does no harm."""
+    for each in agent.subagents:
+        if each not in known:
+            await tx.agents.get(each, agent.user_id)
 
 
 async def _end_own_bookings(tx: Tx, agent: Agent, now: datetime) -> None:

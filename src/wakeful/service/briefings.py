@@ -7,6 +7,7 @@ from typing import Any
 
 from wakeful.clock import Clock
 from wakeful.domain import bounds, profiles, session_config
+from wakeful.domain.agents import shown_toolsets
 from wakeful.domain.skills import Skill
 from wakeful.domain.types import Agent, Message, Run, RunUsage, Session, User, Wake
 from wakeful.service.sessions import all_messages
@@ -15,6 +16,8 @@ from wakeful.store.usage import Spent
 
 _LOOK_BACK = timedelta(days=31)  # for how the last run ended; a month is the longest horizon of a mode
 _SHOW_IMAGES_OF = 3  # the latest messages that have any; models see older ones no more
+
+__all__ = ["Briefing", "Briefings", "ImageBytes", "Spent"]
 
 ImageBytes = tuple[str, bytes]  # media type, content
 
@@ -32,6 +35,8 @@ class Briefing:
     usage: RunUsage | None  # of an earlier attempt at this run
     spent_today: Spent  # by the agent's other runs
     images: Mapping[str, ImageBytes] = field(default_factory=dict[str, ImageBytes])
+    helpers: Sequence[Agent] = ()  # whom the agent may give a task to
+    task_from: str | None = None  # the name of the agent that gave a subagent its task
     session_config: Mapping[str, Any] = field(default_factory=dict[str, Any])  # of the schedule that began the session
     profiles: Sequence[Agent] = ()  # whom it may hand over to
     skills: Sequence[Skill] = ()
@@ -73,11 +78,29 @@ class Briefings:
                 last_run=await _last_run(tx, run, now),
                 messages=messages,
                 usage=await tx.usage.of_run(run.id),
+                helpers=await _helpers(tx, agent),
                 spent_today=await tx.usage.of_agent(agent.id, midnight, but_run=run.id),
                 images=await _images(tx, session_id, messages),
             )
 
         return await self._store.read(work)
+
+    async def spent_today(self, run: Run) -> Spent:
+        """Return what the agent's other runs have spent today."""
+        now = self._clock.now()
+
+        async def work(tx: Tx) -> Spent:
+            agent = await tx.agents.get(run.agent_id, run.user_id)
+            midnight = bounds.local_day_start(now, agent.timezone)
+            return await tx.usage.of_agent(agent.id, midnight, but_run=run.id)
+
+        return await self._store.read(work)
+
+
+async def _helpers(tx: Tx, agent: Agent) -> list[Agent]:
+    if "subagents" not in shown_toolsets(agent):
+        return []
+    return [each for each in await tx.agents.of_user(agent.user_id) if each.id in agent.subagents]
 
 
 async def _last_run(tx: Tx, run: Run, now: datetime) -> Run | None:

@@ -14,6 +14,8 @@ class Spent:
 
     tokens: int
     cost_micros: int
+    model_calls: int = 0
+    runs: int = 0
 
 
 class Usage:
@@ -33,4 +35,4 @@ class Usage:
         """Return what an agent has spent since an instant, leaving out one run."""
         params = {"agent_id": agent_id, "since": to_micros(since), "but_run": but_run}
         [row] = await self._statements.fetch("usage_of_agent", params)
-        return Spent(int(row["tokens"]), int(row["cost_micros"]))
+        return Spent(int(row["tokens"]), int(row["cost_micros"]), int(row["model_calls"]), int(row["runs"]))

@@ -32,6 +32,7 @@ class ToolContext:
     workspace: Path  # the agent's own directory; it need not exist yet
     only: Collection[str] | None = None  # the tools its session was begun with; None: all of the agent's
     skills: Collection[str] | None = None  # likewise
+    spawn: "Callable[[str, str], Awaitable[ToolResult]] | None" = None  # has another agent, by name, do a task
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +57,7 @@ class Tool:
     is_repeatable: bool = False  # doing it twice is as good as once, so a call cut off by a crash is made again
     raw_schema: Mapping[str, Any] | None = None  # of a tool from outside, which checks its arguments itself
     is_shown_to: Callable[[Agent], bool] | None = None  # None: to every agent that has its toolset
+    is_side_by_side: bool = False  # several calls in one answer are made at once
 
     @property
     def schema(self) -> dict[str, Any]:

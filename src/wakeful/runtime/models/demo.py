@@ -66,6 +66,12 @@ def _sentence(
 
 SENTENCES = (
     _sentence(
+        "ask Wakeful to list files",
+        r"ask (?P<agent>\S+) to (?P<task>.+?)",
+        "spawn_agent",
+        "Ask {agent} to {task} with spawn_agent.",
+    ),
+    _sentence(
         "in 10 seconds start a new session to read notes.txt",
         r"in (?P<seconds>\d{1,5}) seconds?,? (?:start|begin|open) a (?:new|fresh) session (?:to|and) (?P<message>.+?)",
         "scheduler",
@@ -115,6 +121,8 @@ SENTENCES = (
         "Read {path} with read_file and say what it contains.",
     ),
 )
+PLANNING = re.compile(r"\[Planning (?P<phase>[123]):")  # how a run's planner begins what it asks
+SUMMARY = "[Summary]"  # and how one does who makes room
 RIGHT_AWAY = re.compile(
     r"(?:now\s*[:,]|continue right away(?: (?:and|with|by))?[:,]?)\s*(?P<rest>.+)", re.IGNORECASE | re.DOTALL
 )
@@ -164,6 +172,10 @@ def answer(messages: Sequence[ModelMessage], shown: frozenset[str]) -> list[Piec
     last = next((message for message in reversed(messages) if isinstance(message, ModelRequest)), None)
     parts = last.parts if last is not None else ()
     said = [_text(part) for part in parts if isinstance(part, UserPromptPart)]
+    if said and (planning := PLANNING.match(said[-1])):
+        return _plan(int(planning["phase"]), _last_sentence(messages), shown)
+    if said and said[-1].startswith(SUMMARY):
+        return [Say(f"The demo model sums nothing up. It began so: {said[-1][len(SUMMARY) :][:LONGEST_EXCERPT]}")]
     if said:
         return _obey(_tidy(said[-1]), shown)
     results = [part for part in parts if isinstance(part, ToolReturnPart)]
@@ -187,6 +199,22 @@ def _obey(text: str, shown: frozenset[str]) -> list[Piece]:
             ),
         ]
     return [Think(f"This is the demo model. I know this sentence: it means {call.tool}."), call]
+
+
+def _plan(phase: int, sentence: str, shown: frozenset[str]) -> list[Piece]:
+    """Answer a planner's question about the sentence that the work is about."""
+    call = next((piece for piece in _obey(_tidy(sentence), shown) if isinstance(piece, Call)), None)
+    steps = ["Say what I can do"] if call is None else [f"Call {call.tool}", "Say what it answered"]
+    if phase < 3:
+        known = "I know no sentence like that" if call is None else f"I know this sentence: it means {call.tool}"
+        return [Think("This is the demo model. I look for a sentence that I know."), Say(f"{known}.")]
+    return [Say("\n".join(f"{number}. {step}" for number, step in enumerate(steps, start=1)))]
+
+
+def _last_sentence(messages: Sequence[ModelMessage]) -> str:
+    """Return what was said last, but for what a planner asked."""
+    parts = [part for message in messages for part in message.parts if isinstance(part, UserPromptPart)]
+    return next((text for part in reversed(parts) if not PLANNING.match(text := _text(part))), "")
 
 
 def _understand(text: str) -> Call | None:

@@ -52,11 +52,13 @@ class Models:
         api_key: str | None = None,
         clock: Clock | None = None,
         patience: Patience | None = None,
+        window: int = DEFAULT_WINDOW,
     ) -> None:
         self.default = default_model
         self._api_key = api_key
         self._clock = clock or SystemClock()
         self._patience = patience
+        self._window = window
         self._key_is_for = CHAT if default_model == DEMO and base_url else default_model.partition(":")[0]
         self._endpoint = Endpoint(base_url, self._chat_key(base_url))
         self._providers: dict[str, Provider[Any]] = {}
@@ -83,14 +85,14 @@ class Models:
         """Return what a model's exception means, without the key; None if it is not about the model."""
         return translate(error, name or self.default, hide=[self._api_key or "", *self._endpoint.secrets])
 
-    def context_window(self, name: str | None = None, *, default: int = DEFAULT_WINDOW) -> int:
+    def context_window(self, name: str | None = None) -> int:
         """Return how many tokens the model can hold, as far as it is known."""
         prefix, _, model = (name or self.default).partition(":")
         try:
             _, known = get_snapshot().find_provider_model(model, provider=None, **self._reference(prefix))
         except LookupError:
-            return default
-        return known.context_window or default
+            return self._window
+        return known.context_window or self._window
 
     def price(self, name: str | None, usage: RequestUsage, *, at: datetime | None = None) -> int | None:
         """Return the cost in millionths of a dollar, or None when nobody knows."""

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter
 from pydantic import AwareDatetime, Field
 
+from wakeful.domain.agents import MOST_SUBAGENTS
 from wakeful.domain.bounds import PRESETS, is_customised
 from wakeful.domain.types import Agent, Bounds, Budgets, ScheduleMode, ThinkingLevel
 from wakeful.server.auth import Admin, Reader
@@ -62,6 +63,7 @@ class AgentShape(Told):
     ask_before: list[str]  # tools that need a person's word
     profiles: list[str]  # ids of agents it may hand over to
     may_write_skills: bool
+    subagents: list[str]  # ids of the agents it may give a task to
     planning: bool
     thinking_level: ThinkingLevel | None
     max_iterations: int
@@ -72,6 +74,25 @@ class AgentShape(Told):
     schedule: ScheduleShape
     created_at: AwareDatetime
     updated_at: AwareDatetime
+
+
+class SpentShape(Told):
+    """What was used since an instant; planning and subagents included."""
+
+    since: AwareDatetime
+    runs: int
+    model_calls: int
+    tokens: int
+    cost: float
+
+
+class AgentUsage(Told):
+    """What an agent has used today, by its own midnight, and what it may use; left is null without a limit."""
+
+    today: SpentShape
+    budgets: BudgetsShape
+    tokens_left: int | None
+    cost_left: float | None
 
 
 class Agents(Told):
@@ -111,6 +132,7 @@ class AgentChange(Asked):
     ask_before: ToolNames | None = None
     profiles: AgentIds | None = None
     may_write_skills: bool | None = None
+    subagents: Annotated[list[Id], Field(max_length=MOST_SUBAGENTS)] | None = None
     planning: bool | None = None
     thinking_level: ThinkingLevel | None = None
     max_iterations: Annotated[int, Field(ge=1, le=1_000)] | None = None
@@ -145,6 +167,25 @@ async def get_agent(caller: Reader, services: ServicesDep, agent_id: PathId) -> 
     return _tell(await services.agents.get(agent_id, caller.user.id))
 
 
+@router.get("/agents/{agent_id}/usage")
+async def get_agent_usage(caller: Reader, services: ServicesDep, agent_id: PathId) -> AgentUsage:
+    """Show what an agent has used today, and what it may use."""
+    used = await services.agents.usage(agent_id, caller.user.id)
+    spent, limits = used.spent, used.agent.budgets
+    return AgentUsage(
+        today=SpentShape(
+            since=used.since,
+            runs=spent.runs,
+            model_calls=spent.model_calls,
+            tokens=spent.tokens,
+            cost=spent.cost_micros / 1_000_000,
+        ),
+        budgets=_tell_budgets(limits),
+        tokens_left=_left(limits.day_tokens, spent.tokens),
+        cost_left=_dollars(_left(limits.day_cost_micros, spent.cost_micros)),
+    )
+
+
 @router.patch("/agents/{agent_id}")
 async def change_agent(caller: Admin, services: ServicesDep, agent_id: PathId, asked: AgentChange) -> AgentShape:
     """Change settings of an agent."""
@@ -167,9 +208,8 @@ def _changes(asked: AgentChange, bounds: Bounds, budgets: Budgets) -> dict[str, 
     """Return what an agent's fields become."""
     given: dict[str, Any] = {name: getattr(asked, name) for name in asked.model_fields_set}
     changes: dict[str, Any] = {key: value for key, value in given.items() if value is not None or key in _NULLABLE}
-    for name in ("toolsets", "mcp_servers", "ask_before", "profiles"):
-        if name in changes:
-            changes[name] = tuple(dict.fromkeys(changes[name]))
+    for name in changes.keys() & {"toolsets", "mcp_servers", "ask_before", "profiles", "subagents"}:
+        changes[name] = tuple(dict.fromkeys(changes[name]))
     if "run_limit_seconds" in changes:
         changes["run_limit"] = timedelta(seconds=changes.pop("run_limit_seconds"))
     if "budgets" in changes:
@@ -218,8 +258,21 @@ def _dollars(micros: int | None) -> float | None:
     return None if micros is None else micros / 1_000_000
 
 
+def _left(limit: int | None, used: int) -> int | None:
+    return None if limit is None else max(0, limit - used)
+
+
+def _tell_budgets(budgets: Budgets) -> BudgetsShape:
+    return BudgetsShape(
+        run_tokens=budgets.run_tokens,
+        run_cost=_dollars(budgets.run_cost_micros),
+        day_tokens=budgets.day_tokens,
+        day_cost=_dollars(budgets.day_cost_micros),
+    )
+
+
 def _tell(agent: Agent) -> AgentShape:
-    bounds, budgets = agent.bounds, agent.budgets
+    bounds = agent.bounds
     return AgentShape(
         id=agent.id,
         name=agent.name,
@@ -231,16 +284,12 @@ def _tell(agent: Agent) -> AgentShape:
         ask_before=list(agent.ask_before),
         profiles=list(agent.profiles),
         may_write_skills=agent.may_write_skills,
+        subagents=list(agent.subagents),
         planning=agent.planning,
         thinking_level=agent.thinking_level,
         max_iterations=agent.max_iterations,
         run_limit_seconds=int(agent.run_limit.total_seconds()),
-        budgets=BudgetsShape(
-            run_tokens=budgets.run_tokens,
-            run_cost=_dollars(budgets.run_cost_micros),
-            day_tokens=budgets.day_tokens,
-            day_cost=_dollars(budgets.day_cost_micros),
-        ),
+        budgets=_tell_budgets(agent.budgets),
         timezone=agent.timezone,
         self_scheduling=agent.self_scheduling,
         schedule=ScheduleShape(

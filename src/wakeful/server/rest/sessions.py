@@ -25,6 +25,14 @@ router = APIRouter(tags=["sessions"])
 Title = Annotated[str, Field(max_length=MOST_TITLE, pattern=r"^[^\x00-\x1f\x7f-\x9f]*$")]
 
 
+class SubagentStep(Told):
+    """Whose step it is. The id is that of the call that gave the subagent its task."""
+
+    id: str
+    agent: str
+    role: str
+
+
 class MessageShape(Told):
     """One entry of a transcript."""
 
@@ -46,6 +54,7 @@ class MessageShape(Told):
     files: list[dict[str, str]] | None = None
     is_cut_off: bool = False  # stopped or failed in mid-sentence
     note: str | None = None  # why the run ended early
+    subagent: SubagentStep | None = None  # of a step that a subagent took, with the role subagent
 
 
 class SessionShape(Told):
@@ -251,8 +260,11 @@ def _detail(view: SessionView, messages: Sequence[Message]) -> SessionDetail:
 
 def _tell_message(message: Message, index: int) -> MessageShape:
     data = message.data or {}
+    subagent = None
+    if message.role == "subagent":
+        subagent = SubagentStep(id=data["subagent_id"], agent=data["agent"], role=data["role"])
     tool = None
-    if message.role == "tool":
+    if "tool" in (message.role, subagent and subagent.role):
         tool = {key: data.get(key) for key in ("call_id", "tool", "args", "success", "metadata")}
     return MessageShape(
         id=message.id,
@@ -273,6 +285,7 @@ def _tell_message(message: Message, index: int) -> MessageShape:
         files=data.get("files") or None,
         is_cut_off=bool(data.get("cut_off")),
         note=data.get("note"),
+        subagent=subagent,
     )
 
 

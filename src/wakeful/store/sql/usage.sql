@@ -16,5 +16,6 @@ SELECT * FROM run_usage WHERE run_id = :run_id;
 -- name: usage_of_agent
 -- What an agent has spent since an instant, in runs that began after it.
 SELECT
-    COALESCE(SUM(input_tokens + output_tokens), 0) AS tokens, COALESCE(SUM(cost_micros), 0) AS cost_micros
+    COALESCE(SUM(input_tokens + output_tokens), 0) AS tokens, COALESCE(SUM(cost_micros), 0) AS cost_micros,
+    COALESCE(SUM(model_calls), 0) AS model_calls, COUNT(*) AS runs
 FROM run_usage WHERE agent_id = :agent_id AND at >= :since AND run_id <> :but_run;

@@ -1,0 +1,121 @@
+"""What a model is sent of a transcript, and about how many tokens that is. The transcript itself is never shortened."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+from wakeful.domain.types import Message
+
+SENT = ("user", "assistant", "tool", "notice")  # plans, summaries and subagents' own steps stay beside
+BYTES_PER_TOKEN = 3  # on the safe side for most tongues; what a provider has counted goes before
+IMAGE_TOKENS = 1_500
+MOST_OF_ONE = 0.2  # of the window: what is longer is sent with its middle left out
+DROPPED = "[This result was left out to save room. Call the tool again if you need it.]"
+BEFORE = "[From the server: a summary of everything said before this, made to save room]\n"
+
+
+def tokens_in(text: str) -> int:
+    return len(text.encode()) // BYTES_PER_TOKEN + 1
+
+
+def tokens_of(message: Message) -> int:
+    """Return about how many tokens a message costs."""
+    data = message.data or {}
+    calls = data.get("tool_calls", ())
+    return tokens_in(message.content) + sum(
+        [tokens_in(str(call["args"])) for call in calls] + [IMAGE_TOKENS for _ in data.get("images", ())]
+    )
+
+
+def shorten(text: str, most_tokens: int) -> str:
+    """Leave out the middle of a text that is too long."""
+    tokens = tokens_in(text)
+    if tokens <= most_tokens:
+        return text
+    kept = max(0, int(len(text) * most_tokens / tokens) - 100)
+    tail = kept // 4
+    left_out = f"\n[… {len(text) - kept:,} characters left out, because they do not fit …]\n"
+    return text[: kept - tail] + left_out + text[len(text) - tail :]
+
+
+def view(messages: Sequence[Message], window: int) -> list[Message]:
+    """Return what a model with such a window is sent: the latest summary, and what was said after what it covers."""
+    summary = _latest_summary(messages)
+    if summary is None:
+        return [_fitted(message, window) for message in messages if message.role in SENT]
+    data = summary.data or {}
+    covers, dropped = data["covers"], data["dropped"]
+    rest = [
+        replace(message, content=DROPPED) if message.role == "tool" and index < dropped else _fitted(message, window)
+        for index, message in enumerate(messages)
+        if index >= covers and message.role in SENT
+    ]
+    if not any(message.role == "user" for message in rest):  # what it is all about stays in its own words
+        rest = [*[message for message in messages[:covers] if message.role == "user"][-1:], *rest]
+    return [replace(summary, role="user", content=BEFORE + summary.content, data=None), *rest] if covers else rest
+
+
+def guess(messages: Sequence[Message], window: int) -> int:
+    """Return about how many tokens the messages have that a model is sent, whatever its provider says."""
+    return sum(tokens_of(message) for message in view(messages, window))
+
+
+def measure(messages: Sequence[Message], window: int, besides: Callable[[], str]) -> int:
+    """Return about how many tokens a model is sent: what its provider counted last, and a guess for what came after.
+
+    `besides` returns what is sent along, as the system prompt and the tools; asked for only if nothing was counted.
+    """
+    rows = view(messages, window)
+    summary = _latest_summary(messages)
+    since = messages if summary is None else messages[_index_of(messages, summary) + 1 :]
+    counted = sum(message.role in SENT for message in since)  # counts from before a summary no longer hold
+    guessed = 0
+    for message in reversed(rows[len(rows) - counted :]):
+        usage = _usage(message)
+        if usage:
+            return usage + guessed
+        guessed += tokens_of(message)
+    return tokens_in(besides()) + guess(messages, window)
+
+
+def blocks(messages: Sequence[Message], begin: int) -> list[range]:
+    """Cut a transcript into pieces that must stay whole: a reply stays with the results of its calls."""
+    starts = [index for index in range(begin, len(messages)) if messages[index].role in ("user", "assistant", "notice")]
+    return [range(start, end) for start, end in pairwise([*starts, len(messages)])]
+
+
+def keep_from(messages: Sequence[Message], window: int, room: int) -> int:
+    """Return where the latest part of a transcript begins that fits into so many tokens."""
+    summary = _latest_summary(messages)
+    covered = 0 if summary is None else (summary.data or {})["covers"]
+    keep = len(messages)
+    for number, block in enumerate(reversed(blocks(messages, covered))):
+        room -= sum(tokens_of(_fitted(messages[index], window)) for index in block if messages[index].role in SENT)
+        is_question = number == 0 and messages[block.start].role == "user"
+        if room < 0 and not is_question:
+            break
+        keep = block.start
+    return keep
+
+
+def _latest_summary(messages: Sequence[Message]) -> Message | None:
+    return next((message for message in reversed(messages) if message.role == "summary"), None)
+
+
+def _index_of(messages: Sequence[Message], wanted: Message) -> int:
+    return next(index for index, message in enumerate(messages) if message is wanted)
+
+
+def _fitted(message: Message, window: int) -> Message:
+    """Return a tool's result, or a piece of a flood, at a length that leaves room for others."""
+    is_ours_to_cut = message.role == "tool" or bool((message.data or {}).get("cut_off"))
+    if not is_ours_to_cut or len(message.content) <= window * MOST_OF_ONE // 2:
+        return message
+    return replace(message, content=shorten(message.content, int(window * MOST_OF_ONE)))
+
+
+def _usage(message: Message) -> int:
+    response: dict[str, Any] = (message.data or {}).get("response") or {}
+    usage: dict[str, Any] = response.get("usage") or {}
+    return (usage.get("input_tokens") or 0) + (usage.get("output_tokens") or 0)

@@ -1,0 +1,42 @@
+"""What the tests that kill a server as people start it may ask for."""
+
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from crash.talk import TOKEN, Served, Start, Talk
+from openai_server import Answer, OpenAIServer
+
+
+@pytest.fixture
+def environment(backend_settings: dict[str, Any], tmp_path: Path) -> dict[str, str]:
+    """What a server on each backend is started with."""
+    plain = {key: value for key, value in os.environ.items() if not key.startswith("WAKEFUL_")}
+    given = {f"WAKEFUL_{name.upper()}": str(value) for name, value in backend_settings.items()}
+    return plain | given | {"WAKEFUL_TOKEN": TOKEN, "WAKEFUL_LEASE_SECONDS": "2", "WAKEFUL_MODEL": "openai-chat:test"}
+
+
+@pytest.fixture
+def talking(environment: dict[str, str], tmp_path: Path) -> Start:
+    """A server and a provider with a script, and a conversation between them."""
+
+    @asynccontextmanager
+    async def start(
+        *script: Answer, always: Answer | None = None, **settings: str
+    ) -> AsyncIterator[tuple[Talk, OpenAIServer]]:
+        async with OpenAIServer(*script, always=always) as provider:
+            served = Served(tmp_path, environment | settings | {"WAKEFUL_MODEL_BASE_URL": provider.base_url})
+            try:
+                await served.start()
+                talk = Talk(served, tmp_path)
+                await talk.open()
+                yield talk, provider
+            finally:
+                await served.clean_up()
+        assert "Traceback" not in served.log(), served.log()
+
+    return start

@@ -1,0 +1,184 @@
+"""A real server process with a scripted provider, and a conversation that outlives the process."""
+
+import asyncio
+import json
+import re
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from openai_server import OpenAIServer, call, stream, text
+from world import eventually
+
+WAKEFUL = Path(sys.executable).parent / "wakeful"
+TOKEN = "a-token-for-tests"
+PATIENCE = 30.0  # seconds; a lease on PostgreSQL has to run out first
+INTERRUPTED = re.compile(r"interrupted .* may or may not have happened")
+HALF = stream(*text("Half ", "an answer"), 3600.0)  # then silence
+FINAL = {"success", "failed", "stopped", "skipped", "interrupted"}
+
+Start = Callable[..., Any]
+
+
+class Served:
+    """A real server process that can be killed and started again on the same data."""
+
+    def __init__(self, folder: Path, environment: dict[str, str]) -> None:
+        self._folder = folder
+        self._environment = environment
+        self._started: list[tuple[subprocess.Popen[str], httpx.AsyncClient]] = []
+
+    @property
+    def process(self) -> subprocess.Popen[str]:
+        return self._started[-1][0]
+
+    @property
+    def client(self) -> httpx.AsyncClient:
+        return self._started[-1][1]
+
+    async def start(self) -> None:
+        """Start a process and wait until it answers; requests go to the one started last."""
+        process = self._spawn()
+        assert process.stdout is not None
+        address = re.search(r"http://\S+", await asyncio.to_thread(process.stdout.readline))
+        assert address is not None, self.log()
+        client = httpx.AsyncClient(base_url=address[0], headers={"Authorization": f"Bearer {TOKEN}"}, timeout=10)
+        self._started.append((process, client))
+
+    def _spawn(self) -> subprocess.Popen[str]:
+        with (self._folder / "log").open("a") as log:
+            return subprocess.Popen(
+                [WAKEFUL, "serve", "--port", "0"],
+                env=self._environment,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+            )
+
+    async def end(self, number: int, which: int = -1) -> int:
+        """Send a signal to a process and return how it ended."""
+        process = self._started[which][0]
+        process.send_signal(number)
+        return await asyncio.to_thread(process.wait, 10)
+
+    async def kill(self, which: int = -1) -> None:
+        assert await self.end(signal.SIGKILL, which) == -signal.SIGKILL
+
+    async def clean_up(self) -> None:
+        for process, client in self._started:
+            process.kill()
+            await asyncio.to_thread(process.communicate)
+            await client.aclose()
+
+    def log(self) -> str:
+        return (self._folder / "log").read_text()
+
+    async def get(self, path: str) -> Any:
+        answer = await self.client.get(path)
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    async def send(self, method: str, path: str, body: dict[str, Any]) -> Any:
+        answer = await self.client.request(method, path, json=body)
+        assert answer.is_success, answer.text
+        return answer.json()
+
+
+class Talk:
+    """One conversation with the first agent of a server, and what is in its workspace."""
+
+    def __init__(self, served: Served, folder: Path) -> None:
+        self.served = served
+        self._folder = folder
+
+    async def open(self) -> None:
+        [agent] = (await self.served.get("/agents"))["agents"]
+        self._agent = agent["id"]
+        await self.change_agent(toolsets=[*agent["toolsets"], "shell"])
+        # It has a title, so that nobody asks the provider for one.
+        self.id = (await self.served.send("POST", "/sessions", {"title": "A talk"}))["id"]
+        self.workspace = self._folder / "data" / "agents" / agent["id"] / "workspace"
+
+    async def change_agent(self, **changes: Any) -> None:
+        await self.served.send("PATCH", f"/agents/{self._agent}", changes)
+
+    async def say(self, content: str) -> str:
+        return (await self.served.send("POST", f"/sessions/{self.id}/messages", {"content": content}))["run_id"]
+
+    async def runs(self) -> list[dict[str, Any]]:
+        """Every record of a run, in the order they were queued."""
+        return (await self.served.get("/runs"))["runs"][::-1]
+
+    async def run(self, run_id: str) -> dict[str, Any]:
+        return await self.served.get(f"/runs/{run_id}")
+
+    async def frames(self, run_id: str) -> list[dict[str, Any]]:
+        return (await self.served.get(f"/runs/{run_id}/events"))["events"]
+
+    async def messages(self) -> list[tuple[str, str]]:
+        found = (await self.served.get(f"/sessions/{self.id}"))["messages"]
+        return [(message["role"], message["content"]) for message in found]
+
+    def file(self, name: str) -> str:
+        path = self.workspace / name
+        return path.read_text() if path.exists() else ""
+
+    async def wait_for_frame(self, run_id: str, kind: str) -> None:
+        async def is_said() -> bool:
+            return any(frame["type"] == kind for frame in await self.frames(run_id))
+
+        await self.wait_until(is_said)
+
+    async def wait_for_end(self, run_id: str) -> dict[str, Any]:
+        async def is_over() -> bool:
+            return (await self.run(run_id))["status"] in FINAL
+
+        await self.wait_until(is_over)
+        return await self.run(run_id)
+
+    async def wait_until(self, condition: Callable[[], Any]) -> None:
+        try:
+            await eventually(condition, PATIENCE)
+        except TimeoutError:
+            raise AssertionError(f"waited {PATIENCE} s in vain; the log:\n{self.served.log()[-3000:]}") from None
+
+
+def writes(name: str, line: str, *, number: int) -> list[dict[str, Any]]:
+    """A call that can be seen to have been made twice."""
+    arguments = json.dumps({"path": name, "content": f"{line}\n", "append": True})
+    return call("write_file", arguments, index=number - 1, id=f"call_{number}")
+
+
+def runs_on(name: str, *, number: int) -> list[dict[str, Any]]:
+    """A command that says so in a file and then goes on until it is told to end; a minute at most."""
+    script = f"echo $$ >> {name}; n=0; while [ ! -e end ] && [ $n -lt 600 ]; do sleep 0.1; n=$((n+1)); done"
+    arguments = json.dumps({"command": script, "timeout_seconds": 120})
+    return call("run_command", arguments, index=number - 1, id=f"call_{number}")
+
+
+def told(provider: OpenAIServer, which: int = -1) -> list[tuple[str, str]]:
+    """What a request to the provider told the model, without the system prompt."""
+    messages = provider.requests[which].body["messages"]
+    assert messages[0]["role"] == "system"
+    return [(message["role"], message.get("content") or "") for message in messages[1:]]
+
+
+def results(provider: OpenAIServer, which: int = -1) -> dict[str, str]:
+    """The results of tools that a request to the provider told the model, by call."""
+    messages = provider.requests[which].body["messages"]
+    return {message["tool_call_id"]: message["content"] for message in messages if message["role"] == "tool"}
+
+
+def check_stream(frames: list[dict[str, Any]], *, ends: int = 1) -> None:
+    """The stream of a run has no gap, no repeat, and one end."""
+    numbers = [frame["seq"] for frame in frames]
+    assert numbers == list(range(numbers[0], numbers[0] + len(numbers)))
+    kinds = Counter(frame["type"] for frame in frames)
+    assert kinds["stream_end"] == ends
+    assert ends == 0 or frames[-1]["type"] == "stream_end"
