@@ -16,7 +16,9 @@ from wakeful.domain.events import SessionFrame, UserFrame
 from wakeful.server.app import create_app
 from wakeful.server.tries import Tries
 from wakeful.service.notify import Notify
+from wakeful.tools.profiles import profile_tools
 from wakeful.tools.registry import Tool
+from wakeful.tools.skills import skill_tools
 from wakeful.tools.web import Fetcher
 
 FOLDER = Path(__file__).parent.parent / "docs/reference"
@@ -68,6 +70,12 @@ TOOLS = """\
 What a model can be shown. An agent's `toolsets` choose; a tool that is off is not shown at all, and with
 self-scheduling off neither are the tools that book. A call that is refused answers the model with the reason and shows
 in the stream as `tool_call` with `success: false`.
+"""
+
+
+WITHOUT_TOOLSET = """\
+Shown by other settings of an agent: the first two by its [skills](../skills.md), the last by its list of
+[profiles](../profiles.md). The tools of [MCP servers](../mcp-servers.md) come besides.
 """
 
 
@@ -141,12 +149,15 @@ def _toolsets() -> list[str]:
         node = build(Settings.model_validate({"data_dir": folder, "config_dir": folder}))
         services = node.services
         notify = Notify(node.store, node.clock, services.channels, services.hub)
-        tools = build_tools(services.recalls, services.schedules, services.next_runs, notify, Fetcher())
+        more = [*skill_tools(services.workspace_of), *profile_tools(services.profiles, lambda _: ())]
+        tools = build_tools(services.recalls, services.schedules, services.next_runs, notify, Fetcher(), more=more)
     parts: list[str] = []
     for toolset in TOOLSETS:
         shown = tools.of([toolset])
         if shown:
             parts.append(f"\n## `{toolset}`\n\n" + "\n".join(map(_tool, shown)))
+    others = "\n".join(map(_tool, tools.without_toolset()))
+    parts.append(f"\n## Without a toolset\n\n{WITHOUT_TOOLSET}\n{others}")
     missing = [f"`{name}`" for name in TOOLSETS if not tools.of([name])]
     parts.append(f"\n## Not there yet\n\n{', '.join(missing)}: their tools come with later parts.\n")
     return parts

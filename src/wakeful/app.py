@@ -5,7 +5,7 @@ import contextlib
 import gc
 import signal
 import socket
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterable
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -19,6 +19,7 @@ from starlette.types import ASGIApp
 from wakeful.agentdb.keys import load_device_key
 from wakeful.clock import Clock, ServerClock, SystemClock
 from wakeful.config import Settings
+from wakeful.domain.agents import Known
 from wakeful.domain.errors import Unavailable, WakefulError
 from wakeful.domain.rules import Rules
 from wakeful.domain.runs import Outcome
@@ -42,6 +43,7 @@ from wakeful.server.wire import Wire
 from wakeful.service.accounts import Accounts
 from wakeful.service.agenda import AgendaService
 from wakeful.service.agents import AgentService
+from wakeful.service.approvals import Approvals
 from wakeful.service.bookings import Bookings
 from wakeful.service.briefings import Briefings
 from wakeful.service.channel_process import ChannelProcess
@@ -56,6 +58,7 @@ from wakeful.service.notices import NoticeService
 from wakeful.service.notify import Notify
 from wakeful.service.outbox import Outbox
 from wakeful.service.pauses import PauseService
+from wakeful.service.profiles import Profiles
 from wakeful.service.recalls import Recalls
 from wakeful.service.runs import RunService
 from wakeful.service.schedules import Schedules
@@ -70,10 +73,13 @@ from wakeful.store.store import Store
 from wakeful.tools.files import file_tools
 from wakeful.tools.next_run import next_run_tools
 from wakeful.tools.notify import notify_tools
+from wakeful.tools.outside.servers import McpLimits, McpServers
+from wakeful.tools.profiles import profile_tools
 from wakeful.tools.recall import recall_tools
-from wakeful.tools.registry import Tools
+from wakeful.tools.registry import Outside, Tool, Tools
 from wakeful.tools.scheduler import scheduler_tools
 from wakeful.tools.shell import shell_tools
+from wakeful.tools.skills import skill_tools
 from wakeful.tools.subagents import subagent_tools
 from wakeful.tools.web import Fetcher, web_tools
 
@@ -155,7 +161,13 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
     recalls = Recalls(store, stream, wakes, clock, rules, tools_of=lambda agent: tools.names_for(agent))
     schedules = Schedules(store, wakes, clock, rules, lambda agent: tools.names_for(agent), settings.model)
     next_runs = NextRuns(store, wakes, clock, rules, lambda agent: tools.names_for(agent))
-    agents = AgentService(store, stream, clock, timedelta(seconds=settings.run_limit_seconds))
+    agents = AgentService(
+        store,
+        stream,
+        clock,
+        timedelta(seconds=settings.run_limit_seconds),
+        known=lambda: Known(mcp_servers=settings.mcp, tools=tools.own_names),
+    )
     channels = Channels(
         store,
         clock,
@@ -179,11 +191,26 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
     def workspace_of(agent_id: str) -> Path:
         return settings.data_dir / "agents" / agent_id / "workspace"
 
-    notify = Notify(store, clock, channels, hub)
-    tools = build_tools(recalls, schedules, next_runs, notify, fetcher, agents.check_self_scheduling)
+    mcp_servers = McpServers(
+        settings.mcp,
+        settings.data_dir / "mcp",
+        McpLimits(start=settings.mcp_start_seconds, call=settings.mcp_call_seconds, tools=settings.mcp_most_tools),
+    )
+    profiles = Profiles(store, stream, clock)
+    approvals = Approvals(store, clock)
+    tools = build_tools(
+        recalls,
+        schedules,
+        next_runs,
+        Notify(store, clock, channels, hub),
+        fetcher,
+        agents.check_self_scheduling,
+        mcp_servers,
+        more=[*skill_tools(workspace_of), *profile_tools(profiles, lambda agent: tools.names_for(agent))],
+    )
     if executor is None:
         subagents = SubagentLimits(depth=settings.subagent_depth, per_run=settings.subagents_per_run)
-        executor = AgentLoop(briefings, models, tools, clock, workspace_of, subagents=subagents)
+        executor = AgentLoop(briefings, models, tools, clock, workspace_of, approvals, subagents=subagents)
     firing = Firing(store, stream, clock, rules, owner, settings.claim_batch)
     claims = Claims(store, stream, clock, rules, owner, timedelta(seconds=settings.lease_seconds))
     metrics = Metrics(store, clock)
@@ -222,19 +249,23 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
     store.listen(engine.hear)
     store.listen(stream.hear)
     store.listen(feed.hear)
+    store.listen(approvals.hear)
     store.listen(outbox.hear)
     services = Services(
         accounts=Accounts(store, clock),
         agenda=AgendaService(store, clock, rules),
         agents=agents,
+        approvals=approvals,
         bookings=Bookings(store, wakes, recalls, clock),
         channels=channels,
         feed=feed,
         hub=hub,
+        mcp_states=mcp_servers.states,
         metrics=metrics,
         next_runs=next_runs,
         notices=NoticeService(store, clock),
         pauses=pauses,
+        profiles=profiles,
         recalls=recalls,
         runs=runs,
         schedules=schedules,
@@ -249,6 +280,7 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
         await titles.stop()
         await models.aclose()
         await fetcher.aclose()
+        await mcp_servers.aclose()
 
     return Wakeful(
         settings=settings,
@@ -269,6 +301,8 @@ def build_tools(
     notify: Notify,
     fetcher: Fetcher,
     check_scheduling: Callable[[Agent], Awaitable[None]] | None = None,
+    outside: Outside | None = None,
+    more: Iterable[Tool] = (),
 ) -> Tools:
     """Put every tool together that an agent can be given."""
     return Tools(
@@ -281,8 +315,10 @@ def build_tools(
             *web_tools(fetcher),
             *shell_tools(),
             *subagent_tools(),
+            *more,
         ],
         check_scheduling,
+        outside,
     )
 
 

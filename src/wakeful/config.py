@@ -17,6 +17,8 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
+from wakeful.domain.mcp_servers import McpServer, read_servers
+
 PREFIX = "WAKEFUL_"
 TEST_PREFIX = "WAKEFUL_TEST_"  # read by our tests alone
 FILE_NAME = "wakeful.toml"
@@ -169,6 +171,14 @@ class Settings(BaseSettings):
         20, ge=1, le=300, description="How long the channels of a person have to take a notification."
     )
 
+    mcp: Annotated[
+        dict[str, McpServer],
+        Says(accepts="tables [mcp.NAME] in the file, see [MCP servers](../mcp-servers.md)", default="none"),
+    ] = Field(default_factory=dict, description="MCP servers that agents can be given. File only.")
+    mcp_start_seconds: Whole = Field(20, ge=1, le=600, description="How long an MCP server may take to start.")
+    mcp_call_seconds: Whole = Field(60, ge=1, le=3600, description="How long a tool of an MCP server may take.")
+    mcp_most_tools: Whole = Field(100, ge=1, le=1000, description="How many tools of one MCP server are shown.")
+
     socket_heartbeat_seconds: Whole = Field(
         20, ge=1, le=3600, description="After how much silence a socket says that it is alive."
     )
@@ -238,6 +248,7 @@ def _is_loopback(host: str) -> bool:
 
 
 SECRETS = frozenset(name for name, field in Settings.model_fields.items() if SecretStr in get_args(field.annotation))
+_HIDDEN = SECRETS | {"mcp"}  # never shown in a message
 
 
 def load_settings(environ: Mapping[str, str] | None = None, **options: object) -> Settings:
@@ -250,7 +261,7 @@ def load_settings(environ: Mapping[str, str] | None = None, **options: object) -
     problems: list[str] = []
     config_dir = _find_config_dir(environ, options)
     given = (
-        _read_file(config_dir, problems)
+        _read_file(config_dir, environ, problems)
         | _read_environment(environ, problems)
         | _sort(options, place="the command line", spell=str, problems=problems)
     )
@@ -280,7 +291,7 @@ def _find_config_dir(environ: Mapping[str, str], options: Mapping[str, object]) 
     return _make_absolute(Path(str(named))) if named else user_config_path("wakeful", appauthor=False)
 
 
-def _read_file(config_dir: Path, problems: list[str]) -> dict[str, _Given]:
+def _read_file(config_dir: Path, environ: Mapping[str, str], problems: list[str]) -> dict[str, _Given]:
     path = config_dir / FILE_NAME
     try:
         written = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -295,6 +306,9 @@ def _read_file(config_dir: Path, problems: list[str]) -> dict[str, _Given]:
     if "config_dir" in written:
         del written["config_dir"]
         problems.append(f"config_dir ({path}) is how this file is found, so set {PREFIX}CONFIG_DIR instead.")
+    if "mcp" in written:
+        written["mcp"], wrong = read_servers(written["mcp"], _secret_from(config_dir, environ))
+        problems += [f"{problem} ({path})" for problem in wrong]
     given = _sort(written, place=str(path), spell=str, problems=problems)
     # A relative path in a file is meant from where the file lies, not from where the server was started.
     return {
@@ -303,6 +317,28 @@ def _read_file(config_dir: Path, problems: list[str]) -> dict[str, _Given]:
         else entry
         for name, entry in given.items()
     }
+
+
+def _secret_from(config_dir: Path, environ: Mapping[str, str]) -> Callable[[Literal["file", "env"], str], str]:
+    """Make what reads a secret of an MCP server from where the settings file says it is."""
+
+    def read(place: Literal["file", "env"], key: str) -> str:
+        if place == "env":
+            found = environ.get(key, "").strip()
+            if not found:
+                raise ValueError(f"the environment variable {key!r} is not set.")
+            return found
+        try:
+            found = (config_dir / Path(key).expanduser()).read_text(encoding="utf-8").strip()
+        except OSError as error:
+            raise ValueError(f"{key!r} cannot be read: {error.strerror}.") from None
+        except UnicodeDecodeError:
+            raise ValueError(f"{key!r} does not hold text.") from None
+        if not found:
+            raise ValueError(f"{key!r} is an empty file.")
+        return found
+
+    return read
 
 
 def _read_environment(environ: Mapping[str, str], problems: list[str]) -> dict[str, _Given]:
@@ -359,7 +395,7 @@ def _explain(detail: ErrorDetails, given: Mapping[str, _Given]) -> str:
         return detail["msg"].removeprefix("Value error, ")
     name = str(detail["loc"][0])
     entry = given[name]
-    shown = "" if name in SECRETS else f" = {entry.value!r}"
+    shown = "" if name in _HIDDEN else f" = {entry.value!r}"
     return f"{entry.key}{shown} ({entry.place}) is refused: {name} takes {_accepts(Settings.model_fields[name])}."
 
 

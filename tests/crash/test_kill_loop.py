@@ -234,3 +234,55 @@ async def test_another_node_goes_on_with_a_dead_nodes_run(talking: Start) -> Non
         assert (run["status"], run["attempt"]) == ("success", 2)
         assert talk.file("notes") == "one\n"
         check_stream(await talk.frames(run_id))
+
+
+# ── SIGKILL while a person is asked ─────────────────────────────────────────────────────────────────────────────────
+
+
+async def mark(talk: Talk, *tools: str) -> None:
+    [agent] = (await talk.served.get("/agents"))["agents"]
+    await talk.served.send("PATCH", f"/agents/{agent['id']}", {"ask_before": list(tools)})
+
+
+async def count(talk: Talk, run_id: str, kind: str) -> int:
+    return sum(frame["type"] == kind for frame in await talk.frames(run_id))
+
+
+async def test_killed_while_it_waits_for_an_approval_the_run_asks_again(talking: Start) -> None:
+    async with talking(calls(*writes("a.txt", "once", number=1)), say("Written.")) as (talk, provider):
+        await mark(talk, "write_file")
+        run_id = await talk.say("Write it.")
+        await talk.wait_for_frame(run_id, "approval_requested")
+        await talk.served.kill()
+        await talk.served.start()
+
+        async def is_asked_again() -> bool:
+            return await count(talk, run_id, "approval_requested") == 2
+
+        await talk.wait_until(is_asked_again)
+        assert talk.file("a.txt") == ""
+        await talk.served.send("POST", f"/runs/{run_id}/approvals/call_1", {"approve": True})
+        assert (await talk.wait_for_end(run_id))["status"] == "success"
+        assert talk.file("a.txt") == "once\n"
+        assert results(provider)["call_1"].startswith("Added")
+        check_stream(await talk.frames(run_id))
+
+
+async def test_killed_in_an_approved_call_the_run_does_not_ask_or_make_it_again(talking: Start) -> None:
+    async with talking(calls(*runs_on("pids", number=1)), say("I do not know.")) as (talk, provider):
+        await mark(talk, "run_command")
+        run_id = await talk.say("Run it.")
+        await talk.wait_for_frame(run_id, "approval_requested")
+        await talk.served.send("POST", f"/runs/{run_id}/approvals/call_1", {"approve": True})
+
+        async def is_begun() -> bool:
+            return talk.file("pids") != ""
+
+        await talk.wait_until(is_begun)
+        await talk.served.kill()
+        (talk.workspace / "end").touch()
+        await talk.served.start()
+        assert (await talk.wait_for_end(run_id))["status"] == "success"
+        assert await count(talk, run_id, "approval_requested") == 1
+        assert INTERRUPTED.search(results(provider)["call_1"])
+        assert len(talk.file("pids").split()) == 1

@@ -26,6 +26,7 @@ from websockets.exceptions import ConnectionClosed
 from doors import served
 from wakeful.app import Wakeful, _database, build, build_http, welcome
 from wakeful.config import Settings
+from wakeful.domain.approvals import Approval
 from wakeful.domain.types import Channel, Notice
 from world import eventually
 
@@ -62,6 +63,7 @@ NEEDS = {
     ("POST", "/login"): None,
     ("POST", "/login-links"): "admin",
     ("POST", "/logout"): "read",
+    ("GET", "/mcp-servers"): "read",
     ("GET", "/me"): "read",
     ("GET", "/metrics"): "read",
     ("GET", "/notifications"): "read",
@@ -74,6 +76,8 @@ NEEDS = {
     ("GET", "/runs"): "read",
     ("GET", "/runs/{run_id}"): "read",
     ("POST", "/runs/{run_id}/again"): "chat",
+    ("GET", "/runs/{run_id}/approvals"): "read",
+    ("POST", "/runs/{run_id}/approvals/{call_id}"): "chat",
     ("POST", "/runs/{run_id}/continue"): "chat",
     ("GET", "/runs/{run_id}/events"): "read",
     ("POST", "/runs/{run_id}/stop"): "chat",
@@ -126,6 +130,7 @@ BODIES = {
     ("PATCH", "/channels/{channel_id}"): {"name": "Evil", "enabled": True},
     ("POST", "/login-links"): {},
     ("PUT", "/pause"): {"preset": "1h", "reason": "evil"},
+    ("POST", "/runs/{run_id}/approvals/{call_id}"): {"approve": True, "note": "evil"},
     ("POST", "/sessions"): {"title": "Evil"},
     ("PATCH", "/sessions/{session_id}"): {"title": "Evil"},
     ("POST", "/sessions/{session_id}/messages"): {"content": "write evil to evil.txt"},
@@ -225,6 +230,7 @@ class House:
         person.ids = {
             "agent_id": agent_id,
             "channel_id": await self.add_channel(mark, me["user"]["id"]),
+            "call_id": await self.ask(mark, me["user"]["id"], session["id"], run),
             "notification_id": await self.notify(mark, me["user"]["id"]),
             "image_id": shown["messages"][0]["images"][0]["id"],
             "run_id": run,
@@ -234,6 +240,21 @@ class House:
             "user_id": me["user"]["id"],
             "wake_id": shown["recall"]["id"],
         }
+
+    async def ask(self, mark: str, user_id: str, session_id: str, run_id: str) -> str:
+        """Ask someone about a call, as the loop does."""
+        asked = Approval(
+            run_id=run_id,
+            call_id=str(uuid.uuid4()),
+            user_id=user_id,
+            session_id=session_id,
+            tool="write_file",
+            args={"path": mark},
+            status="pending",
+            asked_at=self._node.clock.now(),
+        )
+        await self._node.store.write(lambda tx: tx.approvals.save(asked))
+        return asked.call_id
 
     async def notify(self, mark: str, user_id: str) -> str:
         """Put something into someone's inbox, as the engine does."""
@@ -470,7 +491,12 @@ async def test_no_body_names_what_is_anothers(house):
                 nowhere = await send(house.bob.client, route, house.bob.ids, fields={name: str(uuid.uuid4())})
                 assert same_kind(nowhere) == same_kind(answer), (route, name)
                 tried.add((route[1], name))
-    assert tried == {("/sessions", "agent_id"), ("/tokens", "user_id"), ("/login-links", "user_id")}
+    assert tried == {
+        ("/sessions", "agent_id"),
+        ("/sessions/{session_id}", "agent_id"),
+        ("/tokens", "user_id"),
+        ("/login-links", "user_id"),
+    }
     assert await house.rows_of(house.ada) == rows
     assert house.files() == files
 

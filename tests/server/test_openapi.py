@@ -111,7 +111,8 @@ def test_every_answer_is_as_the_description_says(address, known):
 
 
 # What takes a luck that no generator has: a login code, a run that was cut off or woken, a recall that waits or recurs,
-# something unread in the inbox, words that mean a time, a next run that waits, the address of a channel.
+# something unread in the inbox, a call that was asked about, words that mean a time, a next run that waits, the address
+# of a channel.
 HARD_TO_PLEASE = {
     "DELETE /channels/{channel_id}",
     "PATCH /channels/{channel_id}",
@@ -127,6 +128,7 @@ HARD_TO_PLEASE = {
     "POST /login",
     "POST /notifications/{notification_id}/read",
     "POST /runs/{run_id}/again",
+    "POST /runs/{run_id}/approvals/{call_id}",
     "POST /runs/{run_id}/continue",
     "POST /sessions/{session_id}/recall",
     "POST /sessions/{session_id}/recall/run-now",

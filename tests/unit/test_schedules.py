@@ -161,10 +161,11 @@ def test_every_key_is_accepted_and_kept():
     assert tuple(EVERY_KEY) == session_config.KEYS
 
 
-def test_what_does_nothing_yet_is_known():
-    ignored = session_config.ignored_keys(check(**EVERY_KEY))
-    assert ignored == ["skills", "cache_breakpoints", "prompt_component_selection"]
-    assert session_config.ignored_keys(check(session_name="A")) == []
+def test_breakpoints_are_ignored_by_models_that_take_none():
+    config = check(**EVERY_KEY)
+    assert session_config.ignored_keys(config, "openai-chat:m") == ["cache_breakpoints"]
+    assert session_config.ignored_keys(config, "anthropic:m") == []
+    assert session_config.ignored_keys(check(session_name="A"), "openai-chat:m") == []
 
 
 @pytest.mark.parametrize(

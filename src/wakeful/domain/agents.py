@@ -1,9 +1,12 @@
 """Rules about an agent's settings."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
 
 from wakeful.domain.bounds import check_bounds
 from wakeful.domain.errors import Forbidden, Invalid
+from wakeful.domain.mcp_servers import McpServer, prefix_of
 from wakeful.domain.types import Agent, User
 from wakeful.domain.zones import load_zone
 
@@ -12,6 +15,7 @@ FIRST_TOOLSETS = tuple(name for name in TOOLSETS if name != "shell")
 NEW_TOOLSETS = ("files", "web")  # self-scheduling and the database are off until someone turns them on
 SCHEDULING = frozenset({"recall", "scheduler", "next_run", "notify"})
 
+MOST_NAMED = 200  # servers, tools or agents in one list
 MOST_NAME = 200
 MOST_TEXT = 100_000
 MOST_SUBAGENTS = 50
@@ -28,15 +32,35 @@ class ShellNotGranted(Forbidden):
         super().__init__("Only an owner of this server can give an agent the toolset 'shell'.", field="toolsets")
 
 
-def check(agent: Agent) -> None:
-    """Refuse settings that cannot work."""
+class McpNotGranted(Forbidden):
+    code = "mcp_not_granted"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"Only an owner of this server can give an agent the MCP server {name!r}, "
+            "unless the settings file says `for_users = true` for it.",
+            field="mcp_servers",
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """What an agent's settings can name on this server."""
+
+    mcp_servers: Mapping[str, McpServer] = field(default_factory=dict[str, McpServer])
+    tools: Collection[str] = ()
+
+
+def check(agent: Agent, known: Known | None = None, before: Agent | None = None) -> None:
+    """Refuse settings that cannot work. What an agent named before may stay, though it is gone since."""
+    _check_outside(agent, known or Known(), before)
     load_zone(agent.timezone)
     check_bounds(agent.bounds)
     if not agent.name.strip() or len(agent.name) > MOST_NAME:
         raise BadAgent(f"An agent's name has 1 to {MOST_NAME} characters.", field="name")
-    for field in ("description", "system_prompt"):
-        if len(getattr(agent, field)) > MOST_TEXT:
-            raise BadAgent(f"{field!r} is longer than {MOST_TEXT:,} characters.", field=field)
+    for text in ("description", "system_prompt"):
+        if len(getattr(agent, text)) > MOST_TEXT:
+            raise BadAgent(f"{text!r} is longer than {MOST_TEXT:,} characters.", field=text)
     if len(agent.subagents) > MOST_SUBAGENTS:
         raise BadAgent(f"An agent has at most {MOST_SUBAGENTS} subagents.", field="subagents")
     for name in agent.toolsets:
@@ -46,10 +70,53 @@ def check(agent: Agent) -> None:
         raise BadAgent(f"{agent.max_iterations} model calls in one run are not 1 to 1,000.", field="max_iterations")
 
 
-def check_grants(user: User, before: Iterable[str], after: Iterable[str]) -> None:
+def check_grants(user: User, before: Agent | None, after: Agent, known: Known | None = None) -> None:
     """Let only an owner grant what can do harm outside of an agent's own rooms."""
-    if "shell" in set(after) - set(before) and user.role != "owner":
+    if user.role == "owner":
+        return
+    had = () if before is None else (*before.toolsets, *before.mcp_servers)
+    if "shell" in set(after.toolsets) - set(had):
         raise ShellNotGranted
+    servers = (known or Known()).mcp_servers
+    for name in after.mcp_servers:
+        if name not in had and not (name in servers and servers[name].for_users):
+            raise McpNotGranted(name)
+
+
+def asks_before(agent: Agent, tool: str) -> bool:
+    """Tell whether a tool of this agent needs a person's word each time."""
+    return any(tool == name or (name.endswith("*") and tool.startswith(name[:-1])) for name in agent.ask_before)
+
+
+def _check_outside(agent: Agent, known: Known, before: Agent | None) -> None:
+    for field_name in ("mcp_servers", "ask_before", "profiles"):
+        count = len(getattr(agent, field_name))
+        if count > MOST_NAMED:
+            raise BadAgent(f"{field_name!r} has {count} names; {MOST_NAMED} is the most.", field=field_name)
+    for name in _added("mcp_servers", agent, before):
+        if name not in known.mcp_servers:
+            raise BadAgent(
+                f"There is no MCP server {name!r}. {_nearest(name, known.mcp_servers)} "
+                "They are named in the server's settings file.",
+                field="mcp_servers",
+            )
+    for name in _added("ask_before", agent, before):
+        start = name.removesuffix("*")
+        is_outside = any(start.startswith(prefix_of(server)) for server in known.mcp_servers)
+        is_known = any(tool.startswith(start) for tool in known.tools) if name.endswith("*") else name in known.tools
+        if not is_outside and not is_known:
+            raise BadAgent(f"There is no tool {name!r}. {_nearest(name, known.tools)}", field="ask_before")
+
+
+def _added(field_name: str, agent: Agent, before: Agent | None) -> list[str]:
+    had: tuple[str, ...] = () if before is None else getattr(before, field_name)
+    return [name for name in getattr(agent, field_name) if name not in had]
+
+
+def _nearest(name: str, known: Collection[str]) -> str:
+    if not known:
+        return "There are none."
+    return f"The nearest is {get_close_matches(name, known, n=1, cutoff=0)[0]!r}."
 
 
 def shown_toolsets(agent: Agent) -> tuple[str, ...]:

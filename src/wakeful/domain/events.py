@@ -105,6 +105,27 @@ class PlanReady(_OfWorker):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalRequested(_OfWorker):
+    """The run waits for a person's word about a call; after a crash it asks again."""
+
+    type: Literal["approval_requested"] = "approval_requested"
+    tool: str
+    args: Mapping[str, Any]
+    call_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalAnswered(_OfWorker):
+    """A person has answered, and the run goes on."""
+
+    type: Literal["approval_answered"] = "approval_answered"
+    tool: str
+    call_id: str
+    approved: bool
+    note: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ToolStarted(_OfWorker):
     """A tool is about to be called."""
 
@@ -295,6 +316,8 @@ RunFrame = (
     | TurnThinking
     | PlanningStatus
     | PlanReady
+    | ApprovalRequested
+    | ApprovalAnswered
     | ToolStarted
     | ToolCall
     | StreamDelta

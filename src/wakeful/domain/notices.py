@@ -8,6 +8,7 @@ from wakeful.domain.errors import Invalid, LimitReached
 from wakeful.domain.types import Agent, Notice, Run, SetAside, Wake
 
 NOTIFY = "notify"  # the code of what an agent says itself
+NEEDS_APPROVAL = "needs_approval"
 MOST_TITLE = 200
 MOST_BODY = 4_000
 PER_HOUR = 20  # of one agent
@@ -133,6 +134,30 @@ def forgotten(wake: Wake, days: int, now: datetime) -> Notice:
         wake_id=wake.id,
         session_id=wake.session_id,
     )
+
+
+def needs_approval(run: Run, agent: Agent, call_id: str, tool: str, now: datetime) -> Notice:
+    """A headless run came to a call that a person must approve."""
+    return Notice(
+        id=ids.new_id(now),
+        user_id=run.user_id,
+        agent_id=run.agent_id,
+        code=NEEDS_APPROVAL,
+        title=f"{agent.name} needs your approval"[:MOST_TITLE],
+        body=f"It wanted to call {tool} while nobody was there, so nothing was done. Look at the call in its run; you "
+        "can approve exactly this call and run it again.",
+        once_key=f"{NEEDS_APPROVAL}:{run.id}:{call_id}",
+        created_at=now,
+        wake_id=run.wake_id,
+        run_id=run.id,
+        session_id=run.session_id,
+    )
+
+
+def call_to_approve(notice: Notice) -> str | None:
+    """Return the id of the call that a notice is about."""
+    start = f"{NEEDS_APPROVAL}:{notice.run_id}:"
+    return notice.once_key.removeprefix(start) if notice.once_key.startswith(start) else None
 
 
 def from_agent(run: Run, title: str, body: str, now: datetime) -> Notice:

@@ -14,7 +14,7 @@ MOST_PROMPT = 32_000
 MOST_SKILLS = 50
 MOST_PRELOADED = 50
 MOST_PRELOADED_BYTES = 64 * 1024
-NO_EFFECT_YET = ("skills", "cache_breakpoints", "prompt_component_selection")
+CACHING_PROVIDERS = ("anthropic", "bedrock", "gateway/anthropic")  # take breakpoints; others cache by themselves
 
 _BREAKPOINTS = ("system", "tools", "messages")
 _COMPONENTS = ("base", "tools", "schema", "skills", "preamble")
@@ -61,9 +61,10 @@ def summarise(config: Mapping[str, Any] | None) -> dict[str, Any] | None:
     }
 
 
-def ignored_keys(config: Mapping[str, Any] | None) -> list[str]:
-    """Return the keys that are kept and do nothing yet."""
-    return [key for key in NO_EFFECT_YET if key in (config or {})]
+def ignored_keys(config: Mapping[str, Any] | None, model: str) -> list[str]:
+    """Return the keys that are kept and do nothing with this model."""
+    takes_breakpoints = model.partition(":")[0] in CACHING_PROVIDERS
+    return ["cache_breakpoints"] if config and config.get("cache_breakpoints") and not takes_breakpoints else []
 
 
 def apply(agent: Agent, config: Mapping[str, Any]) -> Agent:

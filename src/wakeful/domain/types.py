@@ -86,6 +86,10 @@ class Agent:
     model: str | None = None  # None: the server's own
     system_prompt: str = ""
     toolsets: tuple[str, ...] = ()
+    mcp_servers: tuple[str, ...] = ()  # names from the settings file
+    ask_before: tuple[str, ...] = ()  # tools that need a person's word; a name, or a beginning with *
+    profiles: tuple[str, ...] = ()  # ids of those it may hand over to
+    may_write_skills: bool = False  # its skills, and AGENTS.md in its workspace
     subagents: tuple[str, ...] = ()  # ids of the agents it may give a task to
     planning: bool = False
     thinking_level: ThinkingLevel | None = None  # None: as the model pleases
@@ -109,6 +113,7 @@ class Session:
     title: str
     created_at: datetime
     updated_at: datetime  # when something was last said there
+    tool_limit: tuple[str, ...] | None = None  # None: every tool of its agent
     origin_session_id: str | None = None  # set when a wake made this session
     origin_wake_id: str | None = None
     origin_label: str | None = None

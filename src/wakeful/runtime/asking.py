@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Sequence
 from contextlib import AsyncExitStack
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from pydantic_ai.direct import model_request_stream
 from pydantic_ai.messages import (
@@ -28,6 +28,7 @@ from pydantic_ai.usage import RequestUsage
 from wakeful.domain.errors import WakefulError
 from wakeful.domain.events import RunEvent, StreamDelta, ThinkingDelta, ThinkingEnd
 from wakeful.runtime.budget import PriceUnknown
+from wakeful.runtime.caching import cache_settings
 from wakeful.runtime.context import BYTES_PER_TOKEN
 from wakeful.runtime.executor import Stopped
 from wakeful.runtime.models.errors import ModelBusy, ModelCutOff
@@ -216,7 +217,9 @@ async def _next(events: AsyncIterator[ModelResponseStreamEvent]) -> ModelRespons
 
 def _settings(work: Work) -> ModelSettings:
     level = work.briefing.agent.thinking_level
-    return ModelSettings() if level is None else ModelSettings(thinking=False if level == "off" else level)
+    breakpoints = work.briefing.session_config.get("cache_breakpoints", ())
+    settings = ModelSettings() if level is None else ModelSettings(thinking=False if level == "off" else level)
+    return cast("ModelSettings", {**settings, **cache_settings(work.model, breakpoints)})
 
 
 def _defined(tools: Sequence[Tool]) -> list[ToolDefinition]:

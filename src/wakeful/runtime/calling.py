@@ -8,7 +8,10 @@ from typing import Any
 
 from pydantic_ai.messages import ToolCallPart
 
+from wakeful.domain.agents import asks_before
 from wakeful.domain.events import RunEvent, ToolCall, ToolStarted
+from wakeful.domain.profiles import SWITCH_PROFILE
+from wakeful.runtime.approving import Verdict, ask_person
 from wakeful.runtime.arguments import read_arguments, to_keep
 from wakeful.runtime.chorus import Chorus, Say, Worker
 from wakeful.runtime.subagents import spawn
@@ -40,10 +43,17 @@ async def call_all(
         for place, call in enumerate(group):
             if work.stop.is_requested:
                 return
+            verdict = Verdict(is_in_doubt=is_begun and place == 0)
+            async for event in _ask_first(work, call, verdict):
+                yield event
+            if verdict.is_stopped:
+                return
             yield _started(call)
-            result = await _perform(work, call, is_in_doubt=is_begun and place == 0)
+            result = await _perform(work, call, verdict)
             for event in _note(work, call, result):
                 yield event
+            if call.tool_name == SWITCH_PROFILE and result.success:
+                work.take_on(await work.means.brief())
 
 
 def shown(calls: Sequence[ToolCallPart]) -> list[dict[str, Any]]:
@@ -61,8 +71,13 @@ def _is_side_by_side(work: Work, call: ToolCallPart) -> bool:
 
 async def _call_together(work: Work, calls: Sequence[ToolCallPart], *, is_begun: bool) -> AsyncGenerator[RunEvent]:
     async def follow(call: ToolCallPart, say: Say) -> None:
+        verdict = Verdict(is_in_doubt=is_begun)
+        async for event in _ask_first(work, call, verdict):
+            await say(event)
+        if verdict.is_stopped:
+            return
         await say(_started(call))
-        result = await _perform(work, call, is_in_doubt=is_begun, say=say)
+        result = await _perform(work, call, verdict, say=say)
         for event in _note(work, call, result):
             await say(event)
 
@@ -71,20 +86,31 @@ async def _call_together(work: Work, calls: Sequence[ToolCallPart], *, is_begun:
         yield event
 
 
-async def _perform(work: Work, call: ToolCallPart, *, is_in_doubt: bool, say: Say | None = None) -> ToolResult:
+async def _ask_first(work: Work, call: ToolCallPart, verdict: Verdict) -> AsyncGenerator[RunEvent]:
+    args = read_arguments(call)
+    if args is not None and call.tool_name in work.tools and asks_before(work.briefing.agent, call.tool_name):
+        async for event in ask_person(work, call, args, verdict):
+            yield event
+
+
+async def _perform(work: Work, call: ToolCallPart, verdict: Verdict, *, say: Say | None = None) -> ToolResult:
     args = read_arguments(call)
     tool = work.tools.get(call.tool_name)
-    if is_in_doubt and not (tool is not None and tool.is_repeatable):
+    if verdict.refusal is not None:
+        return verdict.refusal
+    if verdict.is_in_doubt and not (tool is not None and tool.is_repeatable):
         return _NOT_DONE
     if args is None:
         text = f"{call.tool_name} was not called: its arguments are not a JSON object."
         return ToolResult(text=text, success=False, metadata={"code": "bad_arguments"})
     agent = work.briefing.agent
     context = ToolContext(
-        run=work.run,
+        # What another agent books after the session was handed over to it is its own.
+        run=work.run if work.run.agent_id == agent.id else replace(work.run, agent_id=agent.id),
         agent=agent,
         workspace=work.means.workspace_of(agent.id),
         only=tuple(work.tools),
+        skills=work.briefing.session_config.get("skills"),
         spawn=None if say is None else partial(spawn, work, call.tool_call_id, say),
     )
     result = await work.means.tools.call(call.tool_name, args, context)

@@ -20,9 +20,11 @@ from wakeful.runtime.executor import Stop, Stopped
 from wakeful.runtime.models.providers import Models
 from wakeful.runtime.planning import plan
 from wakeful.runtime.prompt import steer, system_prompt
+from wakeful.runtime.surroundings import look_around
 from wakeful.runtime.transcript import open_calls, to_data, to_model
 from wakeful.runtime.work import Means, Patience, SubagentLimits, Work
-from wakeful.service.briefings import Briefings
+from wakeful.service.approvals import Approvals
+from wakeful.service.briefings import Briefing, Briefings
 from wakeful.tools.registry import Tools
 
 
@@ -36,6 +38,7 @@ class AgentLoop:
         tools: Tools,
         clock: Clock,
         workspace_of: Callable[[str], Path],
+        approvals: Approvals,
         patience: Patience | None = None,
         subagents: SubagentLimits | None = None,
     ) -> None:
@@ -44,6 +47,7 @@ class AgentLoop:
         self.tools = tools
         self.clock = clock
         self.workspace_of = workspace_of
+        self.approvals = approvals
         self.patience = patience or Patience()
         self.subagents = subagents or SubagentLimits()
 
@@ -51,6 +55,8 @@ class AgentLoop:
         """Work on a run from where its session's transcript ends."""
         yield StreamStart()
         means = Means(
+            brief=lambda: self._brief(run, stop),
+            approvals=self.approvals,
             models=self.models,
             tools=self.tools,
             clock=self.clock,
@@ -60,7 +66,11 @@ class AgentLoop:
             subagents=self.subagents,
             take_turns=take_turns,
         )
-        work = Work(means, run, await self.briefings.read(run), stop)
+        try:
+            briefing = await means.brief()
+        except Stopped:
+            return
+        work = Work(means, run, briefing, stop)
         try:
             async for event in _begin(work):
                 yield event
@@ -68,6 +78,11 @@ class AgentLoop:
                 yield event
         finally:
             await work.put_away()
+
+    async def _brief(self, run: Run, stop: Stop) -> Briefing:
+        briefing = await self.briefings.read(run)
+        workspace = self.workspace_of(briefing.agent.id)
+        return await look_around(briefing, self.tools, workspace, stop, self.clock.now())
 
 
 async def take_turns(work: Work) -> AsyncGenerator[RunEvent]:
@@ -153,7 +168,8 @@ def _request(work: Work) -> list[ModelMessage]:
 
 
 def _prompt(work: Work) -> str:
-    said = (system_prompt(work.briefing, work.run, work.means.clock.now()), steer(work.plan))
+    now = work.briefing.told_at or work.means.clock.now()
+    said = (system_prompt(work.briefing, work.run, now, work.tools), steer(work.plan))
     return "\n\n".join(part for part in said if part)
 
 

@@ -1,8 +1,10 @@
 """What a model is told before anything else: who it is, for whom it works, when it is, and what woke it."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 
+from wakeful.domain.agents import asks_before
+from wakeful.domain.profiles import SWITCH_PROFILE
 from wakeful.domain.types import Agent, Run, Wake
 from wakeful.domain.zones import load_zone
 from wakeful.service.briefings import Briefing
@@ -13,21 +15,28 @@ _DATA_IS_DATA = (
 )
 
 
-def system_prompt(briefing: Briefing, run: Run, now: datetime) -> str:
-    """Write the system prompt of a run."""
+def system_prompt(briefing: Briefing, run: Run, now: datetime, tools: Collection[str] = ()) -> str:
+    """Write the system prompt of a run that has these tools.
+
+    A session may have been begun with only some components. What the owner wrote, and that data is data, always stay.
+    """
     agent = briefing.agent
     local = now.astimezone(load_zone(agent.timezone))
+    wanted = briefing.session_config.get("prompt_component_selection")
     said = [
-        agent.system_prompt.strip(),
-        f"You are the agent {agent.name!r}. {agent.description}".strip(),
-        f"Your user is {briefing.user.name}.",
-        f"Now it is {local:%A, %Y-%m-%d %H:%M:%S} ({agent.timezone}, UTC{local:%z}).",
-        _why(briefing.wake, run, now) if briefing.task_from is None else _serve(briefing.task_from),
-        _name_helpers(briefing.helpers),
-        _tell_last(briefing.last_run),
-        _DATA_IS_DATA,
+        ("always", agent.system_prompt.strip()),
+        ("base", f"You are the agent {agent.name!r}. {agent.description}".strip()),
+        ("base", f"Your user is {briefing.user.name}."),
+        ("base", f"Now it is {local:%A, %Y-%m-%d %H:%M:%S} ({agent.timezone}, UTC{local:%z})."),
+        ("preamble", _why(briefing.wake, run, now) if briefing.task_from is None else _serve(briefing.task_from)),
+        ("tools", _name_helpers(briefing.helpers)),
+        ("preamble", _tell_last(briefing.last_run)),
+        ("tools", _about_tools(briefing, tools)),
+        ("skills", _about_skills(briefing, tools)),
+        ("skills", _agents_file(briefing)),
+        ("always", _DATA_IS_DATA),
     ]
-    return "\n\n".join(part for part in said if part)
+    return "\n\n".join(text for part, text in said if text and (wanted is None or part in ("always", *wanted)))
 
 
 def steer(plan: str | None) -> str:
@@ -49,6 +58,31 @@ def _name_helpers(helpers: Sequence[Agent]) -> str:
         return ""
     lines = [f"- {helper.name}: {helper.description or 'no description'}" for helper in helpers]
     return "You may give tasks to these agents with spawn_agent:\n" + "\n".join(lines)
+
+
+def _about_tools(briefing: Briefing, tools: Collection[str]) -> str:
+    asked = [name for name in tools if asks_before(briefing.agent, name)]
+    lines = list(briefing.notes)
+    if asked:
+        lines.append(f"Your user is asked each time before these tools do anything: {', '.join(asked)}.")
+    if briefing.profiles and SWITCH_PROFILE in tools:
+        others = "; ".join(f"{agent.name!r} {agent.description}".strip() for agent in briefing.profiles)
+        lines.append(f"You can hand this session over with {SWITCH_PROFILE} to: {others}.")
+    return "\n".join(lines)
+
+
+def _about_skills(briefing: Briefing, tools: Collection[str]) -> str:
+    if not briefing.skills or "read_skill" not in tools:
+        return ""
+    lines = [f"- {skill.name}: {skill.description}" for skill in briefing.skills]
+    return "Your skills. Read one with read_skill before you do what it is about.\n" + "\n".join(lines)
+
+
+def _agents_file(briefing: Briefing) -> str:
+    if not briefing.agents_file:
+        return ""
+    text = briefing.agents_file.replace("</agents-file>", "< /agents-file>")
+    return f"From AGENTS.md in your workspace:\n<agents-file>\n{text}\n</agents-file>"
 
 
 def _why(wake: Wake | None, run: Run, now: datetime) -> str:

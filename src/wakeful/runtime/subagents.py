@@ -8,6 +8,8 @@ from typing import Any
 from wakeful.domain.agents import SCHEDULING
 from wakeful.domain.errors import Invalid, LimitReached, WakefulError
 from wakeful.domain.events import (
+    ApprovalAnswered,
+    ApprovalRequested,
     CompressionStarted,
     ContextCompressed,
     EndedEarly,
@@ -30,7 +32,17 @@ from wakeful.tools.registry import ToolResult
 
 log = logging.getLogger(__name__)
 
-_MARKED = PlanningStatus | PlanReady | TurnThinking | ToolStarted | ToolCall | CompressionStarted | ContextCompressed
+_MARKED = (
+    PlanningStatus
+    | PlanReady
+    | TurnThinking
+    | ApprovalRequested
+    | ApprovalAnswered
+    | ToolStarted
+    | ToolCall
+    | CompressionStarted
+    | ContextCompressed
+)
 _KEPT = ("thinking", "tool_calls", "call_id", "tool", "args", "success", "metadata", "phase", "note", "cut_off")
 
 
@@ -57,6 +69,7 @@ async def spawn(parent: Work, subagent_id: str, say: Say, asked: str, task: str)
         raise TooManySubagents(most)
     parent.budget.subagents += 1
     work = _begin(parent, helper, task)
+    work.subagent_id = subagent_id if parent.subagent_id is None else f"{parent.subagent_id}.{subagent_id}"
     voice = _Voice(parent, helper, subagent_id)
     await say(voice.keep(StepSaved(role="user", content=task)))
     metadata: dict[str, Any] = {"subagent_id": subagent_id, "agent_id": helper.id, "agent": helper.name}
@@ -146,6 +159,8 @@ def _begin(parent: Work, helper: Agent, task: str) -> Work:
         thinking_level=helper.thinking_level,
         planning=helper.planning,
         max_iterations=helper.max_iterations,
+        ask_before=(*agent.ask_before, *helper.ask_before),
+        profiles=(),  # the session is not its to hand over
         subagents=tuple(each.id for each in briefing.helpers if each.id in allowed),
     )
     tools = parent.means.tools

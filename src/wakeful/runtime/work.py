@@ -13,6 +13,7 @@ from wakeful.domain.types import Message, Run, RunUsage
 from wakeful.runtime.budget import Budget, Mishaps
 from wakeful.runtime.executor import Stop
 from wakeful.runtime.models.providers import Models
+from wakeful.service.approvals import Approvals
 from wakeful.service.briefings import Briefing, Spent
 from wakeful.tools.registry import Tool, Tools
 
@@ -40,6 +41,8 @@ class SubagentLimits:
 class Means:
     """What every worker of this server works with."""
 
+    brief: Callable[[], Awaitable[Briefing]]  # reads anew what the run is to know
+    approvals: Approvals
     models: Models
     tools: Tools
     clock: Clock
@@ -56,13 +59,11 @@ class Work:
     def __init__(self, means: Means, run: Run, briefing: Briefing, stop: Stop, *, of: "Work | None" = None) -> None:
         self.means = means
         self.run = run
-        self.briefing = briefing
         self.stop = stop
         self.depth: int = 0 if of is None else of.depth + 1
-        self.model = briefing.agent.model or means.models.default
-        self.window = means.models.context_window(self.model)
+        self.subagent_id: str | None = None
+        self.take_on(briefing)
         self.messages = list(briefing.messages)
-        self.tools: dict[str, Tool] = {tool.name: tool for tool in means.tools.shown_to(briefing.agent, briefing.only)}
         self.mishaps = Mishaps()
         self.turns = sum("response" in (message.data or {}) for message in self.own("assistant"))
         self.context_tokens = 0
@@ -71,6 +72,14 @@ class Work:
         self.budget = self._open_budget() if of is None else of.budget
         self.at_side: set[asyncio.Task[None]] = set() if of is None else of.at_side  # subagents at work
         self._began: float = time.monotonic() if of is None else of._began
+
+    def take_on(self, briefing: Briefing) -> None:
+        """Work as the agent of this briefing from now on."""
+        self.briefing = briefing
+        self.model = briefing.agent.model or self.means.models.default
+        self.window = self.means.models.context_window(self.model)
+        shown = self.means.tools.shown_to(briefing.agent, briefing.only)
+        self.tools: dict[str, Tool] = {tool.name: tool for tool in shown}
 
     def own(self, role: str) -> list[Message]:
         """Return what earlier attempts at this run, and this one, have saved in a role."""

@@ -1,16 +1,18 @@
 """What the routes call: every service, handed in once."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 from fastapi import Depends, Request
 
+from wakeful.domain.mcp_servers import McpState
 from wakeful.hub import Hub
 from wakeful.service.accounts import Accounts
 from wakeful.service.agenda import AgendaService
 from wakeful.service.agents import AgentService
+from wakeful.service.approvals import Approvals
 from wakeful.service.bookings import Bookings
 from wakeful.service.channels import Channels
 from wakeful.service.feed import Feed
@@ -18,6 +20,7 @@ from wakeful.service.metrics import Metrics
 from wakeful.service.next_runs import NextRuns
 from wakeful.service.notices import NoticeService
 from wakeful.service.pauses import PauseService
+from wakeful.service.profiles import Profiles
 from wakeful.service.recalls import Recalls
 from wakeful.service.runs import RunService
 from wakeful.service.schedules import Schedules
@@ -33,14 +36,17 @@ class Services:
     accounts: Accounts
     agenda: AgendaService
     agents: AgentService
+    approvals: Approvals
     bookings: Bookings
     channels: Channels
     feed: Feed
     hub: Hub
+    mcp_states: Callable[[], Sequence[McpState]]
     metrics: Metrics
     next_runs: NextRuns
     notices: NoticeService
     pauses: PauseService
+    profiles: Profiles
     recalls: Recalls
     runs: RunService
     schedules: Schedules

@@ -1,6 +1,6 @@
 """Agents: make, change, list, delete."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -33,20 +33,29 @@ class UsageToday:
 class AgentService:
     """Make and change agents."""
 
-    def __init__(self, store: Store, stream: Stream, clock: Clock, run_limit: timedelta) -> None:
+    def __init__(
+        self,
+        store: Store,
+        stream: Stream,
+        clock: Clock,
+        run_limit: timedelta,
+        known: Callable[[], rules.Known] = rules.Known,
+    ) -> None:
         self._store = store
         self._stream = stream
         self._clock = clock
         self._run_limit = run_limit
+        self._known = known  # what settings can name
 
     async def add_user(self, user: User) -> User:
         await self._store.write(lambda tx: tx.agents.add_user(user))
         return user
 
     async def add(self, agent: Agent) -> Agent:
-        rules.check(agent)
+        rules.check(agent, self._known())
 
         async def work(tx: Tx) -> Agent:
+            await _check_profiles(tx, agent)
             await _check_subagents(tx, agent, known={agent.id})
             await tx.agents.add(agent)
             tx.tell(f"agent {agent.id} {agent.user_id}")
@@ -70,7 +79,7 @@ class AgentService:
             updated_at=now,
         )
         made = replace(agent, **(changes or {}))
-        rules.check_grants(user, (), made.toolsets)
+        rules.check_grants(user, None, made, self._known())
         return await self.add(made)
 
     async def make_first(self, user: User, timezone: str) -> Agent | None:
@@ -122,7 +131,7 @@ class AgentService:
         """Change some settings of an agent."""
         before = await self.get(agent_id, user.id)
         after = replace(before, **changes)
-        rules.check_grants(user, before.toolsets, after.toolsets)
+        rules.check_grants(user, before, after, self._known())
         return await self.save(after)
 
     async def save(self, agent: Agent) -> Agent:
@@ -130,11 +139,12 @@ class AgentService:
 
         Self-scheduling that is switched off takes along what the agent booked; switched on, Manual becomes Ambient.
         """
-        rules.check(agent)
         now = self._clock.now()
 
         async def work(tx: Tx) -> tuple[Agent, list[tuple[str, list[Sent]]]]:
             before = await tx.agents.get(agent.id, agent.user_id)
+            rules.check(agent, self._known(), before)
+            await _check_profiles(tx, agent, before)
             await _check_subagents(tx, agent, known={agent.id, *before.subagents})
             changed = replace(agent, updated_at=now)
             if changed.self_scheduling and not before.self_scheduling and changed.bounds.mode == "manual":
@@ -174,6 +184,17 @@ class AgentService:
             tx.tell(f"agent {agent_id} {user_id}")
 
         await self._store.write(work)
+
+
+async def _check_profiles(tx: Tx, agent: Agent, before: Agent | None = None) -> None:
+    """Refuse to list an agent that is not there, or is someone else's: nobody is told which."""
+    added = set(agent.profiles) - set(() if before is None else before.profiles)
+    if not added:
+        return
+    own = {each.id for each in await tx.agents.of_user(agent.user_id)}
+    for agent_id in sorted(added):
+        if agent_id not in own:
+            raise rules.BadAgent(f"There is no agent {agent_id!r}.", field="profiles")
 
 
 async def _check_subagents(tx: Tx, agent: Agent, known: Collection[str]) -> None:

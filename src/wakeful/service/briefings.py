@@ -6,8 +6,9 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from wakeful.clock import Clock
-from wakeful.domain import bounds, session_config
+from wakeful.domain import bounds, profiles, session_config
 from wakeful.domain.agents import shown_toolsets
+from wakeful.domain.skills import Skill
 from wakeful.domain.types import Agent, Message, Run, RunUsage, Session, User, Wake
 from wakeful.service.sessions import all_messages
 from wakeful.store.store import Store, Tx
@@ -37,6 +38,11 @@ class Briefing:
     helpers: Sequence[Agent] = ()  # whom the agent may give a task to
     task_from: str | None = None  # the name of the agent that gave a subagent its task
     session_config: Mapping[str, Any] = field(default_factory=dict[str, Any])  # of the schedule that began the session
+    profiles: Sequence[Agent] = ()  # whom it may hand over to
+    skills: Sequence[Skill] = ()
+    agents_file: str = ""  # what AGENTS.md in its workspace says
+    notes: Sequence[str] = ()  # what is amiss with its tools and skills
+    told_at: datetime | None = None  # the time it is told; None: it is told anew before each model call
 
     @property
     def only(self) -> Collection[str] | None:
@@ -62,17 +68,20 @@ class Briefings:
         session_id = run.session_id
 
         async def work(tx: Tx) -> Briefing:
-            agent = await tx.agents.get(run.agent_id, run.user_id)
+            messages = await all_messages(tx, session_id)
+            agent = await tx.agents.get(profiles.acting_agent(run, messages), run.user_id)
             user = await tx.agents.user(run.user_id)
             assert user is not None  # rows that name a user keep it
-            messages = await all_messages(tx, session_id)
             midnight = bounds.local_day_start(now, agent.timezone)
             session = await tx.sessions.get(session_id, run.user_id)
             origin = None if session.origin_wake_id is None else await tx.wakes.read(session.origin_wake_id)
-            config = (origin and origin.session_config) or {}
+            config = profiles.limit((origin and origin.session_config) or {}, session)
+            is_its_own = origin is not None and origin.agent_id == agent.id
+            others = await tx.agents.of_user(run.user_id) if agent.profiles else []
             return Briefing(
-                agent=session_config.apply(agent, config),
+                agent=session_config.apply(agent, config) if is_its_own else agent,
                 session_config=config,
+                profiles=[each for each in others if each.id in agent.profiles and each.id != agent.id],
                 user=user,
                 session=session,
                 wake=None if run.wake_id is None else await tx.wakes.read(run.wake_id),

@@ -21,7 +21,7 @@ _READ = 200  # at a time
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BookedSchedule:
-    """A schedule that is durable, its time in words, and what of its configuration does nothing yet."""
+    """A schedule that is durable, its time in words, and what of its configuration has no effect."""
 
     schedule: Schedule
     told: str  # absolute with zone, and relative
@@ -153,8 +153,10 @@ class Schedules:
 
     async def _book(self, wake: Wake, agent: Agent, now: datetime) -> BookedSchedule:
         await self._wakes.book(wake)
-        ignored = session_config.ignored_keys(wake.session_config)
-        warning = f"Kept, but without effect yet: {', '.join(ignored)}." if ignored else None
+        config = wake.session_config or {}
+        model = config.get("model") or agent.model or self._default_model
+        ignored = session_config.ignored_keys(config, model)
+        warning = f"Ignored, because {model!r} takes none: {', '.join(ignored)}." if ignored else None
         return BookedSchedule(
             schedule=schedules.describe(wake), told=tell_time(wake.nominal_at, agent, now), warning=warning
         )

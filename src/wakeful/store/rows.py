@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeVar, get_args, get_type_hints
 
 import orjson
 
+from wakeful.domain.approvals import Approval
 from wakeful.domain.types import (
     Agent,
     Bounds,
@@ -159,6 +160,7 @@ CHANNELS = Table(Channel)
 TOKENS = Table(Token)
 USAGE = Table(RunUsage)
 UPLOADS = Table(Upload)
+APPROVALS = Table(Approval)
 
 
 def read_bounds(text: str) -> Bounds:

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+import orjson
+
 from wakeful.domain.errors import NotFound
 from wakeful.domain.types import Message, Session, Upload
 from wakeful.store.database import Statements
@@ -68,6 +70,18 @@ class Sessions:
 
     async def rename(self, session_id: str, user_id: str, title: str) -> Session:
         rows = await self._statements.fetch("rename_session", {"id": session_id, "user_id": user_id, "title": title})
+        if not rows:
+            raise NoSuchSession(session_id)
+        return SESSIONS.read(rows[0])
+
+    async def hand_over(
+        self, session_id: str, user_id: str, agent_id: str, tool_limit: tuple[str, ...] | None
+    ) -> Session:
+        """Let another agent go on there."""
+        limit = None if tool_limit is None else orjson.dumps(tool_limit).decode()
+        rows = await self._statements.fetch(
+            "hand_over_session", {"id": session_id, "user_id": user_id, "agent_id": agent_id, "tool_limit": limit}
+        )
         if not rows:
             raise NoSuchSession(session_id)
         return SESSIONS.read(rows[0])

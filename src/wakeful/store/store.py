@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 from wakeful.domain.types import Wake
 from wakeful.store.accounts import Accounts
 from wakeful.store.agents import Agents
+from wakeful.store.approvals import Approvals
 from wakeful.store.channels import Channels
 from wakeful.store.database import Database, Listener, SideConnection, Statements
 from wakeful.store.migrate import Migration, load_migrations, migrate
@@ -23,12 +24,24 @@ T = TypeVar("T")
 class Tx:
     """One transaction, seen by noun."""
 
-    __slots__ = ("accounts", "agents", "channels", "notices", "runs", "sessions", "tell", "usage", "wakes")
+    __slots__ = (
+        "accounts",
+        "agents",
+        "approvals",
+        "channels",
+        "notices",
+        "runs",
+        "sessions",
+        "tell",
+        "usage",
+        "wakes",
+    )
 
     def __init__(self, statements: Statements) -> None:
         self.tell = statements.tell
         self.accounts = Accounts(statements)
         self.agents = Agents(statements)
+        self.approvals = Approvals(statements)
         self.channels = Channels(statements)
         self.notices = Notices(statements)
         self.runs = Runs(statements)

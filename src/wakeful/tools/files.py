@@ -13,8 +13,9 @@ from threading import Lock
 
 from pydantic import Field
 
-from wakeful.domain.errors import Invalid
+from wakeful.domain.errors import Forbidden, Invalid
 from wakeful.tools.registry import Arguments, Tool, ToolContext, ToolResult
+from wakeful.tools.skills import AGENTS_FILE
 from wakeful.tools.workspace import (
     AccessDenied,
     Entry,
@@ -61,6 +62,16 @@ class ContentUnusable(Invalid):
     def __init__(self) -> None:
         super().__init__(
             "The content has half of a character in it (a lone surrogate). Nothing was written. Leave it out."
+        )
+
+
+class KeptByOwner(Forbidden):
+    code = "kept_by_owner"
+
+    def __init__(self, path: str) -> None:
+        super().__init__(
+            f"{shown(path)} is your owner's: it tells every run how to work, so you may read it and not write it. "
+            "Write another file, or ask your user to change it."
         )
 
 
@@ -133,6 +144,8 @@ class _Files:
         return await asyncio.to_thread(_read, Workspace(context.workspace), asked)
 
     async def write(self, context: ToolContext, asked: WriteFile) -> ToolResult:
+        if Workspace(context.workspace).is_at(asked.path, AGENTS_FILE) and not context.agent.may_write_skills:
+            raise KeptByOwner(asked.path)
         try:
             data = asked.content.encode()
         except UnicodeEncodeError:

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -31,6 +31,7 @@ class ToolContext:
     agent: Agent
     workspace: Path  # the agent's own directory; it need not exist yet
     only: Collection[str] | None = None  # the tools this run has; None: all of the agent's
+    skills: Collection[str] | None = None  # those its session was begun with; None: all of the agent's
     spawn: "Callable[[str, str], Awaitable[ToolResult]] | None" = None  # has another agent, by name, do a task
 
 
@@ -49,35 +50,68 @@ class Tool:
     """One tool: its name, what the model is told about it, and what it does."""
 
     name: str
-    toolset: str
+    toolset: str | None  # None: no toolset shows it, only `is_shown_to`
     description: str
     arguments: type[Arguments]
     act: Callable[[ToolContext, Any], Awaitable[ToolResult]]
     is_repeatable: bool = False  # doing it twice is as good as once, so a call cut off by a crash is made again
+    raw_schema: Mapping[str, Any] | None = None  # of a tool from outside, which checks its arguments itself
+    is_shown_to: Callable[[Agent], bool] | None = None  # None: to every agent that has its toolset
     is_side_by_side: bool = False  # several calls in one answer are made at once
 
     @property
     def schema(self) -> dict[str, Any]:
         """Return the JSON Schema of its arguments."""
-        return self.arguments.model_json_schema()
+        return self.arguments.model_json_schema() if self.raw_schema is None else dict(self.raw_schema)
+
+
+class Outside(Protocol):
+    """Servers with tools of their own."""
+
+    async def prepare(self, names: Iterable[str]) -> list[str]:
+        """Start them if need be, and return what a model should know about those that do not work."""
+        ...
+
+    def tools_of(self, names: Iterable[str]) -> list[Tool]:
+        """Return their tools, as far as they are known."""
+        ...
 
 
 class Tools:
-    """Every tool this server has."""
+    """Every tool this server has, and those of the servers it is connected with."""
 
     def __init__(
-        self, tools: Iterable[Tool], check_scheduling: Callable[[Agent], Awaitable[None]] | None = None
+        self,
+        tools: Iterable[Tool],
+        check_scheduling: Callable[[Agent], Awaitable[None]] | None = None,
+        outside: Outside | None = None,
     ) -> None:
         self._by_name = {tool.name: tool for tool in tools}
         self._check_scheduling = check_scheduling  # raises if the agent, as it is now, may not schedule
+        self._outside = outside
 
     @property
     def toolsets(self) -> frozenset[str]:
-        return frozenset(tool.toolset for tool in self._by_name.values())
+        return frozenset(tool.toolset for tool in self._by_name.values() if tool.toolset is not None)
+
+    @property
+    def own_names(self) -> frozenset[str]:
+        """Return the names of all tools that are not from outside."""
+        return frozenset(self._by_name)
+
+    def without_toolset(self) -> list[Tool]:
+        """Return the tools that an agent's other settings show."""
+        return [tool for tool in self._by_name.values() if tool.toolset is None]
+
+    async def prepare(self, agent: Agent) -> list[str]:
+        """Have the servers running that an agent has on, and return what its model should know about them."""
+        if self._outside is None or not agent.mcp_servers:
+            return []
+        return await self._outside.prepare(agent.mcp_servers)
 
     def names_for(self, agent: Agent) -> list[str]:
         """Return the names of the tools an agent is shown."""
-        return [tool.name for tool in self.of(shown_toolsets(agent))]
+        return [tool.name for tool in self.shown_to(agent, None)]
 
     def of(self, toolsets: Iterable[str]) -> list[Tool]:
         """Return what an agent with these toolsets is shown; a tool that is off is not shown at all."""
@@ -86,7 +120,12 @@ class Tools:
 
     def shown_to(self, agent: Agent, only: Collection[str] | None) -> list[Tool]:
         """Return what a run of this agent is shown; it may have been woken, or its session begun, with fewer tools."""
-        return [tool for tool in self.of(shown_toolsets(agent)) if only is None or tool.name in only]
+        own = [*self.of(shown_toolsets(agent)), *self.without_toolset()]
+        shown = [tool for tool in own if tool.is_shown_to is None or tool.is_shown_to(agent)]
+        if self._outside is not None and agent.mcp_servers:
+            taken = {tool.name for tool in shown}
+            shown += [tool for tool in self._outside.tools_of(agent.mcp_servers) if tool.name not in taken]
+        return [tool for tool in shown if only is None or tool.name in only]
 
     async def call(self, name: str, arguments: Mapping[str, Any], context: ToolContext) -> ToolResult:
         """Call a tool of this agent. Never raises: a wrong call or a refusal is a result the model can learn from."""

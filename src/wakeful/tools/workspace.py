@@ -195,6 +195,10 @@ class Workspace:
         with self._opened(parts, path) as folder:
             yield from _walk(folder, parts, deepest=DEEPEST if recursive else 0)
 
+    def is_at(self, path: str, place: str) -> bool:
+        """Tell whether a path, however it is spelt, is this place directly in the root."""
+        return self._split(path) == (place,)
+
     def kind_of(self, path: str) -> Kind:
         """Tell what a path stands for."""
         parts = self._split(path)

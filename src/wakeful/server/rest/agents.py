@@ -17,6 +17,9 @@ router = APIRouter(tags=["agents"])
 
 Toolset = Literal["recall", "scheduler", "next_run", "database", "notify", "files", "web", "shell", "subagents"]
 Toolsets = Annotated[list[Toolset], Field(max_length=20)]
+McpNames = Annotated[list[Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]{0,31}$")]], Field(max_length=50)]
+ToolNames = Annotated[list[Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}\*?$")]], Field(max_length=200)]
+AgentIds = Annotated[list[Id], Field(max_length=50)]
 Money = Annotated[float, Field(ge=0, le=1_000_000)]  # dollars
 Count = Annotated[int, Field(ge=0, le=10**15)]
 Seconds = Annotated[int, Field(ge=1, le=365 * 86_400)]
@@ -56,6 +59,10 @@ class AgentShape(Told):
     model: str | None  # null: the server's own
     system_prompt: str
     toolsets: list[str]
+    mcp_servers: list[str]
+    ask_before: list[str]  # tools that need a person's word
+    profiles: list[str]  # ids of agents it may hand over to
+    may_write_skills: bool
     subagents: list[str]  # ids of the agents it may give a task to
     planning: bool
     thinking_level: ThinkingLevel | None
@@ -121,6 +128,10 @@ class AgentChange(Asked):
     model: Model | None = None
     system_prompt: Text | None = None
     toolsets: Toolsets | None = None
+    mcp_servers: McpNames | None = None
+    ask_before: ToolNames | None = None
+    profiles: AgentIds | None = None
+    may_write_skills: bool | None = None
     subagents: Annotated[list[Id], Field(max_length=MOST_SUBAGENTS)] | None = None
     planning: bool | None = None
     thinking_level: ThinkingLevel | None = None
@@ -197,7 +208,7 @@ def _changes(asked: AgentChange, bounds: Bounds, budgets: Budgets) -> dict[str, 
     """Return what an agent's fields become."""
     given: dict[str, Any] = {name: getattr(asked, name) for name in asked.model_fields_set}
     changes: dict[str, Any] = {key: value for key, value in given.items() if value is not None or key in _NULLABLE}
-    for name in changes.keys() & {"toolsets", "subagents"}:
+    for name in changes.keys() & {"toolsets", "mcp_servers", "ask_before", "profiles", "subagents"}:
         changes[name] = tuple(dict.fromkeys(changes[name]))
     if "run_limit_seconds" in changes:
         changes["run_limit"] = timedelta(seconds=changes.pop("run_limit_seconds"))
@@ -269,6 +280,10 @@ def _tell(agent: Agent) -> AgentShape:
         model=agent.model,
         system_prompt=agent.system_prompt,
         toolsets=list(agent.toolsets),
+        mcp_servers=list(agent.mcp_servers),
+        ask_before=list(agent.ask_before),
+        profiles=list(agent.profiles),
+        may_write_skills=agent.may_write_skills,
         subagents=list(agent.subagents),
         planning=agent.planning,
         thinking_level=agent.thinking_level,

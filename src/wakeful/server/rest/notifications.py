@@ -1,14 +1,28 @@
 """The inbox."""
 
-from fastapi import APIRouter
-from pydantic import AwareDatetime
+from typing import Any
+from urllib.parse import quote
 
+from fastapi import APIRouter
+from pydantic import AwareDatetime, Field
+
+from wakeful.domain.notices import call_to_approve
+from wakeful.domain.types import Notice
 from wakeful.server.auth import Chatter, Reader
 from wakeful.server.rest.pages import Most
 from wakeful.server.rest.shapes import Done, PathId, Told
 from wakeful.server.services import ServicesDep
 
 router = APIRouter(tags=["notifications"])
+
+
+class ActionShape(Told):
+    """Something that can be done about it: a request to this server."""
+
+    label: str
+    method: str
+    path: str
+    body: dict[str, Any]
 
 
 class NotificationShape(Told):
@@ -24,6 +38,7 @@ class NotificationShape(Told):
     wake_id: str | None
     created_at: AwareDatetime
     read_at: AwareDatetime | None
+    actions: list[ActionShape] = Field(default_factory=list[ActionShape])
 
 
 class Notifications(Told):
@@ -34,7 +49,7 @@ class Notifications(Told):
 async def list_notifications(caller: Reader, services: ServicesDep, most: Most = 50) -> Notifications:
     """List the latest notifications."""
     found = await services.notices.of_user(caller.user.id, most)
-    return Notifications(notifications=[NotificationShape.model_validate(notice) for notice in found])
+    return Notifications(notifications=[_tell(notice) for notice in found])
 
 
 @router.post("/notifications/read")
@@ -49,3 +64,13 @@ async def read_one(caller: Chatter, services: ServicesDep, notification_id: Path
     """Mark a notification as read."""
     await services.notices.mark_read(caller.user.id, notification_id)
     return Done()
+
+
+def _tell(notice: Notice) -> NotificationShape:
+    told = NotificationShape.model_validate(notice)
+    call_id = call_to_approve(notice)
+    if call_id is None:
+        return told
+    path = f"/runs/{notice.run_id}/approvals/{quote(call_id, safe='')}"
+    action = ActionShape(label="Approve and run again", method="POST", path=path, body={"approve": True})
+    return told.model_copy(update={"actions": [action]})

@@ -63,6 +63,7 @@ class SessionShape(Told):
     id: str
     title: str
     agent_id: str
+    tool_limit: list[str] | None  # null: every tool of the agent; a list: an agent handed over, and had these
     created_at: AwareDatetime
     updated_at: AwareDatetime
     origin_session_id: str | None
@@ -90,7 +91,10 @@ class NewSession(Asked):
 
 
 class SessionChange(Asked):
-    title: Title
+    """What is left out stays. Another agent goes on there with all of its own tools."""
+
+    title: Title | None = None
+    agent_id: Id | None = None
 
 
 class FileName(Asked):
@@ -168,11 +172,14 @@ async def get_session(caller: Reader, services: ServicesDep, session_id: PathId)
 
 
 @router.patch("/sessions/{session_id}")
-async def rename_session(
+async def change_session(
     caller: Chatter, services: ServicesDep, session_id: PathId, asked: SessionChange
 ) -> SessionShape:
-    """Rename a conversation."""
-    await services.sessions.rename(session_id, caller.user.id, asked.title)
+    """Rename a conversation, or let another agent go on in it."""
+    if asked.agent_id is not None:
+        await services.profiles.choose(session_id, caller.user.id, asked.agent_id)
+    if asked.title is not None:
+        await services.sessions.rename(session_id, caller.user.id, asked.title)
     return _tell(await services.sessions.view(session_id, caller.user.id))
 
 
@@ -232,6 +239,7 @@ def _tell(view: SessionView) -> SessionShape:
         id=session.id,
         title=session.title,
         agent_id=session.agent_id,
+        tool_limit=None if session.tool_limit is None else list(session.tool_limit),
         created_at=session.created_at,
         updated_at=session.updated_at,
         origin_session_id=session.origin_session_id,

@@ -9,24 +9,27 @@ UPDATE users SET deleted_at = :now WHERE id = :id AND deleted_at IS NULL RETURNI
 
 -- name: add_agent
 INSERT INTO agents (
-    id, user_id, name, description, model, system_prompt, toolsets, subagents, planning, thinking_level, max_iterations, budgets,
-    timezone, self_scheduling, bounds, run_limit_seconds, created_at, updated_at
+    id, user_id, name, description, model, system_prompt, toolsets, mcp_servers, ask_before, profiles,
+    may_write_skills, subagents, planning, thinking_level, max_iterations, budgets, timezone, self_scheduling, bounds,
+    run_limit_seconds, created_at, updated_at
 )
 VALUES (
-    :id, :user_id, :name, :description, :model, :system_prompt, :toolsets, :subagents, :planning, :thinking_level, :max_iterations,
-    :budgets, :timezone, :self_scheduling, :bounds, :run_limit_seconds, :created_at, :updated_at
+    :id, :user_id, :name, :description, :model, :system_prompt, :toolsets, :mcp_servers, :ask_before, :profiles,
+    :may_write_skills, :subagents, :planning, :thinking_level, :max_iterations, :budgets, :timezone, :self_scheduling,
+    :bounds, :run_limit_seconds, :created_at, :updated_at
 );
 
 -- name: add_first_agent
 -- For a user who has never had one, whichever node asks first.
 INSERT INTO agents (
-    id, user_id, name, description, model, system_prompt, toolsets, subagents, planning, thinking_level, max_iterations, budgets,
-    timezone, self_scheduling, bounds, run_limit_seconds, created_at, updated_at
+    id, user_id, name, description, model, system_prompt, toolsets, mcp_servers, ask_before, profiles,
+    may_write_skills, subagents, planning, thinking_level, max_iterations, budgets, timezone, self_scheduling, bounds,
+    run_limit_seconds, created_at, updated_at
 )
 SELECT
-    n.id, n.user_id, n.name, n.description, n.model, n.system_prompt, n.toolsets, n.subagents, n.planning, n.thinking_level,
-    n.max_iterations, n.budgets, n.timezone, n.self_scheduling, n.bounds, n.run_limit_seconds, n.created_at,
-    n.updated_at
+    n.id, n.user_id, n.name, n.description, n.model, n.system_prompt, n.toolsets, n.mcp_servers, n.ask_before,
+    n.profiles, n.may_write_skills, n.subagents, n.planning, n.thinking_level, n.max_iterations, n.budgets, n.timezone,
+    n.self_scheduling, n.bounds, n.run_limit_seconds, n.created_at, n.updated_at
 FROM rows(agents) AS n
 WHERE NOT EXISTS (SELECT 1 FROM agents a WHERE a.user_id = n.user_id)
 ON CONFLICT DO NOTHING
@@ -39,7 +42,8 @@ UPDATE agents SET deleted_at = :now WHERE id = :id AND deleted_at IS NULL RETURN
 UPDATE agents
 SET
     name = :name, description = :description, model = :model, system_prompt = :system_prompt, toolsets = :toolsets,
-    subagents = :subagents,
+    mcp_servers = :mcp_servers, ask_before = :ask_before, profiles = :profiles,
+    may_write_skills = :may_write_skills, subagents = :subagents,
     planning = :planning, thinking_level = :thinking_level, max_iterations = :max_iterations, budgets = :budgets,
     timezone = :timezone, self_scheduling = :self_scheduling, bounds = :bounds,
     run_limit_seconds = :run_limit_seconds, updated_at = :updated_at

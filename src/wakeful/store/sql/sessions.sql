@@ -1,8 +1,10 @@
 -- name: add_sessions
-INSERT INTO sessions (id, agent_id, user_id, title, origin_session_id, origin_wake_id, origin_label, created_at, updated_at)
+INSERT INTO sessions (
+    id, agent_id, user_id, title, tool_limit, origin_session_id, origin_wake_id, origin_label, created_at, updated_at
+)
 SELECT
-    n.id, n.agent_id, n.user_id, n.title, n.origin_session_id, n.origin_wake_id, n.origin_label, n.created_at,
-    n.updated_at
+    n.id, n.agent_id, n.user_id, n.title, n.tool_limit, n.origin_session_id, n.origin_wake_id, n.origin_label,
+    n.created_at, n.updated_at
 FROM rows(sessions) AS n
 WHERE TRUE
 ON CONFLICT DO NOTHING
@@ -24,6 +26,10 @@ ORDER BY updated_at DESC, id DESC LIMIT :most;
 
 -- name: rename_session
 UPDATE sessions SET title = :title WHERE id = :id AND user_id = :user_id RETURNING *;
+
+-- name: hand_over_session
+-- Another agent goes on there, with no more tools than these.
+UPDATE sessions SET agent_id = :agent_id, tool_limit = :tool_limit WHERE id = :id AND user_id = :user_id RETURNING *;
 
 -- name: title_session
 -- A title that someone gave meanwhile stays.

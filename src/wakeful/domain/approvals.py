@@ -1,0 +1,63 @@
+"""Calls that a person is asked about before they are made."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal
+
+from wakeful.domain.errors import Conflict, NotFound
+from wakeful.domain.types import Run
+
+# refused: nobody was there to be asked. used: the call was begun, so after a crash it is in doubt.
+ApprovalStatus = Literal["pending", "approved", "denied", "refused", "used"]
+
+MOST_NOTICES = 5  # of one run
+GRANT = "granted:"  # begins the id under which a call of an earlier run was approved for this one
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Approval:
+    """One call, and what a person said about it."""
+
+    run_id: str
+    call_id: str
+    user_id: str
+    session_id: str
+    tool: str
+    args: Mapping[str, Any]
+    status: ApprovalStatus
+    note: str | None = None
+    asked_at: datetime
+    answered_at: datetime | None = None
+
+
+class NoSuchApproval(NotFound):
+    code = "no_such_approval"
+
+    def __init__(self, run_id: str, call_id: str) -> None:
+        super().__init__(f"Run {run_id!r} has not asked about a call {call_id[:100]!r}.")
+
+
+class AlreadyAnswered(Conflict):
+    code = "already_answered"
+
+    def __init__(self, approval: Approval) -> None:
+        super().__init__(f"The call {approval.call_id[:100]!r} was {approval.status} already; a run asks once.")
+
+
+class RunIsOver(Conflict):
+    code = "run_is_over"
+
+    def __init__(self, run: Run) -> None:
+        super().__init__(
+            f"Run {run.id!r} is {run.status}, so it no longer waits for an answer. Write to the agent anew."
+        )
+
+
+def is_granted(grant: Approval, tool: str, args: Mapping[str, Any]) -> bool:
+    """Tell whether a person approved exactly this call for this run beforehand."""
+    return (
+        grant.call_id.startswith(GRANT)
+        and grant.status == "approved"
+        and (grant.tool, grant.args) == (tool, dict(args))
+    )

@@ -1,0 +1,142 @@
+"""MCP servers: how the settings file names one, and what people see of it."""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import Literal, cast
+from urllib.parse import urlsplit
+
+_NAME = re.compile(r"[a-z][a-z0-9-]{0,31}")
+_KEYS = ("command", "url", "env", "headers", "for_users")
+_HEADER = re.compile(r"[A-Za-z0-9-]{1,100}")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,100}")
+
+McpKind = Literal["stdio", "http"]
+McpStatus = Literal["off", "starting", "on", "failed"]
+SecretOf = Callable[[Literal["file", "env"], str], str]  # raises ValueError with what is wrong
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class McpServer:
+    """A program to start, or an address to speak to. Its secrets are in no text that is made of it."""
+
+    name: str
+    command: tuple[str, ...] = field(default=(), repr=False)
+    url: str | None = field(default=None, repr=False)
+    env: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    for_users: bool = False  # also people who are not an owner may switch it on for their agents
+
+    @property
+    def kind(self) -> McpKind:
+        return "stdio" if self.command else "http"
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        return (*self.env.values(), *self.headers.values())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class McpState:
+    """What people see of a server: neither its command or address nor a secret."""
+
+    name: str
+    kind: McpKind
+    for_users: bool
+    state: McpStatus
+    tools: int
+    note: str | None = None  # such as that some tools were left out
+    last_error: str | None = None
+
+
+def prefix_of(name: str) -> str:
+    """Return what the names of a server's tools begin with."""
+    return f"{name}_"
+
+
+def read_servers(tables: object, secret_of: SecretOf) -> tuple[dict[str, McpServer], list[str]]:
+    """Read the tables `[mcp.NAME]`, and return the servers with a line for every problem. No line holds a value."""
+    if not isinstance(tables, Mapping):
+        return {}, ["`mcp` is not a table. Write one table for each server, such as [mcp.weather]."]
+    servers: dict[str, McpServer] = {}
+    problems: list[str] = []
+    for name, table in cast("Mapping[str, object]", tables).items():
+        try:
+            servers[name] = _read(name, table, secret_of)
+        except ValueError as error:
+            problems.append(f"[mcp.{name}]: {error}")
+    return servers, problems
+
+
+def _read(name: str, table: object, secret_of: SecretOf) -> McpServer:
+    if not _NAME.fullmatch(name):
+        raise ValueError("the name must be 1 to 32 of a-z, 0-9 and -, beginning with a letter.")
+    if not isinstance(table, Mapping):
+        raise ValueError('it is not a table. Write command = ["program", "argument"] or url = "https://…" under it.')
+    given = cast("Mapping[str, object]", table)
+    for key in given:
+        if key not in _KEYS:
+            [nearest] = get_close_matches(key, _KEYS, n=1, cutoff=0)
+            raise ValueError(f"{key!r} is not known there; the nearest is {nearest!r}.")
+    if ("command" in given) == ("url" in given):
+        raise ValueError("it takes exactly one of `command` (a program to start) and `url` (an address).")
+    is_program = "command" in given
+    stray = "headers" if is_program else "env"
+    if stray in given:
+        raise ValueError(f"`{stray}` belongs to a server with a {'url' if is_program else 'command'}.")
+    if not isinstance(given.get("for_users", False), bool):
+        raise ValueError("`for_users` is true or false.")
+    return McpServer(
+        name=name,
+        command=_command(given["command"]) if is_program else (),
+        url=None if is_program else _url(given["url"]),
+        env=_values("env", given.get("env", {}), _VARIABLE, secret_of),
+        headers=_values("headers", given.get("headers", {}), _HEADER, secret_of),
+        for_users=bool(given.get("for_users", False)),
+    )
+
+
+def _command(value: object) -> tuple[str, ...]:
+    words = cast("list[object]", value) if isinstance(value, list) else []
+    texts = tuple(word for word in words if isinstance(word, str) and "\0" not in word)
+    if not texts or not texts[0] or len(texts) != len(words):
+        raise ValueError('`command` is a list of texts, such as ["uvx", "some-server"].')
+    return texts
+
+
+def _url(value: object) -> str:
+    parts = urlsplit(value) if isinstance(value, str) else None
+    if parts is None or parts.scheme not in ("http", "https") or not parts.hostname or parts.username or parts.password:
+        raise ValueError("`url` is an http:// or https:// address without user name or password.")
+    return str(value)
+
+
+def _values(key: str, value: object, names: re.Pattern[str], secret_of: SecretOf) -> dict[str, str]:
+    if not isinstance(value, Mapping):
+        raise ValueError(f"`{key}` is a table of names and values.")
+    read: dict[str, str] = {}
+    for name, each in cast("Mapping[str, object]", value).items():
+        if not names.fullmatch(name):
+            raise ValueError(f"{name!r} cannot be a name in `{key}`.")
+        text = _value(f"{key}.{name}", each, secret_of)
+        if "\0" in text or "\n" in text or "\r" in text:
+            raise ValueError(f"`{key}.{name}` has more than one line, or a NUL.")
+        read[name] = text
+    return read
+
+
+def _value(where: str, value: object, secret_of: SecretOf) -> str:
+    """Read a text, or what a file or a variable of the server's own environment holds."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, Mapping):
+        given = cast("Mapping[str, object]", value)
+        if len(given) == 1:
+            [(place, key)] = given.items()
+            if place in ("file", "env") and isinstance(key, str):
+                try:
+                    return secret_of(place, key)
+                except ValueError as error:
+                    raise ValueError(f"`{where}`: {error}") from None
+    raise ValueError(f'`{where}` is a text, {{ file = "path" }} or {{ env = "VARIABLE" }}.')

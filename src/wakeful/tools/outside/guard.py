@@ -1,0 +1,70 @@
+"""Runs a program, and takes it and everything it has started along when the server is gone, however that ended.
+
+Started as a script of its own, with nothing but the standard library: `guard.py SERVER-PID PROGRAM ARGUMENT…`.
+"""
+
+import ctypes
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+_PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
+_MOST_ROUNDS = 500
+
+
+def main(server: int, command: list[str]) -> int:
+    """Run a command to its end, or to ours."""
+    libc = ctypes.CDLL(None)
+    # What leaves the group, as daemons do, becomes our child when its parent ends, so nothing gets away.
+    libc.prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    signal.signal(signal.SIGTERM, _end)
+    libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+    if os.getppid() != server:  # it died before we had said that we want to know
+        return 1
+    try:
+        child = os.posix_spawnp(
+            command[0], command, os.environ, setsigdef=[signal.SIGTERM, signal.SIGPIPE, signal.SIGXFSZ]
+        )
+    except OSError as error:
+        os.write(2, f"{command[0]} cannot be started: {error.strerror}\n".encode())
+        return 127
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for descriptor in (0, 1, 2):  # else the pipes would stay open when the program closes them
+        os.dup2(nothing, descriptor)
+    while True:
+        ended, status = os.waitpid(-1, 0)
+        if ended == child:
+            _kill_all()
+            code = os.waitstatus_to_exitcode(status)
+            return code if code >= 0 else 128 - code
+
+
+def _end(_signal: int, _frame: object) -> None:
+    _kill_all()
+    os._exit(1)
+
+
+def _kill_all() -> None:
+    """Kill our children until there are none; those of a child that died become ours."""
+    for _ in range(_MOST_ROUNDS):
+        try:
+            children = Path(f"/proc/self/task/{os.getpid()}/children").read_text(encoding="ascii").split()
+        except OSError:  # a system that does not tell: then at least everything in our group, and ourselves
+            os.killpg(0, signal.SIGKILL)
+            return
+        if not children:
+            return
+        for pid in children:
+            try:
+                os.kill(int(pid), signal.SIGKILL)
+                os.waitpid(int(pid), os.WNOHANG)
+            except (ProcessLookupError, ChildProcessError):
+                pass
+        time.sleep(0.005)
+
+
+if __name__ == "__main__":
+    sys.exit(main(int(sys.argv[1]), sys.argv[2:]))

@@ -1,0 +1,288 @@
+"""The MCP servers of this node: started when first needed, shared by all agents that have them on.
+
+The `mcp` package takes a second to import, so nothing here does it before a server is needed.
+"""
+
+import asyncio
+import logging
+import re
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import orjson
+from pydantic import ConfigDict
+
+from wakeful.domain.errors import Unavailable
+from wakeful.domain.mcp_servers import McpServer, McpState, prefix_of
+from wakeful.tools.registry import Arguments, Tool, ToolContext, ToolResult
+
+if TYPE_CHECKING:
+    from mcp.client._transport import TransportStreams
+    from mcp_types import Tool as McpTool
+
+    from wakeful.tools.outside.connection import Connection
+
+log = logging.getLogger(__name__)
+
+MOST_NAME = 64  # characters; providers take no more
+MOST_DESCRIPTION = 2_000
+MOST_SCHEMA = 20_000  # bytes
+FIRST_PAUSE = 2.0  # seconds after a failed start; doubled each time
+LONGEST_PAUSE = 300.0
+_SHOWN = 300  # characters of an error
+
+_NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_-]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class McpLimits:
+    """How long a server may take, in seconds, and how many of its tools are shown."""
+
+    start: float = 20.0
+    call: float = 60.0
+    tools: int = 100
+
+
+class McpDown(Unavailable):
+    code = "mcp_server_down"
+
+
+class AnyArguments(Arguments):
+    """Whatever the server itself will look at."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+
+class McpServers:
+    """Starts servers, knows their tools, and calls them."""
+
+    def __init__(self, servers: Mapping[str, McpServer], root: Path, limits: McpLimits | None = None) -> None:
+        self._lines = {
+            name: _Line(server, root / name, limits or McpLimits()) for name, server in sorted(servers.items())
+        }
+
+    async def prepare(self, names: Iterable[str]) -> list[str]:
+        """Start what is not running yet, and return what a model should know: which are down, which show less."""
+        lines = [self._lines[name] for name in names if name in self._lines]
+        problems = await asyncio.gather(*(line.prepare() for line in lines))
+        gone = [f"The MCP server {name!r} is no longer set up here." for name in names if name not in self._lines]
+        return [*filter(None, problems), *(line.note for line in lines if line.note), *gone]
+
+    def tools_of(self, names: Iterable[str]) -> list[Tool]:
+        """Return the tools of servers as far as they are known; those of one that was never started are not."""
+        return [tool for name in names if name in self._lines for tool in self._lines[name].tools]
+
+    def states(self) -> list[McpState]:
+        return [line.state() for line in self._lines.values()]
+
+    async def aclose(self) -> None:
+        await asyncio.gather(*(line.close() for line in self._lines.values()))
+
+
+class _Line:
+    """One server: the connection to it, if there is one, and what is known of its tools."""
+
+    def __init__(self, server: McpServer, home: Path, limits: McpLimits) -> None:
+        self._server = server
+        self._home = home
+        self._limits = limits
+        self._starting: asyncio.Task[Connection] | None = None  # one start at a time, whoever waits for it
+        self._connection: Connection | None = None
+        self._closing: set[asyncio.Task[None]] = set()
+        self._failures = 0
+        self._retry_at = 0.0
+        self._error: str | None = None
+        self.tools: list[Tool] = []
+        self.note: str | None = None
+
+    async def prepare(self) -> str | None:
+        """Have it running; returns why it is not."""
+        try:
+            await self._connected()
+        except McpDown as error:
+            return error.message
+        return None
+
+    async def call(self, tool: str, _context: ToolContext, asked: AnyArguments) -> ToolResult:
+        from wakeful.tools.outside.results import read_result
+
+        connection = await self._connected()
+        try:
+            result = await connection.call(tool, dict(asked.model_extra or {}), self._limits.call)
+        except TimeoutError:
+            self._fail(f"its tool {tool!r} did not answer within {self._limits.call:g} seconds")
+            raise McpDown(
+                f"The MCP server {self._server.name!r} did not answer within {self._limits.call:g} seconds, so the "
+                "call was given up: it may or may not have happened. The server is started anew for the next call."
+            ) from None
+        except Exception as error:
+            if _is_answer(error):
+                text = f"[An error from the MCP server {self._server.name!r}.]\n{_words(error, self._server)}"
+                return ToolResult(text=text, success=False, metadata={"code": "mcp_error", "server": self._server.name})
+            connection.retire()
+            self._fail(f"it broke off a call: {_words(error, self._server)}")
+            raise McpDown(
+                f"The MCP server {self._server.name!r} broke off this call ({_words(error, self._server)}): it may or "
+                "may not have happened. The server is started anew for the next call."
+            ) from error
+        return read_result(result, self._server.name, tool)
+
+    def state(self) -> McpState:
+        is_on = self._connection is not None and self._connection.is_usable
+        has_failed = self._error is not None or self._connection is not None
+        return McpState(
+            name=self._server.name,
+            kind=self._server.kind,
+            for_users=self._server.for_users,
+            state="starting" if self._starting is not None else "on" if is_on else "failed" if has_failed else "off",
+            tools=len(self.tools),
+            note=self.note,
+            last_error=self._error or (None if is_on or not has_failed else "it ended by itself"),
+        )
+
+    async def close(self) -> None:
+        if self._starting is not None:
+            self._starting.cancel()
+            await asyncio.wait([self._starting])
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            await connection.close()
+        await asyncio.gather(*self._closing, return_exceptions=True)
+
+    async def _connected(self) -> "Connection":
+        if self._connection is not None and self._connection.is_usable:
+            return self._connection
+        if self._starting is None:
+            left = self._retry_at - asyncio.get_running_loop().time()
+            if left > 0:
+                raise McpDown(
+                    f"The MCP server {self._server.name!r} is not available: {self._error}. "
+                    f"It is tried again in {left:.0f} seconds; do without it until then."
+                )
+            self._drop()
+            self._starting = asyncio.create_task(self._start())
+            self._starting.add_done_callback(self._note_started)
+        # A run that is stopped meanwhile does not take the start away from others who wait for it.
+        return await asyncio.shield(self._starting)
+
+    def _note_started(self, task: "asyncio.Task[Connection]") -> None:
+        self._starting = None
+        if not task.cancelled():
+            task.exception()  # told to those who waited, if anyone still does
+
+    async def _start(self) -> "Connection":
+        connecting = await asyncio.to_thread(import_module, "wakeful.tools.outside.connection")
+        connection: Connection = connecting.Connection(self._open_line, self._limits.tools)
+        try:
+            await connection.open(self._limits.start)
+        except TimeoutError:
+            problem = f"it did not start within {self._limits.start:g} seconds"
+        except asyncio.CancelledError:
+            await connection.close()
+            raise
+        except Exception as error:  # noqa: BLE001  (anything a stranger's server can do)
+            problem = f"it could not be started ({_words(error, self._server)})"
+        else:
+            self._failures, self._retry_at, self._error = 0, 0.0, None
+            self._connection = connection
+            self._learn(connection)
+            log.info("MCP server started", extra={"server": self._server.name, "tools": len(self.tools)})
+            return connection
+        self._look_after(connection.close())  # nobody need wait for that
+        pause = min(FIRST_PAUSE * 2**self._failures, LONGEST_PAUSE)
+        self._failures += 1
+        self._retry_at = asyncio.get_running_loop().time() + pause
+        self._fail(problem)
+        raise McpDown(f"The MCP server {self._server.name!r} is not available: {problem}. Do without it for now.")
+
+    def _open_line(self, on_end: Callable[[], None]) -> "AbstractAsyncContextManager[TransportStreams]":
+        if self._server.kind == "stdio":
+            child: Any = import_module("wakeful.tools.outside.child")
+            return child.started(self._server, self._home, on_end)
+        address: Any = import_module("wakeful.tools.outside.address")
+        return address.reached(self._server)
+
+    def _drop(self) -> None:
+        """Let go of a connection that is over or retired; what it still has to do, it does by itself."""
+        if self._connection is not None:
+            connection, self._connection = self._connection, None
+            connection.retire()
+            self._look_after(connection.ended())
+
+    def _look_after(self, ending: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(ending)
+        self._closing.add(task)
+        task.add_done_callback(self._closing.discard)
+
+    def _fail(self, problem: str) -> None:
+        self._error = problem
+        log.warning("MCP server failed", extra={"server": self._server.name, "problem": problem})
+
+    def _learn(self, connection: "Connection") -> None:
+        """Make tools of ours of those it lists, as many as may be shown."""
+        known: dict[str, Tool] = {}
+        unfit = 0
+        for listed in connection.tools[: self._limits.tools]:
+            tool = _as_ours(listed, self._server.name, partial(self.call, listed.name))
+            if tool is None or tool.name in known:
+                unfit += 1
+            else:
+                known[tool.name] = tool
+        self.tools = list(known.values())
+        self.note = _note(self._server.name, connection, self._limits.tools, unfit)
+
+
+def _note(name: str, connection: "Connection", most: int, unfit: int) -> str | None:
+    parts: list[str] = []
+    if len(connection.tools) > most:
+        at_least = "" if connection.is_every_tool_listed else "at least "
+        parts.append(f"it lists {at_least}{len(connection.tools)} tools, and only the first {most} are shown")
+    if unfit:
+        parts.append(f"{unfit} of its tools are left out because their name or schema is unfit")
+    return f"MCP server {name!r}: {'; '.join(parts)}." if parts else None
+
+
+def _as_ours(listed: "McpTool", server: str, act: Callable[[ToolContext, Any], Any]) -> Tool | None:
+    """Return a server's tool under a name of its own, or None if no provider would take it."""
+    name = prefix_of(server) + _NOT_IN_A_NAME.sub("_", listed.name)
+    schema = listed.input_schema
+    if not listed.name or len(name) > MOST_NAME or schema.get("type") != "object" or _size(schema) > MOST_SCHEMA:
+        return None
+    return Tool(
+        name=name,
+        toolset=f"mcp:{server}",
+        description=(listed.description or listed.title or listed.name)[:MOST_DESCRIPTION],
+        arguments=AnyArguments,
+        raw_schema=schema,
+        act=act,
+        is_repeatable=bool(listed.annotations and listed.annotations.read_only_hint),
+    )
+
+
+def _size(schema: Mapping[str, Any]) -> int:
+    try:
+        return len(orjson.dumps(schema))
+    except (TypeError, ValueError, RecursionError):
+        return MOST_SCHEMA + 1
+
+
+def _is_answer(error: Exception) -> bool:
+    """Tell whether the server itself has answered with an error, so that the line to it is sound."""
+    from mcp import MCPError
+    from mcp_types import INVALID_PARAMS, METHOD_NOT_FOUND
+
+    return isinstance(error, MCPError) and error.code in (INVALID_PARAMS, METHOD_NOT_FOUND)
+
+
+def _words(error: BaseException, server: McpServer) -> str:
+    """Say what went wrong without what must not be said."""
+    text = " ".join(str(error).split())[:_SHOWN] or type(error).__name__
+    hidden: Sequence[str] = [*server.secrets, *server.command[1:], *([server.url] if server.url else [])]
+    for secret in sorted(filter(None, hidden), key=len, reverse=True):
+        text = text.replace(secret, "•••")
+    return text

@@ -1,0 +1,305 @@
+"""MCP servers: real ones, over stdio and over HTTP, behind a real server and a scripted model."""
+
+import asyncio
+import json
+import socket
+import sys
+from pathlib import Path
+
+import httpx
+import pytest
+
+from openai_server import call, calls, say
+from served import ENDS, eventually, of_kind, served
+from wakeful.domain.mcp_servers import McpServer
+
+SCRIPT = str(Path(__file__).parents[1] / "mcp_server.py")
+
+
+def program(name="calc", *options, **more):
+    return McpServer(name=name, command=(sys.executable, SCRIPT, *options), **more)
+
+
+def use(tool, **arguments):
+    return calls(*call(tool, json.dumps(arguments)))
+
+
+def tools_sent(server):
+    return {tool["function"]["name"]: tool["function"] for tool in server.provider.last.get("tools", [])}
+
+
+async def answered(client, content):
+    """Say something and return everything up to the end: patiently, for a program may have to be started."""
+    await client.say(content)
+    return await client.until(*ENDS, seconds=60)
+
+
+async def ask(server, client, tool, **arguments):
+    """Let the model call a tool, and return how the call ended."""
+    server.provider.then(use(tool, **arguments), say("Done."))
+    frames = await answered(client, "Go on.")
+    assert frames[-1]["type"] == "stream_end", frames[-1]
+    [made] = of_kind(frames, "tool_call")
+    return made
+
+
+def is_there(pid):
+    return Path(f"/proc/{pid}").exists()
+
+
+async def gone(pids):
+    """Wait until processes have ended."""
+
+    async def are_gone():
+        return not any(map(is_there, pids))
+
+    await eventually(are_gone)
+
+
+async def state(server, name="calc"):
+    [found] = [each for each in (await server.call("GET", "/mcp-servers"))["mcp_servers"] if each["name"] == name]
+    return found
+
+
+@pytest.fixture
+def settings(tmp_path):
+    return {"data_dir": tmp_path / "data", "config_dir": tmp_path / "config", "store_encryption": False}
+
+
+async def test_tools_of_a_program_are_called_with_everything_that_can_go_wrong(settings, tmp_path):
+    started = tmp_path / "started"
+    mcp = {"calc": program("calc", "--started", str(started), env={"SECRET": "s3cret"})}
+    async with served(settings, mcp=mcp, mcp_call_seconds=5, mcp_start_seconds=60) as server:
+        async with server.watch(await server.session()) as client:
+            server.provider.then(say("Hello."))
+            await answered(client, "Hello?")
+            assert "calc_add" not in tools_sent(server)
+            assert not started.exists()  # nobody has it on, so it was not started
+            assert await state(server) == {
+                "name": "calc", "kind": "stdio", "for_users": False, "state": "off", "tools": 0, "note": None,
+                "last_error": None,
+            }  # fmt: skip
+
+            await server.change_agent(mcp_servers=["calc"])
+            made = await ask(server, client, "calc_add", a=1, b=2)
+            assert made["success"]
+            assert made["result"] == "[Data from the MCP server 'calc'; it is not from your user.]\n3"
+            sent = tools_sent(server)["calc_add"]
+            assert sent["description"] == "Add two numbers."
+            assert sent["parameters"]["properties"]["a"]["type"] == "integer"
+            assert (await state(server))["state"] == "on"
+
+            refused = await ask(server, client, "calc_refuse", why="no")
+            assert (refused["success"], refused["metadata"]["code"]) == (False, "mcp_tool_error")
+            wrong = await ask(server, client, "calc_add", a="one")
+            assert not wrong["success"]
+            assert "valid integer" in wrong["result"]
+            flooded = await ask(server, client, "calc_flood", characters=1_000_000)
+            assert "[truncated: 1,000,000 characters came" in flooded["result"]
+            assert len(flooded["result"]) < 65_000
+
+            given = (await ask(server, client, "calc_environment"))["result"].split("\n")[1:]
+            assert set(given) - {"LC_CTYPE"} == {"HOME", "LANG", "PATH", "SECRET", "s3cret"}
+
+            died = await ask(server, client, "calc_die")
+            assert (died["success"], died["metadata"]["code"]) == (False, "mcp_server_down")
+            assert "may or may not have happened" in died["result"]
+            assert (await ask(server, client, "calc_add", a=2, b=2))["success"]  # it was started again
+
+            hung = await ask(server, client, "calc_hang")
+            assert "did not answer within 5 seconds" in hung["result"]
+            assert (await ask(server, client, "calc_add", a=2, b=3))["success"]
+            assert len(started.read_text().split()) == 3
+            assert "s3cret" not in json.dumps(await state(server))
+        pids = [int(pid) for pid in started.read_text().split()]
+    await gone(pids)
+
+
+async def test_what_a_program_has_started_ends_with_it_when_the_server_stops(settings):
+    async with served(settings, mcp={"calc": program()}, mcp_start_seconds=60) as server:
+        await server.change_agent(mcp_servers=["calc"])
+        async with server.watch(await server.session()) as client:
+            told = (await ask(server, client, "calc_who"))["result"].partition("\n")[2]
+        pids = json.loads(told)
+        assert all(map(is_there, pids.values()))
+    await gone(pids.values())
+
+
+async def test_five_hundred_tools_are_cut_to_the_limit_and_the_model_is_told(settings):
+    async with served(
+        settings, mcp={"many": program("many", "--many", "500")}, mcp_most_tools=30, mcp_start_seconds=60
+    ) as server:
+        await server.change_agent(mcp_servers=["many"])
+        async with server.watch(await server.session()) as client:
+            server.provider.then(say("Many."))
+            await answered(client, "How many?")
+        assert len([name for name in tools_sent(server) if name.startswith("many_")]) == 30
+        system = server.provider.last["messages"][0]["content"]
+        assert "MCP server 'many': it lists 507 tools, and only the first 30 are shown." in system
+        assert (await state(server, "many"))["note"] in system
+
+
+@pytest.mark.parametrize(
+    ("option", "seconds", "why"),
+    [
+        ("--hang", 1, "it did not start within 1 seconds"),
+        ("--die", 60, "it could not be started (Connection closed)"),
+    ],
+)
+async def test_a_program_that_does_not_start_leaves_the_session_usable(settings, option, seconds, why):
+    async with served(settings, mcp={"bad": program("bad", option)}, mcp_start_seconds=seconds) as server:
+        await server.change_agent(mcp_servers=["bad"], toolsets=["files"])
+        async with server.watch(await server.session()) as client:
+            server.provider.then(say("Without it."))
+            frames = await answered(client, "Hello?")
+            assert frames[-1]["content"] == "Without it."
+            assert f"The MCP server 'bad' is not available: {why}" in server.provider.last["messages"][0]["content"]
+            assert (await state(server, "bad"))["last_error"] == why
+            made = await ask(server, client, "bad_add", a=1, b=1)
+            assert "There is no tool 'bad_add'" in made["result"]
+
+
+async def test_a_program_that_is_not_there_is_said_to_be_so(settings):
+    async with served(settings, mcp={"bad": McpServer(name="bad", command=("/nowhere/s3cret-program",))}) as server:
+        await server.change_agent(mcp_servers=["bad"])
+        async with server.watch(await server.session()) as client:
+            server.provider.then(say("Without it."))
+            await answered(client, "Hello?")
+        assert (await state(server, "bad"))["state"] == "failed"
+        assert "s3cret" not in json.dumps(await state(server, "bad"))
+
+
+async def test_a_run_is_stopped_while_a_server_starts(settings):
+    async with served(settings, mcp={"bad": program("bad", "--hang")}, mcp_start_seconds=60) as server:
+        await server.change_agent(mcp_servers=["bad"])
+        session = await server.session()
+        async with server.watch(session) as client:
+            await client.say("Hello?")
+            await client.expect("stream_start")
+            assert (await server.stop(session))["ok"]
+            assert (await client.until("stream_stopped"))[-1]["type"] == "stream_stopped"
+        assert (await state(server, "bad"))["state"] == "starting"
+
+
+@pytest.fixture
+async def address():
+    """A real MCP server over streamable HTTP, and the way to end it."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    processes = []
+
+    async def start(*options):
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, SCRIPT, "--http", str(port), *options,
+            stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.DEVNULL,
+        )  # fmt: skip
+        processes.append(process)
+        async with httpx.AsyncClient() as client:
+            while True:
+                try:
+                    await client.get(f"http://127.0.0.1:{port}/mcp", timeout=1)
+                except httpx.TransportError:
+                    await asyncio.sleep(0.05)
+                else:
+                    return process
+
+    yield f"http://127.0.0.1:{port}/mcp", start
+    for process in processes:
+        if process.returncode is None:
+            process.kill()
+        await process.wait()
+
+
+async def test_tools_at_an_address_are_called_and_found_again_after_a_crash(settings, address):
+    url, start = address
+    process = await start()
+    server_there = McpServer(name="calc", url=url, headers={"Authorization": "Bearer s3cret"})
+    async with served(settings, mcp={"calc": server_there}, mcp_start_seconds=60, mcp_call_seconds=20) as server:
+        await server.change_agent(mcp_servers=["calc"])
+        async with server.watch(await server.session()) as client:
+            assert (await ask(server, client, "calc_add", a=1, b=2))["result"].endswith("\n3")
+            assert (await state(server))["kind"] == "http"
+            process.kill()
+            await process.wait()
+            gone = await ask(server, client, "calc_add", a=1, b=2)
+            assert (gone["success"], gone["metadata"]["code"]) == (False, "mcp_server_down")
+            assert url not in gone["result"]
+            await start()
+            await eventually_adds(server, client)
+
+
+@pytest.mark.parametrize("options", [[], ["--json"]], ids=["events", "json"])
+async def test_an_answer_without_end_is_cut_off(settings, address, options):
+    url, start = address
+    await start(*options)
+    server_there = McpServer(name="calc", url=url)
+    async with served(settings, mcp={"calc": server_there}, mcp_start_seconds=60, mcp_call_seconds=30) as server:
+        await server.change_agent(mcp_servers=["calc"])
+        async with server.watch(await server.session()) as client:
+            big = await ask(server, client, "calc_flood", characters=1_000_000)
+            assert "[truncated: 1,000,000 characters came" in big["result"]
+            flooded = await ask(server, client, "calc_flood", characters=20_000_000)
+            assert (flooded["success"], flooded["metadata"]["code"]) == (False, "mcp_server_down")
+            assert len(flooded["result"]) < 1_000
+            assert (await ask(server, client, "calc_add", a=1, b=2))["success"]
+
+
+async def test_a_program_that_never_ends_its_line_is_ended(settings):
+    endless = McpServer(name="bad", command=("/bin/sh", "-c", "yes | tr -d '\\n'"))
+    async with served(settings, mcp={"bad": endless}) as server:
+        await server.change_agent(mcp_servers=["bad"])
+        async with server.watch(await server.session()) as client:
+            server.provider.then(say("Without it."))
+            assert (await answered(client, "Hello?"))[-1]["content"] == "Without it."
+        assert (await state(server, "bad"))["last_error"].startswith("it could not be started")
+
+
+async def eventually_adds(server, client):
+    """It is tried again after a pause, not at once."""
+    for _ in range(20):
+        if (await ask(server, client, "calc_add", a=1, b=2))["success"]:
+            return
+        await asyncio.sleep(0.5)
+    raise AssertionError("it was not found again")
+
+
+async def test_a_server_is_switched_on_by_name_and_only_by_those_who_may(settings):
+    mcp = {"calc": program("calc"), "open": program("open", for_users=True)}
+    async with served(settings, mcp=mcp) as server:
+        [agent] = (await server.call("GET", "/agents"))["agents"]
+        path = f"/agents/{agent['id']}"
+        refused = await server.rest.patch(path, json={"mcp_servers": ["calk"]})
+        assert refused.status_code == 400
+        assert "There is no MCP server 'calk'. The nearest is 'calc'." in refused.json()["error"]["message"]
+        assert (await server.rest.patch(path, json={"mcp_servers": [{"command": ["sh"]}]})).status_code == 422
+
+        token = await server.add_user()
+        [own] = (await server.call("GET", "/agents", token=token))["agents"]
+        async with server.client(token) as grace:
+            denied = await grace.patch(f"/agents/{own['id']}", json={"mcp_servers": ["calc"]})
+            assert (denied.status_code, denied.json()["error"]["code"]) == (403, "mcp_not_granted")
+            given = await grace.patch(f"/agents/{own['id']}", json={"mcp_servers": ["open"]})
+            assert given.json()["mcp_servers"] == ["open"]
+            seen = (await grace.get("/mcp-servers")).json()["mcp_servers"]
+            assert [each["name"] for each in seen] == ["open"]
+        assert [each["name"] for each in (await server.call("GET", "/mcp-servers"))["mcp_servers"]] == ["calc", "open"]
+
+
+async def test_a_session_begun_with_some_tools_has_only_those_of_a_server(settings):
+    async with served(settings, mcp={"calc": program()}, mcp_start_seconds=60) as server:
+        await server.change_agent(mcp_servers=["calc"])
+        session = await server.session()
+        async with server.watch(session) as client:
+            await ask(server, client, "calc_add", a=1, b=1)  # so that its tools are known
+            booked = {"kind": "session", "message": "Add.", "at": "2020-01-01T00:00:00Z"}
+            config = {"session_config": {"tool_ids": ["calc_add"]}}
+            server.provider.then(use("calc_hang"), say("Ended."))
+            made = await server.call("POST", f"/sessions/{session}/schedules", json=booked | config)
+            schedule = f"/schedules/{made['schedule']['id']}"
+
+            async def is_over():
+                return (await server.call("GET", schedule))["run_status"] == "success"
+
+            await eventually(is_over, seconds=20)
+        assert list(tools_sent(server)) == ["calc_add"]
+        assert "There is no tool 'calc_hang'" in server.provider.last["messages"][-1]["content"]
