@@ -1,0 +1,194 @@
+/** What was said, in the pieces that are shown: the same for a saved transcript and for frames as they come. */
+
+import type { SessionFrame } from "../../api/frames.generated";
+import type { MessageShape } from "../../api/rest.generated";
+
+export interface Thinking {
+  kind: "thinking";
+  text: string;
+  isRunning: boolean;
+}
+export interface Text {
+  kind: "text";
+  text: string;
+  isRunning: boolean;
+}
+export interface Plan {
+  kind: "plan";
+  text: string;
+}
+export interface Planning {
+  kind: "planning";
+  phase: number;
+  label: string;
+}
+export interface Note {
+  kind: "note";
+  text: string;
+}
+export interface Tool {
+  kind: "tool";
+  callId: string;
+  tool: string;
+  args: Record<string, unknown>;
+  result: string | null; // null: at work
+  success: boolean | null;
+  metadata: Record<string, unknown>;
+  startedAt: number | null; // milliseconds; null: nobody here saw it begin
+  seconds: number | null;
+  inner: Item[]; // what a subagent does
+}
+export type Item = Thinking | Text | Plan | Planning | Note | Tool;
+
+/** A message and what came of it. */
+export interface Turn {
+  key: string;
+  runId: string | null;
+  asked: MessageShape | null;
+  items: Item[];
+  isCutOff: boolean;
+}
+
+const NOTES: Record<string, string> = {
+  iteration_limit: "It reached its limit of steps.",
+  repeated_calls: "It was going round in circles, and was stopped.",
+};
+
+/** Cut a saved transcript into turns. */
+export function toTurns(messages: MessageShape[]): Turn[] {
+  const turns: Turn[] = [];
+  let openCalls = new Map<string, { tool: Tool; at: number }>();
+  for (const message of messages) {
+    let turn = turns.at(-1);
+    if (message.role === "user" || !turn || (turn.runId !== message.run_id && message.source !== "preloaded")) {
+      const count = turns.filter((each) => each.runId === message.run_id).length;
+      turn = {
+        key: `${message.run_id ?? message.id}:${count}`,
+        runId: message.run_id,
+        asked: message.role === "user" ? message : null,
+        items: [],
+        isCutOff: false,
+      };
+      turns.push(turn);
+      openCalls = new Map();
+    }
+    if (message.role !== "user") addSaved(turn, message, openCalls);
+  }
+  return turns;
+}
+
+function addSaved(turn: Turn, message: MessageShape, openCalls: Map<string, { tool: Tool; at: number }>): void {
+  const at = Date.parse(message.created_at);
+  if (message.role === "tool") {
+    const told = (message.tool ?? {}) as { call_id?: string; tool?: string; args?: Record<string, unknown>; success?: boolean; metadata?: Record<string, unknown> };
+    const open = openCalls.get(told.call_id ?? "");
+    const tool = open?.tool ?? newTool(told.call_id ?? message.id, told.tool ?? "tool", told.args ?? {});
+    if (!open) turn.items.push(tool);
+    tool.result = message.content;
+    tool.success = told.success ?? null;
+    tool.metadata = told.metadata ?? {};
+    tool.seconds = open ? Math.max(0, at - open.at) / 1000 : null;
+    // Calls of one reply are made one after the other, so the next begins where this one ended.
+    for (const other of openCalls.values()) other.at = Math.max(other.at, at);
+    return;
+  }
+  if (message.thinking) turn.items.push({ kind: "thinking", text: message.thinking, isRunning: false });
+  if (message.note) {
+    turn.items.push({ kind: "note", text: NOTES[message.note] ?? message.content });
+    return;
+  }
+  if (message.content) turn.items.push({ kind: "text", text: message.content, isRunning: false });
+  turn.isCutOff ||= message.is_cut_off ?? false;
+  for (const call of message.tool_calls ?? []) {
+    const { call_id, tool, args } = call as { call_id: string; tool: string; args: Record<string, unknown> };
+    const item = newTool(call_id, tool, args ?? {});
+    turn.items.push(item);
+    openCalls.set(call_id, { tool: item, at });
+  }
+}
+
+function newTool(callId: string, tool: string, args: Record<string, unknown>): Tool {
+  return { kind: "tool", callId, tool, args, result: null, success: null, metadata: {}, startedAt: null, seconds: null, inner: [] };
+}
+
+/** Add a frame to what a run has said. `now` is null for what was said before we came. */
+export function addFrame(items: Item[], frame: SessionFrame, now: number | null): Item[] {
+  if ("is_subagent" in frame && frame.is_subagent) return addToSubagent(items, frame, now);
+  return addTo(items, frame, now);
+}
+
+function addTo(items: Item[], frame: SessionFrame, now: number | null): Item[] {
+  switch (frame.type) {
+    case "thinking_delta":
+      return append(items, "thinking", frame.delta);
+    case "stream_delta":
+      return append(items, "text", frame.delta);
+    case "thinking_end":
+      return settle(items, "thinking");
+    case "turn_thinking":
+      return [...withoutPlanning(items), { kind: "thinking", text: frame.thinking, isRunning: false }];
+    case "planning_status":
+      return [...withoutPlanning(items), { kind: "planning", phase: frame.phase, label: frame.label }];
+    case "plan_ready":
+      return [...withoutPlanning(items), { kind: "plan", text: frame.plan }];
+    case "tool_started":
+      return [...settle(settle(withoutPlanning(items), "text"), "thinking"), { ...newTool(frame.call_id, frame.tool, frame.args), startedAt: now }];
+    case "tool_call":
+      return answerTool(items, frame, now);
+    case "compression_started":
+      return [...items, { kind: "note", text: "Making room: what was said earlier is being summarised…" }];
+    case "context_compressed":
+      return [...items, { kind: "note", text: `What was said earlier is summarised for the model: ${frame.messages_before} messages became ${frame.messages_after}. Nothing here is lost.` }];
+    case "profile_switched":
+      return [...items, { kind: "note", text: `${frame.profile_name} goes on from here.` }];
+    default:
+      return items;
+  }
+}
+
+function append(items: Item[], kind: "thinking" | "text", delta: string): Item[] {
+  const last = items.at(-1);
+  if (last?.kind === kind && last.isRunning) return [...items.slice(0, -1), { ...last, text: last.text + delta }];
+  const before = settle(settle(withoutPlanning(items), "thinking"), "text");
+  return [...before, { kind, text: delta, isRunning: true }];
+}
+
+/** Nothing goes on any more in pieces of a kind. */
+function settle(items: Item[], kind: "thinking" | "text"): Item[] {
+  return items.map((item) => (item.kind === kind && item.isRunning ? { ...item, isRunning: false } : item));
+}
+
+export function settleAll(items: Item[]): Item[] {
+  return settle(settle(withoutPlanning(items), "thinking"), "text").map((item) =>
+    item.kind === "tool" ? { ...item, startedAt: null, inner: settleAll(item.inner) } : item,
+  );
+}
+
+function withoutPlanning(items: Item[]): Item[] {
+  return items.some((item) => item.kind === "planning") ? items.filter((item) => item.kind !== "planning") : items;
+}
+
+function answerTool(items: Item[], frame: Extract<SessionFrame, { type: "tool_call" }>, now: number | null): Item[] {
+  const index = items.findLastIndex((item) => item.kind === "tool" && item.callId === frame.call_id);
+  const begun = (items[index] as Tool | undefined) ?? newTool(frame.call_id, frame.tool, frame.args);
+  const tool: Tool = {
+    ...begun,
+    result: frame.result,
+    success: frame.success,
+    metadata: frame.metadata ?? {},
+    seconds: now !== null && begun.startedAt !== null ? (now - begun.startedAt) / 1000 : null,
+    inner: settleAll(begun.inner),
+  };
+  return index < 0 ? [...items, tool] : items.with(index, tool);
+}
+
+/** A subagent's frames go into the card of the call that spawned it. */
+function addToSubagent(items: Item[], frame: Extract<SessionFrame, { is_subagent?: boolean }>, now: number | null): Item[] {
+  const id = frame.subagent_id;
+  const isHost = (item: Item) => item.kind === "tool" && (item.callId === id || item.metadata.subagent_id === id);
+  let index = items.findLastIndex(isHost);
+  if (index < 0) index = items.findLastIndex((item) => item.kind === "tool" && item.result === null);
+  const host = items[index];
+  if (host?.kind !== "tool") return addTo(items, frame as SessionFrame, now);
+  return items.with(index, { ...host, inner: addTo(host.inner, frame as SessionFrame, now) });
+}
