@@ -5,7 +5,7 @@ import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } fr
 import { useLocation } from "wouter";
 import { call, explain, Refused } from "../../api/client";
 import * as queries from "../../api/queries";
-import type { MessageShape, SessionDetail } from "../../api/rest.generated";
+import type { MessageShape, RunShape, SessionDetail } from "../../api/rest.generated";
 import { Failure, Loading, PageHeader } from "../../components/Page";
 import { WakeBanner } from "../../components/WakeBanner";
 import { Icon } from "../../components/Icon";
@@ -26,8 +26,9 @@ export function ChatView({ sessionId }: { sessionId: string }) {
 }
 
 interface Pending {
-  runId: string | null;
+  runId: string | null; // null: on its way
   message: MessageShape;
+  after: number; // how many messages were saved when it was sent
 }
 
 function Chat({ session }: { session: SessionDetail }) {
@@ -38,16 +39,19 @@ function Chat({ session }: { session: SessionDetail }) {
   const [pending, setPending] = useState<Pending | null>(null);
   const { live } = stream;
 
-  const turns = useMemo(() => withPending(toTurns(session.messages), pending, live?.runId), [session.messages, pending, live?.runId]);
-  const isRunning = live?.status === "running";
-  const isWaiting = pending !== null && !isRunning && !isAnswered(session, pending);
+  const spoken = [...stream.settling, ...(live ? [live] : [])];
+  const spokenIds = spoken.map((each) => each.runId).join(" ");
+  const turns = useMemo(() => assemble(session.messages, runs, pending, spokenIds), [session.messages, runs, pending, spokenIds]);
+  const isRunning = live !== null;
+  const isWaiting = pending !== null && !isRunning && !isOver(pending, runs, stream.ended);
   const asked = turns.findLast((turn) => turn.runId === live?.runId)?.asked;
-  const isHeadless = isRunning && (asked ? asked.is_recall || asked.source !== null : pending?.runId !== live.runId);
+  const isHeadless = isRunning && pending?.runId !== live.runId && (!asked || asked.is_recall || asked.source !== null);
 
   const send = useCallback(
     async (outgoing: Outgoing) => {
       const message = pendingMessage(outgoing);
-      setPending({ runId: null, message });
+      const after = session.messages.length;
+      setPending({ runId: null, message, after });
       try {
         const taken = await call("POST /sessions/{session_id}/messages", {
           path: { session_id: session.id },
@@ -57,13 +61,13 @@ function Chat({ session }: { session: SessionDetail }) {
             files: outgoing.files.length ? outgoing.files : null,
           },
         });
-        setPending({ runId: taken.run_id, message: { ...message, run_id: taken.run_id } });
+        setPending({ runId: taken.run_id, message, after });
       } catch (error) {
         setPending(null);
         throw error;
       }
     },
-    [session.id],
+    [session.id, session.messages.length],
   );
 
   const stop = () => void call("POST /sessions/{session_id}/stop", { path: { session_id: session.id } });
@@ -74,14 +78,14 @@ function Chat({ session }: { session: SessionDetail }) {
         <SessionMenu session={session} agent={agent} />
       </PageHeader>
       {agent && <WakeBanner agent={agent} sessionId={session.id} />}
-      <Transcript stamp={`${turns.length}:${live?.items.length ?? 0}`} isStill={stream.isReplaying} turns={turns}>
+      <Transcript isStill={stream.isReplaying} turns={turns}>
         {(shown) =>
           shown.map((turn) => (
             <TurnView
               key={turn.key}
               turn={turn}
               sessionId={session.id}
-              live={turn.runId !== null && turn.runId === live?.runId ? live : null}
+              live={spoken.findLast((each) => each.runId === turn.runId) ?? null}
               run={runs?.find((run) => run.id === turn.runId)}
               zone={agent?.timezone}
               isLast={turn === turns.at(-1)}
@@ -98,7 +102,7 @@ function Chat({ session }: { session: SessionDetail }) {
           beginSession={async () => session.id}
           isBusy={isRunning || isWaiting}
           isHeadless={isHeadless}
-          endings={stream.endings}
+          endings={stream.ended.length}
           onSend={send}
           onStop={isRunning || isWaiting ? stop : null}
           placeholder={isHeadless ? "A woken run is at work; what you write is sent when it ends" : `Message ${agent?.name ?? "the agent"}`}
@@ -108,20 +112,31 @@ function Chat({ session }: { session: SessionDetail }) {
   );
 }
 
-/** Put the message that is on its way, and the run that nobody has a message for yet, behind what is saved. */
-function withPending(turns: Turn[], pending: Pending | null, liveId: string | undefined): Turn[] {
-  const known = new Set(turns.map((turn) => turn.runId));
-  const all = [...turns];
-  if (pending && !(pending.runId && known.has(pending.runId))) {
-    all.push({ key: `${pending.runId ?? "pending"}:0`, runId: pending.runId, asked: pending.message, items: [], isCutOff: false });
-    if (pending.runId) known.add(pending.runId);
-  }
-  if (liveId && !known.has(liveId)) all.push({ key: `${liveId}:0`, runId: liveId, asked: null, items: [], isCutOff: false });
-  return all;
+/** Put together what is saved, the message that is on its way, and the run that is under way. */
+function assemble(messages: MessageShape[], runs: RunShape[] | undefined, pending: Pending | null, spokenIds: string): Turn[] {
+  const saved = pending && messages.slice(pending.after).find((message) => message.role === "user" && message.run_id === null && message.content === pending.message.content);
+  // A message and the run that answers it are made in the same instant.
+  const runOf = (message: MessageShape) =>
+    (message === saved ? pending?.runId : null) ?? runs?.find((run) => run.trigger === "message" && run.queued_at === message.created_at)?.id ?? null;
+  let turns = toTurns(messages, runOf);
+  if (pending && !saved) turns.push({ ...EMPTY, key: `${pending.runId ?? "pending"}:0`, runId: pending.runId, asked: pending.message });
+  for (const runId of spokenIds.split(" ").filter(Boolean)) turns = withRun(turns, runId);
+  return turns;
 }
 
-function isAnswered(session: SessionDetail, pending: Pending): boolean {
-  return pending.runId !== null && session.messages.some((message) => message.run_id === pending.runId);
+/** Make sure of a turn for a run: the message that has no answer yet is its own, unless there is a better one. */
+function withRun(turns: Turn[], runId: string): Turn[] {
+  if (turns.some((turn) => turn.runId === runId)) return turns;
+  const last = turns.at(-1);
+  if (last?.asked && last.runId === null) return turns.with(-1, { ...last, key: `${runId}:0`, runId });
+  return [...turns, { ...EMPTY, key: `${runId}:0`, runId }];
+}
+
+const EMPTY: Turn = { key: "", runId: null, asked: null, items: [], isCutOff: false };
+
+function isOver({ runId }: Pending, runs: RunShape[] | undefined, ended: readonly string[]): boolean {
+  if (runId === null) return false;
+  return ended.includes(runId) || (runs ?? []).some((run) => run.id === runId && run.finished_at !== null);
 }
 
 function pendingMessage({ content, images, files }: Outgoing): MessageShape {
@@ -146,7 +161,6 @@ const MORE_SHOWN = 60;
 
 interface TranscriptProps {
   turns: Turn[];
-  stamp: string;
   isStill: boolean;
   children: (shown: Turn[]) => React.ReactNode;
 }
@@ -175,14 +189,14 @@ function Transcript({ turns, isStill, children }: TranscriptProps) {
   }, [toEnd]);
 
   // A message of one's own brings its reader back to the end.
-  const last = turns.at(-1);
+  const isMine = turns.at(-1)?.asked?.id === "pending";
   useEffect(() => {
-    if (last?.asked?.id === "pending") {
+    if (isMine) {
       follows.current = true;
       setAway(false);
       toEnd();
     }
-  }, [last?.asked?.id, toEnd]);
+  }, [isMine, toEnd]);
 
   useEffect(() => {
     const mark = top.current;

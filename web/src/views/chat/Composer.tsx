@@ -1,7 +1,7 @@
 /** Where a person writes: text, pictures and files, by keys, button, paste and drop. */
 
 import { type ClipboardEvent, type KeyboardEvent, type ReactNode, useEffect, useRef, useState } from "react";
-import { explain, type Uploaded, upload } from "../../api/client";
+import { explain, Refused, type Uploaded, upload } from "../../api/client";
 import { Icon } from "../../components/Icon";
 
 export interface Outgoing {
@@ -38,6 +38,7 @@ export function Composer(props: Props) {
   const [pictures, setPictures] = useState<Picture[]>([]);
   const [files, setFiles] = useState<Uploaded[]>([]);
   const [isQueued, setQueued] = useState(false);
+  const waitsFor = useRef(0); // the count of endings that a queued message waits for
   const [isSending, setSending] = useState(false);
   const [uploading, setUploading] = useState(0);
   const [problem, setProblem] = useState<string | null>(null);
@@ -45,10 +46,16 @@ export function Composer(props: Props) {
   const area = useRef<HTMLTextAreaElement>(null);
   const picker = useRef<HTMLInputElement>(null);
 
+  useEffect(() => {
+    // On a phone the focus would bring up the keyboard over what one came to read.
+    if (matchMedia("(pointer: fine)").matches) area.current?.focus();
+  }, []);
+
   const send = async () => {
     const content = text.trim();
     if (!content || isSending || uploading) return;
     if (isBusy) {
+      waitsFor.current = 0;
       setQueued(true);
       return;
     }
@@ -65,7 +72,11 @@ export function Composer(props: Props) {
       setText(kept.text);
       setPictures(kept.pictures);
       setFiles(kept.files);
-      setProblem(explain(error));
+      if (error instanceof Refused && error.code === "session_busy") {
+        // Someone else was first, in another window perhaps; the next end lets this one in.
+        waitsFor.current = endings + 1;
+        setQueued(true);
+      } else setProblem(explain(error));
     } finally {
       setSending(false);
     }
@@ -74,7 +85,7 @@ export function Composer(props: Props) {
   const latestSend = useRef(send);
   latestSend.current = send;
   useEffect(() => {
-    if (isQueued && !isBusy) void latestSend.current();
+    if (isQueued && !isBusy && endings >= waitsFor.current) void latestSend.current();
   }, [isQueued, isBusy, endings]);
 
   useEffect(() => {

@@ -87,7 +87,7 @@ function PlanningLine({ item }: { item: Planning }) {
 
 /** A call of a tool: its name and gist at a glance, everything when opened; a failed one says so plainly. */
 function ToolCard({ item }: { item: Tool }) {
-  const isRunning = item.result === null && item.startedAt !== null;
+  const { isRunning } = item;
   const isUnanswered = item.result === null && !isRunning;
   const [choice, setChoice] = useState<boolean | null>(null);
   const isOpen = choice ?? item.inner.length > 0;
@@ -99,7 +99,7 @@ function ToolCard({ item }: { item: Tool }) {
         <code className="tool-name">{item.tool}</code>
         <span className="gist">{gist(item.args)}</span>
         {state === "failed" && <span className="badge bad">failed</span>}
-        {isRunning ? <Elapsed since={item.startedAt ?? 0} /> : item.seconds !== null && <span className="muted small">{took(item.seconds)}</span>}
+        {isRunning ? <Elapsed since={item.startedAt} /> : item.seconds !== null && <span className="muted small">{took(item.seconds)}</span>}
         <Icon name="chevron" size={14} />
       </button>
       {state === "failed" && !isOpen && <p className="tool-error">{clip(item.result ?? "", 300)}</p>}
@@ -135,7 +135,7 @@ function ToolDetail({ item }: { item: Tool }) {
   );
 }
 
-function Elapsed({ since }: { since: number }) {
+function Elapsed({ since }: { since: number | null }) {
   const now = useNow(1);
   const [isLong, setLong] = useState(false);
   useEffect(() => {
@@ -144,7 +144,7 @@ function Elapsed({ since }: { since: number }) {
   }, []);
   return (
     <span className="muted small">
-      <span className="at-work">{isLong ? took(Math.max(1, Math.round((now - since) / 1000))) : "working"}</span>
+      <span className="at-work">{isLong && since !== null ? took(Math.max(1, Math.round((now - since) / 1000))) : "working"}</span>
     </span>
   );
 }

@@ -3,6 +3,7 @@
 import { useEffect, useState, useSyncExternalStore } from "react";
 import type { SessionFrame } from "../../api/frames.generated";
 import { queryClient, session as sessionQuery } from "../../api/queries";
+import type { SessionDetail } from "../../api/rest.generated";
 import { LiveSocket, type LinkState } from "../../api/socket";
 import { addFrame, type Item, settleAll, toTurns } from "./transcript";
 
@@ -15,15 +16,16 @@ export interface LiveRun {
 
 export interface StreamState {
   link: LinkState;
-  live: LiveRun | null;
+  live: LiveRun | null; // the one at work
+  settling: readonly LiveRun[]; // those that have ended, until the saved transcript is read again
   isReplaying: boolean; // what comes now was said before we came: no animation
-  endings: number; // how many runs have ended since we came
+  ended: readonly string[]; // the runs that have ended since we came
 }
 
 type Numbered = SessionFrame & { seq?: number | null };
 
 export class SessionStream {
-  private state: StreamState = { link: "connecting", live: null, isReplaying: false, endings: 0 };
+  private state: StreamState = { link: "connecting", live: null, settling: [], isReplaying: false, ended: [] };
   private shown = this.state;
   private readonly listeners = new Set<() => void>();
   private readonly socket: LiveSocket<Numbered>;
@@ -67,7 +69,8 @@ export class SessionStream {
         void this.reload();
         return;
       case "replay_start":
-        this.change({ isReplaying: true });
+        // It tells the run from its start, so what was saved of it need not stand before.
+        this.change({ isReplaying: true, live: this.state.live && { ...this.state.live, items: [] } });
         return;
       case "replay_end":
         this.change({ isReplaying: false });
@@ -96,14 +99,15 @@ export class SessionStream {
   }
 
   private begin(runId: string): void {
-    const isAgain = this.state.live?.runId === runId;
-    this.change({ live: { runId, items: [], status: "running", error: null } });
-    // The message this run answers may have come from elsewhere; and a run that was cut off goes on from what it saved.
+    const isCutOff = this.state.live?.runId === runId; // by a crash: what it said after its last saved step is void
+    const known = queryClient.getQueryData(sessionQuery(this.sessionId).queryKey);
+    // A run that is continued goes on behind what it has said before.
+    this.change({ live: { runId, items: isCutOff ? [] : savedOf(runId, known), status: "running", error: null } });
+    void queryClient.invalidateQueries({ queryKey: ["runs", { session_id: this.sessionId }] });
+    // The message this run answers may have come from elsewhere.
     void this.load().then((saved) => {
       const { live } = this.state;
-      if (!isAgain || live?.runId !== runId) return;
-      const kept = toTurns(saved.messages).filter((turn) => turn.runId === runId);
-      this.change({ live: { ...live, items: [...kept.flatMap((turn) => turn.items), ...live.items] } });
+      if (isCutOff && live?.runId === runId) this.change({ live: { ...live, items: [...savedOf(runId, saved), ...live.items] } });
     });
   }
 
@@ -113,25 +117,28 @@ export class SessionStream {
   }
 
   private end(status: LiveRun["status"], error: LiveRun["error"] = null): void {
-    const { live } = this.state;
-    const endings = this.state.endings + 1;
-    this.change({ endings, live: live && { ...live, status, error, items: settleAll(live.items) } });
+    const { live, settling, ended } = this.state;
+    if (live) {
+      const over: LiveRun = { ...live, status, error, items: settleAll(live.items) };
+      this.change({ live: null, settling: [...settling, over], ended: [...ended, live.runId] });
+    }
     void this.reload();
   }
 
   /** Read the saved transcript; then what is in it need not be kept here any more. */
   private async reload(): Promise<void> {
-    const ended = this.state.live;
-    await this.load();
-    void queryClient.invalidateQueries({ queryKey: ["runs"] });
-    if (ended && ended.status !== "running" && this.state.live?.runId === ended.runId && this.state.live.status !== "running") {
-      this.change({ live: null });
-    }
+    const { settling } = this.state;
+    await Promise.all([this.load(), queryClient.refetchQueries({ queryKey: ["runs", { session_id: this.sessionId }] })]);
+    this.change({ settling: this.state.settling.filter((run) => !settling.includes(run)) });
   }
 
   private load() {
     return queryClient.fetchQuery({ ...sessionQuery(this.sessionId), staleTime: 0 });
   }
+}
+
+function savedOf(runId: string, session: SessionDetail | undefined): Item[] {
+  return toTurns(session?.messages ?? []).filter((turn) => turn.runId === runId).flatMap((turn) => turn.items);
 }
 
 export function useSessionStream(sessionId: string): StreamState {
@@ -144,6 +151,6 @@ export function useSessionStream(sessionId: string): StreamState {
   return useSyncExternalStore(stream?.subscribe ?? nothing, stream?.snapshot ?? initial);
 }
 
-const INITIAL: StreamState = { link: "connecting", live: null, isReplaying: false, endings: 0 };
+const INITIAL: StreamState = { link: "connecting", live: null, settling: [], isReplaying: false, ended: [] };
 const initial = () => INITIAL;
 const nothing = () => () => {};

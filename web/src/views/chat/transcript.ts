@@ -31,7 +31,8 @@ export interface Tool {
   callId: string;
   tool: string;
   args: Record<string, unknown>;
-  result: string | null; // null: at work
+  isRunning: boolean;
+  result: string | null; // null: none yet, or none any more
   success: boolean | null;
   metadata: Record<string, unknown>;
   startedAt: number | null; // milliseconds; null: nobody here saw it begin
@@ -54,17 +55,18 @@ const NOTES: Record<string, string> = {
   repeated_calls: "It was going round in circles, and was stopped.",
 };
 
-/** Cut a saved transcript into turns. */
-export function toTurns(messages: MessageShape[]): Turn[] {
+/** Cut a saved transcript into turns. A person's message does not name its run; `runOf` may know it, or its answer tells. */
+export function toTurns(messages: MessageShape[], runOf: (message: MessageShape) => string | null = () => null): Turn[] {
   const turns: Turn[] = [];
   let openCalls = new Map<string, { tool: Tool; at: number }>();
   for (const message of messages) {
     let turn = turns.at(-1);
-    if (message.role === "user" || !turn || (turn.runId !== message.run_id && message.source !== "preloaded")) {
-      const count = turns.filter((each) => each.runId === message.run_id).length;
+    const isAnswer = turn?.asked && turn.runId === null && turn.items.length === 0;
+    const goesOn = isAnswer || turn?.runId === message.run_id || message.source === "preloaded";
+    if (message.role === "user" || !turn || !goesOn) {
       turn = {
-        key: `${message.run_id ?? message.id}:${count}`,
-        runId: message.run_id,
+        key: message.id,
+        runId: message.run_id ?? (message.role === "user" ? runOf(message) : null),
         asked: message.role === "user" ? message : null,
         items: [],
         isCutOff: false,
@@ -72,7 +74,20 @@ export function toTurns(messages: MessageShape[]): Turn[] {
       turns.push(turn);
       openCalls = new Map();
     }
+    turn.runId ??= message.run_id;
     if (message.role !== "user") addSaved(turn, message, openCalls);
+  }
+  return withKeys(turns);
+}
+
+/** A turn is known by its run, so that it stays the same one on the screen when its message is saved. */
+function withKeys(turns: Turn[]): Turn[] {
+  const seen = new Map<string, number>();
+  for (const turn of turns) {
+    if (turn.runId === null) continue;
+    const count = seen.get(turn.runId) ?? 0;
+    seen.set(turn.runId, count + 1);
+    turn.key = `${turn.runId}:${count}`;
   }
   return turns;
 }
@@ -108,7 +123,7 @@ function addSaved(turn: Turn, message: MessageShape, openCalls: Map<string, { to
 }
 
 function newTool(callId: string, tool: string, args: Record<string, unknown>): Tool {
-  return { kind: "tool", callId, tool, args, result: null, success: null, metadata: {}, startedAt: null, seconds: null, inner: [] };
+  return { kind: "tool", callId, tool, args, isRunning: false, result: null, success: null, metadata: {}, startedAt: null, seconds: null, inner: [] };
 }
 
 /** Add a frame to what a run has said. `now` is null for what was said before we came. */
@@ -132,7 +147,7 @@ function addTo(items: Item[], frame: SessionFrame, now: number | null): Item[] {
     case "plan_ready":
       return [...withoutPlanning(items), { kind: "plan", text: frame.plan }];
     case "tool_started":
-      return [...settle(settle(withoutPlanning(items), "text"), "thinking"), { ...newTool(frame.call_id, frame.tool, frame.args), startedAt: now }];
+      return startTool(items, frame, now);
     case "tool_call":
       return answerTool(items, frame, now);
     case "compression_started":
@@ -160,7 +175,7 @@ function settle(items: Item[], kind: "thinking" | "text"): Item[] {
 
 export function settleAll(items: Item[]): Item[] {
   return settle(settle(withoutPlanning(items), "thinking"), "text").map((item) =>
-    item.kind === "tool" ? { ...item, startedAt: null, inner: settleAll(item.inner) } : item,
+    item.kind === "tool" ? { ...item, isRunning: false, inner: settleAll(item.inner) } : item,
   );
 }
 
@@ -168,11 +183,19 @@ function withoutPlanning(items: Item[]): Item[] {
   return items.some((item) => item.kind === "planning") ? items.filter((item) => item.kind !== "planning") : items;
 }
 
+function startTool(items: Item[], frame: Extract<SessionFrame, { type: "tool_started" }>, now: number | null): Item[] {
+  const before = settle(settle(withoutPlanning(items), "text"), "thinking");
+  const tool: Tool = { ...newTool(frame.call_id, frame.tool, frame.args), isRunning: true, startedAt: now };
+  const index = before.findLastIndex((item) => item.kind === "tool" && item.callId === frame.call_id);
+  return index < 0 ? [...before, tool] : before.with(index, tool);
+}
+
 function answerTool(items: Item[], frame: Extract<SessionFrame, { type: "tool_call" }>, now: number | null): Item[] {
   const index = items.findLastIndex((item) => item.kind === "tool" && item.callId === frame.call_id);
   const begun = (items[index] as Tool | undefined) ?? newTool(frame.call_id, frame.tool, frame.args);
   const tool: Tool = {
     ...begun,
+    isRunning: false,
     result: frame.result,
     success: frame.success,
     metadata: frame.metadata ?? {},
@@ -187,7 +210,7 @@ function addToSubagent(items: Item[], frame: Extract<SessionFrame, { is_subagent
   const id = frame.subagent_id;
   const isHost = (item: Item) => item.kind === "tool" && (item.callId === id || item.metadata.subagent_id === id);
   let index = items.findLastIndex(isHost);
-  if (index < 0) index = items.findLastIndex((item) => item.kind === "tool" && item.result === null);
+  if (index < 0) index = items.findLastIndex((item) => item.kind === "tool" && item.isRunning);
   const host = items[index];
   if (host?.kind !== "tool") return addTo(items, frame as SessionFrame, now);
   return items.with(index, { ...host, inner: addTo(host.inner, frame as SessionFrame, now) });
