@@ -5,8 +5,8 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import httpx
-from playwright.async_api import Browser, Page
 from playwright._impl._api_structures import SetCookieParam
+from playwright.async_api import Browser, Page
 
 PATIENCE = 10_000  # milliseconds
 

@@ -1,9 +1,11 @@
 /** An agent's settings. Each is saved as soon as it is set; there is no button to forget. */
 
+import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { RadioGroup, Switch } from "radix-ui";
 import { type ReactNode, useEffect, useId, useState } from "react";
 import { useLocation } from "wouter";
 import { call, explain } from "../../api/client";
+import * as queries from "../../api/queries";
 import { useAct } from "../../api/queries";
 import type { AgentChange, AgentShape, ScheduleChange } from "../../api/rest.generated";
 import { Confirm } from "../../components/Dialog";
@@ -13,7 +15,7 @@ import { MODES, type Mode } from "../../components/words";
 type Save = (change: AgentChange) => void;
 
 export function Configure({ agent }: { agent: AgentShape }) {
-  const act = useAct((body: AgentChange) => call("PATCH /agents/{agent_id}", { path: { agent_id: agent.id }, body }), [["agents"], ["wakes"]]);
+  const act = useSave(agent.id);
   const save: Save = (change) => act.mutate(change);
   useEffect(() => {
     if (location.hash) document.getElementById(location.hash.slice(1))?.scrollIntoView();
@@ -31,6 +33,27 @@ export function Configure({ agent }: { agent: AgentShape }) {
       <End agent={agent} />
     </div>
   );
+}
+
+/** Save one change after the other, and show each at once: what the server makes of it follows. */
+function useSave(agentId: string) {
+  const client = useQueryClient();
+  return useMutation({
+    scope: { id: `agent ${agentId}` },
+    mutationFn: (body: AgentChange) => call("PATCH /agents/{agent_id}", { path: { agent_id: agentId }, body }),
+    onMutate: (change) =>
+      client.setQueryData(queries.agents.queryKey, (before) => before?.map((each) => (each.id === agentId ? foresee(each, change) : each))),
+    onSettled: () => Promise.all([["agents"], ["wakes"]].map((queryKey) => client.invalidateQueries({ queryKey }))),
+  });
+}
+
+function foresee(agent: AgentShape, { schedule, budgets, ...plain }: AgentChange): AgentShape {
+  return {
+    ...agent,
+    ...(plain as Partial<AgentShape>),
+    schedule: { ...agent.schedule, ...(schedule as Partial<AgentShape["schedule"]>) },
+    budgets: { ...agent.budgets, ...budgets },
+  };
 }
 
 function Section({ id, title, text, children }: { id: string; title: string; text?: string; children: ReactNode }) {

@@ -2,7 +2,7 @@
 
 import { useQuery } from "@tanstack/react-query";
 import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
-import { useLocation } from "wouter";
+import { useLocation, useSearchParams } from "wouter";
 import { call, explain, Refused } from "../../api/client";
 import * as queries from "../../api/queries";
 import type { MessageShape, RunShape, SessionDetail } from "../../api/rest.generated";
@@ -257,12 +257,16 @@ function EmptyChat() {
 export function StartView() {
   const agents = useQuery(queries.agents).data ?? [];
   const [, navigate] = useLocation();
-  const params = new URLSearchParams(location.search);
-  const [chosen, setChosen] = useState<string | null>(params.get("agent"));
-  const agent = agents.find((each) => each.id === chosen) ?? agents[0];
-  const made = useRef<Promise<string> | null>(null);
-  const begin = () =>
-    (made.current ??= call("POST /sessions", { body: { agent_id: agent?.id ?? null, title: "" } }).then((session) => session.id));
+  const [params, setParams] = useSearchParams();
+  const agent = agents.find((each) => each.id === params.get("agent")) ?? agents[0];
+  const made = useRef<{ agentId: string | undefined; id: Promise<string> } | null>(null);
+  const begin = () => {
+    if (!made.current || made.current.agentId !== agent?.id) {
+      const id = call("POST /sessions", { body: { agent_id: agent?.id ?? null, title: "" } }).then((session) => session.id);
+      made.current = { agentId: agent?.id, id };
+    }
+    return made.current.id;
+  };
   const send = async (outgoing: Outgoing, sessionId: string) => {
     const { content, images, files } = outgoing;
     await call("POST /sessions/{session_id}/messages", {
@@ -294,7 +298,7 @@ export function StartView() {
           {agents.length > 1 && agent && (
             <label className="choose-agent">
               <span className="hidden">Agent</span>
-              <select value={agent.id} onChange={(event) => setChosen(event.target.value)}>
+              <select value={agent.id} onChange={(event) => setParams({ agent: event.target.value }, { replace: true })}>
                 {agents.map((each) => (
                   <option key={each.id} value={each.id}>
                     {each.name}
