@@ -6,7 +6,7 @@ from typing import Any
 
 import httpx
 from playwright._impl._api_structures import SetCookieParam
-from playwright.async_api import Browser, Page
+from playwright.async_api import Browser, Page, expect
 
 PATIENCE = 10_000  # milliseconds
 
@@ -57,3 +57,10 @@ async def send(page: Page, text: str) -> None:
     box = page.get_by_role("textbox", name="Message")
     await box.fill(text)
     await box.press("Enter")
+
+
+async def go(page: Page, path: str) -> None:
+    """Go to another place of the page, as a link inside it does, and wait until it is shown."""
+    await page.evaluate("path => history.pushState(null, '', path)", path)
+    await page.locator("h1").wait_for()
+    await expect(page.locator(".loading")).to_have_count(0)

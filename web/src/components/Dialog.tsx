@@ -15,6 +15,8 @@ export function Dialog({ title, onClose, children }: Props) {
     const dialog = ref.current;
     const before = document.activeElement;
     if (dialog && !dialog.open) dialog.showModal();
+    // To what one came for, rather than to the button that closes it.
+    dialog?.querySelector<HTMLElement>(".dialog-body > :not(header) :is(input, textarea, select, button)")?.focus();
     return () => {
       dialog?.close();
       if (before instanceof HTMLElement) before.focus();

@@ -77,7 +77,7 @@ function NewAgent({ onClose }: { onClose: () => void }) {
       >
         <label className="field">
           Name
-          <input value={name} required maxLength={200} autoFocus onChange={(event) => setName(event.target.value)} />
+          <input value={name} required maxLength={200} onChange={(event) => setName(event.target.value)} />
         </label>
         <p className="muted small">It starts with files and web, and books nothing by itself until you allow it.</p>
         {make.isError && (

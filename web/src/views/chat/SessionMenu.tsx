@@ -44,7 +44,7 @@ export function SessionMenu({ session, agent }: { session: SessionDetail; agent:
           >
             <label className="field">
               Title
-              <input value={title} maxLength={200} autoFocus onChange={(event) => setTitle(event.target.value)} />
+              <input value={title} maxLength={200} onChange={(event) => setTitle(event.target.value)} />
             </label>
             {rename.isError && <p className="bad-text">{explain(rename.error)}</p>}
             <div className="row end">
