@@ -298,8 +298,8 @@ async def test_a_lost_connection_is_said_and_made_up_for(server, come):
         await expect(page.locator(".footnote")).to_be_visible()
 
 
-async def test_plans_and_subagents_are_cards(server, come):
-    """No agent plans or spawns yet, so their frames come from the test, between those of a real run."""
+async def test_plans_subagents_and_approvals_are_cards(server, come):
+    """No agent plans, spawns or asks yet, so those frames come from the test, between those of a real run."""
     tap = Tap()
     server.provider.then(tap)
     session = await server.session()
@@ -351,6 +351,23 @@ async def test_plans_and_subagents_are_cards(server, come):
             is_subagent=False,
         )
         await expect(card).to_contain_text("Found gold.")
+        tell(type="approval_requested", tool="run_command", args={"command": "rm x"}, call_id="c/11", is_subagent=False)
+        answers = []
+
+        async def take(route):
+            answers.append((route.request.url, route.request.post_data_json))
+            await route.fulfill(json={"ok": True})
+
+        await page.route("**/approvals/**", take)
+        word = page.get_by_role("group", name="Your word is needed")
+        await word.get_by_label("A word to the agent").fill("Only this once")
+        await word.get_by_role("button", name="Approve").click()
+        tell(type="approval_answered", tool="run_command", call_id="c/11", approved=True, is_subagent=False)
+        await expect(word).to_have_count(0)
+        await expect(page.get_by_label("Tool run_command")).to_contain_text("approved")
+        [(address, said)] = answers
+        assert address.endswith("/approvals/c%2F11")
+        assert said == {"approve": True, "note": "Only this once"}
         tap.say("All done.")
         tap.end()
         await expect(page.locator(".answer")).to_have_text("All done.")

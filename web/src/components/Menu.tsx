@@ -14,9 +14,9 @@ export function Menu({ label, icon, text, children }: Props) {
   return (
     // Not modal: a modal one writes styles into the page, which its policy forbids.
     <DropdownMenu.Root modal={false}>
-      <DropdownMenu.Trigger className={text ? "quiet" : "quiet icon-only"} aria-label={text ? undefined : label} title={label}>
+      <DropdownMenu.Trigger className={text ? "quiet" : "quiet icon-only"} aria-label={text ?? label} title={label}>
         <Icon name={icon} />
-        {text}
+        {text && <span className="menu-text">{text}</span>}
         {text && <Icon name="down" size={14} />}
       </DropdownMenu.Trigger>
       <DropdownMenu.Portal>

@@ -96,7 +96,11 @@ interface DaysProps {
 }
 
 function Days({ agenda, agents, agentId, first, count, now }: DaysProps) {
-  const entries = useMemo(() => toEntries(agenda).filter((entry) => !agentId || entry.agentId === agentId), [agenda, agentId]);
+  const sessions = useQuery(queries.sessions).data;
+  const entries = useMemo(() => {
+    const titles = new Map(sessions?.map((session) => [session.id, session.title]));
+    return toEntries(agenda, titles).filter((entry) => !agentId || entry.agentId === agentId);
+  }, [agenda, agentId, sessions]);
   if (entries.length === 0) {
     return (
       <Empty icon="calendar" title="Nothing ran and nothing is booked">
@@ -157,7 +161,7 @@ function EntryLink({ entry, agent }: { entry: Entry; agent: AgentShape | undefin
   );
 }
 
-function toEntries({ ran, planned }: AgendaShape): Entry[] {
+function toEntries({ ran, planned }: AgendaShape, titles: Map<string, string>): Entry[] {
   const past = ran
     .filter((run) => run.kind !== null)
     .map((run) => ({
@@ -166,9 +170,9 @@ function toEntries({ ran, planned }: AgendaShape): Entry[] {
       at: new Date(run.started_at ?? run.nominal_at),
       href: `/ui/runs/${run.id}`,
       agentId: run.agent_id,
-      text: kindText(run.kind),
+      text: titles.get(run.session_id ?? "") || kindText(run.kind),
       tone: STATUS[run.status]?.tone ?? "calm",
-      state: (STATUS[run.status]?.text ?? run.status) + (run.reason ? `: ${reasonText(run.reason)}` : ""),
+      state: `${kindText(run.kind)} ${STATUS[run.status]?.text ?? run.status}` + (run.reason ? `: ${reasonText(run.reason)}` : ""),
       moved: null,
       count: run.covers,
     }));
@@ -180,7 +184,7 @@ function toEntries({ ran, planned }: AgendaShape): Entry[] {
     agentId: each.agent_id,
     text: each.comment || kindText(each.kind),
     tone: "planned",
-    state: "planned",
+    state: `${kindText(each.kind)} planned`,
     moved: each.reason && reasonText(each.reason),
     count: each.covers,
   }));

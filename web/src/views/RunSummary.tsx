@@ -12,7 +12,13 @@ import { Loading } from "../components/Page";
 import { Time, took } from "../components/times";
 import { byWhom, kindText, reasonText } from "../components/words";
 
-export function RunSummary({ runId, zone }: { runId: string; zone?: string | undefined }) {
+interface Props {
+  runId: string;
+  zone: string | undefined;
+  isWhole?: boolean; // what it said is shown beside it
+}
+
+export function RunSummary({ runId, zone, isWhole = false }: Props) {
   const run = useQuery(queries.run(runId));
   if (run.isError) return <p className="bad-text">{explain(run.error)}</p>;
   if (!run.data) return <Loading what="the run" />;
@@ -20,7 +26,7 @@ export function RunSummary({ runId, zone }: { runId: string; zone?: string | und
     <div className="stack">
       <Facts run={run.data} zone={zone} />
       {run.data.error && <p className="ending is-bad">{run.data.error}</p>}
-      <RunActions run={run.data} />
+      <RunActions run={run.data} isWhole={isWhole} />
       {run.data.wake_id && <Why wakeId={run.data.wake_id} />}
     </div>
   );
@@ -74,7 +80,7 @@ function Fact({ name, children }: { name: string; children: ReactNode }) {
   );
 }
 
-function RunActions({ run }: { run: RunDetail }) {
+function RunActions({ run, isWhole }: { run: RunDetail; isWhole: boolean }) {
   const path = { run_id: run.id };
   const changes = [["runs"], ["sessions"], ["agenda"]];
   const again = queries.useAct(() => call("POST /runs/{run_id}/again", { path }), changes);
@@ -90,9 +96,11 @@ function RunActions({ run }: { run: RunDetail }) {
             Open the session
           </Link>
         )}
-        <Link className="button" href={`/ui/runs/${run.id}`}>
-          What it said
-        </Link>
+        {!isWhole && (
+          <Link className="button" href={`/ui/runs/${run.id}`}>
+            What it said
+          </Link>
+        )}
         {isLive && (
           <button type="button" onClick={() => stop.mutate(undefined)}>
             <Icon name="stop" size={14} />

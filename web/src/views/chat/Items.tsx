@@ -1,11 +1,15 @@
 /** The pieces of an answer. */
 
-import { memo, useEffect, useState } from "react";
+import { createContext, memo, useContext, useEffect, useState } from "react";
+import { answerApproval, explain } from "../../api/client";
 import { CopyButton } from "../../components/CodeBlock";
 import { Icon } from "../../components/Icon";
 import { Markdown } from "../../components/Markdown";
 import { took, useNow } from "../../components/times";
 import type { Item, Plan, Planning, Text, Thinking, Tool } from "./transcript";
+
+/** Whose pieces these are; a call that waits for a person's word is answered there. */
+export const RunOfItems = createContext<string | null>(null);
 
 export function Items({ items }: { items: Item[] }) {
   return items.map((item, index) => <OneItem key={index} item={item} />);
@@ -90,7 +94,7 @@ function ToolCard({ item }: { item: Tool }) {
   const { isRunning } = item;
   const isUnanswered = item.result === null && !isRunning;
   const [choice, setChoice] = useState<boolean | null>(null);
-  const isOpen = choice ?? item.inner.length > 0;
+  const isOpen = choice ?? (item.inner.length > 0 || item.approval === "asked");
   const state = item.success === false ? "failed" : isRunning ? "running" : isUnanswered ? "unanswered" : "done";
   return (
     <section className={`card tool is-${state}`} aria-label={`Tool ${item.tool}`}>
@@ -99,6 +103,7 @@ function ToolCard({ item }: { item: Tool }) {
         <code className="tool-name">{item.tool}</code>
         <span className="gist">{gist(item.args)}</span>
         {state === "failed" && <span className="badge bad">failed</span>}
+        {item.approval && item.isRunning && <span className="badge wait">{item.approval === "asked" ? "asks you" : item.approval}</span>}
         {isRunning ? <Elapsed since={item.startedAt} /> : item.seconds !== null && <span className="muted small">{took(item.seconds)}</span>}
         <Icon name="chevron" size={14} />
       </button>
@@ -109,7 +114,43 @@ function ToolCard({ item }: { item: Tool }) {
         </div>
       )}
       {isOpen && <ToolDetail item={item} />}
+      {item.approval === "asked" && item.isRunning && <ApprovalForm callId={item.callId} />}
     </section>
+  );
+}
+
+/** The agent may not do this by itself: a person says yes or no, and may say why. */
+function ApprovalForm({ callId }: { callId: string }) {
+  const runId = useContext(RunOfItems);
+  const [note, setNote] = useState("");
+  const [problem, setProblem] = useState<string | null>(null);
+  const [isSent, setSent] = useState(false);
+  if (runId === null) return null;
+  const answer = async (approve: boolean) => {
+    setSent(true);
+    setProblem(null);
+    try {
+      await answerApproval(runId, callId, approve, note.trim() || null);
+    } catch (error) {
+      setSent(false);
+      setProblem(explain(error));
+    }
+  };
+  return (
+    <div className="approval" role="group" aria-label="Your word is needed">
+      <input value={note} maxLength={2000} placeholder="A word to the agent, if you like" aria-label="A word to the agent" onChange={(event) => setNote(event.target.value)} />
+      <button type="button" disabled={isSent} onClick={() => void answer(false)}>
+        Refuse
+      </button>
+      <button type="button" className="primary" disabled={isSent} onClick={() => void answer(true)}>
+        Approve
+      </button>
+      {problem && (
+        <p className="bad-text" role="alert">
+          {problem}
+        </p>
+      )}
+    </div>
   );
 }
 

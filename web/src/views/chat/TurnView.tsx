@@ -8,7 +8,7 @@ import type { MessageShape, RunShape } from "../../api/rest.generated";
 import { Icon } from "../../components/Icon";
 import { Markdown } from "../../components/Markdown";
 import { Time, took } from "../../components/times";
-import { Items } from "./Items";
+import { Items, RunOfItems } from "./Items";
 import type { LiveRun } from "./stream";
 import type { Turn } from "./transcript";
 
@@ -29,7 +29,9 @@ export const TurnView = memo(function TurnView({ turn, sessionId, live, run, zon
       {turn.asked && <Asked message={turn.asked} sessionId={sessionId} zone={zone} />}
       {(items.length > 0 || isRunning) && (
         <div className="reply" aria-busy={isRunning}>
-          <Items items={items} />
+          <RunOfItems value={turn.runId}>
+            <Items items={items} />
+          </RunOfItems>
           {isRunning && !showsWork(items) && (
             <p className="waiting" role="status">
               <span className="dots" aria-hidden="true">

@@ -1,11 +1,10 @@
 /** The live half of a session: what its socket says, kept until the saved transcript has it. */
 
 import { useEffect, useState, useSyncExternalStore } from "react";
-import type { SessionFrame } from "../../api/frames.generated";
 import { queryClient, session as sessionQuery } from "../../api/queries";
 import type { SessionDetail } from "../../api/rest.generated";
 import { LiveSocket, type LinkState } from "../../api/socket";
-import { addFrame, type Item, settleAll, toTurns } from "./transcript";
+import { addFrame, type Item, type RunFrame, settleAll, toTurns } from "./transcript";
 
 export interface LiveRun {
   runId: string;
@@ -22,7 +21,7 @@ export interface StreamState {
   ended: readonly string[]; // the runs that have ended since we came
 }
 
-type Numbered = SessionFrame & { seq?: number | null };
+type Numbered = RunFrame & { seq?: number | null };
 
 export class SessionStream {
   private state: StreamState = { link: "connecting", live: null, settling: [], isReplaying: false, ended: [] };
@@ -111,7 +110,7 @@ export class SessionStream {
     });
   }
 
-  private add(frame: SessionFrame): void {
+  private add(frame: RunFrame): void {
     const { live, isReplaying } = this.state;
     if (live) this.change({ live: { ...live, items: addFrame(live.items, frame, isReplaying ? null : Date.now()) } });
   }

@@ -38,8 +38,17 @@ export interface Tool {
   startedAt: number | null; // milliseconds; null: nobody here saw it begin
   seconds: number | null;
   inner: Item[]; // what a subagent does
+  approval: "asked" | "approved" | "refused" | null; // null: nobody had to be asked
 }
 export type Item = Thinking | Text | Plan | Planning | Note | Tool;
+
+/** Frames and a field that the server's next part brings; then the generated types have them, and these go. */
+export type ApprovalFrame = { call_id: string; tool: string; is_subagent?: boolean; subagent_id?: string | null } & (
+  | { type: "approval_requested"; args: Record<string, unknown> }
+  | { type: "approval_answered"; approved: boolean; note?: string | null }
+);
+export type RunFrame = SessionFrame | ApprovalFrame;
+type SavedMessage = MessageShape & { subagent?: { id: string; agent: string; role: string } | null };
 
 /** A message and what came of it. */
 export interface Turn {
@@ -92,13 +101,33 @@ function withKeys(turns: Turn[]): Turn[] {
   return turns;
 }
 
-function addSaved(turn: Turn, message: MessageShape, openCalls: Map<string, { tool: Tool; at: number }>): void {
+type OpenCalls = Map<string, { tool: Tool; at: number }>;
+
+function addSaved(turn: Turn, message: SavedMessage, openCalls: OpenCalls): void {
+  if (message.subagent) {
+    const host = turn.items.find((item) => item.kind === "tool" && item.callId === message.subagent?.id);
+    if (host?.kind === "tool") addStep(host.inner, { ...message, role: message.subagent.role }, openCalls);
+    return;
+  }
+  turn.isCutOff ||= message.is_cut_off ?? false;
+  addStep(turn.items, message, openCalls);
+}
+
+function addStep(items: Item[], message: MessageShape, openCalls: OpenCalls): void {
   const at = Date.parse(message.created_at);
+  if (message.role === "plan") {
+    items.push({ kind: "plan", text: message.content });
+    return;
+  }
+  if (message.role === "summary") {
+    items.push({ kind: "note", text: "What was said earlier is summarised for the model. Nothing here is lost." });
+    return;
+  }
   if (message.role === "tool") {
     const told = (message.tool ?? {}) as { call_id?: string; tool?: string; args?: Record<string, unknown>; success?: boolean; metadata?: Record<string, unknown> };
     const open = openCalls.get(told.call_id ?? "");
     const tool = open?.tool ?? newTool(told.call_id ?? message.id, told.tool ?? "tool", told.args ?? {});
-    if (!open) turn.items.push(tool);
+    if (!open) items.push(tool);
     tool.result = message.content;
     tool.success = told.success ?? null;
     tool.metadata = told.metadata ?? {};
@@ -107,32 +136,32 @@ function addSaved(turn: Turn, message: MessageShape, openCalls: Map<string, { to
     for (const other of openCalls.values()) other.at = Math.max(other.at, at);
     return;
   }
-  if (message.thinking) turn.items.push({ kind: "thinking", text: message.thinking, isRunning: false });
+  if (message.thinking) items.push({ kind: "thinking", text: message.thinking, isRunning: false });
+  if (message.role !== "assistant") return; // what only the model needs: a subagent's task, thoughts while planning
   if (message.note) {
-    turn.items.push({ kind: "note", text: NOTES[message.note] ?? message.content });
+    items.push({ kind: "note", text: NOTES[message.note] ?? message.content });
     return;
   }
-  if (message.content) turn.items.push({ kind: "text", text: message.content, isRunning: false });
-  turn.isCutOff ||= message.is_cut_off ?? false;
+  if (message.content) items.push({ kind: "text", text: message.content, isRunning: false });
   for (const call of message.tool_calls ?? []) {
     const { call_id, tool, args } = call as { call_id: string; tool: string; args: Record<string, unknown> };
     const item = newTool(call_id, tool, args ?? {});
-    turn.items.push(item);
+    items.push(item);
     openCalls.set(call_id, { tool: item, at });
   }
 }
 
 function newTool(callId: string, tool: string, args: Record<string, unknown>): Tool {
-  return { kind: "tool", callId, tool, args, isRunning: false, result: null, success: null, metadata: {}, startedAt: null, seconds: null, inner: [] };
+  return { kind: "tool", callId, tool, args, isRunning: false, result: null, success: null, metadata: {}, startedAt: null, seconds: null, inner: [], approval: null };
 }
 
 /** Add a frame to what a run has said. `now` is null for what was said before we came. */
-export function addFrame(items: Item[], frame: SessionFrame, now: number | null): Item[] {
+export function addFrame(items: Item[], frame: RunFrame, now: number | null): Item[] {
   if ("is_subagent" in frame && frame.is_subagent) return addToSubagent(items, frame, now);
   return addTo(items, frame, now);
 }
 
-function addTo(items: Item[], frame: SessionFrame, now: number | null): Item[] {
+function addTo(items: Item[], frame: RunFrame, now: number | null): Item[] {
   switch (frame.type) {
     case "thinking_delta":
       return append(items, "thinking", frame.delta);
@@ -150,6 +179,10 @@ function addTo(items: Item[], frame: SessionFrame, now: number | null): Item[] {
       return startTool(items, frame, now);
     case "tool_call":
       return answerTool(items, frame, now);
+    case "approval_requested":
+      return withTool(withoutPlanning(items), { ...newTool(frame.call_id, frame.tool, frame.args), isRunning: true, approval: "asked" });
+    case "approval_answered":
+      return items.map((item) => (item.kind === "tool" && item.callId === frame.call_id ? { ...item, approval: frame.approved ? "approved" : "refused" } : item));
     case "compression_started":
       return [...items, { kind: "note", text: "Making room: what was said earlier is being summarised…" }];
     case "context_compressed":
@@ -185,9 +218,15 @@ function withoutPlanning(items: Item[]): Item[] {
 
 function startTool(items: Item[], frame: Extract<SessionFrame, { type: "tool_started" }>, now: number | null): Item[] {
   const before = settle(settle(withoutPlanning(items), "text"), "thinking");
-  const tool: Tool = { ...newTool(frame.call_id, frame.tool, frame.args), isRunning: true, startedAt: now };
-  const index = before.findLastIndex((item) => item.kind === "tool" && item.callId === frame.call_id);
-  return index < 0 ? [...before, tool] : before.with(index, tool);
+  const asked = before.find((item) => item.kind === "tool" && item.callId === frame.call_id);
+  const approval = asked?.kind === "tool" ? asked.approval : null;
+  return withTool(before, { ...newTool(frame.call_id, frame.tool, frame.args), isRunning: true, startedAt: now, approval });
+}
+
+/** Put a call in the place it has already, or behind everything. */
+function withTool(items: Item[], tool: Tool): Item[] {
+  const index = items.findLastIndex((item) => item.kind === "tool" && item.callId === tool.callId);
+  return index < 0 ? [...items, tool] : items.with(index, tool);
 }
 
 function answerTool(items: Item[], frame: Extract<SessionFrame, { type: "tool_call" }>, now: number | null): Item[] {
@@ -206,12 +245,12 @@ function answerTool(items: Item[], frame: Extract<SessionFrame, { type: "tool_ca
 }
 
 /** A subagent's frames go into the card of the call that spawned it. */
-function addToSubagent(items: Item[], frame: Extract<SessionFrame, { is_subagent?: boolean }>, now: number | null): Item[] {
+function addToSubagent(items: Item[], frame: Extract<RunFrame, { is_subagent?: boolean }>, now: number | null): Item[] {
   const id = frame.subagent_id;
   const isHost = (item: Item) => item.kind === "tool" && (item.callId === id || item.metadata.subagent_id === id);
   let index = items.findLastIndex(isHost);
   if (index < 0) index = items.findLastIndex((item) => item.kind === "tool" && item.isRunning);
   const host = items[index];
-  if (host?.kind !== "tool") return addTo(items, frame as SessionFrame, now);
-  return items.with(index, { ...host, inner: addTo(host.inner, frame as SessionFrame, now) });
+  if (host?.kind !== "tool") return addTo(items, frame as RunFrame, now);
+  return items.with(index, { ...host, inner: addTo(host.inner, frame as RunFrame, now) });
 }
