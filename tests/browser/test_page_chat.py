@@ -113,18 +113,13 @@ async def test_code_is_copied_with_a_button(server, come):
         assert await page.evaluate("navigator.clipboard.readText()") == "print('hello')"
 
 
-async def test_a_reload_in_mid_answer_goes_on_without_a_gap_a_repeat_or_a_show(server, come):
+async def test_a_reload_in_mid_answer_goes_on_without_a_gap_or_a_repeat(server, come):
     tap = Tap()
     server.provider.then(calls(*call("write_file", '{"path": "b.txt", "content": "x"}')), tap)
     async with come(await server.session()) as page:
         await send(page, "Long")
         tap.say("One ", "two ")
         await expect(page.locator(".answer")).to_have_text("One two")
-        await page.evaluate("localStorage.setItem('was', 1)")
-        await page.add_init_script(
-            "new MutationObserver(() => { window.still ||= !!document.querySelector('.transcript.is-still') })"
-            ".observe(document, {subtree: true, childList: true, attributes: true})"
-        )
         await page.reload()
         await expect(page.locator(".answer")).to_have_text("One two")
         await expect(page.get_by_label("Tool write_file")).to_have_count(1)
@@ -136,6 +131,34 @@ async def test_a_reload_in_mid_answer_goes_on_without_a_gap_a_repeat_or_a_show(s
         await expect(page.locator(".answer")).to_have_text("One two three.")
         await expect(page.locator(".turn")).to_have_count(1)
         await expect(page.get_by_label("Tool write_file")).to_have_count(1)
+
+
+async def test_what_is_replayed_is_shown_without_animation(server, come):
+    session = await server.session()
+    sockets = asyncio.Queue()
+
+    async def through(socket):
+        if "/ws/sessions/" in socket.url:
+            sockets.put_nowait(socket)
+        else:
+            socket.connect_to_server()
+
+    async with come() as page:
+        await page.route_web_socket("**/ws/**", through)
+        await page.goto(f"{server.address}/ui/sessions/{session}")
+        socket = await sockets.get()
+        for frame in (
+            {"type": "stream_start", "run_id": "r", "seq": 1},
+            {"type": "replay_start", "count": 1},
+            {"type": "stream_delta", "delta": "Said before", "run_id": "r", "seq": 2},
+        ):
+            socket.send(json.dumps(frame))
+        await expect(page.locator(".answer.is-running")).to_have_text("Said before")
+        moving = "document.querySelector('[role=log]').getAnimations({subtree: true}).length"
+        assert await page.evaluate(moving) == 0
+        socket.send(json.dumps({"type": "replay_end"}))
+        await expect(page.locator(".transcript.is-still")).to_have_count(0)
+        assert await page.evaluate(moving) > 0  # the cursor of what is said now
 
 
 async def test_two_windows_show_the_same(server, come):

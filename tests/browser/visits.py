@@ -5,7 +5,6 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import httpx
-from playwright._impl._api_structures import SetCookieParam
 from playwright.async_api import Browser, Page, expect
 
 PATIENCE = 10_000  # milliseconds
@@ -14,7 +13,7 @@ PATIENCE = 10_000  # milliseconds
 EXPECTED = ("Failed to load resource", "WebSocket connection to")
 
 
-async def log_in(address: str, token: str) -> list[SetCookieParam]:
+async def log_in(address: str, token: str) -> list[Any]:
     """Log in once, as a browser would, and return the cookie; to do it in every test would take half of their time."""
     async with httpx.AsyncClient(base_url=address, headers={"Authorization": f"Bearer {token}"}) as client:
         link = (await client.post("/login-links", json={})).json()["path"]
@@ -24,7 +23,7 @@ async def log_in(address: str, token: str) -> list[SetCookieParam]:
 
 
 @asynccontextmanager
-async def visit(browser: Browser, cookies: list[SetCookieParam], address: str, **how: Any) -> AsyncIterator[Page]:
+async def visit(browser: Browser, cookies: list[Any], address: str, **how: Any) -> AsyncIterator[Page]:
     """Open a page in a browser of its own; fail at the end if the page has complained."""
     context = await browser.new_context(**how)
     context.set_default_timeout(PATIENCE)

@@ -1,7 +1,7 @@
 /** What an agent did: runs on the left, the chosen one on the right. */
 
 import { useQuery } from "@tanstack/react-query";
-import { useSearchParams } from "wouter";
+import { useLocation, useSearchParams } from "wouter";
 import { explain } from "../../api/client";
 import * as queries from "../../api/queries";
 import type { AgentShape, RunShape } from "../../api/rest.generated";
@@ -14,6 +14,9 @@ import { RunSummary } from "../RunSummary";
 export function Activity({ agent }: { agent: AgentShape }) {
   const runs = useQuery(queries.runs({ agent_id: agent.id }));
   const [params, setParams] = useSearchParams();
+  const [, navigate] = useLocation();
+  // On a phone there is no room beside the list, so a run has the whole screen.
+  const choose = (id: string) => (matchMedia("(max-width: 800px)").matches ? navigate(`/ui/runs/${id}`) : setParams({ run: id }, { replace: true }));
   if (runs.isError) return <p className="bad-text">{explain(runs.error)}</p>;
   if (!runs.data) return <Loading what="runs" />;
   if (runs.data.length === 0) {
@@ -29,7 +32,7 @@ export function Activity({ agent }: { agent: AgentShape }) {
       <ul className="run-list" aria-label="Runs">
         {runs.data.map((run) => (
           <li key={run.id}>
-            <button type="button" className="run-row" aria-pressed={run === chosen} onClick={() => setParams({ run: run.id }, { replace: true })}>
+            <button type="button" className="run-row" aria-pressed={run === chosen} onClick={() => choose(run.id)}>
               <RunRow run={run} zone={agent.timezone} />
             </button>
           </li>

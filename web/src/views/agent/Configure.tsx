@@ -18,7 +18,14 @@ export function Configure({ agent }: { agent: AgentShape }) {
   const act = useSave(agent.id);
   const save: Save = (change) => act.mutate(change);
   useEffect(() => {
-    if (location.hash) document.getElementById(location.hash.slice(1))?.scrollIntoView();
+    const show = () => location.hash && document.getElementById(location.hash.slice(1))?.scrollIntoView();
+    show();
+    window.addEventListener("pushState", show); // the router's own event: the mode chip leads here from here, too
+    window.addEventListener("hashchange", show);
+    return () => {
+      window.removeEventListener("pushState", show);
+      window.removeEventListener("hashchange", show);
+    };
   }, []);
   return (
     <div className="configure">

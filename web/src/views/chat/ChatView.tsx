@@ -156,8 +156,8 @@ function pendingMessage({ content, images, files }: Outgoing): MessageShape {
   };
 }
 
-const FIRST_SHOWN = 30;
-const MORE_SHOWN = 60;
+const FIRST_SHOWN = 16;
+const MORE_SHOWN = 6; // as many as fit into a frame
 
 interface TranscriptProps {
   turns: Turn[];
@@ -207,7 +207,7 @@ function Transcript({ turns, isStill, children }: TranscriptProps) {
         heightBefore.current = box.current?.scrollHeight ?? null;
         setCount((before) => before + MORE_SHOWN);
       },
-      { root: box.current, rootMargin: "800px 0px 0px" },
+      { root: box.current, rootMargin: "2400px 0px 0px" },
     );
     watcher.observe(mark);
     return () => watcher.disconnect();
