@@ -4,17 +4,20 @@ BENCHES = $(filter-out bench/_%,$(wildcard bench/*.py))
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help serve test check format bench docs lock setup clean venv
+.PHONY: help serve test page check format bench docs lock setup clean venv
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-serve: setup ## Start the server (ARGS="--port 9000" for options)
+serve: page ## Start the server (ARGS="--port 9000" for options)
 	@.venv/bin/wakeful serve $(ARGS)
 
-test: setup ## Run the tests (WAKEFUL_TEST_LONG=1 for the long variants; ARGS="-k name" for some)
+test: page ## Run the tests (WAKEFUL_TEST_LONG=1 for the long variants; ARGS="-k name" for some)
 	@scripts/chromium.sh
 	@.venv/bin/pytest -n 2 --dist=loadfile --no-loadscope-reorder $(ARGS)
+
+page: setup ## Build the web page, if its sources have changed
+	@.venv/bin/python scripts/page.py
 
 check: setup ## Lock freshness, lint, format, imports between rooms, types
 	@.venv/bin/python scripts/lock.py check
@@ -30,9 +33,10 @@ format: setup ## Format the code and apply what the linter can mend
 bench: setup ## Run every script in bench/ (files that start with _ are their helpers)
 	@set -e; for script in $(BENCHES); do echo "== $$script"; .venv/bin/python $$script; done
 
-docs: setup ## Rewrite the generated pages in docs/reference
+docs: setup ## Rewrite what is generated: the pages in docs/reference, the types in web/src/api
 	@.venv/bin/python scripts/settings_docs.py
 	@.venv/bin/python scripts/reference_docs.py
+	@.venv/bin/python scripts/page_types.py
 
 lock: .venv/.uv ## Update requirements.lock from pyproject.toml (UPGRADE=name or UPGRADE=--all for newer versions)
 	@.venv/bin/python scripts/lock.py write $(UPGRADE)
@@ -40,7 +44,7 @@ lock: .venv/.uv ## Update requirements.lock from pyproject.toml (UPGRADE=name or
 setup: .venv/.installed ## Make .venv as locked; every other target does this by itself
 
 clean: ## Remove .venv and every cache
-	rm -rf .venv .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf .venv .pytest_cache .ruff_cache .import_linter_cache .hypothesis web/node_modules src/wakeful/server/static
 	find src tests bench scripts -name __pycache__ -prune -exec rm -rf {} +
 
 .venv/.installed: .venv/.locked pyproject.toml

@@ -331,6 +331,8 @@ def build_http(node: Wakeful) -> ASGIApp:
         tries,
         lambda: node.engine.readiness().problems,
         heartbeat_seconds=node.settings.socket_heartbeat_seconds,
+        model=node.settings.model,
+        is_shared=node.store.is_shared,
     )
     return Gate(app, node.services.accounts, tries, node.settings)
 

@@ -17,6 +17,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, BrowserContext, Page, async_playwright
 
+ROOT = Path(__file__).parents[2]
 WAKEFUL = Path(sys.executable).parent / "wakeful"
 TOKEN = "a-token-for-tests"
 PATIENCE = 10_000  # milliseconds
@@ -46,8 +47,14 @@ class Served:
         return self.address + (await self.ask("POST", "/login-links", asked))["path"]
 
 
+@pytest.fixture(scope="session")
+def built_page() -> None:
+    """The page as it is served; `make test` has built it already."""
+    subprocess.run([sys.executable, ROOT / "scripts/page.py"], check=True)
+
+
 @pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+def served(built_page: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """A server with the demo model; one for all tests of a file."""
     folder = tmp_path_factory.mktemp("served")
     plain = {key: value for key, value in os.environ.items() if not key.startswith("WAKEFUL_")}

@@ -27,6 +27,11 @@ def test_the_reference_is_current(rendered, page):
     assert rendered[page] == written, "run `make docs`"
 
 
+def test_the_types_of_the_page_are_current():
+    for name, text in runpy.run_path(str(ROOT / "scripts/page_types.py"))["render"]().items():
+        assert (ROOT / "web/src/api" / name).read_text(encoding="utf-8") == text, "run `make docs`"
+
+
 def test_every_scope_is_in_the_reference(rendered):
     scopes = re.findall(r"^\| `(\w+ \S+)` \| (\S+) \|", rendered["rest.md"], re.MULTILINE)
     open_routes = {route for route, scope in scopes if scope == "–"}

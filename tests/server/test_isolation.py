@@ -39,6 +39,7 @@ PIXEL = base64.b64decode(
 
 # Every operation, and the least scope that it takes; None: it is open to all, and about nobody.
 NEEDS = {
+    ("GET", "/about"): "read",
     ("GET", "/agenda"): "read",
     ("GET", "/agents"): "read",
     ("POST", "/agents"): "admin",
@@ -145,7 +146,8 @@ BODIES = {
 FORMS = {("POST", "/login"): {"code": "evil"}}
 FILES = {("POST", "/sessions/{session_id}/uploads"): [("files", ("evil.txt", b"evil"))]}
 SOCKETS = {"/ws/sessions/{session_id}", "/ws/events"}
-NOT_DESCRIBED = {"/docs", "/docs/oauth2-redirect", "/openapi.json", "/redoc"}
+PAGE = {"/", "/ui/{path:path}"}  # its files, the same for everyone
+NOT_DESCRIBED = {"/docs", "/docs/oauth2-redirect", "/openapi.json", "/redoc"} | PAGE
 
 
 @dataclass

@@ -8,7 +8,9 @@ from fastapi.responses import JSONResponse
 from wakeful.server import auth, errors, frames, login
 from wakeful.server.heartbeats import Heartbeats
 from wakeful.server.open_sockets import OpenSockets
+from wakeful.server.page import page_router
 from wakeful.server.rest import (
+    about,
     accounts,
     agenda,
     agents,
@@ -38,13 +40,19 @@ def create_app(
     find_problems: Callable[[], Sequence[str]],
     *,
     heartbeat_seconds: float,
+    model: str = "demo",
+    is_shared: bool = False,
 ) -> FastAPI:
     """Make the application. `find_problems` says what keeps wakes from firing; nothing is good news."""
     app = FastAPI(title="Wakeful", version=version, responses=errors.RESPONSES)
     app.state.services = services
+    app.state.about = about.About(
+        version=version, model=model, is_demo=model == "demo", store="postgresql" if is_shared else "sqlite"
+    )
     errors.install(app)
     auth.install(app, services.accounts, tries)
     for module in (
+        about,
         accounts,
         agenda,  # before wakes: its preview is no wake's id
         agents,
@@ -63,6 +71,7 @@ def create_app(
         wakes,
     ):
         app.include_router(module.router)
+    app.include_router(page_router())
     app.include_router(
         socket_router(
             hub=services.hub,

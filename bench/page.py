@@ -1,0 +1,134 @@
+"""How quick the page is in a real Chromium: size, first paint, a long session, frames while text streams in.
+
+Writes bench/out/page.json and says which of the targets are met. The browser and the server share this machine.
+"""
+
+import asyncio
+import gzip
+import json
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from playwright.async_api import Browser, Page, async_playwright
+
+ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT / "tests"))
+
+from browser.visits import log_in, visit  # noqa: E402
+from openai_server import improvise  # noqa: E402
+from served import TOKEN, Server, served  # noqa: E402
+from wakeful.domain.ids import new_id  # noqa: E402
+from wakeful.domain.types import Message  # noqa: E402
+
+OUT = Path(__file__).parent / "out" / "page.json"
+STATIC = ROOT / "src/wakeful/server/static"
+MESSAGES = 2_000
+DELTAS, APART = 1_000, 0.005  # 200 a second
+WIDE = {"viewport": {"width": 1280, "height": 820}}
+
+# Notes how long each frame took, from when it is asked to until it is asked for the result.
+WATCH_FRAMES = """() => {
+  window.frames_ = []; let last = performance.now(); window.watching = true;
+  const tick = now => { frames_.push(now - last); last = now; if (watching) requestAnimationFrame(tick); };
+  requestAnimationFrame(tick);
+}"""
+SCROLL = """async () => {
+  const log = document.querySelector('[role=log]');
+  for (let step = 0; step < 240; step++) {
+    log.scrollTop -= 120;
+    await new Promise(requestAnimationFrame);
+  }
+}"""
+PAINT = "performance.getEntriesByName('first-contentful-paint')[0].startTime"
+
+
+def measure_size() -> float:
+    """Return the kilobytes of script, packed, that the chat loads: what the page names, and what that imports."""
+    seen: set[str] = set()
+    todo = re.findall(r"assets/([\w-]+\.js)", (STATIC / "index.html").read_text())
+    while todo:
+        name = todo.pop()
+        if name not in seen:
+            seen.add(name)
+            todo += re.findall(r'from"\./([\w-]+\.js)"', (STATIC / "assets" / name).read_text())
+    return sum(len(gzip.compress((STATIC / "assets" / name).read_bytes())) for name in seen) / 1000
+
+
+async def fill(server: Server) -> str:
+    """Make a long session and return its id."""
+    session = await server.session("A long one")
+    now = server.node.clock.now()
+    text = "A paragraph with **weight**, `code` and a [link](https://example.org).\n\n- one\n- two\n\n```js\nlet x\n```"
+
+    async def write(tx: Any) -> None:
+        for number in range(MESSAGES):
+            role, content = ("user", f"Question {number}") if number % 2 == 0 else ("assistant", text)
+            await tx.sessions.append(
+                Message(id=new_id(now), session_id=session, position=0, role=role, content=content, created_at=now)
+            )
+
+    await server.node.store.write(write)
+    return session
+
+
+async def measure_opening(browser: Browser, server: Server, cookies: Any, session: str) -> dict[str, float]:
+    """Open the long session, with a browser that has the script already, then scroll up through it."""
+    async with visit(browser, cookies, server.address, **WIDE) as page:
+        await page.get_by_role("textbox", name="Message").wait_for()
+        paint = await page.evaluate(PAINT)
+        await page.goto(f"{server.address}/ui/sessions/{session}")
+        await page.locator(".asked").last.wait_for()
+        opened = await page.evaluate("performance.now()")
+        await page.evaluate(WATCH_FRAMES)
+        await page.evaluate(SCROLL)
+        return {"first_paint_ms": paint, "open_ms": opened} | await frames_of(page, "scroll")
+
+
+async def measure_stream(browser: Browser, server: Server, cookies: Any) -> dict[str, float]:
+    """Watch the frames while a model says 200 pieces a second."""
+    async with visit(browser, cookies, f"{server.address}/ui/sessions/{await server.session()}", **WIDE) as page:
+        box = page.get_by_role("textbox", name="Message")
+        await box.fill(f"stream {DELTAS} {APART}")
+        await page.evaluate(WATCH_FRAMES)
+        await box.press("Enter")
+        await page.locator(".footnote").wait_for(timeout=60_000)
+        return await frames_of(page, "stream")
+
+
+async def frames_of(page: Page, what: str) -> dict[str, float]:
+    taken: list[float] = sorted(await page.evaluate("(watching = false, frames_)"))
+    return {f"{what}_frame_p50_ms": taken[len(taken) // 2], f"{what}_frame_p99_ms": taken[int(len(taken) * 0.99)]}
+
+
+async def main() -> None:
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    figures: dict[str, float] = {"chat_script_kb": measure_size()}
+    with tempfile.TemporaryDirectory() as folder:
+        places = {"data_dir": f"{folder}/data", "config_dir": f"{folder}/config"}
+        async with served(places, always=improvise) as server, async_playwright() as playwright:
+            browser = await playwright.chromium.launch(executable_path=chromium, chromium_sandbox=False)
+            cookies = await log_in(server.address, TOKEN)
+            session = await fill(server)
+            figures |= await measure_opening(browser, server, cookies, session)
+            figures |= await measure_stream(browser, server, cookies)
+            await browser.close()
+    OUT.parent.mkdir(exist_ok=True)
+    OUT.write_text(json.dumps(figures, indent=2) + "\n")
+    for name, key, limit in (
+        ("script of the chat, packed, kB", "chat_script_kb", 200),
+        ("first paint, ms", "first_paint_ms", 1_000),
+        (f"a session of {MESSAGES:,} messages opens, ms", "open_ms", 1_000),
+        ("frames while scrolling it, p99 ms", "scroll_frame_p99_ms", 32),
+        ("frames while 200 deltas a second come, p99 ms", "stream_frame_p99_ms", 32),
+    ):
+        print(f"{'met   ' if figures[key] <= limit else 'MISSED'} {name}: {figures[key]:.1f} (at most {limit})")
+
+
+if __name__ == "__main__":
+    subprocess.run([sys.executable, ROOT / "scripts/page.py"], check=True)
+    asyncio.run(main())

@@ -1,0 +1,109 @@
+"""The page: files built from web/ into static/, which anyone may load. What it shows, it asks for with its cookie."""
+
+import gzip
+import mimetypes
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import HTMLResponse
+
+from wakeful.domain.errors import NotFound
+
+FOLDER = Path(__file__).parent / "static"
+
+# Nothing inline, nothing from elsewhere, and no text that becomes markup: what an agent or a web page wrote stays text.
+POLICY = "; ".join(
+    (
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self'",
+        "img-src 'self' data: blob:",
+        "connect-src 'self'",
+        "manifest-src 'self'",
+        "form-action 'self'",
+        "frame-ancestors 'none'",
+        "base-uri 'none'",
+        "require-trusted-types-for 'script'",
+        "trusted-types 'none'",
+    )
+)
+_HEADERS = {"Content-Security-Policy": POLICY, "Vary": "Accept-Encoding"}
+_FOREVER = "public, max-age=31536000, immutable"  # of files whose name changes with what is in them
+_ASK_AGAIN = "no-cache"
+_NOT_BUILT = (
+    "<!doctype html><title>Wakeful</title><h1>Wakeful</h1><p>The server runs, but its page is not built. "
+    "In a checkout <code>make serve</code> builds it; then reload this.</p>"
+)
+
+
+class NoSuchFile(NotFound):
+    code = "no_such_file"
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"The page has no file {path!r}.", hint="Reload the page: it may be older than the server.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _File:
+    content: bytes
+    packed: bytes | None  # None: it would not get smaller
+    media_type: str
+    etag: str
+    caching: str
+
+
+def page_router(folder: Path = FOLDER) -> APIRouter:
+    """Make the routes of the page from the files that are there now; they are read once."""
+    files = _load(folder)
+    router = APIRouter(include_in_schema=False)
+
+    @router.api_route("/", methods=["GET", "HEAD"])
+    @router.api_route("/ui/{path:path}", methods=["GET", "HEAD"])
+    async def show_page(request: Request, path: str = "") -> Response:  # pyright: ignore[reportUnusedFunction]
+        """Send a file; for an address inside the page, the page itself."""
+        file = files.get(path)
+        if file is None and (path.startswith("assets/") or "." in path.rpartition("/")[2]):
+            raise NoSuchFile(path)
+        file = file or files.get("index.html")
+        if file is None:
+            return HTMLResponse(_NOT_BUILT, status_code=503)
+        return _answer(file, request)
+
+    return router
+
+
+def _load(folder: Path) -> Mapping[str, _File]:
+    paths = [path for path in folder.rglob("*") if path.is_file() and not path.name.startswith(".")]
+    return {path.relative_to(folder).as_posix(): _read(path, folder) for path in paths}
+
+
+def _read(path: Path, folder: Path) -> _File:
+    content = path.read_bytes()
+    packed = gzip.compress(content, mtime=0)
+    return _File(
+        content=content,
+        packed=packed if len(packed) < len(content) else None,
+        media_type=_media_type(path),
+        etag=f'"{sha256(content).hexdigest()[:32]}"',
+        caching=_FOREVER if path.is_relative_to(folder / "assets") else _ASK_AGAIN,
+    )
+
+
+def _media_type(path: Path) -> str:
+    # Machines differ in what they call a script, and a browser runs none that is called text.
+    known = {".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8"}
+    return known.get(path.suffix) or mimetypes.guess_type(path.name)[0] or "application/octet-stream"
+
+
+def _answer(file: _File, request: Request) -> Response:
+    headers = _HEADERS | {"ETag": file.etag, "Cache-Control": file.caching}
+    if file.etag in request.headers.get("if-none-match", ""):
+        return Response(status_code=304, headers=headers)
+    content = file.content
+    if file.packed is not None and "gzip" in request.headers.get("accept-encoding", ""):
+        content = file.packed
+        headers["Content-Encoding"] = "gzip"
+    return Response(content, media_type=file.media_type, headers=headers)

@@ -1,0 +1,440 @@
+"""The chat, as a person uses it, with a model whose every word the test lets out."""
+
+import asyncio
+import json
+from contextlib import asynccontextmanager
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import expect
+
+from browser.visits import log_in, send, visit
+from openai_server import call, calls, refuse, say, thinking
+from served import TOKEN, Patient, Tap, served
+from wakeful.domain.ids import new_id
+from wakeful.domain.types import Message
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def server(built_page, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("page")
+    settings = {"data_dir": folder / "data", "config_dir": folder / "config"}
+    async with served(settings, patient=Patient(retries=0)) as server:
+        yield server
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def cookies(server):
+    return await log_in(server.address, TOKEN)
+
+
+@pytest.fixture
+def come(server, browser, cookies):
+    """Open the page of a session, or the first one, as its owner."""
+
+    @asynccontextmanager
+    async def come(session=None, **how):
+        path = "/" if session is None else f"/ui/sessions/{session}"
+        async with visit(browser, cookies, server.address + path, **how) as page:
+            await page.get_by_role("textbox", name="Message").wait_for()
+            yield page
+
+    return come
+
+
+async def test_a_message_begins_a_session_and_its_answer_streams(server, come):
+    tap = Tap()
+    server.provider.then(tap, say("A title"))
+    async with come() as page:
+        await send(page, "Tell me something")
+        await page.wait_for_url("**/ui/sessions/*")
+        await expect(page.locator(".asked")).to_contain_text("Tell me something")
+        tap.say("Once ")
+        await expect(page.locator(".answer.is-running")).to_contain_text("Once")
+        await expect(page.get_by_role("button", name="Stop")).to_be_visible()
+        tap.say("upon **a time**.")
+        tap.end()
+        await expect(page.locator(".answer")).to_have_text("Once upon a time.")
+        await expect(page.locator(".answer strong")).to_have_text("a time")
+        await expect(page.locator(".answer.is-running")).to_have_count(0)
+        await expect(page.get_by_role("button", name="Stop")).to_have_count(0)
+        await expect(page.locator(".turn")).to_have_count(1)
+
+
+async def test_thinking_opens_while_it_runs_and_folds_after(server, come):
+    tap = Tap()
+    server.provider.then(tap)
+    async with come(await server.session()) as page:
+        await send(page, "Think")
+        tap.let(*thinking("Step by step"))
+        await expect(page.locator(".thinking-text")).to_have_text("Step by step")
+        tap.say("Done.")
+        await expect(page.locator(".thinking-text")).to_have_count(0)
+        await page.get_by_role("button", name="Thought").click()
+        await expect(page.locator(".thinking-text")).to_have_text("Step by step")
+        tap.end()
+        await expect(page.locator(".footnote")).to_be_visible()
+        await expect(page.locator(".thinking-text")).to_have_text("Step by step")  # opened by hand, it stays open
+
+
+async def test_tools_show_arguments_result_and_duration_and_failed_ones_say_so(server, come):
+    server.provider.then(
+        calls(*call("write_file", '{"path": "a.txt", "content": "hello"}')),
+        calls(*call("read_file", '{"path": "gone.txt"}', id="call_2")),
+        say("That was it."),
+    )
+    async with come(await server.session()) as page:
+        await send(page, "Work")
+        await expect(page.locator(".answer")).to_have_text("That was it.")
+        written = page.get_by_label("Tool write_file")
+        await expect(written).to_contain_text("a.txt")
+        await expect(written).to_contain_text("ms")
+        await written.get_by_role("button", name="write_file").click()
+        await expect(written).to_contain_text('"content": "hello"')
+        await expect(written).to_contain_text("it has 5 bytes")
+        failed = page.get_by_label("Tool read_file")
+        await expect(failed).to_contain_text("failed")
+        await expect(failed.locator(".tool-error")).to_contain_text("gone.txt")
+        await page.reload()
+        await expect(page.get_by_label("Tool read_file")).to_contain_text("failed")
+        await expect(page.locator(".answer")).to_have_text("That was it.")
+
+
+async def test_code_is_copied_with_a_button(server, come):
+    server.provider.then(say("```python\nprint('hello')\n```\n"))
+    async with come(await server.session(), permissions=["clipboard-read", "clipboard-write"]) as page:
+        await send(page, "Code")
+        await page.locator(".code").get_by_role("button", name="Copy").click()
+        await expect(page.locator(".code")).to_contain_text("Copied")
+        assert await page.evaluate("navigator.clipboard.readText()") == "print('hello')"
+
+
+async def test_a_reload_in_mid_answer_goes_on_without_a_gap_or_a_repeat(server, come):
+    tap = Tap()
+    server.provider.then(calls(*call("write_file", '{"path": "b.txt", "content": "x"}')), tap)
+    async with come(await server.session()) as page:
+        await send(page, "Long")
+        tap.say("One ", "two ")
+        await expect(page.locator(".answer")).to_have_text("One two")
+        await page.reload()
+        await expect(page.locator(".answer")).to_have_text("One two")
+        await expect(page.get_by_label("Tool write_file")).to_have_count(1)
+        await expect(page.get_by_role("button", name="Stop")).to_be_visible()
+        tap.say("three.")
+        await expect(page.locator(".answer")).to_have_text("One two three.")
+        tap.end()
+        await expect(page.locator(".footnote")).to_be_visible()
+        await expect(page.locator(".answer")).to_have_text("One two three.")
+        await expect(page.locator(".turn")).to_have_count(1)
+        await expect(page.get_by_label("Tool write_file")).to_have_count(1)
+
+
+async def test_what_is_replayed_is_shown_without_animation(server, come):
+    session = await server.session()
+    sockets = asyncio.Queue()
+
+    async def through(socket):
+        if "/ws/sessions/" in socket.url:
+            sockets.put_nowait(socket)
+        else:
+            socket.connect_to_server()
+
+    async with come() as page:
+        await page.route_web_socket("**/ws/**", through)
+        await page.goto(f"{server.address}/ui/sessions/{session}")
+        socket = await sockets.get()
+        for frame in (
+            {"type": "stream_start", "run_id": "r", "seq": 1},
+            {"type": "replay_start", "count": 1},
+            {"type": "stream_delta", "delta": "Said before", "run_id": "r", "seq": 2},
+        ):
+            socket.send(json.dumps(frame))
+        await expect(page.locator(".answer.is-running")).to_have_text("Said before")
+        moving = "document.querySelector('[role=log]').getAnimations({subtree: true}).length"
+        assert await page.evaluate(moving) == 0
+        socket.send(json.dumps({"type": "replay_end"}))
+        await expect(page.locator(".transcript.is-still")).to_have_count(0)
+        assert await page.evaluate(moving) > 0  # the cursor of what is said now
+
+
+async def test_two_windows_show_the_same(server, come):
+    tap = Tap()
+    server.provider.then(tap)
+    session = await server.session()
+    async with come(session) as one, come(session) as other:
+        await send(one, "For both")
+        tap.say("Hello ")
+        for page in (one, other):
+            await expect(page.locator(".asked")).to_have_text("You: For both")
+            await expect(page.locator(".answer")).to_have_text("Hello")
+        await send(other, "Me too")  # while it answers: kept, and sent at the end
+        await expect(other.locator(".composer-queued")).to_contain_text("sent when it ends")
+        server.provider.then(say("And you."))
+        tap.say("there.")
+        tap.end()
+        for page in (one, other):
+            await expect(page.locator(".asked").nth(1)).to_have_text("You: Me too")
+            await expect(page.locator(".answer")).to_have_text(["Hello there.", "And you."])
+
+
+async def test_stop_ends_it_and_continue_goes_on(server, come):
+    tap = Tap()
+    server.provider.then(tap)
+    async with come(await server.session()) as page:
+        await send(page, "Go")
+        tap.say("Half a sen")
+        await expect(page.locator(".answer")).to_have_text("Half a sen")
+        await page.get_by_role("button", name="Stop").click()
+        await expect(page.locator(".ending")).to_contain_text("You stopped this.")
+        await expect(page.locator(".answer")).to_have_text("Half a sen")
+        server.provider.then(say("Going on."))
+        await page.get_by_role("button", name="Continue").click()
+        await expect(page.locator(".answer").last).to_have_text("Going on.")
+        await expect(page.locator(".ending")).to_have_count(0)
+        await expect(page.locator(".answer").first).to_have_text("Half a sen")
+
+
+async def test_a_failure_says_what_and_how_to_go_on(server, come):
+    server.provider.then(refuse(400, "The model has a headache."))
+    async with come(await server.session()) as page:
+        await send(page, "Try")
+        await expect(page.locator(".ending.is-bad")).to_contain_text("The model has a headache.")
+        await page.reload()
+        await expect(page.locator(".ending.is-bad")).to_contain_text("The model has a headache.")
+        server.provider.then(say("Better now."))
+        await page.get_by_role("button", name="Continue").click()
+        await expect(page.locator(".answer")).to_have_text("Better now.")
+
+
+async def test_during_a_woken_run_a_message_is_kept_and_sent_at_its_end(server, come):
+    tap = Tap()
+    server.provider.then(tap)
+    session = await server.session()
+    async with come(session) as page:
+        await server.book(session, "Look into a.txt with read_file.", comment="The usual look")
+        woken = page.locator(".asked.is-woken")
+        await expect(woken).to_contain_text("Look into a.txt")
+        await expect(woken.locator(".badge.clock")).to_have_text("Recall")
+        await expect(woken).to_contain_text("The usual look")
+        tap.say("Looking")
+        await expect(page.locator(".answer")).to_have_text("Looking")
+        await send(page, "And b.txt?")
+        await expect(page.locator(".composer-queued")).to_contain_text("A woken run is at work.")
+        await expect(page.get_by_role("textbox", name="Message")).to_have_value("And b.txt?")
+        server.provider.then(say("Also."))
+        tap.end()
+        await expect(page.locator(".asked").last).to_have_text("You: And b.txt?")
+        await expect(page.locator(".answer").last).to_have_text("Also.")
+        await expect(page.get_by_role("textbox", name="Message")).to_have_value("")
+
+
+async def test_a_draft_survives_a_reload(server, come):
+    session = await server.session()
+    async with come(session) as page:
+        await page.get_by_role("textbox", name="Message").fill("Half a thought")
+        await page.reload()
+        await expect(page.get_by_role("textbox", name="Message")).to_have_value("Half a thought")
+
+
+GIVE = """({name, type, data, how}) => {
+  const bytes = Uint8Array.from(atob(data), c => c.charCodeAt(0));
+  const transfer = new DataTransfer();
+  transfer.items.add(new File([bytes], name, {type}));
+  const event = how === 'paste'
+    ? new ClipboardEvent('paste', {clipboardData: transfer, bubbles: true, cancelable: true})
+    : new DragEvent('drop', {dataTransfer: transfer, bubbles: true, cancelable: true});
+  (how === 'paste' ? document.querySelector('textarea') : document.body).dispatchEvent(event);
+}"""
+
+
+async def test_pictures_and_files_come_by_button_paste_and_drop(server, come):
+    server.provider.then(say("I see."))
+    session = await server.session()
+    async with come(session) as page:
+        async with page.expect_file_chooser() as chooser:
+            await page.get_by_role("button", name="Attach pictures or files").click()
+        await (await chooser.value).set_files({"name": "report.txt", "mimeType": "text/plain", "buffer": b"numbers"})
+        given = page.get_by_role("list", name="Attachments").get_by_role("listitem")
+        await expect(given).to_have_text(["report.txt"])
+        await page.evaluate(GIVE, {"name": "dot.png", "type": "image/png", "data": PIXEL, "how": "paste"})
+        await expect(given).to_have_count(2)
+        await page.evaluate(GIVE, {"name": "c.csv", "type": "text/csv", "data": "YSxi", "how": "drop"})
+        await expect(given).to_have_count(3)
+        await page.get_by_role("button", name="Remove c.csv").click()
+        await expect(given).to_have_count(2)
+        await send(page, "Look at these")
+        await expect(page.locator(".answer")).to_have_text("I see.")
+        await expect(page.get_by_role("list", name="Files")).to_have_text("report.txt")
+        shown = page.locator(".asked img")
+        await expect(shown).to_have_js_property("naturalWidth", 1)
+    [message, _] = await server.messages(session)
+    assert [file["name"] for file in message["files"]] == ["report.txt"]
+    assert len(message["images"]) == 1
+
+
+async def test_a_refused_message_stays_in_the_box(server, come):
+    session = await server.session()
+    async with come(session) as page:
+        await page.route(
+            "**/messages", lambda route: route.fulfill(status=500, json={"error": {"code": "x", "message": "No room."}})
+        )
+        await send(page, "Precious words")
+        await expect(page.locator(".composer-problem")).to_contain_text("No room.")
+        await expect(page.get_by_role("textbox", name="Message")).to_have_value("Precious words")
+
+
+async def test_a_lost_connection_is_said_and_made_up_for(server, come):
+    tap = Tap()
+    server.provider.then(tap)
+    session = await server.session()
+    sockets = []
+    is_down = False
+
+    async def through(socket):
+        if is_down:
+            await socket.close()
+            return
+        socket.connect_to_server()
+        sockets.append(socket)
+
+    async with come() as page:
+        await page.route_web_socket("**/ws/**", through)
+        await page.goto(f"{server.address}/ui/sessions/{session}")
+        await send(page, "Hello")
+        tap.say("One ")
+        await expect(page.locator(".answer")).to_have_text("One")
+        is_down = True
+        for socket in sockets:
+            await socket.close()
+        await expect(page.locator(".link-notice")).to_contain_text("The connection is lost")
+        tap.say("two ")
+        is_down = False
+        await expect(page.locator(".answer")).to_have_text("One two")
+        await expect(page.locator(".link-notice")).to_have_count(0)
+        tap.say("three.")
+        tap.end()
+        await expect(page.locator(".answer")).to_have_text("One two three.")
+        await expect(page.locator(".footnote")).to_be_visible()
+
+
+async def test_plans_subagents_and_approvals_are_cards(server, come):
+    """No agent plans, spawns or asks yet, so those frames come from the test, between those of a real run."""
+    tap = Tap()
+    server.provider.then(tap)
+    session = await server.session()
+    told = asyncio.Queue()
+
+    async def through(socket):
+        socket.connect_to_server()
+        if "/ws/sessions/" in socket.url:
+            told.put_nowait(socket)
+
+    async with come() as page:
+        await page.route_web_socket("**/ws/**", through)
+        await page.goto(f"{server.address}/ui/sessions/{session}")
+        socket = await told.get()
+        await send(page, "Plan it")
+        await tap.is_asked.wait()
+        await expect(page.get_by_role("button", name="Stop")).to_be_visible()
+        tell = lambda **frame: socket.send(json.dumps(frame))  # noqa: E731
+        worker = {"is_subagent": True, "subagent_id": "call_9"}
+        tell(type="planning_status", phase=2, label="Reflecting", is_subagent=False)
+        await expect(page.get_by_text("Reflecting")).to_be_visible()
+        tell(type="plan_ready", plan="1. Look\n2. Tell", is_subagent=False)
+        await expect(page.get_by_label("Plan").locator("li")).to_have_text(["Look", "Tell"])
+        await expect(page.get_by_text("Reflecting")).to_have_count(0)
+        tell(type="tool_started", tool="spawn_agent", args={"task": "dig"}, call_id="call_9", is_subagent=False)
+        tell(type="turn_thinking", thinking="Digging", **worker)
+        tell(type="tool_started", tool="read_file", args={"path": "x.txt"}, call_id="call_10", **worker)
+        tell(
+            type="tool_call",
+            tool="read_file",
+            args={"path": "x.txt"},
+            result="gold",
+            success=True,
+            metadata={},
+            call_id="call_10",
+            **worker,
+        )
+        card = page.get_by_label("Tool spawn_agent")
+        await expect(card.get_by_label("Tool read_file")).to_contain_text("x.txt")
+        await expect(page.locator(".reply > .tool")).to_have_count(1)  # nothing of it on the top level
+        tell(
+            type="tool_call",
+            tool="spawn_agent",
+            args={"task": "dig"},
+            result="Found gold.",
+            success=True,
+            metadata={},
+            call_id="call_9",
+            is_subagent=False,
+        )
+        await expect(card).to_contain_text("Found gold.")
+        tell(type="approval_requested", tool="run_command", args={"command": "rm x"}, call_id="c/11", is_subagent=False)
+        answers = []
+
+        async def take(route):
+            answers.append((route.request.url, route.request.post_data_json))
+            await route.fulfill(json={"ok": True})
+
+        await page.route("**/approvals/**", take)
+        word = page.get_by_role("group", name="Your word is needed")
+        await word.get_by_label("A word to the agent").fill("Only this once")
+        await word.get_by_role("button", name="Approve").click()
+        tell(type="approval_answered", tool="run_command", call_id="c/11", approved=True, is_subagent=False)
+        await expect(word).to_have_count(0)
+        await expect(page.get_by_label("Tool run_command")).to_contain_text("approved")
+        [(address, said)] = answers
+        assert address.endswith("/approvals/c%2F11")
+        assert said == {"approve": True, "note": "Only this once"}
+        tap.say("All done.")
+        tap.end()
+        await expect(page.locator(".answer")).to_have_text("All done.")
+
+
+async def test_a_session_is_renamed_and_deleted(server, come):
+    session = await server.session("Old name")
+    async with come(session) as page:
+        await page.get_by_role("button", name="Session", exact=True).click()
+        await page.get_by_role("menuitem", name="Rename…").click()
+        await page.get_by_role("textbox", name="Title").fill("New name")
+        await page.get_by_role("button", name="Rename").click()
+        await expect(page.get_by_role("heading", level=1)).to_have_text("New name")
+        await expect(page.get_by_role("list", name="Sessions")).to_contain_text("New name")
+        await page.get_by_role("button", name="Session", exact=True).click()
+        await page.get_by_role("menuitem", name="Delete…").click()
+        await page.get_by_role("button", name="Delete").click()
+        await page.wait_for_url(f"{server.address}/")
+        await expect(page.get_by_role("list", name="Sessions")).not_to_contain_text("New name")
+
+
+async def test_a_long_session_shows_its_end_first_and_the_rest_as_one_scrolls(server, come):
+    session = await server.session()
+    now = server.node.clock.now()
+    said = [
+        Message(id=new_id(now), session_id=session, position=0, role=role, content=f"{role} {number}", created_at=now)
+        for number in range(100)
+        for role in ("user", "assistant")
+    ]
+
+    async def write(tx):
+        for message in said:
+            await tx.sessions.append(message)
+
+    await server.node.store.write(write)
+    async with come(session) as page:
+        await expect(page.locator(".asked").last).to_be_in_viewport()
+        await expect(page.locator(".asked").last).to_have_text("You: user 99")
+        assert await page.locator(".turn").count() < 100
+        for _ in range(3):
+            await page.get_by_role("log").evaluate("log => { log.scrollTop = 0 }")
+            await page.wait_for_timeout(50)
+        await expect(page.locator(".turn")).to_have_count(100)
+        await page.get_by_role("log").evaluate("log => { log.scrollTop = 0 }")
+        await expect(page.locator(".asked").first).to_be_in_viewport()
+        await page.get_by_role("button", name="To the end").click()
+        await expect(page.locator(".asked").last).to_be_in_viewport()

@@ -1,0 +1,399 @@
+"""Everything beside the chat: banner, sidebar, agents, agenda, runs, inbox, settings."""
+
+import re
+from contextlib import asynccontextmanager
+from datetime import timedelta
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import expect
+
+from browser.visits import log_in, send, visit
+from openai_server import improvise
+from served import TOKEN, Patient, eventually, served
+from wakeful.domain.types import Notice
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+BRIEF = "Read notes.txt with read_file and say what it contains."
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def server(built_page, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("places")
+    settings = {"data_dir": folder / "data", "config_dir": folder / "config"}
+    async with served(settings, always=improvise, patient=Patient(retries=0)) as server:
+        yield server
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def cookies(server):
+    return await log_in(server.address, TOKEN)
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def agent(server):
+    """The first agent, as it was at the start."""
+    agents = (await server.call("GET", "/agents"))["agents"]
+    first = agents[0]["id"]
+    yield first
+    await server.call("DELETE", f"/agents/{first}/pause")
+    await server.call("DELETE", "/pause")
+    change = {"self_scheduling": True, "schedule": {"mode": "reactive"}}
+    await server.call("PATCH", f"/agents/{first}", json=change)
+
+
+@pytest.fixture
+def come(server, browser, cookies):
+    @asynccontextmanager
+    async def come(path="/", **how):
+        async with visit(browser, cookies, server.address + path, **how) as page:
+            yield page
+
+    return come
+
+
+async def recall_of(server, session):
+    return (await server.call("GET", f"/sessions/{session}/recall"))["recall"]
+
+
+# ── The banner ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_person_books_skips_changes_and_cancels_a_recall(server, agent, come):
+    session = await server.session("Booked by hand")
+    async with come(f"/ui/sessions/{session}") as page:
+        await page.get_by_label("No wake booked").get_by_role("button", name="Book").click()
+        dialog = page.get_by_role("dialog", name="Book a wake")
+        await dialog.get_by_label("What the agent should do").fill(BRIEF)
+        await dialog.get_by_label("When").fill("in 2 hours")
+        await dialog.get_by_label("Repeat").select_option("Every…")
+        await dialog.get_by_label("How many").fill("3")
+        await dialog.get_by_label("Unit").select_option("hours")
+        times = dialog.locator(".next-times li")
+        await expect(times).to_have_count(5)
+        await expect(times.nth(1)).to_contain_text(re.compile("in (4 h 59 min|5 h)"))
+        await dialog.get_by_role("button", name="Book").click()
+        banner = page.get_by_label("Next wake")
+        await expect(banner).to_contain_text(re.compile("in (1 h 59 min|2 h)"))
+        await expect(banner).to_contain_text("recurring · by you")
+        clock = page.get_by_role("link", name="Booked by hand").get_by_label("recall pending")
+        await expect(clock).to_be_visible()
+
+        before = await recall_of(server, session)
+        await banner.get_by_role("button", name="Skip").click()
+        await expect(banner).to_contain_text(re.compile("in (4 h 59 min|5 h)"))
+        assert (await recall_of(server, session))["nominal_at"] > before["nominal_at"]
+
+        await banner.get_by_role("button", name="Edit").click()
+        dialog = page.get_by_role("dialog", name="Change this wake")
+        await expect(dialog.get_by_label("What the agent should do")).to_have_value(BRIEF)
+        await dialog.get_by_label("When").fill("nonsense")
+        await expect(dialog.locator(".next-times")).to_contain_text("nonsense")  # refused, with the way to write it
+        await dialog.get_by_label("When").fill("in 30 minutes")
+        await expect(dialog.locator(".next-times li").first).to_contain_text(re.compile("in (29|30) min"))
+        await dialog.get_by_role("button", name="Save").click()
+        await expect(banner).to_contain_text(re.compile("in (29|30) min"))
+
+        await banner.get_by_role("button", name="Cancel").click()
+        await expect(page.get_by_label("No wake booked")).to_be_visible()
+        await expect(clock).to_have_count(0)
+    assert await recall_of(server, session) is None
+
+
+async def test_run_now_runs_it_before_the_eyes(server, agent, come):
+    session = await server.session()
+    await server.book(session, BRIEF, call_type="once", at=server.node.clock.now() + timedelta(days=1))
+    async with come(f"/ui/sessions/{session}") as page:
+        await page.get_by_label("Next wake").get_by_role("button", name="Run now").click()
+        await expect(page.locator(".asked.is-woken")).to_contain_text(BRIEF)
+        await expect(page.locator(".answer")).to_contain_text("You said:")
+        await expect(page.get_by_label("No wake booked")).to_be_visible()
+
+
+async def test_what_someone_else_books_appears_by_itself(server, agent, come):
+    session = await server.session()
+    async with come(f"/ui/sessions/{session}") as page:
+        await expect(page.get_by_label("No wake booked")).to_be_visible()
+        asked = {"call_type": "once", "when": "40m", "additional_context_message": BRIEF}
+        await server.call("POST", f"/sessions/{session}/recall", json=asked)
+        await expect(page.get_by_label("Next wake")).to_contain_text(re.compile("in (39|40) min"))
+        await server.call("DELETE", f"/sessions/{session}/recall")
+        await expect(page.get_by_label("No wake booked")).to_be_visible()
+
+
+@pytest.mark.parametrize(
+    ("item", "shown"),
+    [
+        ("1 hour", "Paused until"),
+        ("4 hours", "Paused until"),
+        ("Until tomorrow", "Paused until"),
+        ("Indefinitely", "Paused until you resume"),
+    ],
+)
+async def test_the_pause_menu_pauses_and_resume_lifts_it(server, agent, come, item, shown):
+    async with come(f"/ui/agents/{agent}") as page:
+        await page.get_by_label("No wake booked").get_by_role("button", name="Pause").click()
+        await page.get_by_role("menuitem", name=item).click()
+        banner = page.get_by_label("Paused", exact=True)
+        await expect(banner).to_contain_text(shown)
+        assert (await server.call("GET", f"/agents/{agent}/pause"))["pause"] is not None
+        await banner.get_by_role("button", name="Resume").click()
+        await expect(page.get_by_label("No wake booked")).to_be_visible()
+
+
+async def test_a_custom_pause_has_a_time_and_a_reason(server, agent, come):
+    async with come(f"/ui/agents/{agent}") as page:
+        await page.get_by_label("No wake booked").get_by_role("button", name="Pause").click()
+        await page.get_by_role("menuitem", name="Custom…").click()
+        dialog = page.get_by_role("dialog", name="Pause this agent")
+        await dialog.get_by_label("Until").fill("2099-01-01T08:00")
+        await dialog.get_by_label("Reason").fill("Holidays")
+        await dialog.get_by_role("button", name="Pause").click()
+        banner = page.get_by_label("Paused", exact=True)
+        await expect(banner).to_contain_text("2099")
+        await expect(banner).to_contain_text("Holidays")
+
+
+async def test_pause_everything_is_in_reach_of_every_page(server, agent, come):
+    async with come("/ui/agenda") as page:
+        await page.get_by_role("button", name="Pause everything").click()
+        await page.get_by_role("menuitem", name="4 hours").click()
+        await expect(page.locator(".pause-all")).to_contain_text("Everything is paused")
+        await page.goto(f"{server.address}/ui/agents/{agent}")
+        await expect(page.get_by_label("Paused", exact=True)).to_contain_text("Everything is paused")
+        await page.locator(".pause-all").get_by_role("button", name="Resume").click()
+        await expect(page.get_by_role("button", name="Pause everything")).to_be_visible()
+        await expect(page.get_by_label("No wake booked")).to_be_visible()
+
+
+async def test_the_next_run_is_booked_changed_and_cancelled_on_the_agents_page(server, agent, come):
+    async with come(f"/ui/agents/{agent}") as page:
+        await page.get_by_label("No wake booked").get_by_role("button", name="Book").click()
+        dialog = page.get_by_role("dialog", name="Book the next run")
+        await dialog.get_by_label("What the agent should do").fill(BRIEF)
+        await dialog.get_by_label("When").fill("in 3 hours")
+        await expect(dialog.locator(".next-times li")).to_contain_text(re.compile("in (2 h 59 min|3 h)"))
+        await dialog.get_by_role("button", name="Book").click()
+        banner = page.get_by_label("Next wake")
+        await expect(banner).to_contain_text(re.compile("in (2 h 59 min|3 h)"))
+        await expect(banner.get_by_role("link", name="Reactive")).to_have_attribute(
+            "href", f"/ui/agents/{agent}/configure#scheduling"
+        )
+        await banner.get_by_role("button", name="Cancel").click()
+        await expect(page.get_by_label("No wake booked")).to_be_visible()
+
+
+# ── The sidebar ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_sessions_are_searched_filtered_and_show_what_happens_in_them(server, agent, come):
+    quiet, waiting = await server.session("Quiet garden"), await server.session("Waiting room")
+    await server.book(waiting, BRIEF, call_type="once", at=server.node.clock.now() + timedelta(days=1))
+    async with come("/ui/inbox") as page:
+        listed = page.get_by_role("list", name="Sessions")
+        await expect(listed).to_contain_text("Quiet garden")
+        await page.get_by_role("searchbox", name="Search sessions").fill("garden")
+        await expect(listed.get_by_role("link")).to_have_text(["Quiet garden"])
+        await page.get_by_role("searchbox", name="Search sessions").fill("")
+        await page.get_by_role("button", name="Pending recalls only").click()
+        await expect(listed.get_by_role("link")).to_have_text(["Waiting room"])
+        await page.get_by_role("button", name="Pending recalls only").click()
+        row = listed.get_by_role("link", name="Quiet garden")
+        await server.call("POST", f"/sessions/{quiet}/messages", json={"content": "stream 3 0.4"})
+        await expect(row.get_by_label("running")).to_be_visible()
+        await expect(row.get_by_label("running")).to_have_count(0)
+        await server.call("POST", f"/sessions/{quiet}/messages", json={"content": "fail 400"})
+        await expect(row.get_by_label("failed")).to_be_visible()
+    await server.call("DELETE", f"/sessions/{waiting}")
+
+
+async def test_a_new_session_can_be_begun_with_another_agent(server, agent, come):
+    other = await server.call("POST", "/agents", json={"name": "Other one"})
+    async with come() as page:
+        await page.get_by_role("button", name="New session with…").click()
+        await page.get_by_role("menuitem", name="Other one").click()
+        await expect(page.get_by_role("heading", name="What shall Other one do?")).to_be_visible()
+        await send(page, "Hello")
+        await expect(page.locator(".answer")).to_have_text("You said: Hello")
+        session = await server.call("GET", f"/sessions/{page.url.rpartition('/')[2]}")
+    assert session["agent_id"] == other["id"]
+    await server.call("DELETE", f"/agents/{other['id']}")
+
+
+# ── Agents ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_mode_rewrites_every_bound_and_an_edited_bound_shows_as_customised(server, agent, come):
+    async with come(f"/ui/agents/{agent}/configure#scheduling") as page:
+        await page.get_by_role("radio", name="Project").click()
+        await expect(page.get_by_label("Runs a day")).to_have_value("4")
+        await expect(page.get_by_label("Quiet from")).to_have_value("22:00")
+        chip = page.get_by_label("No wake booked").get_by_role("link", name="Project")
+        await page.get_by_label("Prompt").scroll_into_view_if_needed()
+        await chip.click()
+        await expect(page.get_by_role("heading", name="Scheduling")).to_be_in_viewport()
+        await page.get_by_label("Runs a day").fill("9")
+        await page.get_by_label("Runs a day").press("Enter")
+        await expect(page.get_by_role("radio", name="Project")).to_contain_text("customised")
+        await page.get_by_role("checkbox", name="Sun").uncheck()
+        await expect(page.locator(".save-state")).to_have_text("Saved.")
+        told = (await server.call("GET", f"/agents/{agent}"))["schedule"]
+        assert (told["mode"], told["daily_cap"], told["days"]) == ("project", 9, [0, 1, 2, 3, 4, 5])
+        await page.get_by_role("radio", name="Reactive").click()
+        await expect(page.get_by_label("Runs a day")).to_have_value("48")
+        await expect(page.get_by_role("checkbox", name="Sun")).to_be_checked()
+
+
+async def test_without_self_scheduling_there_are_no_modes_and_no_banner(server, agent, come):
+    async with come(f"/ui/agents/{agent}/configure") as page:
+        await expect(page.get_by_label("No wake booked")).to_be_visible()
+        await page.get_by_role("switch", name="Self-scheduling").click()
+        await expect(page.get_by_role("radio")).to_have_count(0)
+        await expect(page.get_by_label("No wake booked")).to_have_count(0)
+        await page.get_by_role("switch", name="Self-scheduling").click()
+        await expect(page.get_by_role("radio")).to_have_count(3)
+
+
+async def test_settings_of_an_agent_are_kept_and_a_refused_one_says_why(server, agent, come):
+    async with come(f"/ui/agents/{agent}/configure") as page:
+        await page.get_by_label("Prompt").fill("Be brief.")
+        await page.get_by_label("Tokens a day").fill("5000")
+        await page.get_by_role("switch", name="Web").click()
+        await expect(page.locator(".save-state")).to_have_text("Saved.")
+        await page.get_by_label("Time zone").fill("Mars/Olympus")
+        await page.get_by_label("Time zone").press("Enter")
+        await expect(page.locator(".save-state")).to_contain_text("Mars/Olympus")
+        told = await server.call("GET", f"/agents/{agent}")
+        assert told["system_prompt"] == "Be brief."
+        assert told["budgets"]["day_tokens"] == 5000
+        assert "web" not in told["toolsets"]
+    await server.call(
+        "PATCH",
+        f"/agents/{agent}",
+        json={"system_prompt": "", "budgets": {"day_tokens": None}, "toolsets": [*told["toolsets"], "web"]},
+    )
+
+
+async def test_an_agent_is_made_and_deleted(server, agent, come):
+    async with come("/ui/agents") as page:
+        await page.get_by_role("button", name="New agent").click()
+        await page.get_by_label("Name").fill("Short-lived")
+        await page.get_by_role("button", name="Make it").click()
+        await expect(page.get_by_role("heading", level=1)).to_have_text("Short-lived")
+        await page.get_by_role("button", name="Delete Short-lived").click()
+        await page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+        await page.wait_for_url("**/ui/agents")
+        await expect(page.get_by_role("link", name="Short-lived")).to_have_count(0)
+
+
+async def test_a_tab_that_is_not_there_snaps_back_to_configure(agent, come):
+    async with come(f"/ui/agents/{agent}/nowhere") as page:
+        await page.wait_for_url("**/configure")
+        await expect(page.get_by_role("link", name="Configure")).to_have_attribute("aria-current", "page")
+
+
+# ── What ran and what will ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_activity_the_run_page_and_the_agenda_tell_what_a_wake_did(server, agent, come):
+    session = await server.session()
+    await server.book(session, 'call write_file {"path": "t.txt", "content": "x"}')
+    await eventually(lambda: _ran(server, session))
+    at = server.node.clock.now() + timedelta(minutes=1)
+    await server.book(session, BRIEF, call_type="once", at=at, comment="Look again")
+    async with come(f"/ui/agents/{agent}/activity") as page:
+        await page.get_by_role("list", name="Runs").get_by_role("button", name="Recall").first.click()
+        await expect(page.locator(".facts")).to_contain_text("Recall, booked by you")
+        await page.get_by_role("link", name="What it said").click()
+        await expect(page.get_by_label("Tool write_file")).to_contain_text("t.txt")
+        await expect(page.locator(".answer")).to_contain_text("The tool said")
+        await expect(page.locator(".facts")).to_contain_text("1 of tools")
+        await page.get_by_text("Why it ran when it did").click()
+        await page.get_by_role("button", name="Run again").click()
+        await expect(page.get_by_text("It runs again")).to_be_visible()
+        await page.get_by_role("link", name="Agenda").click()
+        await expect(page.locator(".agenda-entry.is-good").first).to_contain_text("done")
+        planned = page.locator(".agenda-entry.is-planned", has_text="Look again")
+        await expect(planned).to_be_visible()
+        await page.get_by_role("button", name="Day", exact=True).click()
+        await expect(planned).to_be_visible()
+        await page.locator(".agenda-entry.is-good").first.click()
+        await page.wait_for_url("**/ui/runs/*")
+    await server.call("DELETE", f"/sessions/{session}/recall")
+
+
+async def _ran(server, session):
+    runs = await server.runs_of(session)
+    return runs and all(run["finished_at"] for run in runs)
+
+
+async def test_the_inbox_counts_what_is_unread_and_leads_to_what_is_meant(server, agent, come):
+    session = await server.session("What it is about")
+    now = server.node.clock.now()
+    [user] = (await server.call("GET", "/users"))["users"]
+
+    async def tell(title):
+        notice = Notice(
+            id=f"n-{title}",
+            user_id=user["id"],
+            code="notify",
+            once_key=title,
+            title=title,
+            body="Body",
+            created_at=now,
+            agent_id=agent,
+            session_id=session,
+        )
+        await server.node.store.write(lambda tx: tx.notices.add(notice))
+
+    async with come("/ui/agenda") as page:
+        await expect(page.get_by_role("link", name="Inbox")).to_be_visible()
+        await tell("First")
+        await tell("Second")
+        await expect(page.get_by_role("link", name="Inbox 2 unread")).to_be_visible()
+        await page.get_by_role("link", name="Inbox").click()
+        await page.get_by_role("link", name="First").click()
+        await expect(page.get_by_role("heading", level=1)).to_have_text("What it is about")
+        await expect(page.get_by_role("link", name="Inbox 1 unread")).to_be_visible()
+        await page.get_by_role("link", name="Inbox").click()
+        await page.get_by_role("button", name="All read").click()
+        await expect(page.locator(".count")).to_have_count(0)
+
+
+# ── Settings ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_settings_tell_what_runs_and_make_and_revoke_tokens(server, agent, come):
+    async with come("/ui/settings") as page:
+        await expect(page.locator(".facts")).to_contain_text("are being fired")
+        await expect(page.get_by_text("openai-chat:test", exact=True)).to_be_visible()
+        await page.get_by_label("Name of the program").fill("My script")
+        await page.get_by_label("Scope").select_option("read")
+        await page.get_by_role("button", name="Make a token").click()
+        secret = await page.locator(".secret code").inner_text()
+        assert await server.call("GET", "/me", token=secret)
+        row = page.get_by_role("list", name="Tokens").get_by_role("listitem").filter(has_text="My script")
+        await row.get_by_role("button", name="Revoke").click()
+        await expect(row).to_have_count(0)
+        await page.get_by_role("button", name="Dark").click()
+        await page.reload()
+        await expect(page.locator("html")).to_have_attribute("data-theme", "dark")
+
+
+async def test_an_owner_adds_a_person_and_gets_their_link(server, agent, come):
+    async with come("/ui/settings") as page:
+        await page.get_by_label("Name of the person").fill("Grace")
+        await page.get_by_role("button", name="Add a person").click()
+        row = page.get_by_role("list", name="People").get_by_role("listitem").filter(has_text="Grace")
+        await row.get_by_role("button", name="Login link").click()
+        await expect(page.locator(".secret code")).to_contain_text(f"{server.address}/login?code=")
+        await row.get_by_role("button", name="Remove").click()
+        await expect(row).to_have_count(0)
+
+
+async def test_who_is_not_logged_in_is_told_how(server, browser):
+    page = await browser.new_page()
+    await page.goto(f"{server.address}/ui/agenda")
+    await expect(page.get_by_text("This browser is not logged in.")).to_be_visible()
+    await page.close()

@@ -1,0 +1,65 @@
+"""Someone at the page: logged in, and watched for everything that a page must not do."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx
+from playwright.async_api import Browser, Page, expect
+
+PATIENCE = 10_000  # milliseconds
+
+# What the browser says of its own accord when a test makes something fail on purpose.
+EXPECTED = ("Failed to load resource", "WebSocket connection to")
+
+
+async def log_in(address: str, token: str) -> list[Any]:
+    """Log in once, as a browser would, and return the cookie; to do it in every test would take half of their time."""
+    async with httpx.AsyncClient(base_url=address, headers={"Authorization": f"Bearer {token}"}) as client:
+        link = (await client.post("/login-links", json={})).json()["path"]
+        code = {"code": link.partition("=")[2]}
+        await client.post("/login", data=code, headers={"Origin": address})
+        return [{"name": "wakeful", "value": client.cookies["wakeful"], "url": address}]
+
+
+@asynccontextmanager
+async def visit(browser: Browser, cookies: list[Any], address: str, **how: Any) -> AsyncIterator[Page]:
+    """Open a page in a browser of its own; fail at the end if the page has complained."""
+    context = await browser.new_context(**how)
+    context.set_default_timeout(PATIENCE)
+    await context.add_cookies(cookies)
+    page = await context.new_page()
+    complaints = watch(page)
+    await page.goto(address)
+    yield page
+    await context.close()
+    assert complaints == []
+
+
+def watch(page: Page) -> list[str]:
+    """Return a list that fills with errors: exceptions, console errors, violations of the policy."""
+    complaints: list[str] = []
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on(
+        "console",
+        lambda said: (
+            complaints.append(said.text)
+            if said.type in ("error", "warning") and not said.text.startswith(EXPECTED)
+            else None
+        ),
+    )
+    return complaints
+
+
+async def send(page: Page, text: str) -> None:
+    """Write a message and send it with the keyboard."""
+    box = page.get_by_role("textbox", name="Message")
+    await box.fill(text)
+    await box.press("Enter")
+
+
+async def go(page: Page, path: str) -> None:
+    """Go to another place of the page, as a link inside it does, and wait until it is shown."""
+    await page.evaluate("path => history.pushState(null, '', path)", path)
+    await page.locator("h1").wait_for()
+    await expect(page.locator(".loading")).to_have_count(0)

@@ -1,0 +1,95 @@
+import { QueryClientProvider, useQuery } from "@tanstack/react-query";
+import { lazy, type ReactNode, Suspense, useCallback, useEffect, useState } from "react";
+import { Redirect, Route, Switch } from "wouter";
+import { onSignedOut, Refused } from "./api/client";
+import type { Notification as Notice } from "./api/frames.generated";
+import { useLinkState, useNews } from "./api/news";
+import * as queries from "./api/queries";
+import { Failure, Loading } from "./components/Page";
+import { showNotification } from "./components/notifications";
+import { Sidebar } from "./components/Sidebar";
+import { ChatView, StartView } from "./views/chat/ChatView";
+import { SignedOut } from "./views/SignedOut";
+
+const AgendaView = lazy(() => import("./views/AgendaView"));
+const AgentsView = lazy(() => import("./views/agent/AgentsView"));
+const AgentView = lazy(() => import("./views/agent/AgentView"));
+const RunView = lazy(() => import("./views/RunView"));
+const InboxView = lazy(() => import("./views/InboxView"));
+const SettingsView = lazy(() => import("./views/SettingsView"));
+
+export function App() {
+  return (
+    <QueryClientProvider client={queries.queryClient}>
+      <Door />
+    </QueryClientProvider>
+  );
+}
+
+/** Lets in who has logged in, and tells everyone else how. */
+function Door() {
+  const me = useQuery({ ...queries.me, retry: false });
+  const [isOut, setOut] = useState(false);
+  useEffect(() => onSignedOut(() => setOut(true)), []);
+  if (isOut || (me.error instanceof Refused && me.error.status === 401)) return <SignedOut />;
+  if (me.isError) return <Failure title="The server does not answer" text="Check that it runs." retry={() => void me.refetch()} />;
+  if (!me.data) return <Loading what="Wakeful" />;
+  return <Shell />;
+}
+
+function Shell() {
+  useNews(useCallback((notice: Notice) => showNotification(notice), []));
+  return (
+    <div className="shell">
+      <a className="skip-link" href="#main">
+        To the content
+      </a>
+      <Sidebar />
+      <main id="main" tabIndex={-1}>
+        <LinkNotice />
+        <Suspense fallback={<Loading what="this page" />}>
+          <Places />
+        </Suspense>
+      </main>
+    </div>
+  );
+}
+
+function Places(): ReactNode {
+  return (
+    <Switch>
+      <Route path="/" component={StartView} />
+      <Route path="/ui/sessions/:id">{({ id }) => <ChatView sessionId={id} />}</Route>
+      <Route path="/ui/agenda" component={AgendaView} />
+      <Route path="/ui/agents" component={AgentsView} />
+      <Route path="/ui/agents/:id/:tab?">{({ id, tab }) => <AgentView agentId={id} tab={tab ?? "configure"} />}</Route>
+      <Route path="/ui/runs/:id">{({ id }) => <RunView runId={id} />}</Route>
+      <Route path="/ui/inbox" component={InboxView} />
+      <Route path="/ui/settings" component={SettingsView} />
+      <Route path="/ui">
+        <Redirect to="/" />
+      </Route>
+      <Route>
+        <Failure title="Nothing is here" text="This address leads nowhere on this page." />
+      </Route>
+    </Switch>
+  );
+}
+
+const PATIENCE = 1500; // a moment without a connection is not worth a word
+
+function LinkNotice() {
+  const link = useLinkState();
+  const [isLong, setLong] = useState(false);
+  useEffect(() => {
+    setLong(false);
+    if (link !== "lost") return;
+    const timer = setTimeout(() => setLong(true), PATIENCE);
+    return () => clearTimeout(timer);
+  }, [link]);
+  return (
+    <div role="status" aria-live="polite">
+      {isLong && <p className="link-notice">The connection is lost. What you see may be old; this page keeps trying.</p>}
+    </div>
+  );
+}

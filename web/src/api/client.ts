@@ -1,0 +1,101 @@
+import type { Routes } from "./rest.generated";
+
+/** A refusal of the server, in its own words. */
+export class Refused extends Error {
+  constructor(
+    readonly status: number,
+    readonly code: string,
+    message: string,
+    readonly hint?: string,
+    readonly field?: string,
+  ) {
+    super(message);
+  }
+}
+
+type Route = keyof Routes;
+type Part<K extends string, T> = keyof T extends never ? { [P in K]?: T } : { [P in K]: T };
+type Loose<K extends string, T> = Partial<T> extends T ? { [P in K]?: T } : Part<K, T>;
+export type Given<R extends Route> = Part<"path", Routes[R]["path"]> &
+  Loose<"query", Routes[R]["query"]> &
+  Pick<Routes[R], "body">;
+export type Answer<R extends Route> = Routes[R]["answer"];
+
+interface AnyGiven {
+  path?: Record<string, string>;
+  query?: Record<string, unknown>;
+  body?: unknown;
+}
+
+const listeners = new Set<() => void>();
+
+/** Be told when the server does not know this browser (any more). */
+export function onSignedOut(listener: () => void): () => void {
+  listeners.add(listener);
+  return () => listeners.delete(listener);
+}
+
+/** Call a route by its name; what it takes and answers is known from the server's own description. */
+export async function call<R extends Route>(route: R, ...[given]: {} extends Given<R> ? [Given<R>?] : [Given<R>]): Promise<Answer<R>> {
+  const [method, template] = route.split(" ") as [string, string];
+  const { path = {}, query = {}, body } = (given ?? {}) as AnyGiven;
+  const address = template.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(path[name] ?? ""));
+  const search = new URLSearchParams();
+  for (const [name, value] of Object.entries(query)) {
+    if (value !== undefined && value !== null && value !== "") search.set(name, String(value));
+  }
+  const init: RequestInit = { method, credentials: "same-origin" };
+  if (body !== undefined) {
+    init.body = JSON.stringify(body);
+    init.headers = { "Content-Type": "application/json" };
+  }
+  return (await send(search.size ? `${address}?${search}` : address, init)) as Answer<R>;
+}
+
+export interface Uploaded {
+  name: string;
+  path: string;
+  size: number;
+}
+
+export async function upload(sessionId: string, files: File[]): Promise<Uploaded[]> {
+  const form = new FormData();
+  for (const file of files) form.append("files", file, file.name);
+  const answer = await send(`/sessions/${encodeURIComponent(sessionId)}/uploads`, { method: "POST", body: form });
+  return (answer as { files: Uploaded[] }).files;
+}
+
+/** Answer a call that a run asked about. The route comes with the server's next part, and its types with it. */
+export async function answerApproval(runId: string, callId: string, approve: boolean, note: string | null): Promise<void> {
+  await send(`/runs/${encodeURIComponent(runId)}/approvals/${encodeURIComponent(callId)}`, {
+    method: "POST",
+    body: JSON.stringify({ approve, note }),
+    headers: { "Content-Type": "application/json" },
+  });
+}
+
+async function send(address: string, init: RequestInit): Promise<unknown> {
+  let response: Response;
+  try {
+    response = await fetch(address, init);
+  } catch {
+    throw new Refused(0, "unreachable", "The server does not answer.", "Check that it runs; this page tries again.");
+  }
+  if (response.ok) return response.status === 204 ? undefined : response.json();
+  if (response.status === 401) for (const tell of listeners) tell();
+  const told = (await response.json().catch(() => null)) as { error?: Record<string, string> } | null;
+  const error = told?.error ?? {};
+  throw new Refused(
+    response.status,
+    error.code ?? "unknown",
+    error.message ?? `The server answered ${response.status}.`,
+    error.hint,
+    error.field,
+  );
+}
+
+/** Say what went wrong in one line a person can act on. */
+export function explain(error: unknown): string {
+  if (error instanceof Refused) return error.hint ? `${error.message} ${error.hint}` : error.message;
+  return error instanceof Error ? error.message : String(error);
+}

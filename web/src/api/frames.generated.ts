@@ -1,0 +1,254 @@
+// Written by `make docs` from the server's /ws/schema; edit there.
+
+/** The context is about to be compressed. */
+export interface CompressionStarted {
+  seq?: number | null;
+  run_id?: string | null;
+  type: "compression_started";
+  context_tokens: number;
+  max_context_tokens: number;
+}
+
+/** The context was compressed; the saved transcript is whole as before. */
+export interface ContextCompressed {
+  seq?: number | null;
+  run_id?: string | null;
+  type: "context_compressed";
+  messages_before: number;
+  messages_after: number;
+  summary: string;
+  context_tokens: number;
+  max_context_tokens: number;
+}
+
+/** A run failed, or (without seq) a client's own frame was refused. */
+export interface ErrorFrame {
+  seq?: number | null;
+  run_id?: string | null;
+  type: "error";
+  message: string;
+  code: string;
+  field?: string | null;
+}
+
+/** The connection is alive, though nothing happens. */
+export interface Heartbeat {
+  type: "heartbeat";
+}
+
+/** The steps the agent means to take. */
+export interface PlanReady {
+  seq?: number | null;
+  run_id?: string | null;
+  is_subagent?: boolean;
+  subagent_id?: string | null;
+  type: "plan_ready";
+  plan: string;
+}
+
+/** How far planning is: 1 analysis, 2 reflection, 3 plan. */
+export interface PlanningStatus {
+  seq?: number | null;
+  run_id?: string | null;
+  is_subagent?: boolean;
+  subagent_id?: string | null;
+  type: "planning_status";
+  phase: 1 | 2 | 3;
+  label: string;
+}
+
+/** Another agent goes on in this session. */
+export interface ProfileSwitched {
+  seq?: number | null;
+  run_id?: string | null;
+  type: "profile_switched";
+  profile_id: string;
+  profile_name: string;
+}
+
+/** A recall of the session changed. */
+export interface RecallUpdate {
+  seq?: number | null;
+  run_id?: string | null;
+  type: "recall_update";
+  session_id: string;
+  recall_id: string;
+  call_type: string;
+  trigger_at: string;
+  status: string;
+  action: "scheduled" | "deferred" | "fired" | "rescheduled" | "skipped" | "cancelled" | "failed";
+}
+
+/** From here on it is live. */
+export interface ReplayEnd {
+  type: "replay_end";
+}
+
+/** So many frames follow that were said before you came. */
+export interface ReplayStart {
+  type: "replay_start";
+  count: number;
+}
+
+/** Load the session again: what you show may be out of date. */
+export interface SessionSync {
+  type: "session_sync";
+}
+
+/** A piece of the answer. */
+export interface StreamDelta {
+  seq?: number | null;
+  run_id?: string | null;
+  type: "stream_delta";
+  delta: string;
+}
+
+/** A run ended well; the session takes the next message. */
+export interface StreamEnd {
+  seq?: number | null;
+  run_id?: string | null;
+  type: "stream_end";
+  content: string;
+  context_tokens: number;
+  max_context_tokens: number;
+  elapsed_seconds: number;
+  tool_call_count: number;
+  token_count: number;
+  message_index: number;
+}
+
+/** A run begins. A second one in the same run: it was cut off and goes on from its last saved step. */
+export interface StreamStart {
+  seq?: number | null;
+  run_id?: string | null;
+  type: "stream_start";
+}
+
+/** A person stopped the run. */
+export interface StreamStopped {
+  seq?: number | null;
+  run_id?: string | null;
+  type: "stream_stopped";
+}
+
+/** A piece of the model's reasoning. */
+export interface ThinkingDelta {
+  seq?: number | null;
+  run_id?: string | null;
+  type: "thinking_delta";
+  delta: string;
+}
+
+/** The model has stopped reasoning for now. */
+export interface ThinkingEnd {
+  seq?: number | null;
+  run_id?: string | null;
+  type: "thinking_end";
+}
+
+/** A tool has answered. */
+export interface ToolCall {
+  seq?: number | null;
+  run_id?: string | null;
+  is_subagent?: boolean;
+  subagent_id?: string | null;
+  type: "tool_call";
+  tool: string;
+  args: Record<string, unknown>;
+  result: string;
+  success: boolean;
+  metadata?: Record<string, unknown>;
+  call_id: string;
+}
+
+/** A tool is about to be called. */
+export interface ToolStarted {
+  seq?: number | null;
+  run_id?: string | null;
+  is_subagent?: boolean;
+  subagent_id?: string | null;
+  type: "tool_started";
+  tool: string;
+  args: Record<string, unknown>;
+  call_id: string;
+}
+
+/** The whole reasoning of a turn that was not streamed: planning and subagents. */
+export interface TurnThinking {
+  seq?: number | null;
+  run_id?: string | null;
+  is_subagent?: boolean;
+  subagent_id?: string | null;
+  type: "turn_thinking";
+  thinking: string;
+}
+
+export type SessionFrame = StreamStart | StreamEnd | StreamStopped | ErrorFrame | ThinkingDelta | ThinkingEnd | TurnThinking | PlanningStatus | PlanReady | ToolStarted | ToolCall | StreamDelta | CompressionStarted | ContextCompressed | ProfileSwitched | RecallUpdate | SessionSync | ReplayStart | ReplayEnd | Heartbeat;
+
+/** An agent was made, changed or deleted. */
+export interface AgentUpdate {
+  seq?: number | null;
+  type: "agent_update";
+  agent_id: string;
+  name?: string | null;
+  action: "changed" | "deleted";
+}
+
+/** Rows of an agent's own database changed. */
+export interface DbUpdate {
+  seq?: number | null;
+  type: "db_update";
+  agent_id: string;
+  table?: string | null;
+}
+
+/** Something for the inbox. */
+export interface Notification {
+  seq?: number | null;
+  type: "notification";
+  notification_id: string;
+  code: string;
+  title: string;
+  body: string;
+  agent_id?: string | null;
+  session_id?: string | null;
+  run_id?: string | null;
+}
+
+/** A run has a new status. */
+export interface RunUpdate {
+  seq?: number | null;
+  type: "run_update";
+  run_id: string;
+  agent_id: string;
+  session_id?: string | null;
+  wake_id?: string | null;
+  trigger: string;
+  status: string;
+  reason?: string | null;
+}
+
+/** A schedule or a next run changed. */
+export interface ScheduleUpdate {
+  seq?: number | null;
+  type: "schedule_update";
+  wake_id: string;
+  kind: string;
+  agent_id: string;
+  session_id?: string | null;
+  trigger_at: string;
+  status: string;
+}
+
+/** A session was made, changed or deleted. */
+export interface SessionUpdate {
+  seq?: number | null;
+  type: "session_update";
+  session_id: string;
+  agent_id?: string | null;
+  title?: string | null;
+  action: "changed" | "deleted";
+}
+
+export type EventsFrame = RecallUpdate | ScheduleUpdate | SessionUpdate | RunUpdate | AgentUpdate | DbUpdate | Notification | SessionSync | Heartbeat | ErrorFrame;
+

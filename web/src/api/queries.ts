@@ -1,0 +1,84 @@
+/** What the page knows of the server: every read has a name here, so that news can make it fresh again. */
+
+import { QueryClient, queryOptions, useMutation, useQueryClient } from "@tanstack/react-query";
+import { call, Refused } from "./client";
+
+export const queryClient = new QueryClient({
+  defaultOptions: {
+    queries: {
+      staleTime: 30_000,
+      retry: (count, error) => count < 2 && (!(error instanceof Refused) || error.status === 0 || error.status >= 500),
+      refetchOnWindowFocus: true,
+    },
+  },
+});
+
+const MANY = 200;
+
+export const me = queryOptions({ queryKey: ["me"], queryFn: () => call("GET /me"), staleTime: 300_000 });
+export const about = queryOptions({ queryKey: ["about"], queryFn: () => call("GET /about"), staleTime: Infinity });
+export const readiness = queryOptions({ queryKey: ["ready"], queryFn: () => call("GET /readyz"), retry: false });
+export const agents = queryOptions({ queryKey: ["agents"], queryFn: async () => (await call("GET /agents")).agents });
+export const sessions = queryOptions({
+  queryKey: ["sessions"],
+  queryFn: async () => (await call("GET /sessions", { query: { limit: MANY } })).sessions,
+});
+export const session = (id: string) =>
+  queryOptions({
+    queryKey: ["session", id],
+    queryFn: () => call("GET /sessions/{session_id}", { path: { session_id: id } }),
+    staleTime: Infinity, // its socket says when to load it again
+  });
+export const wakes = queryOptions({
+  queryKey: ["wakes"],
+  queryFn: async () => (await call("GET /wakes", { query: { status: "pending", limit: MANY } })).wakes,
+});
+export const wake = (id: string) =>
+  queryOptions({ queryKey: ["wakes", id], queryFn: () => call("GET /wakes/{wake_id}", { path: { wake_id: id } }) });
+export const why = (id: string) =>
+  queryOptions({
+    queryKey: ["wakes", id, "why"],
+    queryFn: async () => (await call("GET /wakes/{wake_id}/why", { path: { wake_id: id } })).decisions,
+  });
+export const runs = (filter: { agent_id?: string; session_id?: string } = {}) =>
+  queryOptions({
+    queryKey: ["runs", filter],
+    queryFn: async () => (await call("GET /runs", { query: { ...filter, limit: 100 } })).runs,
+  });
+export const run = (id: string) =>
+  queryOptions({ queryKey: ["runs", id], queryFn: () => call("GET /runs/{run_id}", { path: { run_id: id } }) });
+export const nextRun = (agentId: string) =>
+  queryOptions({
+    queryKey: ["wakes", "next-run", agentId],
+    queryFn: async () => (await call("GET /agents/{agent_id}/next-run", { path: { agent_id: agentId } })).next_run,
+  });
+export const agentPause = (agentId: string) =>
+  queryOptions({
+    queryKey: ["pause", agentId],
+    queryFn: () => call("GET /agents/{agent_id}/pause", { path: { agent_id: agentId } }),
+  });
+export const pauseOfAll = queryOptions({
+  queryKey: ["pause", "all"],
+  queryFn: async () => (await call("GET /pause")).pause,
+});
+export const notifications = queryOptions({
+  queryKey: ["notifications"],
+  queryFn: async () => (await call("GET /notifications", { query: { limit: MANY } })).notifications,
+});
+export const agenda = (from: Date, to: Date) =>
+  queryOptions({
+    queryKey: ["agenda", from.toISOString(), to.toISOString()],
+    queryFn: () => call("GET /agenda", { query: { from: from.toISOString(), to: to.toISOString() } }),
+  });
+export const tokens = queryOptions({ queryKey: ["tokens"], queryFn: async () => (await call("GET /tokens")).tokens });
+export const users = queryOptions({ queryKey: ["users"], queryFn: async () => (await call("GET /users")).users });
+
+/** Do something, then read again what it may have changed. */
+export function useAct<T, R = unknown>(act: (given: T) => Promise<R>, changes: string[][], onDone?: (result: R) => void) {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: act,
+    onSuccess: onDone,
+    onSettled: () => Promise.all(changes.map((queryKey) => client.invalidateQueries({ queryKey }))),
+  });
+}

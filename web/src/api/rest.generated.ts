@@ -1,0 +1,708 @@
+// Written by `make docs` from the server's OpenAPI document; edit there.
+
+/** A server, as far as everyone who uses it may know it. */
+export interface About {
+  version: string;
+  model: string;
+  is_demo: boolean;
+  store: "sqlite" | "postgresql";
+}
+
+export interface AgendaShape {
+  ran: RunShape[];
+  planned: PlannedShape[];
+}
+
+/** What is left out stays. */
+export interface AgentChange {
+  name?: string | null;
+  description?: string | null;
+  model?: string | null;
+  system_prompt?: string | null;
+  toolsets?: ("recall" | "scheduler" | "next_run" | "database" | "notify" | "files" | "web" | "shell" | "subagents")[] | null;
+  planning?: boolean | null;
+  thinking_level?: "off" | "low" | "medium" | "high" | null;
+  max_iterations?: number | null;
+  run_limit_seconds?: number | null;
+  budgets?: BudgetsChange | null;
+  timezone?: string | null;
+  self_scheduling?: boolean | null;
+  schedule?: ScheduleChange | null;
+}
+
+/** The agent's own pause, and the one of everything, which holds it too. */
+export interface AgentPauseAnswer {
+  pause: PauseShape | null;
+  everything: PauseShape | null;
+}
+
+/** An agent and its settings. */
+export interface AgentShape {
+  id: string;
+  name: string;
+  description: string;
+  model: string | null;
+  system_prompt: string;
+  toolsets: string[];
+  planning: boolean;
+  thinking_level: "off" | "low" | "medium" | "high" | null;
+  max_iterations: number;
+  run_limit_seconds: number;
+  budgets: BudgetsShape;
+  timezone: string;
+  self_scheduling: boolean;
+  schedule: wakeful__server__rest__agents__ScheduleShape;
+  created_at: string;
+  updated_at: string;
+}
+
+export interface Agents {
+  agents: AgentShape[];
+}
+
+export interface Body_log_in_login_post {
+  code: string;
+}
+
+export interface Body_upload_sessions__session_id__uploads_post {
+  files: string[];
+}
+
+/** What is left out stays; null lifts a limit. */
+export interface BudgetsChange {
+  run_tokens?: number | null;
+  run_cost?: number | null;
+  day_tokens?: number | null;
+  day_cost?: number | null;
+}
+
+/** What an agent may spend; null: no limit. */
+export interface BudgetsShape {
+  run_tokens?: number | null;
+  run_cost?: number | null;
+  day_tokens?: number | null;
+  day_cost?: number | null;
+}
+
+/** A schedule with the fields that were asked for. */
+export interface ChosenFields {
+  id?: string | null;
+  kind?: "message" | "session" | null;
+  status?: "pending" | "queued" | "delivered" | "cancelled" | "failed" | null;
+  label?: string | null;
+  fire_at?: string | null;
+  origin_session_id?: string | null;
+  created_session_id?: string | null;
+  delivery_phase?: string | null;
+  error_summary?: string | null;
+  session_config_summary?: Record<string, unknown> | null;
+  run_status?: string | null;
+}
+
+export interface ChosenSchedules {
+  schedules: ChosenFields[];
+}
+
+/** One link of the chain of decisions about a wake. */
+export interface DecisionShape {
+  nominal_at: string;
+  at: string;
+  code: string;
+  run_id: string | null;
+  detail: Record<string, unknown>;
+}
+
+export interface Done {
+  ok?: boolean;
+}
+
+/** The one shape of every failure. */
+export interface ErrorAnswer {
+  error: ErrorDetail;
+}
+
+/** What went wrong, which value it was about, and what to do next. */
+export interface ErrorDetail {
+  code: string;
+  message: string;
+  hint?: string | null;
+  field?: string | null;
+}
+
+export interface FileName {
+  name?: string;
+  path: string;
+  size?: number | null;
+}
+
+/** A link that logs a browser in, once; `path` follows the server's address. */
+export interface LoginLink {
+  path: string;
+  expires_in: number;
+}
+
+/** A new token. Its secret is shown this once. */
+export interface MadeToken {
+  token: TokenShape;
+  secret: string;
+}
+
+/** Who the caller is, and what the token they brought may do. */
+export interface Me {
+  user: UserShape;
+  scope: "read" | "chat" | "schedule" | "admin";
+  token_id: string;
+}
+
+/** One entry of a transcript. */
+export interface MessageShape {
+  id: string;
+  index: number;
+  role: string;
+  content: string;
+  created_at: string;
+  run_id: string | null;
+  is_recall: boolean;
+  source: string | null;
+  wake_id: string | null;
+  schedule_id?: string | null;
+  label: string | null;
+  thinking?: string | null;
+  tool_calls?: Record<string, unknown>[] | null;
+  tool?: Record<string, unknown> | null;
+  images?: Record<string, string>[] | null;
+  files?: Record<string, string>[] | null;
+  is_cut_off?: boolean;
+  note?: string | null;
+}
+
+export interface MessageTaken {
+  run_id: string;
+}
+
+export interface NewAgent {
+  name: string;
+  description?: string | null;
+  model?: string | null;
+  system_prompt?: string | null;
+  toolsets?: ("recall" | "scheduler" | "next_run" | "database" | "notify" | "files" | "web" | "shell" | "subagents")[] | null;
+  planning?: boolean | null;
+  thinking_level?: "off" | "low" | "medium" | "high" | null;
+  max_iterations?: number | null;
+  run_limit_seconds?: number | null;
+  budgets?: BudgetsChange | null;
+  timezone?: string | null;
+  self_scheduling?: boolean | null;
+  schedule?: ScheduleChange | null;
+}
+
+export interface NewLoginLink {
+  user_id?: string | null;
+}
+
+export interface NewMessage {
+  content: string;
+  images?: string[] | null;
+  files?: FileName[] | null;
+}
+
+/** A next run to book: at a time with its zone, or so many seconds from now. */
+export interface NewNextRun {
+  instructions: string;
+  scheduled_at?: string | null;
+  in_seconds?: number | null;
+  context_views?: string[];
+  priority?: "normal" | "low";
+  on_miss?: "skip" | "run_once" | "run_catchup" | null;
+}
+
+/** A pause until an instant or as a preset says; without either, until someone resumes. */
+export interface NewPause {
+  until?: string | null;
+  preset?: "1h" | "4h" | "tomorrow" | "indefinitely" | null;
+  reason?: string;
+  stop?: boolean;
+}
+
+/** A recall to book. */
+export interface NewRecall {
+  call_type: "once" | "recurring" | "immediate";
+  additional_context_message: string;
+  when?: string | null;
+  timezone?: string | null;
+  timezone_offset?: string | null;
+  interval_seconds?: number | null;
+  cron?: string | null;
+  until?: string | null;
+  max_runs?: number | null;
+  on_miss?: "skip" | "run_once" | "run_catchup" | null;
+  priority?: "normal" | "low";
+  internal_comment?: string;
+}
+
+/** A schedule to book: exactly one of `delay_ms` and `at`; `session_config` with kind session only. */
+export interface NewSchedule {
+  kind: "message" | "session";
+  message: string;
+  delay_ms?: number | null;
+  at?: string | null;
+  label?: string;
+  session_config?: Record<string, unknown> | null;
+  ephemeral?: boolean;
+}
+
+export interface NewSession {
+  agent_id?: string | null;
+  title?: string;
+}
+
+export interface NewToken {
+  name: string;
+  scope: "read" | "chat" | "schedule" | "admin";
+  expires_at?: string | null;
+  user_id?: string | null;
+}
+
+export interface NewUser {
+  name: string;
+  role?: "owner" | "user";
+}
+
+export interface NextRunAnswer {
+  next_run: NextRunShape | null;
+}
+
+/** The next run, what became of the time that was asked for, and what the agent may still book today. */
+export interface NextRunBooked {
+  next_run: NextRunShape;
+  told: string;
+  clamped: boolean;
+  clamp_reasons: string[];
+  requested_at: string;
+  remaining_budget_today: number;
+}
+
+/** What waits in an agent's slot. */
+export interface NextRunShape {
+  id: string;
+  agent_id: string;
+  scheduled_at: string;
+  attempt_at: string;
+  held_by: string | null;
+  instructions: string;
+  context_views: string[];
+  priority: "normal" | "low";
+  on_miss: "skip" | "run_once" | "run_catchup";
+  scheduled_by: "agent" | "user" | "system";
+  booked_by_run: string | null;
+  status: "pending" | "queued" | "running" | "fired" | "failed" | "cancelled" | "skipped" | "superseded";
+  created_at: string;
+  updated_at: string;
+}
+
+/** Something a person should know. */
+export interface NotificationShape {
+  id: string;
+  code: string;
+  title: string;
+  body: string;
+  agent_id: string | null;
+  session_id: string | null;
+  run_id: string | null;
+  wake_id: string | null;
+  created_at: string;
+  read_at: string | null;
+}
+
+export interface Notifications {
+  notifications: NotificationShape[];
+}
+
+export interface PauseAnswer {
+  pause: PauseShape | null;
+}
+
+/** A stretch of time in which wakes wait. */
+export interface PauseShape {
+  id: string;
+  agent_id: string | null;
+  started_at: string;
+  until: string | null;
+  reason: string;
+}
+
+/** A run to come. `at` is later than `nominal_at` only for the `reason`. */
+export interface PlannedShape {
+  wake_id: string;
+  agent_id: string;
+  session_id: string | null;
+  kind: string;
+  comment: string;
+  nominal_at: string;
+  at: string;
+  covers: number;
+  reason: string | null;
+}
+
+export interface Preview {
+  times: TimeShape[];
+}
+
+export interface RecallAnswer {
+  recall: RecallShape | null;
+}
+
+/** The recall, when it will be, and a warning if its text names nothing to work with. */
+export interface RecallBooked {
+  recall: RecallShape;
+  told: string;
+  warning?: string | null;
+}
+
+/** What is left out stays. */
+export interface RecallChange {
+  additional_context_message?: string | null;
+  internal_comment?: string | null;
+  when?: string | null;
+  timezone?: string | null;
+  interval_seconds?: number | null;
+  cron?: string | null;
+  until?: string | null;
+  max_runs?: number | null;
+  on_miss?: "skip" | "run_once" | "run_catchup" | null;
+  priority?: "normal" | "low" | null;
+}
+
+/** A recall under the names of its door. */
+export interface RecallShape {
+  id: string;
+  session_id: string;
+  call_type: "once" | "recurring" | "immediate";
+  trigger_at: string;
+  interval_seconds: number | null;
+  internal_comment: string;
+  additional_context_message: string;
+  status: string;
+  reason: string | null;
+  nominal_at: string;
+  attempt_at: string;
+  scheduled_by: "agent" | "user" | "system";
+  created_at: string;
+  updated_at: string;
+}
+
+export interface RunDetail {
+  id: string;
+  agent_id: string;
+  session_id: string | null;
+  wake_id: string | null;
+  kind: "recall" | "message" | "session" | "next_run" | null;
+  trigger: "message" | "wake" | "run_now";
+  scheduled_by: "agent" | "user" | "system";
+  nominal_at: string;
+  covers: number;
+  status: "queued" | "running" | "success" | "failed" | "stopped" | "skipped" | "interrupted";
+  reason: string | null;
+  error: string | null;
+  attempt: number;
+  queued_at: string;
+  started_at: string | null;
+  finished_at: string | null;
+  usage: UsageShape | null;
+}
+
+/** What a run said, as its session's socket sent it. `next` goes on with `after`. */
+export interface RunEvents {
+  events: Record<string, unknown>[];
+  next?: number | null;
+}
+
+/** One execution of an agent, or the record of one that was not to be. */
+export interface RunShape {
+  id: string;
+  agent_id: string;
+  session_id: string | null;
+  wake_id: string | null;
+  kind: "recall" | "message" | "session" | "next_run" | null;
+  trigger: "message" | "wake" | "run_now";
+  scheduled_by: "agent" | "user" | "system";
+  nominal_at: string;
+  covers: number;
+  status: "queued" | "running" | "success" | "failed" | "stopped" | "skipped" | "interrupted";
+  reason: string | null;
+  error: string | null;
+  attempt: number;
+  queued_at: string;
+  started_at: string | null;
+  finished_at: string | null;
+}
+
+export interface Runs {
+  runs: RunShape[];
+  next?: string | null;
+}
+
+/** The schedule, when it will be, and a warning if some of its configuration does nothing yet. */
+export interface ScheduleBooked {
+  schedule: wakeful__server__rest__schedules__ScheduleShape;
+  told: string;
+  warning?: string | null;
+}
+
+/** A mode sets every bound; what comes with it is changed afterwards. */
+export interface ScheduleChange {
+  mode?: "ambient" | "reactive" | "project" | "manual" | null;
+  max_horizon_seconds?: number | null;
+  min_interval_seconds?: number | null;
+  daily_cap?: number | null;
+  quiet_from?: string | null;
+  quiet_to?: string | null;
+  days?: number[] | null;
+}
+
+export interface SessionChange {
+  title: string;
+}
+
+export interface SessionDetail {
+  id: string;
+  title: string;
+  agent_id: string;
+  created_at: string;
+  updated_at: string;
+  origin_session_id: string | null;
+  origin_wake_id: string | null;
+  origin_label: string | null;
+  scheduled_origin_session_id?: string | null;
+  scheduled_from_schedule_id?: string | null;
+  scheduled_from_label?: string | null;
+  is_running: boolean;
+  recall: RecallShape | null;
+  messages: MessageShape[];
+}
+
+/** A conversation. */
+export interface SessionShape {
+  id: string;
+  title: string;
+  agent_id: string;
+  created_at: string;
+  updated_at: string;
+  origin_session_id: string | null;
+  origin_wake_id: string | null;
+  origin_label: string | null;
+  scheduled_origin_session_id?: string | null;
+  scheduled_from_schedule_id?: string | null;
+  scheduled_from_label?: string | null;
+  is_running: boolean;
+  recall: RecallShape | null;
+}
+
+export interface Sessions {
+  sessions: SessionShape[];
+  next?: string | null;
+}
+
+export interface StopAnswer {
+  ok: boolean;
+  reason?: string | null;
+}
+
+/** What opens one socket, as `?ticket=`. */
+export interface Ticket {
+  ticket: string;
+  expires_in: number;
+}
+
+/** One time of a recall to be. */
+export interface TimeShape {
+  nominal_at: string;
+  at: string;
+  covers: number;
+  reason: string | null;
+}
+
+/** A token, without its secret. */
+export interface TokenShape {
+  id: string;
+  user_id: string;
+  name: string;
+  kind: "api" | "browser";
+  scope: "read" | "chat" | "schedule" | "admin";
+  created_at: string;
+  expires_at: string | null;
+}
+
+export interface Tokens {
+  tokens: TokenShape[];
+}
+
+export interface UploadShape {
+  name: string;
+  path: string;
+  size: number;
+}
+
+export interface Uploads {
+  files: UploadShape[];
+}
+
+/** What a run has used; a cost of null: nobody knows the price. */
+export interface UsageShape {
+  model: string;
+  input_tokens: number;
+  output_tokens: number;
+  cost: number | null;
+  model_calls: number;
+  tool_calls: number;
+}
+
+/** What is left out stays. */
+export interface UserChange {
+  name?: string | null;
+  role?: "owner" | "user" | null;
+}
+
+/** A person. */
+export interface UserShape {
+  id: string;
+  name: string;
+  role: "owner" | "user";
+  created_at: string;
+}
+
+export interface Users {
+  users: UserShape[];
+}
+
+/** A promise to wake an agent. */
+export interface WakeShape {
+  id: string;
+  kind: "recall" | "message" | "session" | "next_run";
+  agent_id: string;
+  session_id: string | null;
+  call_type: "once" | "recurring" | "immediate";
+  cron: string | null;
+  timezone: string;
+  until: string | null;
+  max_runs: number | null;
+  nominal_at: string;
+  attempt_at: string;
+  held_by: string | null;
+  comment: string;
+  instructions: string;
+  scheduled_by: "agent" | "user" | "system";
+  booked_by_run: string | null;
+  status: "pending" | "queued" | "running" | "fired" | "failed" | "cancelled" | "skipped" | "superseded";
+  reason: string | null;
+  error: string | null;
+  created_at: string;
+  updated_at: string;
+}
+
+export interface Wakes {
+  wakes: WakeShape[];
+  next?: string | null;
+}
+
+export interface Why {
+  decisions: DecisionShape[];
+}
+
+/** How far an agent may go with booking its own next run. */
+export interface wakeful__server__rest__agents__ScheduleShape {
+  mode: "ambient" | "reactive" | "project" | "manual";
+  is_customised: boolean;
+  max_horizon_seconds: number;
+  min_interval_seconds: number;
+  daily_cap: number;
+  quiet_from: string | null;
+  quiet_to: string | null;
+  days: number[];
+}
+
+/** What is public about a schedule, live or ended. */
+export interface wakeful__server__rest__schedules__ScheduleShape {
+  id: string;
+  kind: "message" | "session";
+  status: "pending" | "queued" | "delivered" | "cancelled" | "failed";
+  label: string;
+  fire_at: string;
+  origin_session_id: string | null;
+  created_session_id: string | null;
+  delivery_phase: string | null;
+  error_summary: string | null;
+  session_config_summary: Record<string, unknown> | null;
+  run_status: string | null;
+}
+
+/** What each route takes and answers. */
+export interface Routes {
+  "GET /about": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: About };
+  "GET /agenda": { path: Record<never, never>; query: { from?: string | null; to?: string | null }; body?: undefined; answer: AgendaShape };
+  "GET /agents": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: Agents };
+  "POST /agents": { path: Record<never, never>; query: Record<never, never>; body: NewAgent; answer: AgentShape };
+  "GET /agents/{agent_id}": { path: { agent_id: string }; query: Record<never, never>; body?: undefined; answer: AgentShape };
+  "PATCH /agents/{agent_id}": { path: { agent_id: string }; query: Record<never, never>; body: AgentChange; answer: AgentShape };
+  "DELETE /agents/{agent_id}": { path: { agent_id: string }; query: Record<never, never>; body?: undefined; answer: Done };
+  "GET /agents/{agent_id}/next-run": { path: { agent_id: string }; query: Record<never, never>; body?: undefined; answer: NextRunAnswer };
+  "PUT /agents/{agent_id}/next-run": { path: { agent_id: string }; query: Record<never, never>; body: NewNextRun; answer: NextRunBooked };
+  "DELETE /agents/{agent_id}/next-run": { path: { agent_id: string }; query: Record<never, never>; body?: undefined; answer: Done };
+  "POST /agents/{agent_id}/next-run/run-now": { path: { agent_id: string }; query: Record<never, never>; body?: undefined; answer: RunShape };
+  "GET /agents/{agent_id}/pause": { path: { agent_id: string }; query: Record<never, never>; body?: undefined; answer: AgentPauseAnswer };
+  "PUT /agents/{agent_id}/pause": { path: { agent_id: string }; query: Record<never, never>; body: NewPause; answer: PauseAnswer };
+  "DELETE /agents/{agent_id}/pause": { path: { agent_id: string }; query: Record<never, never>; body?: undefined; answer: Done };
+  "GET /healthz": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: Record<string, string | boolean> };
+  "GET /login": { path: Record<never, never>; query: { code?: string | null }; body?: undefined; answer: undefined };
+  "POST /login": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: undefined };
+  "POST /login-links": { path: Record<never, never>; query: Record<never, never>; body: NewLoginLink; answer: LoginLink };
+  "POST /logout": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: Done };
+  "GET /me": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: Me };
+  "GET /notifications": { path: Record<never, never>; query: { limit?: number }; body?: undefined; answer: Notifications };
+  "POST /notifications/read": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: Done };
+  "POST /notifications/{notification_id}/read": { path: { notification_id: string }; query: Record<never, never>; body?: undefined; answer: Done };
+  "GET /pause": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: PauseAnswer };
+  "PUT /pause": { path: Record<never, never>; query: Record<never, never>; body: NewPause; answer: PauseAnswer };
+  "DELETE /pause": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: Done };
+  "GET /readyz": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: unknown };
+  "GET /runs": { path: Record<never, never>; query: { agent_id?: string | null; session_id?: string | null; wake_id?: string | null; status?: "queued" | "running" | "success" | "failed" | "stopped" | "skipped" | "interrupted" | null; limit?: number; page?: string | null }; body?: undefined; answer: Runs };
+  "GET /runs/{run_id}": { path: { run_id: string }; query: Record<never, never>; body?: undefined; answer: RunDetail };
+  "POST /runs/{run_id}/again": { path: { run_id: string }; query: Record<never, never>; body?: undefined; answer: RunShape };
+  "POST /runs/{run_id}/continue": { path: { run_id: string }; query: Record<never, never>; body?: undefined; answer: RunShape };
+  "GET /runs/{run_id}/events": { path: { run_id: string }; query: { after?: number }; body?: undefined; answer: RunEvents };
+  "POST /runs/{run_id}/stop": { path: { run_id: string }; query: Record<never, never>; body?: undefined; answer: StopAnswer };
+  "GET /schedules/{schedule_id}": { path: { schedule_id: string }; query: { fields?: string | null }; body?: undefined; answer: ChosenFields };
+  "DELETE /schedules/{schedule_id}": { path: { schedule_id: string }; query: Record<never, never>; body?: undefined; answer: Done };
+  "GET /sessions": { path: Record<never, never>; query: { agent_id?: string | null; limit?: number; page?: string | null }; body?: undefined; answer: Sessions };
+  "POST /sessions": { path: Record<never, never>; query: Record<never, never>; body?: NewSession | null; answer: SessionDetail };
+  "GET /sessions/{session_id}": { path: { session_id: string }; query: Record<never, never>; body?: undefined; answer: SessionDetail };
+  "PATCH /sessions/{session_id}": { path: { session_id: string }; query: Record<never, never>; body: SessionChange; answer: SessionShape };
+  "DELETE /sessions/{session_id}": { path: { session_id: string }; query: Record<never, never>; body?: undefined; answer: Done };
+  "GET /sessions/{session_id}/export.md": { path: { session_id: string }; query: Record<never, never>; body?: undefined; answer: undefined };
+  "GET /sessions/{session_id}/images/{image_id}": { path: { session_id: string; image_id: string }; query: Record<never, never>; body?: undefined; answer: undefined };
+  "POST /sessions/{session_id}/messages": { path: { session_id: string }; query: Record<never, never>; body: NewMessage; answer: MessageTaken };
+  "GET /sessions/{session_id}/recall": { path: { session_id: string }; query: Record<never, never>; body?: undefined; answer: RecallAnswer };
+  "POST /sessions/{session_id}/recall": { path: { session_id: string }; query: Record<never, never>; body: NewRecall; answer: RecallBooked };
+  "PATCH /sessions/{session_id}/recall": { path: { session_id: string }; query: Record<never, never>; body: RecallChange; answer: RecallAnswer };
+  "DELETE /sessions/{session_id}/recall": { path: { session_id: string }; query: Record<never, never>; body?: undefined; answer: Done };
+  "POST /sessions/{session_id}/recall/run-now": { path: { session_id: string }; query: Record<never, never>; body?: undefined; answer: RunShape };
+  "POST /sessions/{session_id}/recall/skip": { path: { session_id: string }; query: Record<never, never>; body?: undefined; answer: Done };
+  "GET /sessions/{session_id}/schedules": { path: { session_id: string }; query: { status?: "pending" | "queued" | "delivered" | "cancelled" | "failed" | null; fields?: string | null; limit?: number }; body?: undefined; answer: ChosenSchedules };
+  "POST /sessions/{session_id}/schedules": { path: { session_id: string }; query: Record<never, never>; body: NewSchedule; answer: ScheduleBooked };
+  "POST /sessions/{session_id}/stop": { path: { session_id: string }; query: Record<never, never>; body?: undefined; answer: StopAnswer };
+  "POST /sessions/{session_id}/uploads": { path: { session_id: string }; query: Record<never, never>; body?: undefined; answer: Uploads };
+  "GET /tokens": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: Tokens };
+  "POST /tokens": { path: Record<never, never>; query: Record<never, never>; body: NewToken; answer: MadeToken };
+  "DELETE /tokens/{token_id}": { path: { token_id: string }; query: Record<never, never>; body?: undefined; answer: Done };
+  "GET /users": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: Users };
+  "POST /users": { path: Record<never, never>; query: Record<never, never>; body: NewUser; answer: UserShape };
+  "GET /users/{user_id}": { path: { user_id: string }; query: Record<never, never>; body?: undefined; answer: UserShape };
+  "PATCH /users/{user_id}": { path: { user_id: string }; query: Record<never, never>; body: UserChange; answer: UserShape };
+  "DELETE /users/{user_id}": { path: { user_id: string }; query: Record<never, never>; body?: undefined; answer: Done };
+  "GET /wakes": { path: Record<never, never>; query: { agent_id?: string | null; status?: "pending" | "queued" | "running" | "fired" | "failed" | "cancelled" | "skipped" | "superseded" | null; limit?: number; page?: string | null }; body?: undefined; answer: Wakes };
+  "GET /wakes/preview": { path: Record<never, never>; query: { agent_id: string; when?: string | null; interval_seconds?: number | null; cron?: string | null; timezone?: string | null; until?: string | null; max_runs?: number | null }; body?: undefined; answer: Preview };
+  "GET /wakes/{wake_id}": { path: { wake_id: string }; query: Record<never, never>; body?: undefined; answer: WakeShape };
+  "GET /wakes/{wake_id}/why": { path: { wake_id: string }; query: Record<never, never>; body?: undefined; answer: Why };
+  "POST /ws-ticket": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: Ticket };
+  "GET /ws/schema": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: Record<string, unknown> };
+}

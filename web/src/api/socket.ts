@@ -1,0 +1,90 @@
+/** A socket that comes back by itself and asks for what it missed. */
+
+export type LinkState = "connecting" | "open" | "lost" | "gone";
+
+interface Heard {
+  seq?: number | null;
+}
+
+interface Options<F extends Heard> {
+  onFrame: (frame: F) => void;
+  onState?: (state: LinkState) => void;
+}
+
+const FIRST_PAUSE = 400;
+const LONGEST_PAUSE = 10_000;
+const SILENCE = 50_000; // the server says something every 20 seconds
+const GONE = 4004;
+const SIGNED_OUT = 4001;
+
+export class LiveSocket<F extends Heard> {
+  private socket: WebSocket | null = null;
+  private after: number | null = null;
+  private pause = FIRST_PAUSE;
+  private retry: ReturnType<typeof setTimeout> | undefined;
+  private silence: ReturnType<typeof setTimeout> | undefined;
+  private isClosed = false;
+
+  constructor(
+    private readonly path: string,
+    private readonly options: Options<F>,
+  ) {
+    window.addEventListener("online", this.hurry);
+    document.addEventListener("visibilitychange", this.hurry);
+    this.connect();
+  }
+
+  close(): void {
+    this.isClosed = true;
+    window.removeEventListener("online", this.hurry);
+    document.removeEventListener("visibilitychange", this.hurry);
+    clearTimeout(this.retry);
+    clearTimeout(this.silence);
+    this.socket?.close();
+  }
+
+  private connect(): void {
+    const query = this.after === null ? "" : `?after=${this.after}`;
+    const socket = new WebSocket(`${location.origin.replace(/^http/, "ws")}${this.path}${query}`);
+    this.socket = socket;
+    socket.onopen = () => {
+      this.pause = FIRST_PAUSE;
+      this.options.onState?.("open");
+      this.listenForSilence();
+    };
+    socket.onmessage = (event: MessageEvent<string>) => {
+      this.listenForSilence();
+      const frame = JSON.parse(event.data) as F;
+      if (typeof frame.seq === "number") this.after = frame.seq;
+      this.options.onFrame(frame);
+    };
+    socket.onclose = (event) => this.lose(event.code);
+  }
+
+  private lose(code: number): void {
+    clearTimeout(this.silence);
+    if (this.isClosed) return;
+    if (code === GONE) {
+      this.options.onState?.("gone");
+      return;
+    }
+    this.options.onState?.("lost");
+    // A refused cookie looks like any other failure here; asking over HTTP tells, and shows the way to log in.
+    if (code === SIGNED_OUT || code === 1006) void fetch("/me").then((me) => me.status === 401 && location.reload()).catch(() => {});
+    this.retry = setTimeout(() => this.connect(), this.pause * (0.75 + Math.random() / 2));
+    this.pause = Math.min(this.pause * 2, LONGEST_PAUSE);
+  }
+
+  private readonly hurry = (): void => {
+    const isDown = this.socket === null || this.socket.readyState > WebSocket.OPEN;
+    if (this.isClosed || !isDown || document.visibilityState === "hidden") return;
+    clearTimeout(this.retry);
+    this.pause = FIRST_PAUSE;
+    this.connect();
+  };
+
+  private listenForSilence(): void {
+    clearTimeout(this.silence);
+    this.silence = setTimeout(() => this.socket?.close(), SILENCE);
+  }
+}

@@ -1,0 +1,76 @@
+import { type ReactNode, useEffect, useId, useRef } from "react";
+import { Icon } from "./Icon";
+
+interface Props {
+  title: string;
+  onClose: () => void;
+  children: ReactNode;
+}
+
+/** A window above the page: the browser's own, which keeps the focus inside and closes with Escape. */
+export function Dialog({ title, onClose, children }: Props) {
+  const ref = useRef<HTMLDialogElement>(null);
+  const id = useId();
+  useEffect(() => {
+    const dialog = ref.current;
+    const before = document.activeElement;
+    if (dialog && !dialog.open) dialog.showModal();
+    // To what one came for, rather than to the button that closes it.
+    dialog?.querySelector<HTMLElement>(".dialog-body > :not(header) :is(input, textarea, select, button)")?.focus();
+    return () => {
+      dialog?.close();
+      if (before instanceof HTMLElement) before.focus();
+    };
+  }, []);
+  return (
+    <dialog
+      ref={ref}
+      aria-labelledby={id}
+      onCancel={(event) => {
+        event.preventDefault();
+        onClose();
+      }}
+      onMouseDown={(event) => event.target === ref.current && onClose()}
+    >
+      <div className="dialog-body">
+        <header>
+          <h2 id={id}>{title}</h2>
+          <button type="button" className="quiet icon-only" aria-label="Close" onClick={onClose}>
+            <Icon name="close" />
+          </button>
+        </header>
+        {children}
+      </div>
+    </dialog>
+  );
+}
+
+interface ConfirmProps {
+  title: string;
+  text: string;
+  action: string;
+  error: string | null;
+  onConfirm: () => void;
+  onClose: () => void;
+}
+
+export function Confirm({ title, text, action, error, onConfirm, onClose }: ConfirmProps) {
+  return (
+    <Dialog title={title} onClose={onClose}>
+      <p>{text}</p>
+      {error && (
+        <p className="bad-text" role="alert">
+          {error}
+        </p>
+      )}
+      <div className="row end">
+        <button type="button" onClick={onClose}>
+          Keep
+        </button>
+        <button type="button" className="danger" onClick={onConfirm}>
+          {action}
+        </button>
+      </div>
+    </Dialog>
+  );
+}

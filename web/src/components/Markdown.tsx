@@ -1,0 +1,172 @@
+/** Markdown as elements. No text ever becomes markup: HTML in it is shown as it was written, and links are checked. */
+
+import { type Token, type Tokens, marked } from "marked";
+import { memo, type ReactNode } from "react";
+import { CodeBlock } from "./CodeBlock";
+
+export const Markdown = memo(function Markdown({ text }: { text: string }) {
+  const blocks = marked.lexer(text, { gfm: true, breaks: false });
+  return (
+    <div className="markdown">
+      {blocks.map((token, index) => (
+        <Block key={index} raw={token.raw} token={token} />
+      ))}
+    </div>
+  );
+});
+
+// While text streams in, only its last block is new: the ones before are the same text and stay as they are.
+const Block = memo(
+  function Block({ token }: { raw: string; token: Token }) {
+    return <>{block(token)}</>;
+  },
+  (before, after) => before.raw === after.raw,
+);
+
+function block(token: Token): ReactNode {
+  switch (token.type) {
+    case "space":
+    case "def":
+      return null;
+    case "heading": {
+      const { depth, tokens } = token as Tokens.Heading;
+      // The page has its own first heading, so a text's begin one below.
+      const Level = `h${Math.min(depth + 2, 6)}` as "h3";
+      return <Level>{inline(tokens)}</Level>;
+    }
+    case "code": {
+      const { text, lang } = token as Tokens.Code;
+      return <CodeBlock code={text} language={lang?.split(/\s/)[0]} />;
+    }
+    case "blockquote":
+      return <blockquote>{blocks((token as Tokens.Blockquote).tokens)}</blockquote>;
+    case "list": {
+      const { ordered, start, items } = token as Tokens.List;
+      const entries = items.map((item, index) => <li key={index}>{listItem(item)}</li>);
+      return ordered ? <ol start={start === "" ? 1 : start}>{entries}</ol> : <ul>{entries}</ul>;
+    }
+    case "table":
+      return table(token as Tokens.Table);
+    case "hr":
+      return <hr />;
+    case "html":
+      return <p className="raw-html">{(token as Tokens.HTML).text}</p>;
+    case "paragraph":
+      return <p>{inline((token as Tokens.Paragraph).tokens)}</p>;
+    case "text": {
+      const { tokens, text } = token as Tokens.Text;
+      return tokens ? inline(tokens) : text;
+    }
+    default:
+      return token.raw;
+  }
+}
+
+function blocks(tokens: Token[]): ReactNode[] {
+  return tokens.map((token, index) => <Block key={index} raw={token.raw} token={token} />);
+}
+
+function listItem(item: Tokens.ListItem): ReactNode {
+  if (!item.task) return blocks(item.tokens);
+  const tokens = item.tokens.filter((token) => token.type !== "checkbox");
+  return (
+    <span className="task">
+      <input type="checkbox" checked={item.checked ?? false} readOnly disabled aria-label={item.checked ? "done" : "to do"} />
+      <span>{blocks(tokens)}</span>
+    </span>
+  );
+}
+
+function table({ header, rows, align }: Tokens.Table): ReactNode {
+  const cell = (each: Tokens.TableCell, index: number, Tag: "th" | "td") => (
+    <Tag key={index} className={align[index] ? `align-${align[index]}` : undefined}>
+      {inline(each.tokens)}
+    </Tag>
+  );
+  return (
+    <div className="table-scroll" tabIndex={0} role="region" aria-label="Table">
+      <table>
+        <thead>
+          <tr>{header.map((each, index) => cell(each, index, "th"))}</tr>
+        </thead>
+        <tbody>
+          {rows.map((row, number) => (
+            <tr key={number}>{row.map((each, index) => cell(each, index, "td"))}</tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+function inline(tokens: Token[]): ReactNode[] {
+  return tokens.map((token, index) => <InlineToken key={index} token={token} />);
+}
+
+function InlineToken({ token }: { token: Token }): ReactNode {
+  switch (token.type) {
+    case "strong":
+      return <strong>{inline((token as Tokens.Strong).tokens)}</strong>;
+    case "em":
+      return <em>{inline((token as Tokens.Em).tokens)}</em>;
+    case "del":
+      return <del>{inline((token as Tokens.Del).tokens)}</del>;
+    case "codespan":
+      return <code>{(token as Tokens.Codespan).text}</code>;
+    case "br":
+      return <br />;
+    case "link": {
+      const { href, tokens } = token as Tokens.Link;
+      const safe = safeAddress(href);
+      return safe ? (
+        <a href={safe} target="_blank" rel="noopener noreferrer nofollow">
+          {inline(tokens)}
+        </a>
+      ) : (
+        <span title={href}>{inline(tokens)}</span>
+      );
+    }
+    case "image": {
+      // Pictures from elsewhere would tell others who reads this, so they are links.
+      const { href, text } = token as Tokens.Image;
+      const safe = safeAddress(href);
+      const label = `Picture: ${text || href}`;
+      return safe ? (
+        <a href={safe} target="_blank" rel="noopener noreferrer nofollow">
+          {label}
+        </a>
+      ) : (
+        label
+      );
+    }
+    case "escape":
+      return (token as Tokens.Escape).text;
+    case "text": {
+      const { tokens, text } = token as Tokens.Text;
+      return tokens ? inline(tokens) : decode(text);
+    }
+    default:
+      return token.raw;
+  }
+}
+
+/** Return an address that only leads somewhere, or null for one that could do something. */
+export function safeAddress(href: string): string | null {
+  const address = decode(href).trim();
+  try {
+    const url = new URL(address, location.origin);
+    return ["http:", "https:", "mailto:"].includes(url.protocol) ? url.href : null;
+  } catch {
+    return null;
+  }
+}
+
+const ENTITIES: Record<string, string> = { amp: "&", lt: "<", gt: ">", quot: '"', nbsp: "\u00a0" };
+
+function decode(text: string): string {
+  return text.replace(/&(?:#(\d{1,7})|#x([\da-f]{1,6})|(\w+));/gi, (whole, decimal?: string, hex?: string, name?: string) => {
+    if (name) return ENTITIES[name.toLowerCase()] ?? whole;
+    const code = decimal ? Number(decimal) : Number.parseInt(hex ?? "", 16);
+    return code > 0 && code <= 0x10ffff ? String.fromCodePoint(code) : whole;
+  });
+}

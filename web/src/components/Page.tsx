@@ -1,0 +1,67 @@
+/** What every page has: a head, and something to show while there is nothing. */
+
+import { type ReactNode, useEffect } from "react";
+import { Icon, type IconName } from "./Icon";
+
+export function PageHeader({ title, children }: { title: string; children?: ReactNode }) {
+  useEffect(() => {
+    document.title = `${title} · Wakeful`;
+  }, [title]);
+  return (
+    <header className="page-header">
+      <button type="button" className="quiet icon-only sidebar-opener" aria-label="Open the sidebar" onClick={() => document.dispatchEvent(new Event("wakeful:sidebar"))}>
+        <Icon name="menu" />
+      </button>
+      <h1>{title}</h1>
+      <div className="page-actions">{children}</div>
+    </header>
+  );
+}
+
+export function Loading({ what }: { what: string }) {
+  return (
+    <p className="loading" role="status">
+      <span className="at-work">Loading {what}</span>
+    </p>
+  );
+}
+
+interface FailureProps {
+  title: string;
+  text: string;
+  retry?: () => void;
+}
+
+export function Failure({ title, text, retry }: FailureProps) {
+  return (
+    <div className="page">
+      <PageHeader title={title} />
+      <div className="empty" role="alert">
+        <Icon name="alert" size={26} />
+        <p>{text}</p>
+        {retry && (
+          <button type="button" onClick={retry}>
+            Try again
+          </button>
+        )}
+      </div>
+    </div>
+  );
+}
+
+interface EmptyProps {
+  icon: IconName;
+  title: string;
+  children: ReactNode;
+}
+
+/** Says what to do first where there is nothing yet. */
+export function Empty({ icon, title, children }: EmptyProps) {
+  return (
+    <div className="empty">
+      <Icon name={icon} size={28} />
+      <h2>{title}</h2>
+      {children}
+    </div>
+  );
+}

@@ -1,0 +1,89 @@
+import { useState } from "react";
+import { call, explain } from "../api/client";
+import { useAct } from "../api/queries";
+import type { NewPause } from "../api/rest.generated";
+import { Dialog } from "./Dialog";
+import { Menu, MenuItem, MenuLabel } from "./Menu";
+
+const CHANGES = [["pause"], ["agenda"], ["wakes"]];
+
+function pause(agentId: string | null, body: NewPause) {
+  return agentId === null ? call("PUT /pause", { body }) : call("PUT /agents/{agent_id}/pause", { path: { agent_id: agentId }, body });
+}
+
+export function resume(agentId: string | null) {
+  return agentId === null ? call("DELETE /pause") : call("DELETE /agents/{agent_id}/pause", { path: { agent_id: agentId } });
+}
+
+export const useResume = () => useAct(resume, CHANGES);
+
+/** The five ways to let wakes wait, of one agent or (null) of everything. */
+export function PauseMenu({ agentId, text = "Pause" }: { agentId: string | null; text?: string }) {
+  const [isCustom, setCustom] = useState(false);
+  const act = useAct((body: NewPause) => pause(agentId, body), CHANGES, () => setCustom(false));
+  return (
+    <>
+      <Menu label={agentId === null ? "Pause everything" : "Pause this agent"} icon="pause" text={text}>
+        <MenuLabel>{agentId === null ? "Let all wakes wait" : "Let its wakes wait"}</MenuLabel>
+        <MenuItem onSelect={() => act.mutate({ preset: "1h" })}>1 hour</MenuItem>
+        <MenuItem onSelect={() => act.mutate({ preset: "4h" })}>4 hours</MenuItem>
+        <MenuItem onSelect={() => act.mutate({ preset: "tomorrow" })}>Until tomorrow</MenuItem>
+        <MenuItem onSelect={() => setCustom(true)}>Custom…</MenuItem>
+        <MenuItem onSelect={() => act.mutate({ preset: "indefinitely" })}>Indefinitely</MenuItem>
+      </Menu>
+      {isCustom && <CustomPause agentId={agentId} error={act.isError ? explain(act.error) : null} onPause={act.mutate} onClose={() => setCustom(false)} />}
+    </>
+  );
+}
+
+interface CustomProps {
+  agentId: string | null;
+  error: string | null;
+  onPause: (body: NewPause) => void;
+  onClose: () => void;
+}
+
+function CustomPause({ agentId, error, onPause, onClose }: CustomProps) {
+  const [until, setUntil] = useState(() => localInput(new Date(Date.now() + 2 * 3600_000)));
+  const [reason, setReason] = useState("");
+  const [stops, setStops] = useState(false);
+  return (
+    <Dialog title={agentId === null ? "Pause everything" : "Pause this agent"} onClose={onClose}>
+      <form
+        className="stack"
+        onSubmit={(event) => {
+          event.preventDefault();
+          onPause({ until: new Date(until).toISOString(), reason, stop: stops });
+        }}
+      >
+        <label className="field">
+          Until
+          <input type="datetime-local" value={until} required onChange={(event) => setUntil(event.target.value)} />
+        </label>
+        <label className="field">
+          Reason
+          <input value={reason} maxLength={1000} placeholder="Shown while it is paused" onChange={(event) => setReason(event.target.value)} />
+        </label>
+        <label className="check">
+          <input type="checkbox" checked={stops} onChange={(event) => setStops(event.target.checked)} />
+          Also stop what is running now
+        </label>
+        {error && (
+          <p className="bad-text" role="alert">
+            {error}
+          </p>
+        )}
+        <div className="row end">
+          <button type="submit" className="primary">
+            Pause
+          </button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}
+
+function localInput(date: Date): string {
+  const shifted = new Date(date.getTime() - date.getTimezoneOffset() * 60_000);
+  return shifted.toISOString().slice(0, 16);
+}

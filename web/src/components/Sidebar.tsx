@@ -1,0 +1,197 @@
+import { useQuery } from "@tanstack/react-query";
+import { useEffect, useMemo, useState } from "react";
+import { Link, useLocation } from "wouter";
+import * as queries from "../api/queries";
+import type { SessionShape } from "../api/rest.generated";
+import { Icon, type IconName } from "./Icon";
+import { Menu, MenuItem, MenuLabel } from "./Menu";
+import { PauseMenu, useResume } from "./PauseMenu";
+import { Time } from "./times";
+
+export function Sidebar() {
+  const [isOpen, setOpen] = useState(false);
+  const [location] = useLocation();
+  useEffect(() => setOpen(false), [location]);
+  useEffect(() => {
+    const open = () => setOpen(true);
+    const close = (event: KeyboardEvent) => event.key === "Escape" && setOpen(false);
+    document.addEventListener("wakeful:sidebar", open);
+    document.addEventListener("keydown", close);
+    return () => {
+      document.removeEventListener("wakeful:sidebar", open);
+      document.removeEventListener("keydown", close);
+    };
+  }, []);
+  return (
+    <>
+      {isOpen && <div className="backdrop" onClick={() => setOpen(false)} />}
+      <aside className={isOpen ? "sidebar is-open" : "sidebar"} aria-label="Sidebar">
+        <div className="brand">
+          <Link href="/" className="brand-name">
+            <img src="/ui/icon.svg" alt="" width={24} height={24} />
+            Wakeful
+          </Link>
+          <button type="button" className="quiet icon-only sidebar-closer" aria-label="Close the sidebar" onClick={() => setOpen(false)}>
+            <Icon name="close" />
+          </button>
+        </div>
+        <NewSession />
+        <nav aria-label="Places">
+          <Place href="/ui/agenda" icon="calendar" text="Agenda" />
+          <InboxPlace />
+          <Place href="/ui/agents" icon="agent" text="Agents" />
+          <Place href="/ui/settings" icon="settings" text="Settings" />
+        </nav>
+        <SessionList />
+        <PauseEverything />
+      </aside>
+    </>
+  );
+}
+
+function NewSession() {
+  const agents = useQuery(queries.agents).data ?? [];
+  const [, navigate] = useLocation();
+  return (
+    <div className="new-session">
+      <Link href="/" className="button primary grow">
+        <Icon name="plus" />
+        New session
+      </Link>
+      {agents.length > 1 && (
+        <Menu label="New session with…" icon="down">
+          <MenuLabel>New session with</MenuLabel>
+          {agents.map((agent) => (
+            <MenuItem key={agent.id} onSelect={() => navigate(`/?agent=${agent.id}`)}>
+              {agent.name}
+            </MenuItem>
+          ))}
+        </Menu>
+      )}
+    </div>
+  );
+}
+
+function Place({ href, icon, text, count = 0 }: { href: string; icon: IconName; text: string; count?: number }) {
+  const [location] = useLocation();
+  const isHere = location === href || location.startsWith(`${href}/`);
+  return (
+    <Link href={href} className="place" aria-current={isHere ? "page" : undefined}>
+      <Icon name={icon} />
+      {text}
+      {count > 0 && (
+        <span className="count">
+          {count}
+          <span className="hidden"> unread</span>
+        </span>
+      )}
+    </Link>
+  );
+}
+
+function InboxPlace() {
+  const unread = (useQuery(queries.notifications).data ?? []).filter((each) => each.read_at === null).length;
+  return <Place href="/ui/inbox" icon="inbox" text="Inbox" count={unread} />;
+}
+
+/** Sessions whose latest run did not end well. */
+function useFailed(): Set<string> {
+  const runs = useQuery(queries.runs()).data;
+  return useMemo(() => {
+    const seen = new Set<string>();
+    const failed = new Set<string>();
+    for (const run of runs ?? []) {
+      if (run.session_id === null || seen.has(run.session_id) || run.status === "skipped") continue;
+      seen.add(run.session_id);
+      if (run.status === "failed" || run.status === "interrupted") failed.add(run.session_id);
+    }
+    return failed;
+  }, [runs]);
+}
+
+function SessionList() {
+  const sessions = useQuery(queries.sessions);
+  const failed = useFailed();
+  const [search, setSearch] = useState("");
+  const [isPendingOnly, setPendingOnly] = useState(false);
+  const wanted = search.trim().toLowerCase();
+  const shown = (sessions.data ?? []).filter(
+    (session) => (!isPendingOnly || session.recall !== null) && (!wanted || (session.title || "New session").toLowerCase().includes(wanted)),
+  );
+  return (
+    <div className="sessions">
+      <div className="session-tools">
+        <label className="search">
+          <Icon name="search" size={15} />
+          <span className="hidden">Search sessions</span>
+          <input type="search" placeholder="Search sessions" value={search} onChange={(event) => setSearch(event.target.value)} />
+        </label>
+        <button
+          type="button"
+          className="quiet icon-only"
+          aria-pressed={isPendingOnly}
+          aria-label="Pending recalls only"
+          title="Pending recalls only"
+          onClick={() => setPendingOnly(!isPendingOnly)}
+        >
+          <Icon name="clock" />
+        </button>
+      </div>
+      <ul aria-label="Sessions">
+        {shown.map((session) => (
+          <SessionRow key={session.id} session={session} isFailed={failed.has(session.id)} />
+        ))}
+      </ul>
+      {sessions.data && shown.length === 0 && (
+        <p className="muted small pad">
+          {isPendingOnly ? "No session has a recall waiting." : wanted ? `No session is called “${search}”.` : "Sessions appear here."}
+        </p>
+      )}
+    </div>
+  );
+}
+
+function SessionRow({ session, isFailed }: { session: SessionShape; isFailed: boolean }) {
+  const [location] = useLocation();
+  const href = `/ui/sessions/${session.id}`;
+  return (
+    <li>
+      <Link href={href} className="session-row" aria-current={location === href ? "page" : undefined}>
+        <span className="session-title">{session.title || "New session"}</span>
+        {session.is_running ? (
+          <span className="dot is-running" role="img" aria-label="running" title="Running" />
+        ) : (
+          isFailed && <span className="dot is-failed" role="img" aria-label="failed" title="Its last run failed" />
+        )}
+        {session.recall && (
+          <span className="session-clock" role="img" aria-label="recall pending" title={`Wakes ${new Date(session.recall.trigger_at).toLocaleString()}`}>
+            <Icon name="clock" size={14} />
+          </span>
+        )}
+      </Link>
+    </li>
+  );
+}
+
+function PauseEverything() {
+  const pause = useQuery(queries.pauseOfAll).data;
+  const resume = useResume();
+  if (pause) {
+    return (
+      <div className="pause-all is-paused">
+        <p>
+          <strong>Everything is paused</strong>
+          <span className="muted small">{pause.until ? <>until <Time at={pause.until} /></> : "until you resume"}</span>
+        </p>
+        <button type="button" className="small" onClick={() => resume.mutate(null)}>
+          Resume
+        </button>
+      </div>
+    );
+  }
+  return (
+    <div className="pause-all">
+      <PauseMenu agentId={null} text="Pause everything" />
+    </div>
+  );
+}

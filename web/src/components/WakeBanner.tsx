@@ -1,0 +1,171 @@
+/** What will wake the agent next, here in this session, or (without one) in its own next run. */
+
+import { useQuery } from "@tanstack/react-query";
+import { useState } from "react";
+import { Link } from "wouter";
+import { call, explain } from "../api/client";
+import * as queries from "../api/queries";
+import type { AgentShape, PauseShape, WakeShape } from "../api/rest.generated";
+import { BookDialog } from "./BookDialog";
+import { Icon } from "./Icon";
+import { PauseMenu, useResume } from "./PauseMenu";
+import { Time } from "./times";
+import { byWhom, kindText, MODES, reasonText } from "./words";
+
+interface Props {
+  agent: AgentShape;
+  sessionId?: string;
+}
+
+export function WakeBanner({ agent, sessionId }: Props) {
+  const wakes = useQuery(queries.wakes).data;
+  const pause = useQuery(queries.agentPause(agent.id)).data;
+  if (!wakes || !pause) return null;
+  const here = wakes
+    .filter((wake) => (sessionId ? wake.session_id === sessionId && wake.kind !== "session" : wake.agent_id === agent.id && wake.kind === "next_run"))
+    .sort((one, other) => one.attempt_at.localeCompare(other.attempt_at));
+  const paused = pause.everything ?? pause.pause;
+  if (paused && (agent.self_scheduling || here.length)) return <PausedBanner agent={agent} pause={paused} waiting={here.length} />;
+  const soonest = here[0];
+  if (soonest) return <ScheduledBanner agent={agent} wake={soonest} more={here.length - 1} />;
+  return agent.self_scheduling ? <IdleBanner agent={agent} sessionId={sessionId} /> : null;
+}
+
+function ModeChip({ agent }: { agent: AgentShape }) {
+  if (!agent.self_scheduling) return null;
+  const { name } = MODES[agent.schedule.mode];
+  return (
+    <Link className="chip link mode" href={`/ui/agents/${agent.id}/configure#scheduling`} title="How far it may go with booking its own runs">
+      {name}
+      {agent.schedule.is_customised && "*"}
+    </Link>
+  );
+}
+
+function ScheduledBanner({ agent, wake, more }: { agent: AgentShape; wake: WakeShape; more: number }) {
+  const actions = useWakeActions(wake);
+  const [isEditing, setEditing] = useState(false);
+  const isHeld = wake.held_by !== null && wake.attempt_at !== wake.nominal_at;
+  const problem = [actions.cancel, actions.skip, actions.runNow].find((each) => each.isError)?.error;
+  return (
+    <section className="banner is-booked" aria-label="Next wake">
+      <div className="banner-top">
+        <Icon name="clock" />
+        <p className="banner-when">
+          <strong>
+            <Time at={isHeld ? wake.attempt_at : wake.nominal_at} zone={agent.timezone} form="relative" />
+          </strong>
+          <span className="muted">
+            <Time at={isHeld ? wake.attempt_at : wake.nominal_at} zone={agent.timezone} />
+            {wake.call_type === "recurring" && " · recurring"} · {byWhom(wake.scheduled_by)}
+            {more > 0 && ` · ${more} more`}
+          </span>
+          {isHeld && <span className="badge wait">moved: {reasonText(wake.held_by ?? "")}</span>}
+        </p>
+        <PauseMenu agentId={agent.id} />
+        <ModeChip agent={agent} />
+      </div>
+      <div className="banner-bottom">
+        <p className="banner-what" title={wake.instructions}>
+          {wake.comment || wake.instructions || kindText(wake.kind)}
+        </p>
+        <div className="row">
+          {wake.kind !== "message" && (
+            <button type="button" className="small" disabled={actions.runNow.isPending} onClick={() => actions.runNow.mutate(undefined)}>
+              Run now
+            </button>
+          )}
+          {wake.call_type === "recurring" && wake.kind === "recall" && (
+            <button type="button" className="small" onClick={() => actions.skip.mutate(undefined)}>
+              Skip
+            </button>
+          )}
+          {wake.kind !== "message" && (
+            <button type="button" className="small" onClick={() => setEditing(true)}>
+              Edit
+            </button>
+          )}
+          <button type="button" className="small" onClick={() => actions.cancel.mutate(undefined)}>
+            Cancel
+          </button>
+        </div>
+      </div>
+      {problem && (
+        <p className="bad-text" role="alert">
+          {explain(problem)}
+        </p>
+      )}
+      {isEditing && <BookDialog agent={agent} sessionId={wake.session_id} wake={wake} onClose={() => setEditing(false)} />}
+    </section>
+  );
+}
+
+function useWakeActions(wake: WakeShape) {
+  const changes = [["wakes"], ["sessions"], ["agenda"], ["runs"]];
+  const session = { session_id: wake.session_id ?? "" };
+  const agent = { agent_id: wake.agent_id };
+  const cancel = useAct(() =>
+    wake.kind === "recall"
+      ? call("DELETE /sessions/{session_id}/recall", { path: session })
+      : wake.kind === "next_run"
+        ? call("DELETE /agents/{agent_id}/next-run", { path: agent })
+        : call("DELETE /schedules/{schedule_id}", { path: { schedule_id: wake.id } }),
+  );
+  const skip = useAct(() => call("POST /sessions/{session_id}/recall/skip", { path: session }));
+  const runNow = useAct(() =>
+    wake.kind === "recall"
+      ? call("POST /sessions/{session_id}/recall/run-now", { path: session })
+      : call("POST /agents/{agent_id}/next-run/run-now", { path: agent }),
+  );
+  return { cancel, skip, runNow };
+
+  function useAct(act: () => Promise<unknown>) {
+    return queries.useAct(act, changes);
+  }
+}
+
+function PausedBanner({ agent, pause, waiting }: { agent: AgentShape; pause: PauseShape; waiting: number }) {
+  const resume = useResume();
+  const isEverything = pause.agent_id === null;
+  return (
+    <section className="banner is-paused" aria-label="Paused">
+      <div className="banner-top">
+        <Icon name="pause" />
+        <p className="banner-when">
+          <strong>
+            {isEverything ? "Everything is paused" : "Paused"} {pause.until ? <>until <Time at={pause.until} zone={agent.timezone} /></> : "until you resume"}
+          </strong>
+          {pause.reason && <span>{pause.reason}</span>}
+          {waiting > 0 && <span className="muted">{waiting === 1 ? "One wake waits." : `${waiting} wakes wait.`}</span>}
+        </p>
+        <ModeChip agent={agent} />
+      </div>
+      <div className="banner-bottom">
+        <span className="grow" />
+        <button type="button" className="small" onClick={() => resume.mutate(isEverything ? null : agent.id)}>
+          <Icon name="play" size={14} />
+          Resume
+        </button>
+      </div>
+    </section>
+  );
+}
+
+function IdleBanner({ agent, sessionId }: { agent: AgentShape; sessionId: string | undefined }) {
+  const [isBooking, setBooking] = useState(false);
+  return (
+    <section className="banner is-idle" aria-label="No wake booked">
+      <div className="banner-top">
+        <Icon name="clock" />
+        <p className="banner-when muted">{sessionId ? "Nothing is booked here." : "No next run is booked."}</p>
+        <button type="button" className="quiet" onClick={() => setBooking(true)}>
+          <Icon name="plus" size={15} />
+          Book
+        </button>
+        <PauseMenu agentId={agent.id} />
+        <ModeChip agent={agent} />
+      </div>
+      {isBooking && <BookDialog agent={agent} sessionId={sessionId ?? null} wake={null} onClose={() => setBooking(false)} />}
+    </section>
+  );
+}

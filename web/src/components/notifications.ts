@@ -1,0 +1,42 @@
+/** Notifications of the browser, for those who allowed them. */
+
+import type { Notification as Notice } from "../api/frames.generated";
+
+const KEY = "wakeful.notifications";
+
+export function mayNotify(): boolean {
+  return "Notification" in window && Notification.permission === "granted" && localStorage.getItem(KEY) === "on";
+}
+
+export async function allowNotifications(isOn: boolean): Promise<boolean> {
+  if (!isOn || !("Notification" in window)) {
+    localStorage.removeItem(KEY);
+    return false;
+  }
+  const isAllowed = (await Notification.requestPermission()) === "granted";
+  if (isAllowed) localStorage.setItem(KEY, "on");
+  return isAllowed;
+}
+
+/** Show one only while nobody looks: who does sees the inbox count. */
+export function showNotification(notice: Notice): void {
+  if (!mayNotify() || document.visibilityState === "visible") return;
+  const shown = new Notification(notice.title, { body: notice.body, tag: notice.notification_id, icon: "/ui/icon.svg" });
+  shown.onclick = () => {
+    window.focus();
+    location.assign(placeOf(notice));
+  };
+}
+
+interface Meant {
+  run_id?: string | null;
+  session_id?: string | null;
+  agent_id?: string | null;
+}
+
+/** The place a notification is about. */
+export function placeOf({ run_id, session_id, agent_id }: Meant): string {
+  if (session_id) return `/ui/sessions/${session_id}`;
+  if (run_id) return `/ui/runs/${run_id}`;
+  return agent_id ? `/ui/agents/${agent_id}` : "/ui/inbox";
+}

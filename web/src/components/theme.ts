@@ -1,0 +1,15 @@
+/** Light or dark: as the machine has it, or as someone chose here. */
+
+export type Theme = "auto" | "light" | "dark";
+const KEY = "wakeful.theme";
+
+export function currentTheme(): Theme {
+  const kept = localStorage.getItem(KEY);
+  return kept === "light" || kept === "dark" ? kept : "auto";
+}
+
+export function applyTheme(theme: Theme = currentTheme()): void {
+  if (theme === "auto") localStorage.removeItem(KEY);
+  else localStorage.setItem(KEY, theme);
+  document.documentElement.dataset.theme = theme;
+}

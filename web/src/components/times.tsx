@@ -1,0 +1,110 @@
+/** Times as people read them: in the viewer's zone, the agent's on hover. */
+
+import { useSyncExternalStore } from "react";
+
+const MINUTE = 60;
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
+
+/** Say how long a number of seconds is, in at most two units. */
+export function duration(seconds: number): string {
+  const whole = Math.round(Math.abs(seconds));
+  if (whole < MINUTE) return `${whole} s`;
+  const [unit, name, below, belowName] =
+    whole < HOUR ? [MINUTE, "min", 1, "s"] : whole < DAY ? [HOUR, "h", MINUTE, "min"] : [DAY, "d", HOUR, "h"];
+  const rest = Math.floor((whole % (unit as number)) / (below as number));
+  const first = `${Math.floor(whole / (unit as number))} ${name}`;
+  return rest && whole < 10 * (unit as number) ? `${first} ${rest} ${belowName}` : first;
+}
+
+/** Say how long something took, with a fraction where it matters. */
+export function took(seconds: number): string {
+  if (seconds < 1) return `${Math.max(1, Math.round(seconds * 1000))} ms`;
+  return seconds < 10 ? `${seconds.toFixed(1)} s` : duration(seconds);
+}
+
+/** Say how far an instant is: "in 2 h", "5 min ago". */
+export function relative(at: Date, now: number): string {
+  const seconds = (at.getTime() - now) / 1000;
+  if (Math.abs(seconds) < 1) return "now";
+  return seconds > 0 ? `in ${duration(seconds)}` : `${duration(seconds)} ago`;
+}
+
+function sameDay(one: Date, other: Date): boolean {
+  return one.toDateString() === other.toDateString();
+}
+
+/** Say when something is, as short as it can be understood. */
+export function absolute(at: Date, now: number): string {
+  const today = new Date(now);
+  const time = at.toLocaleTimeString(undefined, { hour: "2-digit", minute: "2-digit" });
+  if (sameDay(at, today)) return `today ${time}`;
+  if (sameDay(at, new Date(now + DAY * 1000))) return `tomorrow ${time}`;
+  if (sameDay(at, new Date(now - DAY * 1000))) return `yesterday ${time}`;
+  const isNear = Math.abs(at.getTime() - now) < 6 * DAY * 1000;
+  const day = isNear
+    ? at.toLocaleDateString(undefined, { weekday: "short" })
+    : at.toLocaleDateString(undefined, {
+        day: "numeric",
+        month: "short",
+        ...(at.getFullYear() === today.getFullYear() ? {} : { year: "numeric" }),
+      });
+  return `${day} ${time}`;
+}
+
+export function inZone(at: Date, zone: string | undefined): string {
+  const options: Intl.DateTimeFormatOptions = { dateStyle: "full", timeStyle: "medium" };
+  try {
+    return zone
+      ? `${at.toLocaleString(undefined, { ...options, timeZone: zone })} in ${zone}`
+      : at.toLocaleString(undefined, options);
+  } catch {
+    return at.toLocaleString(undefined, options); // a zone this browser does not know
+  }
+}
+
+const tickers = new Map<number, { listeners: Set<() => void>; timer: ReturnType<typeof setInterval> | undefined; now: number }>();
+
+/** The present, renewed every so many seconds for everyone who asks. */
+export function useNow(seconds = 15): number {
+  let ticker = tickers.get(seconds);
+  if (!ticker) tickers.set(seconds, (ticker = { listeners: new Set(), timer: undefined, now: Date.now() }));
+  const ours = ticker;
+  return useSyncExternalStore(
+    (listener) => {
+      ours.listeners.add(listener);
+      ours.timer ??= setInterval(() => {
+        ours.now = Date.now();
+        for (const tell of ours.listeners) tell();
+      }, seconds * 1000);
+      return () => {
+        ours.listeners.delete(listener);
+        if (ours.listeners.size === 0) {
+          clearInterval(ours.timer);
+          ours.timer = undefined;
+        }
+      };
+    },
+    () => (ours.timer === undefined && Date.now() - ours.now > seconds * 1000 ? (ours.now = Date.now()) : ours.now),
+  );
+}
+
+interface TimeProps {
+  at: string;
+  zone?: string | undefined;
+  form?: "relative" | "absolute" | "both";
+}
+
+/** An instant; the whole of it, in the agent's zone, on hover. */
+export function Time({ at, zone, form = "absolute" }: TimeProps) {
+  const date = new Date(at);
+  const near = Math.abs(date.getTime() - Date.now()) < 120_000;
+  const now = useNow(near && form !== "absolute" ? 1 : 15);
+  const text =
+    form === "relative" ? relative(date, now) : form === "absolute" ? absolute(date, now) : `${relative(date, now)} · ${absolute(date, now)}`;
+  return (
+    <time dateTime={at} title={inZone(date, zone)}>
+      {text}
+    </time>
+  );
+}

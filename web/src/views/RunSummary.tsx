@@ -1,0 +1,154 @@
+/** The facts of a run, and what can be done about it. */
+
+import { useQuery } from "@tanstack/react-query";
+import type { ReactNode } from "react";
+import { Link } from "wouter";
+import { call, explain } from "../api/client";
+import * as queries from "../api/queries";
+import type { RunDetail } from "../api/rest.generated";
+import { StatusBadge } from "../components/Badge";
+import { Icon } from "../components/Icon";
+import { Loading } from "../components/Page";
+import { Time, took } from "../components/times";
+import { byWhom, kindText, reasonText } from "../components/words";
+
+interface Props {
+  runId: string;
+  zone: string | undefined;
+  isWhole?: boolean; // what it said is shown beside it
+}
+
+export function RunSummary({ runId, zone, isWhole = false }: Props) {
+  const run = useQuery(queries.run(runId));
+  if (run.isError) return <p className="bad-text">{explain(run.error)}</p>;
+  if (!run.data) return <Loading what="the run" />;
+  return (
+    <div className="stack">
+      <Facts run={run.data} zone={zone} />
+      {run.data.error && <p className="ending is-bad">{run.data.error}</p>}
+      <RunActions run={run.data} isWhole={isWhole} />
+      {run.data.wake_id && <Why wakeId={run.data.wake_id} />}
+    </div>
+  );
+}
+
+function Facts({ run, zone }: { run: RunDetail; zone: string | undefined }) {
+  const { usage } = run;
+  const wait = run.started_at ? (Date.parse(run.started_at) - Date.parse(run.nominal_at)) / 1000 : null;
+  return (
+    <dl className="facts">
+      <Fact name="Status">
+        <StatusBadge status={run.status} /> {run.reason && <span className="muted">{reasonText(run.reason)}</span>}
+      </Fact>
+      <Fact name="Started by">{run.trigger === "message" ? "your message" : `${kindText(run.kind)}, booked ${byWhom(run.scheduled_by)}${run.trigger === "run_now" ? ", run by hand" : ""}`}</Fact>
+      {run.trigger === "wake" && (
+        <Fact name="Planned for">
+          <Time at={run.nominal_at} zone={zone} />
+          {run.covers > 1 && ` and ${run.covers - 1} more times`}
+        </Fact>
+      )}
+      {run.started_at && (
+        <Fact name="Began">
+          <Time at={run.started_at} zone={zone} />
+          {run.trigger === "wake" && wait !== null && wait >= 1 && <span className="muted"> {took(wait)} late</span>}
+        </Fact>
+      )}
+      {run.started_at && run.finished_at && <Fact name="Took">{took((Date.parse(run.finished_at) - Date.parse(run.started_at)) / 1000)}</Fact>}
+      {run.attempt > 1 && <Fact name="Attempt">{run.attempt}</Fact>}
+      {usage && (
+        <>
+          <Fact name="Model">{usage.model}</Fact>
+          <Fact name="Tokens">
+            {usage.input_tokens.toLocaleString()} in, {usage.output_tokens.toLocaleString()} out
+          </Fact>
+          <Fact name="Cost">{usage.cost === null ? "not known" : `$${usage.cost.toFixed(4)}`}</Fact>
+          <Fact name="Calls">
+            {usage.model_calls} of the model, {usage.tool_calls} of tools
+          </Fact>
+        </>
+      )}
+    </dl>
+  );
+}
+
+function Fact({ name, children }: { name: string; children: ReactNode }) {
+  return (
+    <div>
+      <dt>{name}</dt>
+      <dd>{children}</dd>
+    </div>
+  );
+}
+
+function RunActions({ run, isWhole }: { run: RunDetail; isWhole: boolean }) {
+  const path = { run_id: run.id };
+  const changes = [["runs"], ["sessions"], ["agenda"]];
+  const again = queries.useAct(() => call("POST /runs/{run_id}/again", { path }), changes);
+  const goOn = queries.useAct(() => call("POST /runs/{run_id}/continue", { path }), changes);
+  const stop = queries.useAct(() => call("POST /runs/{run_id}/stop", { path }), changes);
+  const problem = [again, goOn, stop].find((each) => each.isError)?.error;
+  const isLive = run.status === "running" || run.status === "queued";
+  return (
+    <div className="stack">
+      <div className="row">
+        {run.session_id && (
+          <Link className="button" href={`/ui/sessions/${run.session_id}`}>
+            Open the session
+          </Link>
+        )}
+        {!isWhole && (
+          <Link className="button" href={`/ui/runs/${run.id}`}>
+            What it said
+          </Link>
+        )}
+        {isLive && (
+          <button type="button" onClick={() => stop.mutate(undefined)}>
+            <Icon name="stop" size={14} />
+            Stop
+          </button>
+        )}
+        {["failed", "stopped", "interrupted"].includes(run.status) && (
+          <button type="button" onClick={() => goOn.mutate(undefined)}>
+            <Icon name="play" size={14} />
+            Continue
+          </button>
+        )}
+        {run.wake_id && !isLive && (
+          <button type="button" disabled={again.isPending} onClick={() => again.mutate(undefined)}>
+            Run again
+          </button>
+        )}
+      </div>
+      {again.data && (
+        <p role="status">
+          It runs again: <Link href={`/ui/runs/${(again.data as { id: string }).id}`}>the new run</Link>
+        </p>
+      )}
+      {problem && (
+        <p className="bad-text" role="alert">
+          {explain(problem)}
+        </p>
+      )}
+    </div>
+  );
+}
+
+function Why({ wakeId }: { wakeId: string }) {
+  const why = useQuery(queries.why(wakeId)).data;
+  if (!why?.length) return null;
+  return (
+    <details className="why">
+      <summary>Why it ran when it did</summary>
+      <ol>
+        {why.map((decision, index) => (
+          <li key={index}>
+            <Time at={decision.at} /> <strong>{reasonText(decision.code)}</strong>{" "}
+            <span className="muted small">
+              for <Time at={decision.nominal_at} />
+            </span>
+          </li>
+        ))}
+      </ol>
+    </details>
+  );
+}

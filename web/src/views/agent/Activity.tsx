@@ -1,0 +1,64 @@
+/** What an agent did: runs on the left, the chosen one on the right. */
+
+import { useQuery } from "@tanstack/react-query";
+import { useLocation, useSearchParams } from "wouter";
+import { explain } from "../../api/client";
+import * as queries from "../../api/queries";
+import type { AgentShape, RunShape } from "../../api/rest.generated";
+import { StatusBadge } from "../../components/Badge";
+import { Empty, Loading } from "../../components/Page";
+import { Time } from "../../components/times";
+import { kindText, reasonText } from "../../components/words";
+import { RunSummary } from "../RunSummary";
+
+export function Activity({ agent }: { agent: AgentShape }) {
+  const runs = useQuery(queries.runs({ agent_id: agent.id }));
+  const [params, setParams] = useSearchParams();
+  const [, navigate] = useLocation();
+  // On a phone there is no room beside the list, so a run has the whole screen.
+  const choose = (id: string) => (matchMedia("(max-width: 800px)").matches ? navigate(`/ui/runs/${id}`) : setParams({ run: id }, { replace: true }));
+  if (runs.isError) return <p className="bad-text">{explain(runs.error)}</p>;
+  if (!runs.data) return <Loading what="runs" />;
+  if (runs.data.length === 0) {
+    return (
+      <Empty icon="clock" title="It has not run yet">
+        <p>Send it a message, or book a wake; each run is recorded here, also one that was skipped.</p>
+      </Empty>
+    );
+  }
+  const chosen = runs.data.find((run) => run.id === params.get("run")) ?? runs.data[0];
+  return (
+    <div className="split">
+      <ul className="run-list" aria-label="Runs">
+        {runs.data.map((run) => (
+          <li key={run.id}>
+            <button type="button" className="run-row" aria-pressed={run === chosen} onClick={() => choose(run.id)}>
+              <RunRow run={run} zone={agent.timezone} />
+            </button>
+          </li>
+        ))}
+      </ul>
+      {chosen && (
+        <div className="split-right">
+          <RunSummary runId={chosen.id} zone={agent.timezone} />
+        </div>
+      )}
+    </div>
+  );
+}
+
+function RunRow({ run, zone }: { run: RunShape; zone: string }) {
+  return (
+    <>
+      <span className="run-row-top">
+        <strong>{kindText(run.kind)}</strong>
+        <StatusBadge status={run.status} />
+      </span>
+      <span className="muted small">
+        <Time at={run.started_at ?? run.queued_at} zone={zone} />
+        {run.covers > 1 && ` · ${run.covers} times`}
+        {run.reason && ` · ${reasonText(run.reason)}`}
+      </span>
+    </>
+  );
+}

@@ -1,0 +1,57 @@
+/** One agent: tabs with an address each. Those of its database come and go with the toolset. */
+
+import { useQuery } from "@tanstack/react-query";
+import type { ComponentType } from "react";
+import { Link, Redirect } from "wouter";
+import { explain } from "../../api/client";
+import * as queries from "../../api/queries";
+import type { AgentShape } from "../../api/rest.generated";
+import { Icon } from "../../components/Icon";
+import { Failure, Loading, PageHeader } from "../../components/Page";
+import { WakeBanner } from "../../components/WakeBanner";
+import { Activity } from "./Activity";
+import { Configure } from "./Configure";
+
+interface Tab {
+  name: string;
+  text: string;
+  needsDatabase: boolean;
+  View: ComponentType<{ agent: AgentShape }>;
+}
+
+const TABS: Tab[] = [
+  { name: "configure", text: "Configure", needsDatabase: false, View: Configure },
+  { name: "activity", text: "Activity", needsDatabase: false, View: Activity },
+];
+
+export default function AgentView({ agentId, tab }: { agentId: string; tab: string }) {
+  const agents = useQuery(queries.agents);
+  if (agents.isError) return <Failure title="Agent" text={explain(agents.error)} retry={() => void agents.refetch()} />;
+  if (!agents.data) return <Loading what="the agent" />;
+  const agent = agents.data.find((each) => each.id === agentId);
+  if (!agent) return <Failure title="This agent is not there" text="It was deleted, or it belongs to someone else." />;
+  const shown = TABS.filter((each) => !each.needsDatabase || agent.toolsets.includes("database"));
+  const current = shown.find((each) => each.name === tab);
+  if (!current) return <Redirect to={`/ui/agents/${agentId}/configure`} replace />;
+  return (
+    <div className="page">
+      <PageHeader title={agent.name}>
+        <Link className="button" href={`/?agent=${agent.id}`}>
+          <Icon name="plus" size={16} />
+          New session
+        </Link>
+      </PageHeader>
+      {agent.self_scheduling && <WakeBanner agent={agent} />}
+      <nav className="tabs" aria-label="Parts of this agent">
+        {shown.map((each) => (
+          <Link key={each.name} href={`/ui/agents/${agent.id}/${each.name}`} aria-current={each === current ? "page" : undefined}>
+            {each.text}
+          </Link>
+        ))}
+      </nav>
+      <div className="page-body">
+        <current.View key={agent.id} agent={agent} />
+      </div>
+    </div>
+  );
+}

@@ -1,0 +1,212 @@
+/** The pieces of an answer. */
+
+import { createContext, memo, useContext, useEffect, useState } from "react";
+import { answerApproval, explain } from "../../api/client";
+import { CopyButton } from "../../components/CodeBlock";
+import { Icon } from "../../components/Icon";
+import { Markdown } from "../../components/Markdown";
+import { took, useNow } from "../../components/times";
+import type { Item, Plan, Planning, Text, Thinking, Tool } from "./transcript";
+
+/** Whose pieces these are; a call that waits for a person's word is answered there. */
+export const RunOfItems = createContext<string | null>(null);
+
+export function Items({ items }: { items: Item[] }) {
+  return items.map((item, index) => <OneItem key={index} item={item} />);
+}
+
+const OneItem = memo(function OneItem({ item }: { item: Item }) {
+  switch (item.kind) {
+    case "thinking":
+      return <ThinkingBlock item={item} />;
+    case "text":
+      return <TextBlock item={item} />;
+    case "plan":
+      return <PlanCard item={item} />;
+    case "planning":
+      return <PlanningLine item={item} />;
+    case "note":
+      return <p className="note-line">{item.text}</p>;
+    case "tool":
+      return <ToolCard item={item} />;
+  }
+});
+
+/** Opens while it runs and folds after, unless someone has opened or closed it by hand. */
+function ThinkingBlock({ item }: { item: Thinking }) {
+  const [choice, setChoice] = useState<boolean | null>(null);
+  const isOpen = choice ?? item.isRunning;
+  return (
+    <section className="thinking">
+      <button type="button" className="fold" aria-expanded={isOpen} onClick={() => setChoice(!isOpen)}>
+        <Icon name="thought" size={15} />
+        {item.isRunning ? <span className="at-work">Thinking</span> : "Thought"}
+        <Icon name="chevron" size={14} />
+      </button>
+      {isOpen && (
+        <div className="thinking-text">
+          <Markdown text={item.text} />
+        </div>
+      )}
+    </section>
+  );
+}
+
+function TextBlock({ item }: { item: Text }) {
+  return (
+    <div className={item.isRunning ? "answer is-running" : "answer"}>
+      <Markdown text={item.text} />
+    </div>
+  );
+}
+
+function PlanCard({ item }: { item: Plan }) {
+  const [isOpen, setOpen] = useState(true);
+  return (
+    <section className="card plan" aria-label="Plan">
+      <button type="button" className="fold" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
+        <Icon name="plan" size={15} />
+        Plan
+        <Icon name="chevron" size={14} />
+      </button>
+      {isOpen && <Markdown text={item.text} />}
+    </section>
+  );
+}
+
+const PHASES = ["Analysis", "Reflection", "Plan"];
+
+function PlanningLine({ item }: { item: Planning }) {
+  return (
+    <p className="note-line" role="status">
+      <span className="at-work">{item.label || PHASES[item.phase - 1]}</span>
+      <span className="steps" aria-hidden="true">
+        {PHASES.map((phase, index) => (
+          <i key={phase} className={index < item.phase ? "is-done" : ""} />
+        ))}
+      </span>
+    </p>
+  );
+}
+
+/** A call of a tool: its name and gist at a glance, everything when opened; a failed one says so plainly. */
+function ToolCard({ item }: { item: Tool }) {
+  const { isRunning } = item;
+  const isUnanswered = item.result === null && !isRunning;
+  const [choice, setChoice] = useState<boolean | null>(null);
+  const isOpen = choice ?? (item.inner.length > 0 || item.approval === "asked");
+  const state = item.success === false ? "failed" : isRunning ? "running" : isUnanswered ? "unanswered" : "done";
+  return (
+    <section className={`card tool is-${state}`} aria-label={`Tool ${item.tool}`}>
+      <button type="button" className="fold" aria-expanded={isOpen} onClick={() => setChoice(!isOpen)}>
+        <Icon name={state === "failed" ? "alert" : "tool"} size={15} />
+        <code className="tool-name">{item.tool}</code>
+        <span className="gist">{gist(item.args)}</span>
+        {state === "failed" && <span className="badge bad">failed</span>}
+        {item.approval && item.isRunning && <span className="badge wait">{item.approval === "asked" ? "asks you" : item.approval}</span>}
+        {isRunning ? <Elapsed since={item.startedAt} /> : item.seconds !== null && <span className="muted small">{took(item.seconds)}</span>}
+        <Icon name="chevron" size={14} />
+      </button>
+      {state === "failed" && !isOpen && <p className="tool-error">{clip(item.result ?? "", 300)}</p>}
+      {item.inner.length > 0 && isOpen && (
+        <div className="inner" aria-label="What the subagent does">
+          <Items items={item.inner} />
+        </div>
+      )}
+      {isOpen && <ToolDetail item={item} />}
+      {item.approval === "asked" && item.isRunning && <ApprovalForm callId={item.callId} />}
+    </section>
+  );
+}
+
+/** The agent may not do this by itself: a person says yes or no, and may say why. */
+function ApprovalForm({ callId }: { callId: string }) {
+  const runId = useContext(RunOfItems);
+  const [note, setNote] = useState("");
+  const [problem, setProblem] = useState<string | null>(null);
+  const [isSent, setSent] = useState(false);
+  if (runId === null) return null;
+  const answer = async (approve: boolean) => {
+    setSent(true);
+    setProblem(null);
+    try {
+      await answerApproval(runId, callId, approve, note.trim() || null);
+    } catch (error) {
+      setSent(false);
+      setProblem(explain(error));
+    }
+  };
+  return (
+    <div className="approval" role="group" aria-label="Your word is needed">
+      <input value={note} maxLength={2000} placeholder="A word to the agent, if you like" aria-label="A word to the agent" onChange={(event) => setNote(event.target.value)} />
+      <button type="button" disabled={isSent} onClick={() => void answer(false)}>
+        Refuse
+      </button>
+      <button type="button" className="primary" disabled={isSent} onClick={() => void answer(true)}>
+        Approve
+      </button>
+      {problem && (
+        <p className="bad-text" role="alert">
+          {problem}
+        </p>
+      )}
+    </div>
+  );
+}
+
+function ToolDetail({ item }: { item: Tool }) {
+  const args = JSON.stringify(item.args, null, 2);
+  return (
+    <div className="tool-detail">
+      <div className="labelled">
+        <span>Arguments</span>
+        <CopyButton text={args} />
+      </div>
+      <pre tabIndex={0}>{args}</pre>
+      {item.result !== null && (
+        <>
+          <div className="labelled">
+            <span>{item.success === false ? "What went wrong" : "Result"}</span>
+            <CopyButton text={item.result} />
+          </div>
+          <pre tabIndex={0}>{pretty(item.result)}</pre>
+        </>
+      )}
+    </div>
+  );
+}
+
+function Elapsed({ since }: { since: number | null }) {
+  const now = useNow(1);
+  const [isLong, setLong] = useState(false);
+  useEffect(() => {
+    const timer = setTimeout(() => setLong(true), 1000);
+    return () => clearTimeout(timer);
+  }, []);
+  return (
+    <span className="muted small">
+      <span className="at-work">{isLong && since !== null ? took(Math.max(1, Math.round((now - since) / 1000))) : "working"}</span>
+    </span>
+  );
+}
+
+/** Say in a few words what a call is about: its most telling argument. */
+function gist(args: Record<string, unknown>): string {
+  const telling = ["path", "url", "query", "pattern", "command", "sql", "table", "name", "when", "title", "message", "op", "action"];
+  const values = telling.map((name) => args[name]).filter((value) => typeof value === "string");
+  const first = values[0] ?? Object.values(args).find((value) => typeof value === "string");
+  return typeof first === "string" ? clip(first.replace(/\s+/g, " "), 80) : "";
+}
+
+function clip(text: string, most: number): string {
+  return text.length > most ? `${text.slice(0, most)}…` : text;
+}
+
+function pretty(text: string): string {
+  if (!/^\s*[[{]/.test(text)) return text;
+  try {
+    return JSON.stringify(JSON.parse(text), null, 2);
+  } catch {
+    return text;
+  }
+}

@@ -1,0 +1,70 @@
+import { useState } from "react";
+import { Link, useLocation } from "wouter";
+import { call, explain } from "../../api/client";
+import { useAct } from "../../api/queries";
+import type { AgentShape, SessionDetail } from "../../api/rest.generated";
+import { Confirm, Dialog } from "../../components/Dialog";
+import { Icon } from "../../components/Icon";
+import { Menu, MenuItem } from "../../components/Menu";
+
+/** What can be done with a whole session. */
+export function SessionMenu({ session, agent }: { session: SessionDetail; agent: AgentShape | undefined }) {
+  const [open, setOpen] = useState<"rename" | "delete" | null>(null);
+  const [title, setTitle] = useState(session.title);
+  const [, navigate] = useLocation();
+  const path = { session_id: session.id };
+  const stale = [["sessions"], ["session", session.id]];
+  const rename = useAct(() => call("PATCH /sessions/{session_id}", { path, body: { title } }), stale, () => setOpen(null));
+  const remove = useAct(
+    () => call("DELETE /sessions/{session_id}", { path }),
+    [["sessions"], ["wakes"]],
+    () => navigate("/"),
+  );
+  return (
+    <>
+      {agent && (
+        <Link className="chip link" href={`/ui/agents/${agent.id}`} title="The agent of this session">
+          <Icon name="agent" size={14} />
+          <span className="chip-text">{agent.name}</span>
+        </Link>
+      )}
+      <Menu label="Session" icon="more">
+        <MenuItem onSelect={() => setOpen("rename")}>Rename…</MenuItem>
+        <MenuItem onSelect={() => window.open(`/sessions/${session.id}/export.md`)}>Export as Markdown</MenuItem>
+        <MenuItem onSelect={() => setOpen("delete")}>Delete…</MenuItem>
+      </Menu>
+      {open === "rename" && (
+        <Dialog title="Rename this session" onClose={() => setOpen(null)}>
+          <form
+            className="stack"
+            onSubmit={(event) => {
+              event.preventDefault();
+              rename.mutate(undefined);
+            }}
+          >
+            <label className="field">
+              Title
+              <input value={title} maxLength={200} onChange={(event) => setTitle(event.target.value)} />
+            </label>
+            {rename.isError && <p className="bad-text">{explain(rename.error)}</p>}
+            <div className="row end">
+              <button type="submit" className="primary">
+                Rename
+              </button>
+            </div>
+          </form>
+        </Dialog>
+      )}
+      {open === "delete" && (
+        <Confirm
+          title="Delete this session?"
+          text="Its run is stopped, its wakes are cancelled, and what was said is gone."
+          action="Delete"
+          error={remove.isError ? explain(remove.error) : null}
+          onConfirm={() => remove.mutate(undefined)}
+          onClose={() => setOpen(null)}
+        />
+      )}
+    </>
+  );
+}

@@ -1,0 +1,156 @@
+/** One message and what came of it. */
+
+import { memo, useState } from "react";
+import { Link } from "wouter";
+import { call, explain } from "../../api/client";
+import { useAct } from "../../api/queries";
+import type { MessageShape, RunShape } from "../../api/rest.generated";
+import { Icon } from "../../components/Icon";
+import { Markdown } from "../../components/Markdown";
+import { Time, took } from "../../components/times";
+import { Items, RunOfItems } from "./Items";
+import type { LiveRun } from "./stream";
+import type { Turn } from "./transcript";
+
+interface Props {
+  turn: Turn;
+  sessionId: string;
+  live: LiveRun | null; // of this very turn
+  run: RunShape | undefined;
+  zone: string | undefined;
+  isLast: boolean;
+}
+
+export const TurnView = memo(function TurnView({ turn, sessionId, live, run, zone, isLast }: Props) {
+  const items = live ? live.items : turn.items;
+  const isRunning = live?.status === "running";
+  return (
+    <article className="turn">
+      {turn.asked && <Asked message={turn.asked} sessionId={sessionId} zone={zone} />}
+      {(items.length > 0 || isRunning) && (
+        <div className="reply" aria-busy={isRunning}>
+          <RunOfItems value={turn.runId}>
+            <Items items={items} />
+          </RunOfItems>
+          {isRunning && !showsWork(items) && (
+            <p className="waiting" role="status">
+              <span className="dots" aria-hidden="true">
+                <i />
+                <i />
+                <i />
+              </span>
+              <span className="hidden">At work</span>
+            </p>
+          )}
+        </div>
+      )}
+      {!isRunning && <Ending turn={turn} live={live} run={run} isLast={isLast} />}
+    </article>
+  );
+});
+
+function showsWork(items: Turn["items"]): boolean {
+  const last = items.at(-1);
+  if (!last) return false;
+  return last.kind === "planning" || ("isRunning" in last && last.isRunning);
+}
+
+/** What was asked: by a person, or by a wake, which is light and has a clock. */
+function Asked({ message, sessionId, zone }: { message: MessageShape; sessionId: string; zone: string | undefined }) {
+  const isWoken = message.is_recall || (message.source !== null && message.source !== "preloaded");
+  const who = message.is_recall ? "Recall" : message.source === "next_run" ? "Next run" : isWoken ? "Scheduled" : "You";
+  return (
+    <div className={isWoken ? "asked is-woken" : "asked"}>
+      {isWoken && (
+        <p className="woken-by">
+          <span className="badge clock">
+            <Icon name="clock" size={13} />
+            {who}
+          </span>
+          {message.label && <span className="muted">{message.label}</span>}
+          <span className="muted small">
+            <Time at={message.created_at} zone={zone} />
+          </span>
+        </p>
+      )}
+      <div className="asked-text">
+        <span className="hidden">{who}: </span>
+        {isWoken ? <Markdown text={message.content} /> : <p className="plain">{message.content}</p>}
+        {message.images && <Pictures images={message.images} sessionId={sessionId} />}
+        {message.files && (
+          <ul className="file-chips" aria-label="Files">
+            {message.files.map((file) => (
+              <li key={file.path} className="chip" title={file.path}>
+                <Icon name="file" size={14} />
+                {file.name || file.path}
+              </li>
+            ))}
+          </ul>
+        )}
+      </div>
+    </div>
+  );
+}
+
+function Pictures({ images, sessionId }: { images: Record<string, string>[]; sessionId: string }) {
+  return (
+    <div className="pictures">
+      {images.map((image, index) => {
+        const address = image.src ?? `/sessions/${encodeURIComponent(sessionId)}/images/${encodeURIComponent(image.id ?? "")}`;
+        return (
+          <a key={image.id ?? index} href={address} target="_blank" rel="noopener">
+            <img src={address} alt={`Picture ${index + 1} of this message`} loading="lazy" />
+          </a>
+        );
+      })}
+    </div>
+  );
+}
+
+const ENDINGS: Record<string, string> = {
+  failed: "This run failed.",
+  stopped: "You stopped this.",
+  interrupted: "This run was cut off and used up its attempts.",
+};
+
+/** How a run ended, if not well; and the way on. */
+function Ending({ turn, live, run, isLast }: { turn: Turn; live: LiveRun | null; run: RunShape | undefined; isLast: boolean }) {
+  const status = live && live.status !== "done" ? live.status : run?.status;
+  const message = live?.error?.message ?? run?.error;
+  if (status === "failed" || status === "stopped" || status === "interrupted") {
+    return (
+      <div className={status === "stopped" ? "ending" : "ending is-bad"} role={status === "stopped" ? undefined : "alert"}>
+        <p>
+          <strong>{ENDINGS[status]}</strong> {message && status !== "stopped" ? message : ""}
+        </p>
+        <div className="row">
+          {isLast && turn.runId && <Continue runId={turn.runId} />}
+          {turn.runId && <Link href={`/ui/runs/${turn.runId}`}>Details</Link>}
+        </div>
+      </div>
+    );
+  }
+  if (!turn.runId || !run?.finished_at || !run.started_at) return null;
+  const seconds = (Date.parse(run.finished_at) - Date.parse(run.started_at)) / 1000;
+  return (
+    <p className="footnote">
+      <Link href={`/ui/runs/${turn.runId}`} title="What this run did, and what it cost">
+        <Time at={run.finished_at} /> · {took(seconds)}
+      </Link>
+    </p>
+  );
+}
+
+function Continue({ runId }: { runId: string }) {
+  const [problem, setProblem] = useState<string | null>(null);
+  const go = useAct(() => call("POST /runs/{run_id}/continue", { path: { run_id: runId } }), [["runs"]]);
+  return (
+    <>
+      <button type="button" className="small" disabled={go.isPending} onClick={() => go.mutate(undefined, { onError: (error) => setProblem(explain(error)) })}>
+        <Icon name="play" size={14} />
+        Continue
+      </button>
+      {problem && <span className="bad-text">{problem}</span>}
+    </>
+  );
+}

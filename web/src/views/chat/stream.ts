@@ -1,0 +1,155 @@
+/** The live half of a session: what its socket says, kept until the saved transcript has it. */
+
+import { useEffect, useState, useSyncExternalStore } from "react";
+import { queryClient, session as sessionQuery } from "../../api/queries";
+import type { SessionDetail } from "../../api/rest.generated";
+import { LiveSocket, type LinkState } from "../../api/socket";
+import { addFrame, type Item, type RunFrame, settleAll, toTurns } from "./transcript";
+
+export interface LiveRun {
+  runId: string;
+  items: Item[];
+  status: "running" | "done" | "stopped" | "failed";
+  error: { message: string; code: string } | null;
+}
+
+export interface StreamState {
+  link: LinkState;
+  live: LiveRun | null; // the one at work
+  settling: readonly LiveRun[]; // those that have ended, until the saved transcript is read again
+  isReplaying: boolean; // what comes now was said before we came: no animation
+  ended: readonly string[]; // the runs that have ended since we came
+}
+
+type Numbered = RunFrame & { seq?: number | null };
+
+export class SessionStream {
+  private state: StreamState = { link: "connecting", live: null, settling: [], isReplaying: false, ended: [] };
+  private shown = this.state;
+  private readonly listeners = new Set<() => void>();
+  private readonly socket: LiveSocket<Numbered>;
+  private frameAsked = 0;
+
+  constructor(private readonly sessionId: string) {
+    this.socket = new LiveSocket<Numbered>(`/ws/sessions/${encodeURIComponent(sessionId)}`, {
+      onFrame: (frame) => this.hear(frame),
+      onState: (link) => this.change({ link }),
+    });
+  }
+
+  readonly subscribe = (listener: () => void): (() => void) => {
+    this.listeners.add(listener);
+    return () => this.listeners.delete(listener);
+  };
+
+  readonly snapshot = (): StreamState => this.shown;
+
+  close(): void {
+    cancelAnimationFrame(this.frameAsked);
+    this.socket.close();
+  }
+
+  /** Text comes faster than a screen shows it, so everything that came is drawn together. */
+  private change(changed: Partial<StreamState>): void {
+    this.state = { ...this.state, ...changed };
+    if (this.frameAsked) return;
+    const draw = () => {
+      this.frameAsked = 0;
+      this.shown = this.state;
+      for (const listener of this.listeners) listener();
+    };
+    if (document.visibilityState === "hidden") draw();
+    else this.frameAsked = requestAnimationFrame(draw);
+  }
+
+  private hear(frame: Numbered): void {
+    switch (frame.type) {
+      case "session_sync":
+        void this.reload();
+        return;
+      case "replay_start":
+        // It tells the run from its start, so what was saved of it need not stand before.
+        this.change({ isReplaying: true, live: this.state.live && { ...this.state.live, items: [] } });
+        return;
+      case "replay_end":
+        this.change({ isReplaying: false });
+        return;
+      case "heartbeat":
+        return;
+      case "recall_update":
+        void queryClient.invalidateQueries({ queryKey: ["wakes"] });
+        void queryClient.invalidateQueries({ queryKey: ["sessions"] });
+        return;
+      case "stream_start":
+        this.begin(frame.run_id ?? "");
+        return;
+      case "stream_end":
+        this.end("done");
+        return;
+      case "stream_stopped":
+        this.end("stopped");
+        return;
+      case "error":
+        if (typeof frame.seq === "number") this.end("failed", { message: frame.message, code: frame.code });
+        return;
+      default:
+        this.add(frame);
+    }
+  }
+
+  private begin(runId: string): void {
+    const isCutOff = this.state.live?.runId === runId; // by a crash: what it said after its last saved step is void
+    const known = queryClient.getQueryData(sessionQuery(this.sessionId).queryKey);
+    // A run that is continued goes on behind what it has said before.
+    this.change({ live: { runId, items: isCutOff ? [] : savedOf(runId, known), status: "running", error: null } });
+    void queryClient.invalidateQueries({ queryKey: ["runs", { session_id: this.sessionId }] });
+    // The message this run answers may have come from elsewhere.
+    void this.load().then((saved) => {
+      const { live } = this.state;
+      if (isCutOff && live?.runId === runId) this.change({ live: { ...live, items: [...savedOf(runId, saved), ...live.items] } });
+    });
+  }
+
+  private add(frame: RunFrame): void {
+    const { live, isReplaying } = this.state;
+    if (live) this.change({ live: { ...live, items: addFrame(live.items, frame, isReplaying ? null : Date.now()) } });
+  }
+
+  private end(status: LiveRun["status"], error: LiveRun["error"] = null): void {
+    const { live, settling, ended } = this.state;
+    if (live) {
+      const over: LiveRun = { ...live, status, error, items: settleAll(live.items) };
+      this.change({ live: null, settling: [...settling, over], ended: [...ended, live.runId] });
+    }
+    void this.reload();
+  }
+
+  /** Read the saved transcript; then what is in it need not be kept here any more. */
+  private async reload(): Promise<void> {
+    const { settling } = this.state;
+    await Promise.all([this.load(), queryClient.refetchQueries({ queryKey: ["runs", { session_id: this.sessionId }] })]);
+    this.change({ settling: this.state.settling.filter((run) => !settling.includes(run)) });
+  }
+
+  private load() {
+    return queryClient.fetchQuery({ ...sessionQuery(this.sessionId), staleTime: 0 });
+  }
+}
+
+function savedOf(runId: string, session: SessionDetail | undefined): Item[] {
+  return toTurns(session?.messages ?? []).filter((turn) => turn.runId === runId).flatMap((turn) => turn.items);
+}
+
+export function useSessionStream(sessionId: string): StreamState {
+  const [stream, setStream] = useState<SessionStream | null>(null);
+  useEffect(() => {
+    const opened = new SessionStream(sessionId);
+    setStream(opened);
+    return () => opened.close();
+  }, [sessionId]);
+  return useSyncExternalStore(stream?.subscribe ?? nothing, stream?.snapshot ?? initial);
+}
+
+const INITIAL: StreamState = { link: "connecting", live: null, settling: [], isReplaying: false, ended: [] };
+const initial = () => INITIAL;
+const nothing = () => () => {};

@@ -1,0 +1,14 @@
+import react from "@vitejs/plugin-react";
+import { defineConfig } from "vite";
+
+export default defineConfig({
+  base: "/ui/",
+  plugins: [react()],
+  build: {
+    outDir: "../src/wakeful/server/static",
+    emptyOutDir: true,
+    target: "es2023",
+    assetsInlineLimit: 0, // the page's policy takes nothing inline
+    modulePreload: { polyfill: false },
+  },
+});
