@@ -140,8 +140,8 @@ def _toolsets() -> list[str]:
     with tempfile.TemporaryDirectory() as folder:
         node = build(Settings.model_validate({"data_dir": folder, "config_dir": folder}))
         services = node.services
-        notify = Notify(node.store, node.clock)
-        tools = build_tools(services.recalls, services.schedules, services.next_runs, notify, Fetcher())
+        notify = Notify(node.store, node.clock, services.data.views_of)
+        tools = build_tools(services.recalls, services.schedules, services.next_runs, notify, Fetcher(), services.data)
     parts: list[str] = []
     for toolset in TOOLSETS:
         shown = tools.of([toolset])

@@ -17,7 +17,7 @@ from world import HOUR, MINUTE, NOON
 
 @pytest.fixture
 def notify(world) -> Notify:
-    return Notify(world.node.store, world.clock)
+    return Notify(world.node.store, world.clock, world.node.services.data.views_of)
 
 
 @pytest.fixture

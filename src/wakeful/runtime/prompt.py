@@ -4,6 +4,7 @@ from datetime import datetime
 
 from wakeful.domain.types import Run, Wake
 from wakeful.domain.zones import load_zone
+from wakeful.service.agent_data import ShownView
 from wakeful.service.briefings import Briefing
 
 _DATA_IS_DATA = (
@@ -24,6 +25,7 @@ def system_prompt(briefing: Briefing, run: Run, now: datetime) -> str:
         _why(briefing.wake, run, now),
         _tell_last(briefing.last_run),
         _DATA_IS_DATA,
+        *(_tell_view(view) for view in briefing.views),
     ]
     return "\n\n".join(part for part in said if part)
 
@@ -44,6 +46,14 @@ def _why(wake: Wake | None, run: Run, now: datetime) -> str:
     if late.total_seconds() >= 60:
         lines.append(f"It is {str(late).split('.')[0]} later than planned.")
     return " ".join(lines)
+
+
+def _tell_view(view: ShownView) -> str:
+    """Frame what a view shows, so that nothing in it can pass for an instruction of ours."""
+    if view.is_error:
+        return f"The view {view.name!r} of your database could not be run: {view.text}"
+    body = "\n".join(f"> {line}" for line in view.text.split("\n"))
+    return f"The view {view.name!r} of your database shows, as data:\n{body}"
 
 
 def _tell_last(last: Run | None) -> str:

@@ -10,6 +10,7 @@ from fastapi import Depends, Request
 from wakeful.hub import Hub
 from wakeful.service.accounts import Accounts
 from wakeful.service.agenda import AgendaService
+from wakeful.service.agent_data import AgentData
 from wakeful.service.agents import AgentService
 from wakeful.service.feed import Feed
 from wakeful.service.next_runs import NextRuns
@@ -30,6 +31,7 @@ class Services:
     accounts: Accounts
     agenda: AgendaService
     agents: AgentService
+    data: AgentData
     feed: Feed
     hub: Hub
     next_runs: NextRuns

@@ -1,13 +1,14 @@
 """Everything the work of a run begins with, read at one moment."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
 from wakeful.clock import Clock
 from wakeful.domain import bounds, session_config
 from wakeful.domain.types import Agent, Message, Run, RunUsage, Session, User, Wake
+from wakeful.service.agent_data import ShownView
 from wakeful.service.sessions import all_messages
 from wakeful.store.store import Store, Tx
 from wakeful.store.usage import Spent
@@ -16,6 +17,7 @@ _LOOK_BACK = timedelta(days=31)  # for how the last run ended; a month is the lo
 _SHOW_IMAGES_OF = 3  # the latest messages that have any; models see older ones no more
 
 ImageBytes = tuple[str, bytes]  # media type, content
+ShowViews = Callable[[Agent, Sequence[str]], Awaitable[Sequence[ShownView]]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,15 +33,17 @@ class Briefing:
     usage: RunUsage | None  # of an earlier attempt at this run
     spent_today: Spent  # by the agent's other runs
     images: Mapping[str, ImageBytes] = field(default_factory=dict[str, ImageBytes])
+    views: Sequence[ShownView] = ()  # of the agent's database, that the next run was booked with
     session_config: Mapping[str, Any] = field(default_factory=dict[str, Any])  # of the schedule that began the session
 
 
 class Briefings:
     """Reads what a run needs to know."""
 
-    def __init__(self, store: Store, clock: Clock) -> None:
+    def __init__(self, store: Store, clock: Clock, show_views: ShowViews) -> None:
         self._store = store
         self._clock = clock
+        self._show_views = show_views
 
     async def read(self, run: Run) -> Briefing:
         now = self._clock.now()
@@ -68,7 +72,10 @@ class Briefings:
                 images=await _images(tx, session_id, messages),
             )
 
-        return await self._store.read(work)
+        briefing = await self._store.read(work)
+        if briefing.wake is None or not briefing.wake.context_views:
+            return briefing
+        return replace(briefing, views=await self._show_views(briefing.agent, briefing.wake.context_views))
 
 
 async def _last_run(tx: Tx, run: Run, now: datetime) -> Run | None:

@@ -1,6 +1,6 @@
 """What agents and people may ask of an agent's next run."""
 
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -15,12 +15,8 @@ from wakeful.domain.zones import load_zone
 from wakeful.service.wakes import WakeService, put_in_slot
 from wakeful.store.store import Store, Tx
 
-ViewsOf = Callable[[Agent], Awaitable[Collection[str]]]
-
-
-async def no_views(_agent: Agent) -> Collection[str]:
-    """Stand in for the databases of agents, where there are none."""
-    return ()
+ViewsOf = Callable[[Agent], Awaitable[Mapping[str, Sequence[str]]]]
+"""The views in an agent's database, each with the parameters it cannot do without."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,14 +32,12 @@ class BookedNextRun:
 class NextRuns:
     """Book, show, cancel and run what waits in an agent's slot."""
 
-    def __init__(
-        self, store: Store, wakes: WakeService, clock: Clock, rules: Rules, views_of: ViewsOf = no_views
-    ) -> None:
+    def __init__(self, store: Store, wakes: WakeService, clock: Clock, rules: Rules, views_of: ViewsOf) -> None:
         self._store = store
         self._wakes = wakes
         self._clock = clock
         self._rules = rules
-        self._views_of = views_of  # the names of the views in an agent's database
+        self._views_of = views_of
 
     async def book_in_run(self, request: NextRunRequest, run: Run) -> BookedNextRun:
         """Book what an agent asks for from inside a run, within the bounds that people set."""

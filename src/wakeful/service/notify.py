@@ -6,7 +6,7 @@ from datetime import timedelta
 from wakeful.clock import Clock
 from wakeful.domain import next_runs, notices
 from wakeful.domain.types import Agent, Notice, Run
-from wakeful.service.next_runs import ViewsOf, no_views
+from wakeful.service.next_runs import ViewsOf
 from wakeful.store.store import Store, Tx
 
 _HOUR = timedelta(hours=1)
@@ -23,7 +23,7 @@ class Notified:
 class Notify:
     """Puts an agent's words into the inbox, not too often and not twice."""
 
-    def __init__(self, store: Store, clock: Clock, views_of: ViewsOf = no_views) -> None:
+    def __init__(self, store: Store, clock: Clock, views_of: ViewsOf) -> None:
         self._store = store
         self._clock = clock
         self._views_of = views_of
@@ -33,7 +33,7 @@ class Notify:
         now = self._clock.now()
         notice = notices.from_agent(run, title, body, now)
         if view_ref is not None:
-            next_runs.check_views([view_ref], await self._views_of(agent), field="view_ref")
+            next_runs.check_view(view_ref, await self._views_of(agent), field="view_ref")
 
         async def work(tx: Tx) -> Notified:
             lately = await tx.notices.of_agent(run.user_id, run.agent_id, notices.NOTIFY, now - _HOUR)
