@@ -100,7 +100,7 @@ class Connection:
         cursor = self.raw.cursor()
         cursor.exec_trace = note
         try:
-            no_values: Any = apsw._null_bindings  # pyright: ignore[reportPrivateUsage, reportAttributeAccessIssue]
+            no_values: Any = getattr(apsw, "_null_bindings")  # noqa: B009  (apsw types do not know it)
             cursor.execute(sql, no_values, can_cache=False)
         except apsw.ExecTraceAbort:
             pass

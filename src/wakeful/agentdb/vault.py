@@ -66,7 +66,7 @@ class Vault:
             wrapped = {name: bytes.fromhex(stored[name]) for name in ("key", "previous") if stored.get(name)}
         except FileNotFoundError:
             raise _locked(agent_id, f"its key file {str(path)!r} is missing") from None
-        except (OSError, ValueError, TypeError, KeyError):
+        except (OSError, ValueError, TypeError, AttributeError):
             raise _locked(agent_id, f"its key file {str(path)!r} cannot be read") from None
         keys = {name: self._unwrap(agent_id, value) for name, value in wrapped.items()}
         if "key" not in keys:

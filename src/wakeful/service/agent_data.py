@@ -317,7 +317,7 @@ class AgentData:
 
     async def undo_run(self, run_id: str, user_id: str) -> dict[str, Any]:
         """Put rows that a run wrote back to what they were, but for those that others have changed since."""
-        run = await self._store.read(lambda tx: tx.runs.get(run_id, user_id))
+        run = await self._store.read(lambda tx: tx.runs.read(run_id, user_id))
         by = await self.person(run.agent_id, user_id)
         return await self._write(by, "undo", None, run_id=run_id)
 
