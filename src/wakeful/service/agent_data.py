@@ -16,7 +16,7 @@ from secrets import token_bytes
 from typing import Any, Literal
 
 from wakeful.agentdb.engine import Answered, Engine
-from wakeful.agentdb.errors import DatabaseLocked, DatabaseUnreadable, is_retryable
+from wakeful.agentdb.errors import DatabaseLocked, DatabaseUnreadable, DataNotFound, is_retryable
 from wakeful.agentdb.errors import kind_of as error_kind
 from wakeful.agentdb.opened import Request
 from wakeful.agentdb.operations import MAKES
@@ -297,6 +297,16 @@ class AgentData:
         """Return a table, or what a statement reads, as CSV, JSON or JSONL."""
         return (await self._read(by, "export", format=kind, table=table, show=show, sql=sql, params=params))["text"]
 
+    async def export_view(self, by: By, kind: str, name: str, params: Values | None = None) -> str:
+        """Return what a saved view finds as CSV, JSON or JSONL."""
+        given = dict(params or {})
+        await self.run_view(by, name, given, limit=1)  # says what is wrong with the name or the values
+        for view in await self.list_views(by):
+            if view["name"] == name:
+                usual = {each["name"]: each["default"] for each in view["parameters"] if "default" in each}
+                return await self.export_text(by, kind, sql=view["sql"], params=usual | given or None)
+        raise DataNotFound(f"The view {name!r} was dropped a moment ago.", field="name")
+
     async def changelog(
         self,
         by: By,
@@ -339,12 +349,16 @@ class AgentData:
             await self._engine.close_file(str(path))
             await self._engine.ask(self._request(by, "rekey", path, old, {"new_key": keys.current.hex()}))
             self._vault.save(agent.id, AgentKeys(current=keys.current))
+        self._tell(agent, None)
 
     async def erase(self, agent: Agent) -> None:
         """Destroy an agent's database for good, by destroying its key first."""
         async with self._lock(agent.id):
+            had_one = self._vault.has_database(agent.id)
             await self._engine.close_file(str(self._vault.database_of(agent.id)))
             self._vault.erase(agent.id)
+        if had_one:
+            self._tell(agent, None)
 
     async def aclose(self) -> None:
         await self._engine.aclose()
