@@ -78,6 +78,9 @@ def known(address):
             assert time.monotonic() < end
             time.sleep(0.05)
         shown = said("GET", f"/sessions/{session}")
+        database = f"/agents/{shown['agent_id']}/db"
+        said("POST", f"{database}/import", json={"table": "notes", "text": "note\nhello"})
+        said("PUT", f"{database}/views/all_notes", json={"sql": "SELECT note FROM notes"})
         later = {"kind": "message", "delay_ms": 3_600_000, "message": "Read notes.txt with read_file."}
         return {
             # One of the server's own making: after ten wrong login codes, one that a person chose has to wait.
@@ -87,8 +90,10 @@ def known(address):
             "run_id": run,
             "schedule_id": said("POST", f"/sessions/{session}/schedules", json=later)["schedule"]["id"],
             "session_id": session,
+            "table": "notes",
             "token_id": said("POST", "/tokens", json={"name": "Another", "scope": "read"})["token"]["id"],
             "user_id": said("POST", "/users", json={"name": "Another"})["id"],
+            "view": "all_notes",
             "wake_id": shown["recall"]["id"],
         }
 
@@ -111,12 +116,18 @@ def test_every_answer_is_as_the_description_says(address, known):
 
 
 # What takes a luck that no generator has: a login code, a run that was cut off or woken, a recall that waits or recurs,
-# something unread in the inbox, words that mean a time, a next run that waits.
+# something unread in the inbox, words that mean a time, a next run that waits, SQL, the name of a column or an agent.
 HARD_TO_PLEASE = {
+    "DELETE /agents/{agent_id}/db",
     "DELETE /schedules/{schedule_id}",
     "DELETE /sessions/{session_id}/recall",
     "GET /wakes/preview",
     "PATCH /sessions/{session_id}/recall",
+    "PATCH /agents/{agent_id}/db/tables/{table}/rows",
+    "POST /agents/{agent_id}/db/changelog/{change_id}/take-back",
+    "POST /agents/{agent_id}/db/import",
+    "POST /agents/{agent_id}/db/query",
+    "POST /agents/{agent_id}/db/tables/{table}/rows",
     "POST /agents/{agent_id}/next-run/run-now",
     "POST /login",
     "POST /notifications/{notification_id}/read",
@@ -126,6 +137,7 @@ HARD_TO_PLEASE = {
     "POST /sessions/{session_id}/recall/run-now",
     "POST /sessions/{session_id}/recall/skip",
     "POST /sessions/{session_id}/schedules",
+    "PUT /agents/{agent_id}/db/views/{view}",
 }
 
 
