@@ -17,7 +17,7 @@ from pydantic_ai.tools import ToolDefinition
 from wakeful.clock import ManualClock
 from wakeful.domain.when import parse_when
 from wakeful.runtime.models.demo import SENTENCES, DemoModel
-from wakeful.tools import files, scheduler, shell, web
+from wakeful.tools import database, files, scheduler, shell, web
 
 NOON = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
 ALL = frozenset({"schedule_recall", *(sentence.tool for sentence in SENTENCES)})
@@ -58,6 +58,11 @@ async def text_for(sentence: str, tools: frozenset[str] = ALL) -> str:
         ("fetch https://example.org/a", "fetch_url", {"url": "https://example.org/a"}),
         ("read https://example.org/a.", "fetch_url", {"url": "https://example.org/a"}),
         ("run ls -l", "run_command", {"command": "ls -l"}),
+        (
+            "Please remember that the plumber comes on Friday.",
+            "db_insert",
+            {"table": "memories", "rows": [{"note": "the plumber comes on Friday"}]},
+        ),
     ],
 )
 async def test_a_plain_sentence_calls_the_real_tool(sentence, tool, arguments):
@@ -104,6 +109,9 @@ async def test_every_call_fits_the_tool_it_is_for():
         "fetch_url": web.FetchUrl,
         "run_command": shell.RunCommand,
         "scheduler": scheduler.Scheduler,
+        "db_insert": database.DbInsert,
+        "db_query": database.DbQuery,
+        "db_define_view": database.DbDefineView,
     }
     for sentence in SENTENCES:
         tool, arguments = await call_for(sentence.example)

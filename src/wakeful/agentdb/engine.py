@@ -108,7 +108,8 @@ class Engine:
             await self._end(worker)
             log.warning("database worker died", extra={"pid": worker.pid})
             raise WorkerBroke(
-                "The database's worker ended in the middle of this. It was not done; try again."
+                "The database's worker ended in the middle of this, so it may or may not have been done. "
+                "Look before you try again."
             ) from None
 
     async def _take(self, path: str) -> "_Worker":
@@ -116,6 +117,8 @@ class Engine:
         while True:
             if self._is_closed:
                 raise WorkerBroke("The server is going down.")
+            for dead in [worker for worker in self._idle if worker.is_dead]:
+                await self._end(dead)
             chosen = next((worker for worker in reversed(self._idle) if worker.last_path == path), None)
             if chosen is not None:
                 self._idle.remove(chosen)
@@ -181,6 +184,10 @@ class _Worker:
         self.pid = process.pid
         self.turn = asyncio.Lock()
         self.last_path: str | None = None
+
+    @property
+    def is_dead(self) -> bool:
+        return self._process.returncode is not None or self._answers.at_eof()
 
     async def exchange(self, frame: bytes) -> bytes:
         self._requests.write(len(frame).to_bytes(4) + frame)

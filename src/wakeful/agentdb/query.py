@@ -3,6 +3,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
+from itertools import islice
 from typing import Any
 
 import orjson
@@ -41,21 +42,28 @@ def check(reader: Reader, sql: str) -> Statement:
 def take(columns: Sequence[str], rows: Iterable[Sequence[Any]], limit: int, most_bytes: int) -> dict[str, Any]:
     """Take rows up to a number and a size; they are written as JSON here, and not touched again."""
     limit = max(1, min(limit, MOST_ROWS))
-    taken: list[bytes] = []
-    size, is_truncated = 0, False
-    for row in rows:
-        written = orjson.dumps(row, default=blob_as_json)
-        size += len(written) + 1
-        if len(taken) == limit or size > most_bytes:
-            is_truncated = True
-            break
-        taken.append(written)
+    wanted = list(islice(rows, limit + 1))
+    taken = wanted[:limit]
+    written = orjson.dumps(taken, default=blob_as_json)
+    if len(written) > most_bytes:  # seldom, so only then is each row looked at
+        taken = _fitting(taken, most_bytes)
+        written = orjson.dumps(taken, default=blob_as_json)
+    is_truncated = len(taken) < len(wanted)
     return {
         "columns": columns,
-        "rows": orjson.Fragment(b"[" + b",".join(taken) + b"]"),
+        "rows": orjson.Fragment(written),
         "row_count": len(taken),
         "truncated": is_truncated,
     }
+
+
+def _fitting(rows: Sequence[Sequence[Any]], most_bytes: int) -> list[Sequence[Any]]:
+    size = 2
+    for number, row in enumerate(rows):
+        size += len(orjson.dumps(row, default=blob_as_json)) + 1
+        if size > most_bytes:
+            return list(rows[:number])
+    return list(rows)
 
 
 def execute(writer: Writer, who: Who, sql: str, params: Params) -> dict[str, Any]:
