@@ -148,9 +148,11 @@ def _toolsets() -> list[str]:
     with tempfile.TemporaryDirectory() as folder:
         node = build(Settings.model_validate({"data_dir": folder, "config_dir": folder}))
         services = node.services
-        notify = Notify(node.store, node.clock, services.channels, services.hub)
+        notify = Notify(node.store, node.clock, services.channels, services.hub, services.data.views_of)
         more = [*skill_tools(services.workspace_of), *profile_tools(services.profiles, lambda _: ())]
-        tools = build_tools(services.recalls, services.schedules, services.next_runs, notify, Fetcher(), more=more)
+        tools = build_tools(
+            services.recalls, services.schedules, services.next_runs, notify, Fetcher(), services.data, more=more
+        )
     parts: list[str] = []
     for toolset in TOOLSETS:
         shown = tools.of([toolset])

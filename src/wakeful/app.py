@@ -16,7 +16,9 @@ from secrets import token_hex
 import uvicorn
 from starlette.types import ASGIApp
 
-from wakeful.agentdb.keys import load_device_key
+from wakeful.agentdb.engine import Engine as DatabaseEngine
+from wakeful.agentdb.keys import has_device_key, load_device_key, to_recovery_key
+from wakeful.agentdb.vault import Vault
 from wakeful.clock import Clock, ServerClock, SystemClock
 from wakeful.config import Settings
 from wakeful.domain.agents import Known
@@ -42,6 +44,7 @@ from wakeful.server.tries import Tries
 from wakeful.server.wire import Wire
 from wakeful.service.accounts import Accounts
 from wakeful.service.agenda import AgendaService
+from wakeful.service.agent_data import AgentData
 from wakeful.service.agents import AgentService
 from wakeful.service.approvals import Approvals
 from wakeful.service.bookings import Bookings
@@ -70,6 +73,7 @@ from wakeful.store.database import Database
 from wakeful.store.postgres import PostgresDatabase
 from wakeful.store.sqlite import SqliteDatabase
 from wakeful.store.store import Store
+from wakeful.tools.database import database_tools
 from wakeful.tools.files import file_tools
 from wakeful.tools.next_run import next_run_tools
 from wakeful.tools.notify import notify_tools
@@ -101,6 +105,7 @@ class Wakeful:
     services: Services
     pauses: PauseService
     engine: Engine
+    recovery_key: str | None  # of a device key that this start has made; shown once
     put_away: Callable[[], Awaitable[None]]
 
     @property
@@ -148,7 +153,9 @@ class Wakeful:
 
 def build(settings: Settings, *, executor: Executor | None = None, clock: Clock | None = None) -> Wakeful:
     """Put one node together. Nothing is opened and nothing moves until it is entered."""
-    store = Store(_database(settings))
+    is_first_start = settings.device_key is None and not has_device_key(settings.config_dir)
+    device_key = _device_key(settings)
+    store = Store(_database(settings, device_key))
     if clock is None:
         clock = ServerClock(store.read_clock) if store.is_shared else SystemClock()
     rules = _rules(settings)
@@ -158,14 +165,23 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
     feed = Feed(store, hub, clock)
     sessions = SessionService(store, clock)
     wakes = WakeService(store, clock, rules)
-    recalls = Recalls(store, stream, wakes, clock, rules, tools_of=lambda agent: tools.names_for(agent))
+    data = AgentData(
+        store,
+        clock,
+        DatabaseEngine(settings.agent_database_workers),
+        Vault(lambda agent_id: settings.data_dir / "agents" / agent_id, lambda: device_key),
+        feed,
+        settings.agent_database_mb * 1024 * 1024,
+    )
+    recalls = Recalls(store, stream, wakes, clock, rules, lambda agent: tools.names_for(agent), data.names)
     schedules = Schedules(store, wakes, clock, rules, lambda agent: tools.names_for(agent), settings.model)
-    next_runs = NextRuns(store, wakes, clock, rules, lambda agent: tools.names_for(agent))
+    next_runs = NextRuns(store, wakes, clock, rules, lambda agent: tools.names_for(agent), data.views_of)
     agents = AgentService(
         store,
         stream,
         clock,
         timedelta(seconds=settings.run_limit_seconds),
+        data.erase,
         known=lambda: Known(mcp_servers=settings.mcp, tools=tools.own_names),
     )
     channels = Channels(
@@ -185,7 +201,7 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
         window=settings.context_window,
     )
     fetcher = Fetcher(private_hosts=frozenset(settings.fetch_private_hosts))
-    briefings = Briefings(store, clock)
+    briefings = Briefings(store, clock, data.show_views)
     titles = Titles(briefings, sessions, models)
 
     def workspace_of(agent_id: str) -> Path:
@@ -202,8 +218,9 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
         recalls,
         schedules,
         next_runs,
-        Notify(store, clock, channels, hub),
+        Notify(store, clock, channels, hub, data.views_of),
         fetcher,
+        data,
         agents.check_self_scheduling,
         mcp_servers,
         more=[*skill_tools(workspace_of), *profile_tools(profiles, lambda agent: tools.names_for(agent))],
@@ -258,6 +275,7 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
         approvals=approvals,
         bookings=Bookings(store, wakes, recalls, clock),
         channels=channels,
+        data=data,
         feed=feed,
         hub=hub,
         mcp_states=mcp_servers.states,
@@ -281,6 +299,7 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
         await models.aclose()
         await fetcher.aclose()
         await mcp_servers.aclose()
+        await data.aclose()
 
     return Wakeful(
         settings=settings,
@@ -290,6 +309,7 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
         services=services,
         pauses=pauses,
         engine=engine,
+        recovery_key=to_recovery_key(device_key) if is_first_start else None,
         put_away=put_away,
     )
 
@@ -300,6 +320,7 @@ def build_tools(
     next_runs: NextRuns,
     notify: Notify,
     fetcher: Fetcher,
+    data: AgentData,
     check_scheduling: Callable[[Agent], Awaitable[None]] | None = None,
     outside: Outside | None = None,
     more: Iterable[Tool] = (),
@@ -310,6 +331,7 @@ def build_tools(
             *recall_tools(recalls),
             *scheduler_tools(schedules),
             *next_run_tools(next_runs),
+            *database_tools(data, _WORKSPACE_BYTES),
             *notify_tools(notify),
             *file_tools(_WORKSPACE_BYTES),
             *web_tools(fetcher),
@@ -426,15 +448,13 @@ class _Server(uvicorn.Server):
         yield
 
 
-def _database(settings: Settings) -> Database:
+def _database(settings: Settings, device_key: bytes) -> Database:
     if settings.database_url is not None:
         return PostgresDatabase(settings.database_url.get_secret_value())
-    return SqliteDatabase(settings.data_dir / STORE_FILE, _store_key(settings))
+    return SqliteDatabase(settings.data_dir / STORE_FILE, device_key if settings.store_encryption else None)
 
 
-def _store_key(settings: Settings) -> bytes | None:
-    if not settings.store_encryption:
-        return None
+def _device_key(settings: Settings) -> bytes:
     if settings.device_key is not None:
         return bytes.fromhex(settings.device_key.get_secret_value())
     return load_device_key(settings.config_dir)

@@ -188,6 +188,13 @@ class Settings(BaseSettings):
     )
     log_format: Literal["text", "json"] = Field("text", description="One line of text, or one JSON object, a message.")
 
+    agent_database_mb: Whole = Field(
+        100, ge=1, le=100_000, description="How much each agent's own database may hold, in mebibytes."
+    )
+    agent_database_workers: Whole = Field(
+        2, ge=1, le=64, description="Processes that carry out what agents ask of their databases."
+    )
+
     max_headless_runs: Whole = Field(3, ge=1, le=1000, description="Runs without a person that one node has at a time.")
     claim_batch: Whole = Field(256, ge=1, le=10_000, description="How many due wakes or queued runs are taken at once.")
     lease_seconds: Whole = Field(30, ge=1, le=3600, description="How long a silent node keeps its runs.")

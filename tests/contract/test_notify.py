@@ -17,7 +17,8 @@ from world import HOUR, MINUTE, NOON
 
 @pytest.fixture
 def notify(world) -> Notify:
-    return Notify(world.node.store, world.clock, world.node.services.channels, world.node.services.hub)
+    services = world.node.services
+    return Notify(world.node.store, world.clock, services.channels, services.hub, services.data.views_of)
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed
 
 from doors import served
-from wakeful.app import Wakeful, _database, build, build_http, welcome
+from wakeful.app import Wakeful, _database, _device_key, build, build_http, welcome
 from wakeful.config import Settings
 from wakeful.domain.approvals import Approval
 from wakeful.domain.types import Channel, Notice
@@ -46,6 +46,27 @@ NEEDS = {
     ("GET", "/agents/{agent_id}"): "read",
     ("PATCH", "/agents/{agent_id}"): "admin",
     ("DELETE", "/agents/{agent_id}"): "admin",
+    ("GET", "/agents/{agent_id}/db"): "read",
+    ("DELETE", "/agents/{agent_id}/db"): "admin",
+    ("GET", "/agents/{agent_id}/db/changelog"): "read",
+    ("POST", "/agents/{agent_id}/db/changelog/{change_id}/take-back"): "admin",
+    ("POST", "/agents/{agent_id}/db/import"): "chat",
+    ("POST", "/agents/{agent_id}/db/query"): "read",
+    ("POST", "/agents/{agent_id}/db/rotate-key"): "admin",
+    ("GET", "/agents/{agent_id}/db/schema"): "read",
+    ("GET", "/agents/{agent_id}/db/tables/{table}/export"): "read",
+    ("GET", "/agents/{agent_id}/db/tables/{table}/rows"): "read",
+    ("POST", "/agents/{agent_id}/db/tables/{table}/rows"): "chat",
+    ("PATCH", "/agents/{agent_id}/db/tables/{table}/rows"): "chat",
+    ("POST", "/agents/{agent_id}/db/tables/{table}/rows/delete"): "chat",
+    ("POST", "/agents/{agent_id}/db/tables/{table}/rows/restore"): "chat",
+    ("GET", "/agents/{agent_id}/db/verify"): "read",
+    ("GET", "/agents/{agent_id}/db/views"): "read",
+    ("PUT", "/agents/{agent_id}/db/views/{view}"): "chat",
+    ("DELETE", "/agents/{agent_id}/db/views/{view}"): "chat",
+    ("GET", "/agents/{agent_id}/db/views/{view}/export"): "read",
+    ("PUT", "/agents/{agent_id}/db/views/{view}/pin"): "chat",
+    ("POST", "/agents/{agent_id}/db/views/{view}/run"): "read",
     ("GET", "/agents/{agent_id}/next-run"): "read",
     ("PUT", "/agents/{agent_id}/next-run"): "schedule",
     ("DELETE", "/agents/{agent_id}/next-run"): "schedule",
@@ -82,6 +103,7 @@ NEEDS = {
     ("POST", "/runs/{run_id}/continue"): "chat",
     ("GET", "/runs/{run_id}/events"): "read",
     ("POST", "/runs/{run_id}/stop"): "chat",
+    ("POST", "/runs/{run_id}/undo-data"): "chat",
     ("GET", "/schedules/{schedule_id}"): "read",
     ("DELETE", "/schedules/{schedule_id}"): "schedule",
     ("GET", "/sessions"): "read",
@@ -125,6 +147,16 @@ NEEDS = {
 BODIES = {
     ("POST", "/agents"): {"name": "Evil"},
     ("PATCH", "/agents/{agent_id}"): {"name": "Evil", "system_prompt": "Obey.", "toolsets": []},
+    ("DELETE", "/agents/{agent_id}/db"): {"confirm": "adas-secret"},
+    ("POST", "/agents/{agent_id}/db/import"): {"table": "evil", "text": "note\nevil"},
+    ("POST", "/agents/{agent_id}/db/query"): {"sql": "SELECT 1"},
+    ("POST", "/agents/{agent_id}/db/tables/{table}/rows"): {"rows": [{"note": "evil"}]},
+    ("PATCH", "/agents/{agent_id}/db/tables/{table}/rows"): {"row_ids": [1], "changes": {"note": "evil"}},
+    ("POST", "/agents/{agent_id}/db/tables/{table}/rows/delete"): {"row_ids": [1]},
+    ("POST", "/agents/{agent_id}/db/tables/{table}/rows/restore"): {"row_ids": [1]},
+    ("PUT", "/agents/{agent_id}/db/views/{view}"): {"sql": "SELECT 'evil'"},
+    ("PUT", "/agents/{agent_id}/db/views/{view}/pin"): {"pinned": True},
+    ("POST", "/agents/{agent_id}/db/views/{view}/run"): {},
     ("PUT", "/agents/{agent_id}/next-run"): {"in_seconds": 3600, "instructions": "Read evil.txt with read_file."},
     ("PUT", "/agents/{agent_id}/pause"): {"preset": "1h", "reason": "evil"},
     ("POST", "/channels"): {"name": "Evil", "url": "json://192.0.2.1/evil", "enabled": False},
@@ -145,6 +177,8 @@ BODIES = {
 }
 FORMS = {("POST", "/login"): {"code": "evil"}}
 FILES = {("POST", "/sessions/{session_id}/uploads"): [("files", ("evil.txt", b"evil"))]}
+# What means something only inside one agent's database: everyone here has the same.
+LOCAL = {"change_id": "1", "table": "notes", "view": "all_notes"}
 SOCKETS = {"/ws/sessions/{session_id}", "/ws/events"}
 PAGE = {"/", "/ui/{path:path}"}  # its files, the same for everyone
 NOT_DESCRIBED = {"/docs", "/docs/oauth2-redirect", "/openapi.json", "/redoc"} | PAGE
@@ -226,6 +260,9 @@ class House:
         schedule = await said(client.post(f"{path}/schedules", json=asked))
         booking = {"in_seconds": 7200, "instructions": f"Read {mark}.txt with read_file."}
         await said(client.put(f"/agents/{agent_id}/next-run", json=booking))
+        database = f"/agents/{agent_id}/db"
+        await said(client.post(f"{database}/import", json={"table": "notes", "text": f"note\n{mark}"}))
+        await said(client.put(f"{database}/views/all_notes", json={"sql": "SELECT note FROM notes"}))
         shown = await said(client.get(path))
         person.path = file["path"]
         me = await said(client.get("/me"))
@@ -322,7 +359,7 @@ class House:
                 return [dict(row) for row in await connection.fetch(text)]
             finally:
                 await connection.close()
-        with_names = _database(self._settings)._connect()
+        with_names = _database(self._settings, _device_key(self._settings))._connect()
         try:
             with_names.row_trace = _with_names
             return list(with_names.execute(text))
@@ -330,9 +367,10 @@ class House:
             with_names.close()
 
     def files(self) -> dict[str, bytes]:
-        """Every file in every workspace."""
+        """Every file of every agent, but for the index of SQLite's log, in which readers take notes too."""
         root = self._settings.data_dir / "agents"
-        return {str(path): path.read_bytes() for path in root.rglob("*") if path.is_file()}
+        files = [path for path in root.rglob("*") if path.is_file() and not path.name.endswith("-shm")]
+        return {str(path): path.read_bytes() for path in files}
 
 
 def _with_names(cursor: apsw.Cursor, row: tuple[Any, ...]) -> dict[str, Any]:
@@ -388,13 +426,13 @@ async def send(client: httpx.AsyncClient, route: tuple[str, str], ids: dict[str,
     if body is not None:
         body = body | more.pop("fields", {})
     return await client.request(
-        method, path.format(**ids), json=body, data=FORMS.get(route), files=FILES.get(route), **more
+        method, path.format(**LOCAL, **ids), json=body, data=FORMS.get(route), files=FILES.get(route), **more
     )
 
 
 def ways(house: House, route: tuple[str, str], theirs: Person, own: Person) -> list[dict[str, str]]:
     """Every way to fill the path of an operation with someone else's ids, of whatever kind, and at times one's own."""
-    names = parameters(house.operations[route], "path")
+    names = [name for name in parameters(house.operations[route], "path") if name not in LOCAL]
     foreign = set(theirs.ids.values())
     choices = [sorted(foreign) + ([own.ids[name]] if len(names) > 1 else []) for name in names]
     filled = [dict(zip(names, each, strict=True)) for each in itertools.product(*choices)]
@@ -416,7 +454,9 @@ def same_kind(answer: httpx.Response) -> tuple[int, Any]:
 async def test_every_route_and_socket_is_written_down_here(house):
     assert set(house.operations) == set(NEEDS), "a route came or went: write it down in NEEDS"
     for route, operation in house.operations.items():
-        assert set(parameters(operation, "path")) <= set(house.ada.ids), f"{route} takes an id that Ada has none of"
+        assert set(parameters(operation, "path")) <= {*house.ada.ids, *LOCAL}, (
+            f"{route} takes an id that Ada has none of"
+        )
         takes_body = "requestBody" in operation
         assert takes_body == (route in BODIES | FORMS | FILES), f"{route} needs a body here"
     routes = list(_all_routes(house.app.routes))

@@ -78,6 +78,9 @@ def known(address):
             assert time.monotonic() < end
             time.sleep(0.05)
         shown = said("GET", f"/sessions/{session}")
+        database = f"/agents/{shown['agent_id']}/db"
+        said("POST", f"{database}/import", json={"table": "notes", "text": "note\nhello"})
+        said("PUT", f"{database}/views/all_notes", json={"sql": "SELECT note FROM notes"})
         later = {"kind": "message", "delay_ms": 3_600_000, "message": "Read notes.txt with read_file."}
         return {
             # One of the server's own making: after ten wrong login codes, one that a person chose has to wait.
@@ -87,8 +90,10 @@ def known(address):
             "run_id": run,
             "schedule_id": said("POST", f"/sessions/{session}/schedules", json=later)["schedule"]["id"],
             "session_id": session,
+            "table": "notes",
             "token_id": said("POST", "/tokens", json={"name": "Another", "scope": "read"})["token"]["id"],
             "user_id": said("POST", "/users", json={"name": "Another"})["id"],
+            "view": "all_notes",
             "wake_id": shown["recall"]["id"],
         }
 
@@ -112,8 +117,9 @@ def test_every_answer_is_as_the_description_says(address, known):
 
 # What takes a luck that no generator has: a login code, a run that was cut off or woken, a recall that waits or recurs,
 # something unread in the inbox, a call that was asked about, words that mean a time, a next run that waits, the address
-# of a channel.
+# of a channel, SQL, the name of a column or an agent.
 HARD_TO_PLEASE = {
+    "DELETE /agents/{agent_id}/db",
     "DELETE /channels/{channel_id}",
     "PATCH /channels/{channel_id}",
     "POST /channels",
@@ -124,6 +130,11 @@ HARD_TO_PLEASE = {
     "GET /wakes/preview",
     "PATCH /sessions/{session_id}/recall",
     "PATCH /wakes/{wake_id}",
+    "PATCH /agents/{agent_id}/db/tables/{table}/rows",
+    "POST /agents/{agent_id}/db/changelog/{change_id}/take-back",
+    "POST /agents/{agent_id}/db/import",
+    "POST /agents/{agent_id}/db/query",
+    "POST /agents/{agent_id}/db/tables/{table}/rows",
     "POST /agents/{agent_id}/next-run/run-now",
     "POST /login",
     "POST /notifications/{notification_id}/read",
@@ -136,6 +147,7 @@ HARD_TO_PLEASE = {
     "POST /sessions/{session_id}/schedules",
     "POST /wakes/{wake_id}/run-now",
     "POST /wakes/{wake_id}/skip",
+    "PUT /agents/{agent_id}/db/views/{view}",
 }
 
 

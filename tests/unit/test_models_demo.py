@@ -18,7 +18,7 @@ from wakeful.clock import ManualClock
 from wakeful.domain.brief import find_problem
 from wakeful.domain.when import parse_when
 from wakeful.runtime.models.demo import SENTENCES, DemoModel
-from wakeful.tools import files, next_run, notify, recall, scheduler, shell, subagents, web
+from wakeful.tools import database, files, next_run, notify, recall, scheduler, shell, subagents, web
 
 NOON = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
 ALL = frozenset({"schedule_recall", *(sentence.tool for sentence in SENTENCES)})
@@ -69,6 +69,11 @@ async def text_for(sentence: str, tools: frozenset[str] = ALL) -> str:
             "book your next run in 10 minutes to read notes.txt",
             "schedule_next_run",
             {"in_seconds": 600, "instructions": "Read notes.txt with read_file and say what it contains."},
+        ),
+        (
+            "Please remember that the plumber comes on Friday.",
+            "db_insert",
+            {"table": "memories", "rows": [{"note": "the plumber comes on Friday"}]},
         ),
     ],
 )
@@ -188,6 +193,9 @@ async def test_every_call_fits_the_tool_it_is_for():
         "schedule_next_run": next_run.ScheduleNextRun,
         "cancel_next_run": next_run.CancelNextRun,
         "notify": notify.NotifyUser,
+        "db_insert": database.DbInsert,
+        "db_query": database.DbQuery,
+        "db_define_view": database.DbDefineView,
     }
     for sentence in SENTENCES:
         tool, arguments = await call_for(sentence.example)

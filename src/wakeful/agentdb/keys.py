@@ -1,16 +1,63 @@
 """The device key: 32 random bytes in the configuration directory that everything encrypted here hangs on."""
 
+import base64
 import os
 import secrets
+from hashlib import blake2b
 from pathlib import Path
 
-from wakeful.domain.errors import Unavailable
+from wakeful.domain.errors import Invalid, Unavailable
 
 FILE_NAME = "device.key"
+
+_CHECK_BYTES = 3
+_GROUP = 4
 
 
 class DeviceKeyUnusable(Unavailable):
     code = "device_key_unusable"
+
+
+class BadRecoveryKey(Invalid):
+    code = "bad_recovery_key"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "This is not a recovery key. It has 14 groups of four letters and digits, such as the first start printed."
+        )
+
+
+def to_recovery_key(key: bytes) -> str:
+    """Write the device key for paper: in groups, with a check against slips of the pen."""
+    text = base64.b32encode(key + _check(key)).decode()
+    return "-".join(text[place : place + _GROUP] for place in range(0, len(text), _GROUP))
+
+
+def from_recovery_key(text: str) -> bytes:
+    """Read the device key from paper."""
+    letters = "".join(text.upper().replace("-", " ").split()).replace("0", "O").replace("1", "I").replace("8", "B")
+    try:
+        whole = base64.b32decode(letters)
+    except ValueError:
+        raise BadRecoveryKey from None
+    key, check = whole[:-_CHECK_BYTES], whole[-_CHECK_BYTES:]
+    if len(key) != 32 or check != _check(key):
+        raise BadRecoveryKey
+    return key
+
+
+def restore_device_key(config_dir: Path, recovery_key: str) -> Path:
+    """Put the device key back from its recovery key. One that is there is moved aside, never overwritten."""
+    key = from_recovery_key(recovery_key)
+    path = config_dir / FILE_NAME
+    if path.exists():
+        path.rename(path.with_name(f"{FILE_NAME}.{secrets.token_hex(4)}.old"))
+    _make(path, key)
+    return path
+
+
+def has_device_key(config_dir: Path) -> bool:
+    return (config_dir / FILE_NAME).exists()
 
 
 def load_device_key(config_dir: Path) -> bytes:
@@ -19,7 +66,7 @@ def load_device_key(config_dir: Path) -> bytes:
     try:
         return _read(path)
     except FileNotFoundError:
-        return _make(path)
+        return _make(path, secrets.token_bytes(32))
     except OSError as error:
         raise DeviceKeyUnusable(f"The device key {str(path)!r} cannot be read: {error.strerror}.") from error
 
@@ -38,8 +85,11 @@ def _read(path: Path) -> bytes:
     return key
 
 
-def _make(path: Path) -> bytes:
-    key = secrets.token_bytes(32)
+def _check(key: bytes) -> bytes:
+    return blake2b(key, digest_size=_CHECK_BYTES, person=b"wakeful recovery").digest()
+
+
+def _make(path: Path, key: bytes) -> bytes:
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         # O_EXCL: of two processes that start at once, one makes the key and the other fails instead of replacing it.

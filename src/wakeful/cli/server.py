@@ -21,6 +21,8 @@ def run_server(settings: Settings) -> None:
         typer.echo(f"Log in (once, within 10 minutes): {address}{login}")
         if settings.token is None:
             typer.echo(f"Programs send the token in {settings.config_dir / TOKEN_FILE} as a bearer token.")
+        if node.recovery_key is not None:
+            typer.echo(f"Recovery key, shown only now; keep it apart from this machine: {node.recovery_key}")
         if settings.model == "demo":
             typer.echo("The model is the built-in demo, which is not an LLM. Set WAKEFUL_MODEL for a real one.")
 

@@ -285,11 +285,13 @@ class ScheduleUpdate(_OfUser):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DbUpdate(_OfUser):
-    """Rows of an agent's own database changed."""
+    """Something is being written to an agent's own database, or was."""
 
     type: Literal["db_update"] = "db_update"
     agent_id: str
     table: str | None = None
+    in_flight: int = 0  # writes under way
+    last_change: int | None = None  # number in the changelog; absent: a write has begun or failed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,6 @@
 """The door of next runs: the one slot in which an agent, or a person, books its next run, as Osaurus has it."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -35,6 +35,17 @@ class UnknownView(Invalid):
     def __init__(self, name: str, known: Collection[str], field: str) -> None:
         there_are = f"It has: {', '.join(sorted(known))}." if known else f"It has none: leave {field!r} out."
         super().__init__(f"There is no view {show(name)} in this agent's database. {there_are}", field=field)
+
+
+class ViewNeedsParameters(Invalid):
+    code = "view_needs_parameters"
+
+    def __init__(self, name: str, needed: Sequence[str]) -> None:
+        super().__init__(
+            f"The view {show(name)} cannot be run without its parameters {', '.join(needed)}. Name one that can, or "
+            "define it anew with defaults.",
+            field="context_views",
+        )
 
 
 class NoNextRun(NotFound):
@@ -90,11 +101,18 @@ def read_time(request: NextRunRequest, now: datetime) -> datetime:
     )
 
 
-def check_views(names: Collection[str], known: Collection[str], field: str = "context_views") -> None:
-    """Refuse the name of a view that the agent's database does not have."""
+def check_views(names: Collection[str], known: Mapping[str, Sequence[str]]) -> None:
+    """Refuse views that cannot be run by name alone. `known` tells which parameters each cannot do without."""
     for name in names:
-        if name not in known:
-            raise UnknownView(name, known, field)
+        check_view(name, known, "context_views")
+        if known[name]:
+            raise ViewNeedsParameters(name, known[name])
+
+
+def check_view(name: str, known: Collection[str], field: str) -> None:
+    """Refuse the name of a view that the agent's database does not have."""
+    if name not in known:
+        raise UnknownView(name, known, field)
 
 
 def make(

@@ -160,6 +160,37 @@ def call_to_approve(notice: Notice) -> str | None:
     return notice.once_key.removeprefix(start) if notice.once_key.startswith(start) else None
 
 
+def storage_low(agent: Agent, used: int, quota: int, now: datetime) -> Notice:
+    """An agent's database gets full."""
+    return Notice(
+        id=ids.new_id(now),
+        user_id=agent.user_id,
+        agent_id=agent.id,
+        code="storage_low",
+        title=f"{agent.name}'s database is {used / quota:.0%} full",
+        body=(
+            f"It holds {used / 1024**2:.1f} of {quota / 1024**2:.1f} MB. When it is full, the agent can only delete. "
+            "Delete rows that are no longer needed."
+        ),
+        once_key=f"storage_low:{agent.id}:{now.isoformat()}",  # told once per crossing; the file knows
+        created_at=now,
+    )
+
+
+def database_unreadable(agent: Agent, path: str, now: datetime) -> Notice:
+    """An agent's file is damaged and was put aside."""
+    return Notice(
+        id=ids.new_id(now),
+        user_id=agent.user_id,
+        agent_id=agent.id,
+        code="database_unreadable",
+        title=f"{agent.name}'s database could not be read",
+        body=f"The file is damaged. It was put aside at {path}; nothing was deleted. The agent begins a new one.",
+        once_key=f"database_unreadable:{path}",
+        created_at=now,
+    )
+
+
 def from_agent(run: Run, title: str, body: str, now: datetime) -> Notice:
     """An agent has something to say to its user."""
     title, body = title.strip(), body.strip()

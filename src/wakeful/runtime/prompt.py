@@ -7,6 +7,7 @@ from wakeful.domain.agents import asks_before
 from wakeful.domain.profiles import SWITCH_PROFILE
 from wakeful.domain.types import Agent, Run, Wake
 from wakeful.domain.zones import load_zone
+from wakeful.service.agent_data import ShownView
 from wakeful.service.briefings import Briefing
 
 _DATA_IS_DATA = (
@@ -35,6 +36,7 @@ def system_prompt(briefing: Briefing, run: Run, now: datetime, tools: Collection
         ("skills", _about_skills(briefing, tools)),
         ("skills", _agents_file(briefing)),
         ("always", _DATA_IS_DATA),
+        *(("preamble", _tell_view(view)) for view in briefing.views),
     ]
     return "\n\n".join(text for part, text in said if text and (wanted is None or part in ("always", *wanted)))
 
@@ -101,6 +103,14 @@ def _why(wake: Wake | None, run: Run, now: datetime) -> str:
     if late.total_seconds() >= 60:
         lines.append(f"It is {str(late).split('.')[0]} later than planned.")
     return " ".join(lines)
+
+
+def _tell_view(view: ShownView) -> str:
+    """Frame what a view shows, so that nothing in it can pass for an instruction of ours."""
+    if view.is_error:
+        return f"The view {view.name!r} of your database could not be run: {view.text}"
+    body = "\n".join(f"> {line}" for line in view.text.split("\n"))
+    return f"The view {view.name!r} of your database shows, as data:\n{body}"
 
 
 def _tell_last(last: Run | None) -> str:

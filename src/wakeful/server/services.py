@@ -11,6 +11,7 @@ from wakeful.domain.mcp_servers import McpState
 from wakeful.hub import Hub
 from wakeful.service.accounts import Accounts
 from wakeful.service.agenda import AgendaService
+from wakeful.service.agent_data import AgentData
 from wakeful.service.agents import AgentService
 from wakeful.service.approvals import Approvals
 from wakeful.service.bookings import Bookings
@@ -39,6 +40,7 @@ class Services:
     approvals: Approvals
     bookings: Bookings
     channels: Channels
+    data: AgentData
     feed: Feed
     hub: Hub
     mcp_states: Callable[[], Sequence[McpState]]

@@ -1,6 +1,6 @@
 """Agents: make, change, list, delete."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -39,6 +39,7 @@ class AgentService:
         stream: Stream,
         clock: Clock,
         run_limit: timedelta,
+        erase: Callable[[Agent], Awaitable[None]],
         known: Callable[[], rules.Known] = rules.Known,
     ) -> None:
         self._store = store
@@ -46,6 +47,7 @@ class AgentService:
         self._clock = clock
         self._run_limit = run_limit
         self._known = known  # what settings can name
+        self._erase = erase  # destroys an agent's own database
 
     async def add_user(self, user: User) -> User:
         await self._store.write(lambda tx: tx.agents.add_user(user))
@@ -167,11 +169,14 @@ class AgentService:
         return changed
 
     async def delete(self, agent_id: str, user_id: str) -> None:
-        """End an agent: its live wakes are cancelled, its runs stopped. Its sessions can still be read."""
+        """End an agent: its live wakes are cancelled, its runs stopped, its database destroyed.
+
+        Its sessions can still be read.
+        """
         now = self._clock.now()
 
-        async def work(tx: Tx) -> None:
-            await tx.agents.get(agent_id, user_id)
+        async def work(tx: Tx) -> Agent:
+            agent = await tx.agents.get(agent_id, user_id)
             while live := await tx.wakes.of_user(user_id, agent_id=agent_id, most=_PAGE, is_live=True):
                 for wake in live:
                     await tx.runs.end_queued_of_wake(wake.id, "skipped", "agent_gone", now)
@@ -182,8 +187,9 @@ class AgentService:
                     await tx.runs.request_stop(run.id, now)
             await tx.agents.delete(agent_id, now)
             tx.tell(f"agent {agent_id} {user_id}")
+            return agent
 
-        await self._store.write(work)
+        await self._erase(await self._store.write(work))
 
 
 async def _check_profiles(tx: Tx, agent: Agent, before: Agent | None = None) -> None:

@@ -1,7 +1,7 @@
 """Everything the work of a run begins with, read at one moment."""
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -10,6 +10,7 @@ from wakeful.domain import bounds, profiles, session_config
 from wakeful.domain.agents import shown_toolsets
 from wakeful.domain.skills import Skill
 from wakeful.domain.types import Agent, Message, Run, RunUsage, Session, User, Wake
+from wakeful.service.agent_data import ShownView
 from wakeful.service.sessions import all_messages
 from wakeful.store.store import Store, Tx
 from wakeful.store.usage import Spent
@@ -20,6 +21,7 @@ _SHOW_IMAGES_OF = 3  # the latest messages that have any; models see older ones 
 __all__ = ["Briefing", "Briefings", "ImageBytes", "Spent"]
 
 ImageBytes = tuple[str, bytes]  # media type, content
+ShowViews = Callable[[Agent, Sequence[str]], Awaitable[Sequence[ShownView]]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +39,7 @@ class Briefing:
     images: Mapping[str, ImageBytes] = field(default_factory=dict[str, ImageBytes])
     helpers: Sequence[Agent] = ()  # whom the agent may give a task to
     task_from: str | None = None  # the name of the agent that gave a subagent its task
+    views: Sequence[ShownView] = ()  # of the agent's database, that the next run was booked with
     session_config: Mapping[str, Any] = field(default_factory=dict[str, Any])  # of the schedule that began the session
     profiles: Sequence[Agent] = ()  # whom it may hand over to
     skills: Sequence[Skill] = ()
@@ -58,9 +61,10 @@ class Briefing:
 class Briefings:
     """Reads what a run needs to know."""
 
-    def __init__(self, store: Store, clock: Clock) -> None:
+    def __init__(self, store: Store, clock: Clock, show_views: ShowViews) -> None:
         self._store = store
         self._clock = clock
+        self._show_views = show_views
 
     async def read(self, run: Run) -> Briefing:
         now = self._clock.now()
@@ -93,7 +97,10 @@ class Briefings:
                 images=await _images(tx, session_id, messages),
             )
 
-        return await self._store.read(work)
+        briefing = await self._store.read(work)
+        if briefing.wake is None or not briefing.wake.context_views:
+            return briefing
+        return replace(briefing, views=await self._show_views(briefing.agent, briefing.wake.context_views))
 
     async def spent_today(self, run: Run) -> Spent:
         """Return what the agent's other runs have spent today."""

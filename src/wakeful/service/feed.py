@@ -149,6 +149,15 @@ class Feed:
         if text in told.lately:  # two hints about one change: both found it as it is now
             return
         told.lately.append(text)
+        self._send(user_id, told, text)
+
+    def tell(self, user_id: str, frame: UserFrame) -> None:
+        """Tell what is in no table of the store, to those who listen on this node."""
+        told = self._told.get(user_id)
+        if told is not None:
+            self._send(user_id, told, encode(frame))
+
+    def _send(self, user_id: str, told: _Told, text: str) -> None:
         told.last_seq += 1
         sent = numbered(text, told.last_seq)
         told.frames.append(sent)

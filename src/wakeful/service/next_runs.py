@@ -1,6 +1,6 @@
 """What agents and people may ask of an agent's next run."""
 
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -15,12 +15,8 @@ from wakeful.service.tell_time import tell_time
 from wakeful.service.wakes import WakeService, put_in_slot
 from wakeful.store.store import Store, Tx
 
-ViewsOf = Callable[[Agent], Awaitable[Collection[str]]]
-
-
-async def no_views(_agent: Agent) -> Collection[str]:
-    """Stand in for the databases of agents, where there are none."""
-    return ()
+ViewsOf = Callable[[Agent], Awaitable[Mapping[str, Sequence[str]]]]
+"""The views in an agent's database, each with the parameters it cannot do without."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +39,7 @@ class NextRuns:
         clock: Clock,
         rules: Rules,
         tools_of: Callable[[Agent], Collection[str]],
-        views_of: ViewsOf = no_views,
+        views_of: ViewsOf,
     ) -> None:
         self._store = store
         self._wakes = wakes

@@ -8,7 +8,7 @@ from wakeful.domain import next_runs, notices
 from wakeful.domain.types import Agent, Notice, Run
 from wakeful.hub import Hub, user_topic
 from wakeful.service.channels import Channels, Told
-from wakeful.service.next_runs import ViewsOf, no_views
+from wakeful.service.next_runs import ViewsOf
 from wakeful.store.store import Store, Tx
 
 _HOUR = timedelta(hours=1)
@@ -27,7 +27,7 @@ class Notified:
 class Notify:
     """Puts an agent's words into the inbox and onto the channels, not too often and not twice."""
 
-    def __init__(self, store: Store, clock: Clock, channels: Channels, hub: Hub, views_of: ViewsOf = no_views) -> None:
+    def __init__(self, store: Store, clock: Clock, channels: Channels, hub: Hub, views_of: ViewsOf) -> None:
         self._store = store
         self._clock = clock
         self._channels = channels
@@ -40,7 +40,7 @@ class Notify:
         # Taken on from the start: nobody else tells the channels, because the answer says what they did.
         notice = replace(notices.from_agent(run, title, body, now), told_at=now)
         if view_ref is not None:
-            next_runs.check_views([view_ref], await self._views_of(agent), field="view_ref")
+            next_runs.check_view(view_ref, await self._views_of(agent), field="view_ref")
 
         async def work(tx: Tx) -> Notified:
             lately = await tx.notices.of_agent(run.user_id, run.agent_id, notices.NOTIFY, now - _HOUR)

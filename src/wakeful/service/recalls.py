@@ -1,6 +1,6 @@
 """What agents and people may ask of a session's recall."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -43,9 +43,11 @@ class Recalls:
         clock: Clock,
         rules: Rules,
         tools_of: Callable[[Agent], Collection[str]],
+        names_of: Callable[[Agent], Awaitable[tuple[Collection[str], Collection[str]]]],
     ) -> None:
         self._store = store
         self._tools_of = tools_of  # the names of the tools an agent is shown
+        self._names_of = names_of  # the names of the tables and the views in its database
         self._stream = stream
         self._wakes = wakes
         self._clock = clock
@@ -61,7 +63,7 @@ class Recalls:
         wake = recalls.make(
             request, agent, run.session_id, run.user_id, now, self._rules, by="agent", booked_by_run=run.id, tools=tools
         )
-        brief.check_brief(request.instructions, tools=tools)
+        brief.check_brief(request.instructions, tools=tools, tables=await self._tables_of(agent))
         return Booked(wake=await self._wakes.book(wake), told=_tell(wake, agent, now))
 
     async def book(self, request: RecallRequest, session_id: str, user_id: str) -> Booked:
@@ -74,7 +76,8 @@ class Recalls:
 
         _, agent = await self._store.read(look)
         wake = recalls.make(request, agent, session_id, user_id, now, self._rules, by="user")
-        problem = brief.find_problem(request.instructions, tools=self._tools_of(agent))
+        tables = await self._tables_of(agent)
+        problem = brief.find_problem(request.instructions, tools=self._tools_of(agent), tables=tables)
         await self._wakes.book(wake)
         await self.tell(wake, "scheduled")
         return Booked(wake=wake, told=_tell(wake, agent, now), warning=None if problem is None else problem.message)
@@ -150,6 +153,11 @@ class Recalls:
             return (found or await tx.sessions.get(session_id, run.user_id)).user_id
 
         return await self._store.read(work)
+
+    async def _tables_of(self, agent: Agent) -> list[str]:
+        """Return what an agent's database has that its brief may name."""
+        tables, views = await self._names_of(agent)
+        return [*tables, *views]
 
     async def _require(self, session_id: str, user_id: str) -> Wake:
         wake = await self.pending(session_id, user_id)

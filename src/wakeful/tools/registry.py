@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from wakeful.domain.agents import SCHEDULING, shown_toolsets
-from wakeful.domain.errors import WakefulError
+from wakeful.domain.errors import Invalid, WakefulError
 from wakeful.domain.events import RunFrame
 from wakeful.domain.types import Agent, Run
 
@@ -54,6 +54,7 @@ class Tool:
     description: str
     arguments: type[Arguments]
     act: Callable[[ToolContext, Any], Awaitable[ToolResult]]
+    tell_error: Callable[[WakefulError], ToolResult] | None = None  # how it words a refusal; None: the message alone
     is_repeatable: bool = False  # doing it twice is as good as once, so a call cut off by a crash is made again
     raw_schema: Mapping[str, Any] | None = None  # of a tool from outside, which checks its arguments itself
     is_shown_to: Callable[[Agent], bool] | None = None  # None: to every agent that has its toolset
@@ -136,13 +137,13 @@ class Tools:
         try:
             parsed = tool.arguments.model_validate(arguments)
         except ValidationError as error:
-            return ToolResult(text=_explain(tool, error), success=False, metadata={"code": "bad_arguments"})
+            return _tell(tool, _explain(tool, error))
         try:
             if tool.toolset in SCHEDULING and self._check_scheduling is not None:
                 await self._check_scheduling(context.agent)  # whoever turned it off during this run is heard
             return await tool.act(context, parsed)
         except WakefulError as error:
-            return ToolResult(text=_refusal(error), success=False, metadata={"code": error.code})
+            return _tell(tool, error)
         except Exception as error:  # one tool's fault must not end the run: the model may go another way
             log.exception("tool failed", extra={"tool": name, "run_id": context.run.id})
             text = f"The tool {name!r} broke ({type(error).__name__}); this is a fault of the server, not of your call."
@@ -163,14 +164,27 @@ def _unknown(name: str, shown: Mapping[str, Tool]) -> str:
     return f"There is no tool {name!r}.{hint} Your tools: {', '.join(sorted(shown))}."
 
 
-def _explain(tool: Tool, error: ValidationError) -> str:
+class BadArguments(Invalid):
+    code = "bad_arguments"
+
+
+def _tell(tool: Tool, error: WakefulError) -> ToolResult:
+    if tool.tell_error is not None:
+        return tool.tell_error(error)
+    return ToolResult(text=_refusal(error), success=False, metadata={"code": error.code})
+
+
+def _explain(tool: Tool, error: ValidationError) -> BadArguments:
     problems = [
         f"{'.'.join(str(part) for part in detail['loc']) or 'arguments'}: {detail['msg']}"
         + ("" if detail["type"] == "missing" else f" (you sent {_shorten(detail['input'])})")
         for detail in error.errors(include_url=False)
     ]
     takes = ", ".join(tool.arguments.model_fields)
-    return f"{tool.name} was not called. {'; '.join(problems)}. It takes: {takes}."
+    place = error.errors(include_url=False)[0]["loc"]
+    return BadArguments(
+        f"{tool.name} was not called. {'; '.join(problems)}. It takes: {takes}.", field=str(place[0]) if place else None
+    )
 
 
 def _shorten(value: Any) -> str:

@@ -1,9 +1,36 @@
 // Written by `make docs` from the server's /ws/schema; edit there.
 
+/** A person has answered, and the run goes on. */
+export interface ApprovalAnswered {
+  seq?: number | null;
+  run_id?: string | null;
+  is_subagent?: boolean;
+  subagent_id?: string | null;
+  type: "approval_answered";
+  tool: string;
+  call_id: string;
+  approved: boolean;
+  note?: string | null;
+}
+
+/** The run waits for a person's word about a call; after a crash it asks again. */
+export interface ApprovalRequested {
+  seq?: number | null;
+  run_id?: string | null;
+  is_subagent?: boolean;
+  subagent_id?: string | null;
+  type: "approval_requested";
+  tool: string;
+  args: Record<string, unknown>;
+  call_id: string;
+}
+
 /** The context is about to be compressed. */
 export interface CompressionStarted {
   seq?: number | null;
   run_id?: string | null;
+  is_subagent?: boolean;
+  subagent_id?: string | null;
   type: "compression_started";
   context_tokens: number;
   max_context_tokens: number;
@@ -13,6 +40,8 @@ export interface CompressionStarted {
 export interface ContextCompressed {
   seq?: number | null;
   run_id?: string | null;
+  is_subagent?: boolean;
+  subagent_id?: string | null;
   type: "context_compressed";
   messages_before: number;
   messages_after: number;
@@ -183,7 +212,7 @@ export interface TurnThinking {
   thinking: string;
 }
 
-export type SessionFrame = StreamStart | StreamEnd | StreamStopped | ErrorFrame | ThinkingDelta | ThinkingEnd | TurnThinking | PlanningStatus | PlanReady | ToolStarted | ToolCall | StreamDelta | CompressionStarted | ContextCompressed | ProfileSwitched | RecallUpdate | SessionSync | ReplayStart | ReplayEnd | Heartbeat;
+export type SessionFrame = StreamStart | StreamEnd | StreamStopped | ErrorFrame | ThinkingDelta | ThinkingEnd | TurnThinking | PlanningStatus | PlanReady | ApprovalRequested | ApprovalAnswered | ToolStarted | ToolCall | StreamDelta | CompressionStarted | ContextCompressed | ProfileSwitched | RecallUpdate | SessionSync | ReplayStart | ReplayEnd | Heartbeat;
 
 /** An agent was made, changed or deleted. */
 export interface AgentUpdate {
@@ -194,12 +223,14 @@ export interface AgentUpdate {
   action: "changed" | "deleted";
 }
 
-/** Rows of an agent's own database changed. */
+/** Something is being written to an agent's own database, or was. */
 export interface DbUpdate {
   seq?: number | null;
   type: "db_update";
   agent_id: string;
   table?: string | null;
+  in_flight?: number;
+  last_change?: number | null;
 }
 
 /** Something for the inbox. */

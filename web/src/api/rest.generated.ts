@@ -8,6 +8,19 @@ export interface About {
   store: "sqlite" | "postgresql";
 }
 
+/** Something that can be done about it: a request to this server. */
+export interface ActionShape {
+  label: string;
+  method: string;
+  path: string;
+  body: Record<string, unknown>;
+}
+
+export interface Added {
+  inserted: number;
+  row_ids: number[];
+}
+
 export interface AgendaShape {
   ran: RunShape[];
   planned: PlannedShape[];
@@ -20,6 +33,11 @@ export interface AgentChange {
   model?: string | null;
   system_prompt?: string | null;
   toolsets?: ("recall" | "scheduler" | "next_run" | "database" | "notify" | "files" | "web" | "shell" | "subagents")[] | null;
+  mcp_servers?: string[] | null;
+  ask_before?: string[] | null;
+  profiles?: string[] | null;
+  may_write_skills?: boolean | null;
+  subagents?: string[] | null;
   planning?: boolean | null;
   thinking_level?: "off" | "low" | "medium" | "high" | null;
   max_iterations?: number | null;
@@ -44,6 +62,11 @@ export interface AgentShape {
   model: string | null;
   system_prompt: string;
   toolsets: string[];
+  mcp_servers: string[];
+  ask_before: string[];
+  profiles: string[];
+  may_write_skills: boolean;
+  subagents: string[];
   planning: boolean;
   thinking_level: "off" | "low" | "medium" | "high" | null;
   max_iterations: number;
@@ -56,8 +79,51 @@ export interface AgentShape {
   updated_at: string;
 }
 
+/** What an agent has used today, by its own midnight, and what it may use; left is null without a limit. */
+export interface AgentUsage {
+  today: SpentShape;
+  budgets: BudgetsShape;
+  tokens_left: number | null;
+  cost_left: number | null;
+}
+
 export interface Agents {
   agents: AgentShape[];
+}
+
+export interface Answer {
+  approve: boolean;
+  note?: string | null;
+}
+
+/** What came of it; `run_id` is the new run of one that did not wait. */
+export interface Answered {
+  ok?: boolean;
+  run_id?: string | null;
+}
+
+/** A call that a person was asked about. */
+export interface ApprovalShape {
+  call_id: string;
+  tool: string;
+  args: Record<string, unknown>;
+  status: "pending" | "approved" | "denied" | "refused" | "used";
+  note: string | null;
+  asked_at: string;
+  answered_at: string | null;
+}
+
+export interface Approvals {
+  approvals: ApprovalShape[];
+}
+
+export interface Arguments {
+  params?: Record<string, unknown> | null;
+  limit?: number;
+}
+
+export interface Blob {
+  base64: string;
 }
 
 export interface Body_log_in_login_post {
@@ -84,6 +150,49 @@ export interface BudgetsShape {
   day_cost?: number | null;
 }
 
+/** One entry of the changelog. Of a row that was updated, before and after hold only what is different. */
+export interface ChangeShape {
+  id: number;
+  at: string;
+  actor: "agent" | "user" | "migration" | "system";
+  run_id: string | null;
+  op: "schema" | "insert" | "update" | "soft_delete" | "restore" | "execute" | "import" | "undo" | "purge";
+  table_name: string | null;
+  row_id: number | null;
+  before: Record<string, string | number | Blob | null> | null;
+  after: Record<string, string | number | Blob | null> | null;
+  detail: Record<string, unknown> | null;
+}
+
+/** Entries, the newest first. `next` goes on with `before`. */
+export interface Changes {
+  changes: ChangeShape[];
+  next?: number | null;
+}
+
+/** What is left out stays. */
+export interface ChannelChange {
+  name?: string | null;
+  url?: string | null;
+  enabled?: boolean | null;
+}
+
+export interface ChannelList {
+  channels: ChannelShape[];
+}
+
+/** A channel. Of its address only where it goes is shown. */
+export interface ChannelShape {
+  id: string;
+  name: string;
+  url: string;
+  enabled: boolean;
+  last_sent_at: string | null;
+  last_error: string | null;
+  last_error_at: string | null;
+  created_at: string;
+}
+
 /** A schedule with the fields that were asked for. */
 export interface ChosenFields {
   id?: string | null;
@@ -97,10 +206,40 @@ export interface ChosenFields {
   error_summary?: string | null;
   session_config_summary?: Record<string, unknown> | null;
   run_status?: string | null;
+  created_at?: string | null;
+}
+
+export interface ChosenRows {
+  row_ids: number[];
 }
 
 export interface ChosenSchedules {
   schedules: ChosenFields[];
+  next?: string | null;
+}
+
+export interface ColumnShape {
+  name: string;
+  type: string;
+  required: boolean;
+  primary_key: boolean;
+  default: string | null;
+  system: boolean;
+}
+
+export interface Confirmation {
+  confirm: string;
+}
+
+/** What there is. The two sizes are null while the database is locked, for then nobody can look inside. */
+export interface DatabaseShape {
+  state: "none" | "open" | "locked";
+  is_on: boolean;
+  in_flight: number;
+  used_bytes: number | null;
+  quota_bytes: number | null;
+  tables: TableBrief[];
+  views: ViewBrief[];
 }
 
 /** One link of the chain of decisions about a wake. */
@@ -110,6 +249,11 @@ export interface DecisionShape {
   code: string;
   run_id: string | null;
   detail: Record<string, unknown>;
+}
+
+export interface Deleted {
+  deleted: number;
+  row_ids: number[];
 }
 
 export interface Done {
@@ -135,6 +279,34 @@ export interface FileName {
   size?: number | null;
 }
 
+/** Rows as lists, in the order of the columns; truncated when there were more, or more bytes, than are shown. */
+export interface Found {
+  columns: string[];
+  rows: ((string | number | Blob | null)[])[];
+  row_count: number;
+  truncated: boolean;
+}
+
+export interface Imported {
+  table: string;
+  imported: number;
+  created_table: boolean;
+  ignored_columns: string[];
+}
+
+export interface IndexShape {
+  name: string;
+  unique: boolean;
+  columns: (string | null)[];
+}
+
+/** Something that was not undone, and why. */
+export interface LeftShape {
+  table?: string | null;
+  row_id?: number | null;
+  why: string;
+}
+
 /** A link that logs a browser in, once; `path` follows the server's address. */
 export interface LoginLink {
   path: string;
@@ -145,6 +317,21 @@ export interface LoginLink {
 export interface MadeToken {
   token: TokenShape;
   secret: string;
+}
+
+/** An MCP server; without its command or address, which only the settings file has. */
+export interface McpServerShape {
+  name: string;
+  kind: "stdio" | "http";
+  for_users: boolean;
+  state: "off" | "starting" | "on" | "failed";
+  tools: number;
+  note: string | null;
+  last_error: string | null;
+}
+
+export interface McpServers {
+  mcp_servers: McpServerShape[];
 }
 
 /** Who the caller is, and what the token they brought may do. */
@@ -174,6 +361,7 @@ export interface MessageShape {
   files?: Record<string, string>[] | null;
   is_cut_off?: boolean;
   note?: string | null;
+  subagent?: SubagentStep | null;
 }
 
 export interface MessageTaken {
@@ -186,6 +374,11 @@ export interface NewAgent {
   model?: string | null;
   system_prompt?: string | null;
   toolsets?: ("recall" | "scheduler" | "next_run" | "database" | "notify" | "files" | "web" | "shell" | "subagents")[] | null;
+  mcp_servers?: string[] | null;
+  ask_before?: string[] | null;
+  profiles?: string[] | null;
+  may_write_skills?: boolean | null;
+  subagents?: string[] | null;
   planning?: boolean | null;
   thinking_level?: "off" | "low" | "medium" | "high" | null;
   max_iterations?: number | null;
@@ -194,6 +387,21 @@ export interface NewAgent {
   timezone?: string | null;
   self_scheduling?: boolean | null;
   schedule?: ScheduleChange | null;
+}
+
+export interface NewChannel {
+  name: string;
+  url: string;
+  enabled?: boolean;
+}
+
+/** A file as a text. Without `create`, the table must be there. */
+export interface NewImport {
+  table: string;
+  format?: "csv" | "json" | "jsonl";
+  text: string;
+  create?: boolean;
+  source?: string;
 }
 
 export interface NewLoginLink {
@@ -214,6 +422,13 @@ export interface NewNextRun {
   context_views?: string[];
   priority?: "normal" | "low";
   on_miss?: "skip" | "run_once" | "run_catchup" | null;
+}
+
+/** One that comes with a default, be it null, may be left out when the view is run. */
+export interface NewParameter {
+  name: string;
+  description?: string;
+  default?: string | number | boolean | null;
 }
 
 /** A pause until an instant or as a preset says; without either, until someone resumes. */
@@ -238,6 +453,10 @@ export interface NewRecall {
   on_miss?: "skip" | "run_once" | "run_catchup" | null;
   priority?: "normal" | "low";
   internal_comment?: string;
+}
+
+export interface NewRows {
+  rows: Record<string, unknown>[];
 }
 
 /** A schedule to book: exactly one of `delay_ms` and `at`; `session_config` with kind session only. */
@@ -266,6 +485,14 @@ export interface NewToken {
 export interface NewUser {
   name: string;
   role?: "owner" | "user";
+}
+
+export interface NewView {
+  sql: string;
+  description?: string;
+  parameters?: NewParameter[];
+  render?: "table" | "bar" | "line" | "pie" | "number";
+  pinned?: boolean | null;
 }
 
 export interface NextRunAnswer {
@@ -312,10 +539,17 @@ export interface NotificationShape {
   wake_id: string | null;
   created_at: string;
   read_at: string | null;
+  actions?: ActionShape[];
 }
 
 export interface Notifications {
   notifications: NotificationShape[];
+}
+
+export interface ParameterShape {
+  name: string;
+  description?: string;
+  default?: string | number | boolean | null;
 }
 
 export interface PauseAnswer {
@@ -329,6 +563,10 @@ export interface PauseShape {
   started_at: string;
   until: string | null;
   reason: string;
+}
+
+export interface Pin {
+  pinned: boolean;
 }
 
 /** A run to come. `at` is later than `nominal_at` only for the `reason`. */
@@ -386,9 +624,38 @@ export interface RecallShape {
   reason: string | null;
   nominal_at: string;
   attempt_at: string;
+  held_by: string | null;
+  error: string | null;
+  cron: string | null;
+  timezone: string;
+  until: string | null;
+  max_runs: number | null;
+  on_miss: "skip" | "run_once" | "run_catchup";
+  priority: "normal" | "low";
   scheduled_by: "agent" | "user" | "system";
+  booked_by_run: string | null;
   created_at: string;
   updated_at: string;
+}
+
+export interface Restored {
+  restored: number;
+  row_ids: number[];
+}
+
+/** A page of a table. The first column, `_row_id`, is what edits name a row by; `total` counts every page. */
+export interface Rows {
+  columns: string[];
+  rows: ((string | number | Blob | null)[])[];
+  row_count: number;
+  truncated: boolean;
+  table: string;
+  total: number;
+}
+
+export interface RowsChange {
+  row_ids: number[];
+  changes: Record<string, unknown>;
 }
 
 export interface RunDetail {
@@ -438,7 +705,7 @@ export interface RunShape {
 }
 
 export interface Runs {
-  runs: RunShape[];
+  runs: RunDetail[];
   next?: string | null;
 }
 
@@ -460,14 +727,25 @@ export interface ScheduleChange {
   days?: number[] | null;
 }
 
+/** Tables, views and room; the host's own tables only if they were asked for. */
+export interface SchemaShape {
+  tables: TableShape[];
+  views: ViewShape[];
+  storage: StorageShape;
+  system_tables: SystemTableShape[];
+}
+
+/** What is left out stays. Another agent goes on there with all of its own tools. */
 export interface SessionChange {
-  title: string;
+  title?: string | null;
+  agent_id?: string | null;
 }
 
 export interface SessionDetail {
   id: string;
   title: string;
   agent_id: string;
+  tool_limit: string[] | null;
   created_at: string;
   updated_at: string;
   origin_session_id: string | null;
@@ -486,6 +764,7 @@ export interface SessionShape {
   id: string;
   title: string;
   agent_id: string;
+  tool_limit: string[] | null;
   created_at: string;
   updated_at: string;
   origin_session_id: string | null;
@@ -503,8 +782,70 @@ export interface Sessions {
   next?: string | null;
 }
 
+/** What was used since an instant; planning and subagents included. */
+export interface SpentShape {
+  since: string;
+  runs: number;
+  model_calls: number;
+  tokens: number;
+  cost: number;
+}
+
+export interface Statement {
+  sql: string;
+  params?: Record<string, unknown> | unknown[] | null;
+  limit?: number;
+  include_deleted?: boolean;
+}
+
 export interface StopAnswer {
   ok: boolean;
+  reason?: string | null;
+}
+
+export interface StorageShape {
+  used_bytes: number;
+  quota_bytes: number;
+}
+
+/** Whose step it is. The id is that of the call that gave the subagent its task. */
+export interface SubagentStep {
+  id: string;
+  agent: string;
+  role: string;
+}
+
+export interface SystemTableShape {
+  name: string;
+  columns: ColumnShape[];
+  indexes: IndexShape[];
+}
+
+export interface TableBrief {
+  name: string;
+  purpose: string;
+  rows: number;
+  deleted_rows: number;
+}
+
+export interface TableShape {
+  name: string;
+  columns: ColumnShape[];
+  indexes: IndexShape[];
+  purpose: string;
+  rows: number;
+  deleted_rows: number;
+}
+
+export interface TakenBack {
+  statements: number;
+  tables: string[];
+  snapshot: string | null;
+}
+
+/** What the channel really did. */
+export interface TestShape {
+  outcome: "sent" | "failed" | "timed_out" | "rate_limited";
   reason?: string | null;
 }
 
@@ -535,6 +876,18 @@ export interface TokenShape {
 
 export interface Tokens {
   tokens: TokenShape[];
+}
+
+export interface Undone {
+  run_id: string;
+  undone: number;
+  left: LeftShape[];
+  left_count: number;
+}
+
+export interface Updated {
+  updated: number;
+  row_ids: number[];
 }
 
 export interface UploadShape {
@@ -575,6 +928,65 @@ export interface Users {
   users: UserShape[];
 }
 
+export interface Verified {
+  intact: boolean;
+  broken_at: number | null;
+}
+
+export interface ViewBrief {
+  name: string;
+  render: "table" | "bar" | "line" | "pie" | "number";
+  pinned: boolean;
+}
+
+export interface ViewFound {
+  columns: string[];
+  rows: ((string | number | Blob | null)[])[];
+  row_count: number;
+  truncated: boolean;
+  view: string;
+  render: "table" | "bar" | "line" | "pie" | "number";
+  changed_at: string | null;
+}
+
+export interface ViewSaved {
+  view: string;
+  outcome: "created" | "replaced";
+  pinned: boolean;
+}
+
+/** A SELECT with a name. */
+export interface ViewShape {
+  name: string;
+  sql: string;
+  description: string;
+  parameters: ParameterShape[];
+  required_parameters: string[];
+  render: "table" | "bar" | "line" | "pie" | "number";
+  pinned: boolean;
+  created_at: string;
+  updated_at: string;
+}
+
+export interface Views {
+  views: ViewShape[];
+}
+
+/** What is left out stays. The rules of recurrence are for recalls only. */
+export interface WakeChange {
+  instructions?: string | null;
+  comment?: string | null;
+  when?: string | null;
+  timezone?: string | null;
+  interval_seconds?: number | null;
+  cron?: string | null;
+  until?: string | null;
+  max_runs?: number | null;
+  on_miss?: "skip" | "run_once" | "run_catchup" | null;
+  priority?: "normal" | "low" | null;
+  muted?: boolean | null;
+}
+
 /** A promise to wake an agent. */
 export interface WakeShape {
   id: string;
@@ -582,6 +994,7 @@ export interface WakeShape {
   agent_id: string;
   session_id: string | null;
   call_type: "once" | "recurring" | "immediate";
+  interval_seconds: number | null;
   cron: string | null;
   timezone: string;
   until: string | null;
@@ -591,11 +1004,19 @@ export interface WakeShape {
   held_by: string | null;
   comment: string;
   instructions: string;
+  context_views: string[];
+  session_config: Record<string, unknown> | null;
+  priority: "normal" | "low";
+  on_miss: "skip" | "run_once" | "run_catchup";
   scheduled_by: "agent" | "user" | "system";
   booked_by_run: string | null;
+  tools: string[] | null;
   status: "pending" | "queued" | "running" | "fired" | "failed" | "cancelled" | "skipped" | "superseded";
   reason: string | null;
   error: string | null;
+  delivery_phase: string | null;
+  created_session_id: string | null;
+  muted: boolean;
   created_at: string;
   updated_at: string;
 }
@@ -634,6 +1055,7 @@ export interface wakeful__server__rest__schedules__ScheduleShape {
   error_summary: string | null;
   session_config_summary: Record<string, unknown> | null;
   run_status: string | null;
+  created_at: string;
 }
 
 /** What each route takes and answers. */
@@ -645,6 +1067,27 @@ export interface Routes {
   "GET /agents/{agent_id}": { path: { agent_id: string }; query: Record<never, never>; body?: undefined; answer: AgentShape };
   "PATCH /agents/{agent_id}": { path: { agent_id: string }; query: Record<never, never>; body: AgentChange; answer: AgentShape };
   "DELETE /agents/{agent_id}": { path: { agent_id: string }; query: Record<never, never>; body?: undefined; answer: Done };
+  "GET /agents/{agent_id}/db": { path: { agent_id: string }; query: Record<never, never>; body?: undefined; answer: DatabaseShape };
+  "DELETE /agents/{agent_id}/db": { path: { agent_id: string }; query: Record<never, never>; body: Confirmation; answer: Done };
+  "GET /agents/{agent_id}/db/changelog": { path: { agent_id: string }; query: { run_id?: string | null; table?: string | null; row_id?: number | null; before?: number | null; limit?: number }; body?: undefined; answer: Changes };
+  "POST /agents/{agent_id}/db/changelog/{change_id}/take-back": { path: { agent_id: string; change_id: number }; query: Record<never, never>; body?: undefined; answer: TakenBack };
+  "POST /agents/{agent_id}/db/import": { path: { agent_id: string }; query: Record<never, never>; body: NewImport; answer: Imported };
+  "POST /agents/{agent_id}/db/query": { path: { agent_id: string }; query: Record<never, never>; body: Statement; answer: Found };
+  "POST /agents/{agent_id}/db/rotate-key": { path: { agent_id: string }; query: Record<never, never>; body?: undefined; answer: Done };
+  "GET /agents/{agent_id}/db/schema": { path: { agent_id: string }; query: { system?: boolean }; body?: undefined; answer: SchemaShape };
+  "GET /agents/{agent_id}/db/tables/{table}/export": { path: { agent_id: string; table: string }; query: { format?: "csv" | "json" | "jsonl"; show?: "active" | "deleted" | "all" }; body?: undefined; answer: string };
+  "GET /agents/{agent_id}/db/tables/{table}/rows": { path: { agent_id: string; table: string }; query: { show?: "active" | "deleted" | "all"; where?: string | null; sort?: string | null; desc?: boolean; limit?: number; offset?: number }; body?: undefined; answer: Rows };
+  "POST /agents/{agent_id}/db/tables/{table}/rows": { path: { agent_id: string; table: string }; query: Record<never, never>; body: NewRows; answer: Added };
+  "PATCH /agents/{agent_id}/db/tables/{table}/rows": { path: { agent_id: string; table: string }; query: Record<never, never>; body: RowsChange; answer: Updated };
+  "POST /agents/{agent_id}/db/tables/{table}/rows/delete": { path: { agent_id: string; table: string }; query: Record<never, never>; body: ChosenRows; answer: Deleted };
+  "POST /agents/{agent_id}/db/tables/{table}/rows/restore": { path: { agent_id: string; table: string }; query: Record<never, never>; body: ChosenRows; answer: Restored };
+  "GET /agents/{agent_id}/db/verify": { path: { agent_id: string }; query: Record<never, never>; body?: undefined; answer: Verified };
+  "GET /agents/{agent_id}/db/views": { path: { agent_id: string }; query: Record<never, never>; body?: undefined; answer: Views };
+  "PUT /agents/{agent_id}/db/views/{view}": { path: { agent_id: string; view: string }; query: Record<never, never>; body: NewView; answer: ViewSaved };
+  "DELETE /agents/{agent_id}/db/views/{view}": { path: { agent_id: string; view: string }; query: Record<never, never>; body?: undefined; answer: Done };
+  "GET /agents/{agent_id}/db/views/{view}/export": { path: { agent_id: string; view: string }; query: { format?: "csv" | "json" | "jsonl"; params?: string | null }; body?: undefined; answer: string };
+  "PUT /agents/{agent_id}/db/views/{view}/pin": { path: { agent_id: string; view: string }; query: Record<never, never>; body: Pin; answer: Done };
+  "POST /agents/{agent_id}/db/views/{view}/run": { path: { agent_id: string; view: string }; query: Record<never, never>; body: Arguments; answer: ViewFound };
   "GET /agents/{agent_id}/next-run": { path: { agent_id: string }; query: Record<never, never>; body?: undefined; answer: NextRunAnswer };
   "PUT /agents/{agent_id}/next-run": { path: { agent_id: string }; query: Record<never, never>; body: NewNextRun; answer: NextRunBooked };
   "DELETE /agents/{agent_id}/next-run": { path: { agent_id: string }; query: Record<never, never>; body?: undefined; answer: Done };
@@ -652,12 +1095,20 @@ export interface Routes {
   "GET /agents/{agent_id}/pause": { path: { agent_id: string }; query: Record<never, never>; body?: undefined; answer: AgentPauseAnswer };
   "PUT /agents/{agent_id}/pause": { path: { agent_id: string }; query: Record<never, never>; body: NewPause; answer: PauseAnswer };
   "DELETE /agents/{agent_id}/pause": { path: { agent_id: string }; query: Record<never, never>; body?: undefined; answer: Done };
+  "GET /agents/{agent_id}/usage": { path: { agent_id: string }; query: Record<never, never>; body?: undefined; answer: AgentUsage };
+  "GET /channels": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: ChannelList };
+  "POST /channels": { path: Record<never, never>; query: Record<never, never>; body: NewChannel; answer: ChannelShape };
+  "PATCH /channels/{channel_id}": { path: { channel_id: string }; query: Record<never, never>; body: ChannelChange; answer: ChannelShape };
+  "DELETE /channels/{channel_id}": { path: { channel_id: string }; query: Record<never, never>; body?: undefined; answer: Done };
+  "POST /channels/{channel_id}/test": { path: { channel_id: string }; query: Record<never, never>; body?: undefined; answer: TestShape };
   "GET /healthz": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: Record<string, string | boolean> };
   "GET /login": { path: Record<never, never>; query: { code?: string | null }; body?: undefined; answer: undefined };
   "POST /login": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: undefined };
   "POST /login-links": { path: Record<never, never>; query: Record<never, never>; body: NewLoginLink; answer: LoginLink };
   "POST /logout": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: Done };
+  "GET /mcp-servers": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: McpServers };
   "GET /me": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: Me };
+  "GET /metrics": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: undefined };
   "GET /notifications": { path: Record<never, never>; query: { limit?: number }; body?: undefined; answer: Notifications };
   "POST /notifications/read": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: Done };
   "POST /notifications/{notification_id}/read": { path: { notification_id: string }; query: Record<never, never>; body?: undefined; answer: Done };
@@ -668,9 +1119,12 @@ export interface Routes {
   "GET /runs": { path: Record<never, never>; query: { agent_id?: string | null; session_id?: string | null; wake_id?: string | null; status?: "queued" | "running" | "success" | "failed" | "stopped" | "skipped" | "interrupted" | null; limit?: number; page?: string | null }; body?: undefined; answer: Runs };
   "GET /runs/{run_id}": { path: { run_id: string }; query: Record<never, never>; body?: undefined; answer: RunDetail };
   "POST /runs/{run_id}/again": { path: { run_id: string }; query: Record<never, never>; body?: undefined; answer: RunShape };
+  "GET /runs/{run_id}/approvals": { path: { run_id: string }; query: Record<never, never>; body?: undefined; answer: Approvals };
+  "POST /runs/{run_id}/approvals/{call_id}": { path: { run_id: string; call_id: string }; query: Record<never, never>; body: Answer; answer: Answered };
   "POST /runs/{run_id}/continue": { path: { run_id: string }; query: Record<never, never>; body?: undefined; answer: RunShape };
   "GET /runs/{run_id}/events": { path: { run_id: string }; query: { after?: number }; body?: undefined; answer: RunEvents };
   "POST /runs/{run_id}/stop": { path: { run_id: string }; query: Record<never, never>; body?: undefined; answer: StopAnswer };
+  "POST /runs/{run_id}/undo-data": { path: { run_id: string }; query: Record<never, never>; body?: undefined; answer: Undone };
   "GET /schedules/{schedule_id}": { path: { schedule_id: string }; query: { fields?: string | null }; body?: undefined; answer: ChosenFields };
   "DELETE /schedules/{schedule_id}": { path: { schedule_id: string }; query: Record<never, never>; body?: undefined; answer: Done };
   "GET /sessions": { path: Record<never, never>; query: { agent_id?: string | null; limit?: number; page?: string | null }; body?: undefined; answer: Sessions };
@@ -687,7 +1141,7 @@ export interface Routes {
   "DELETE /sessions/{session_id}/recall": { path: { session_id: string }; query: Record<never, never>; body?: undefined; answer: Done };
   "POST /sessions/{session_id}/recall/run-now": { path: { session_id: string }; query: Record<never, never>; body?: undefined; answer: RunShape };
   "POST /sessions/{session_id}/recall/skip": { path: { session_id: string }; query: Record<never, never>; body?: undefined; answer: Done };
-  "GET /sessions/{session_id}/schedules": { path: { session_id: string }; query: { status?: "pending" | "queued" | "delivered" | "cancelled" | "failed" | null; fields?: string | null; limit?: number }; body?: undefined; answer: ChosenSchedules };
+  "GET /sessions/{session_id}/schedules": { path: { session_id: string }; query: { status?: "pending" | "queued" | "delivered" | "cancelled" | "failed" | null; fields?: string | null; limit?: number; page?: string | null }; body?: undefined; answer: ChosenSchedules };
   "POST /sessions/{session_id}/schedules": { path: { session_id: string }; query: Record<never, never>; body: NewSchedule; answer: ScheduleBooked };
   "POST /sessions/{session_id}/stop": { path: { session_id: string }; query: Record<never, never>; body?: undefined; answer: StopAnswer };
   "POST /sessions/{session_id}/uploads": { path: { session_id: string }; query: Record<never, never>; body?: undefined; answer: Uploads };
@@ -699,9 +1153,13 @@ export interface Routes {
   "GET /users/{user_id}": { path: { user_id: string }; query: Record<never, never>; body?: undefined; answer: UserShape };
   "PATCH /users/{user_id}": { path: { user_id: string }; query: Record<never, never>; body: UserChange; answer: UserShape };
   "DELETE /users/{user_id}": { path: { user_id: string }; query: Record<never, never>; body?: undefined; answer: Done };
-  "GET /wakes": { path: Record<never, never>; query: { agent_id?: string | null; status?: "pending" | "queued" | "running" | "fired" | "failed" | "cancelled" | "skipped" | "superseded" | null; limit?: number; page?: string | null }; body?: undefined; answer: Wakes };
+  "GET /wakes": { path: Record<never, never>; query: { agent_id?: string | null; status?: "pending" | "queued" | "running" | "fired" | "failed" | "cancelled" | "skipped" | "superseded" | null; live?: boolean; limit?: number; page?: string | null }; body?: undefined; answer: Wakes };
   "GET /wakes/preview": { path: Record<never, never>; query: { agent_id: string; when?: string | null; interval_seconds?: number | null; cron?: string | null; timezone?: string | null; until?: string | null; max_runs?: number | null }; body?: undefined; answer: Preview };
   "GET /wakes/{wake_id}": { path: { wake_id: string }; query: Record<never, never>; body?: undefined; answer: WakeShape };
+  "PATCH /wakes/{wake_id}": { path: { wake_id: string }; query: Record<never, never>; body: WakeChange; answer: WakeShape };
+  "DELETE /wakes/{wake_id}": { path: { wake_id: string }; query: Record<never, never>; body?: undefined; answer: Done };
+  "POST /wakes/{wake_id}/run-now": { path: { wake_id: string }; query: Record<never, never>; body?: undefined; answer: RunShape };
+  "POST /wakes/{wake_id}/skip": { path: { wake_id: string }; query: Record<never, never>; body?: undefined; answer: WakeShape };
   "GET /wakes/{wake_id}/why": { path: { wake_id: string }; query: Record<never, never>; body?: undefined; answer: Why };
   "POST /ws-ticket": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: Ticket };
   "GET /ws/schema": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: Record<string, unknown> };

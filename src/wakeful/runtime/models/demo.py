@@ -13,7 +13,14 @@ from datetime import UTC, datetime
 from typing import Any
 
 from pydantic_ai import RunContext
-from pydantic_ai.messages import ModelMessage, ModelRequest, TextContent, ToolReturnPart, UserPromptPart
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelRequest,
+    TextContent,
+    ToolCallPart,
+    ToolReturnPart,
+    UserPromptPart,
+)
 from pydantic_ai.models import ModelRequestParameters, StreamedResponse
 from pydantic_ai.settings import ModelSettings
 
@@ -80,12 +87,53 @@ def _notice(said: re.Match[str]) -> dict[str, Any]:
     return {"title": text[:100], "body": text}
 
 
+MEMORIES = "memories"  # the table in which it keeps what it is told to remember
+MEMORIES_TABLE = {
+    "name": MEMORIES,
+    "purpose": "What my user told me to remember.",
+    "columns": [{"name": "note", "type": "text", "required": True}],
+}
+
+
+def _chart_of(said: re.Match[str]) -> dict[str, Any]:
+    table = said["table"].lower()
+    return {
+        "name": f"{table}_by_day",
+        "sql": f'SELECT date(_created_at) AS day, count(*) AS entries FROM "{table}" GROUP BY day ORDER BY day',
+        "description": f"How many {table} were added each day.",
+        "render": "bar",
+        "pinned": True,
+    }
+
+
 SENTENCES = (
     _sentence(
         "ask Wakeful to list files",
         r"ask (?P<agent>\S+) to (?P<task>.+?)",
         "spawn_agent",
         "Ask {agent} to {task} with spawn_agent.",
+        lambda said: {"agent": said["agent"], "task": said["task"]},
+    ),
+    _sentence(
+        "remember that the plumber comes on Friday",
+        r"(?:remember|note|keep in mind)(?: that)? (?P<note>.+?)",
+        "db_insert",
+        "Remember that {note} with db_insert.",
+        lambda said: {"table": MEMORIES, "rows": [{"note": said["note"]}]},
+    ),
+    _sentence(
+        "what do you remember",
+        r"what do you remember|(?:list|show)(?: me)? (?:what you remember|your memories)",
+        "db_query",
+        "List what you remember with db_query.",
+        lambda _said: {"sql": f"SELECT note, _created_at FROM {MEMORIES} ORDER BY id DESC LIMIT 20"},
+    ),
+    _sentence(
+        "draw a chart of memories",
+        r"(?:draw|make|show)(?: me)? a chart of (?:the |my |your )?(?P<table>[a-z]\w{0,50})",
+        "db_define_view",
+        "Draw a chart of {table} with db_define_view.",
+        _chart_of,
     ),
     _sentence(
         "in 10 seconds start a new session to read notes.txt",
@@ -262,6 +310,9 @@ def answer(messages: Sequence[ModelMessage], shown: frozenset[str]) -> list[Piec
     results = [part for part in parts if isinstance(part, ToolReturnPart)]
     if not results:
         return _help(shown)
+    step = _next_step(results, messages, shown)
+    if step is not None:
+        return [Think(f"This is the demo model. The next step is {step.tool}."), step]
     told = Say("\n\n".join(_tell(result) for result in results))
     following = _next_of(messages)
     return [told] if following is None or following.tool not in shown else [told, following]
@@ -293,13 +344,36 @@ def _read(text: str) -> Call | None:
     """Find what a sentence means; the end of a chain goes into the brief, or waits until the work is done."""
     chain = CHAIN.fullmatch(text)
     if chain is None:
-        return _schedule(text) or _understand(text)
+        return _remember(text) or _schedule(text) or _understand(text)
     work = _tidy(chain["work"])
     booked = _schedule(work)
     if booked is None or not isinstance(booked.arguments, dict):
         return _understand(work)
     brief = f"{booked.arguments['additional_context_message']} {_and_then(chain)}"
     return Call(booked.tool, {**booked.arguments, "additional_context_message": brief})
+
+
+def _next_step(
+    results: Sequence[ToolReturnPart], messages: Sequence[ModelMessage], shown: frozenset[str]
+) -> Call | None:
+    """Return what follows from a tool's answer: a table that is lacking is made, and a chart that was made is shown."""
+    if len(results) != 1 or not {"db_create_table", "db_run_view"} <= shown:
+        return None
+    [result] = results
+    is_good = result.outcome == "success"
+    calls = [part for message in messages for part in message.parts if isinstance(part, ToolCallPart)]
+    asked = calls[-1].args_as_dict() if calls else {}
+    if (
+        result.tool_name == "db_insert"
+        and not is_good
+        and '"not_found"' in result.model_response_str(wrap_if_error=False)
+    ):
+        return Call("db_create_table", MEMORIES_TABLE) if asked.get("table") == MEMORIES else None
+    if result.tool_name == "db_create_table" and is_good and len(calls) > 1 and calls[-2].tool_name == "db_insert":
+        return Call("db_insert", calls[-2].args_as_dict())
+    if result.tool_name == "db_define_view" and is_good:
+        return Call("db_run_view", {"name": asked.get("name")})
+    return None
 
 
 def _obey(text: str, shown: frozenset[str]) -> list[Piece]:
@@ -335,6 +409,11 @@ def _last_sentence(messages: Sequence[ModelMessage]) -> str:
     """Return what was said last, but for what a planner asked."""
     parts = [part for message in messages for part in message.parts if isinstance(part, UserPromptPart)]
     return next((text for part in reversed(parts) if not PLANNING.match(text := _text(part))), "")
+
+
+def _remember(text: str) -> Call | None:
+    """Take what is to be remembered whole: the time at the end of it is not one to wake at."""
+    return _understand(text) if text.lower().startswith("remember that ") else None
 
 
 def _understand(text: str) -> Call | None:

@@ -1,0 +1,262 @@
+"""What changed, row by row, whoever changed it and by whatever statement.
+
+SQLite itself reports each row before it changes (the preupdate hook), so no statement goes around this. The entries
+are written in the same transaction, each with a hash over itself and the one before: a later edit shows.
+"""
+# pyright: reportUnknownMemberType=false
+
+import base64
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any, NamedTuple
+
+import apsw
+import orjson
+
+from wakeful.agentdb.errors import Refusal
+from wakeful.agentdb.files import Raw
+from wakeful.agentdb.guard import is_reserved
+
+MOST_CHANGES = 20_000  # rows that one call may change
+MOST_BYTES = 32 * 1024 * 1024  # of their text and blobs, before and after
+
+SCHEMA = """
+CREATE TABLE _changelog (
+    id INTEGER PRIMARY KEY,
+    at TEXT NOT NULL,
+    actor TEXT NOT NULL,
+    run_id TEXT,
+    op TEXT NOT NULL,
+    table_name TEXT,
+    row_id INTEGER,
+    before TEXT,
+    after TEXT,
+    detail TEXT,
+    hash BLOB NOT NULL
+) STRICT;
+CREATE INDEX _changelog_by_run ON _changelog (run_id) WHERE run_id IS NOT NULL;
+CREATE INDEX _changelog_by_row ON _changelog (table_name, row_id);
+"""
+COLUMNS = ("id", "at", "actor", "run_id", "op", "table_name", "row_id", "before", "after", "detail")
+_ADD = f"INSERT INTO _changelog ({', '.join(COLUMNS)}, hash) VALUES ({', '.join('?' * 11)})"
+
+Row = tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Who:
+    """On whose behalf something is written. Stamped by the host."""
+
+    at: str  # ISO 8601 UTC
+    actor: str
+    run_id: str | None = None
+
+
+class Change(NamedTuple):
+    """One row as SQLite reported it."""
+
+    op: str
+    table: str
+    row_id: int
+    moved_to: int
+    old: Row | None
+    new: Row | None
+
+
+class Capture:
+    """Collects what one transaction changes. The hook sees everything; only our own bookkeeping is left out."""
+
+    def __init__(self, connection: Raw) -> None:
+        self._connection = connection
+        self.changes: list[Change] = []
+        self.is_on = False
+        self.may_delete = False
+        self._bytes = 0
+        connection.preupdate_hook(self._note, id="changelog")
+
+    def begin(self, *, may_delete: bool) -> None:
+        self.changes = []
+        self._bytes = 0
+        self.may_delete = may_delete
+        self.is_on = True
+
+    def _note(self, update: apsw.PreUpdate) -> None:
+        if not self.is_on or is_reserved(update.table_name) or update.database_name != "main":
+            return
+        # An exception here does not stop the statement, which may have millions of rows to go: the interrupt does.
+        try:
+            self._add(update)
+        except BaseException:
+            self._connection.interrupt()
+            raise
+
+    def _add(self, update: Any) -> None:
+        if update.op == "DELETE" and not self.may_delete:
+            raise Refusal(
+                "refused",
+                f"This would delete a row of {update.table_name!r} for good, as REPLACE does with a row in its way. "
+                "Nothing was changed. Use db_upsert to insert or update, or db_delete, which can be undone.",
+            )
+        old, new = update.old, update.new
+        for values in (old, new):
+            self._bytes += sum(len(value) for value in values or () if isinstance(value, str | bytes))
+        self.changes.append(
+            Change(update.op, update.table_name, update.rowid, update.rowid_new, old, new)  # pyright: ignore[reportArgumentType]
+        )
+        if len(self.changes) > MOST_CHANGES or self._bytes > MOST_BYTES:
+            raise Refusal(
+                "limit",
+                f"One call may change {MOST_CHANGES:,} rows and {MOST_BYTES // 1024**2} MB; this one changes more. "
+                "Nothing was changed. Narrow it, for example by a range of ids, and call several times.",
+            )
+
+
+class Changelog:
+    """The changelog of one open database."""
+
+    def __init__(self, connection: Raw) -> None:
+        self._connection = connection
+
+    def last(self) -> tuple[int, bytes]:
+        """Return the number and the hash of the last entry."""
+        found = self._connection.execute("SELECT id, hash FROM _changelog ORDER BY id DESC LIMIT 1").fetchone()
+        return (found[0], found[1]) if found else (0, b"")
+
+    def add(self, who: Who, entries: Iterable[tuple[Any, ...]]) -> int:
+        """Append entries of (op, table, row id, before, after, detail); return the number of the last one."""
+        number, digest = self.last()
+        rows: list[tuple[Any, ...]] = []
+        for op, table, row_id, before, after, detail in entries:
+            number += 1
+            row = (number, who.at, who.actor, who.run_id, op, table, row_id, before, after, detail)
+            digest = chained(digest, row)
+            rows.append((*row, digest))
+        if rows:
+            self._connection.executemany(_ADD, rows)
+        return number
+
+    def read(
+        self,
+        *,
+        run_id: str | None = None,
+        table: str | None = None,
+        row_id: int | None = None,
+        before: int | None = None,
+        most: int = 100,
+    ) -> list[dict[str, Any]]:
+        """Return entries, the newest first."""
+        cursor = self._connection.execute(
+            f"SELECT {', '.join(COLUMNS)} FROM _changelog"
+            " WHERE (:run IS NULL OR run_id = :run) AND (:table IS NULL OR table_name = :table)"
+            " AND (:row IS NULL OR row_id = :row) AND (:before IS NULL OR id < :before) ORDER BY id DESC LIMIT :most",
+            {"run": run_id, "table": table, "row": row_id, "before": before, "most": most},
+        )
+        return [_shown(row) for row in cursor]
+
+    def find_break(self) -> int | None:
+        """Return the number of the first entry that is not as it was written, or None."""
+        checkpoint = self._connection.execute(
+            "SELECT id, detail FROM _changelog WHERE op = 'purge' AND detail LIKE '{\"thinned_to\"%'"
+            " ORDER BY id DESC LIMIT 1"
+        ).fetchone()
+        digest, expected = b"", 1
+        if checkpoint:
+            noted = orjson.loads(checkpoint[1])
+            if self.digest_up_to(noted["thinned_to"]) != noted["digest"]:
+                return 1
+            digest, expected = bytes.fromhex(noted["hash"]), noted["thinned_to"] + 1
+        rows = self._connection.execute(
+            f"SELECT {', '.join(COLUMNS)}, hash FROM _changelog WHERE id >= ? ORDER BY id", (expected,)
+        )
+        for *row, stored in rows:
+            digest = chained(digest, tuple(row))
+            if row[0] != expected or digest != stored:
+                return expected
+            expected += 1
+        return None
+
+    def digest_up_to(self, number: int) -> str:
+        """Return one hash over all entries up to a number as they are now."""
+        whole = blake2b(digest_size=32)
+        for row in self._connection.execute(
+            f"SELECT {', '.join(COLUMNS)}, hash FROM _changelog WHERE id <= ? ORDER BY id", (number,)
+        ):
+            whole.update(orjson.dumps(row[:-1]) + row[-1])
+        return whole.hexdigest()
+
+
+def chained(before: bytes, row: Row) -> bytes:
+    """Return the hash of an entry that follows another."""
+    return blake2b(before + orjson.dumps(row), digest_size=32).digest()
+
+
+def entries_of(
+    changes: Sequence[Change], columns: Mapping[str, Sequence[str]], op: str | None
+) -> Iterator[tuple[Any, ...]]:
+    """Turn what was captured into entries; without a given op, each row says by itself what was done to it."""
+    for change in changes:
+        names = columns[change.table]
+        moved = orjson.dumps({"moved_to": change.moved_to}).decode() if change.moved_to != change.row_id else None
+        before, after = _images(change, names)
+        yield (op or _op_of(change, names), change.table, change.row_id, before, after, moved)
+
+
+def _images(change: Change, names: Sequence[str]) -> tuple[str | None, str | None]:
+    """Write a row as JSON by column, before and after; of one that was updated, what is not the same."""
+    old, new = change.old, change.new
+    if old is None or new is None:
+        return _as_json(names, old), _as_json(names, new)
+    places = [
+        place
+        for place, (before, after) in enumerate(zip(old, new, strict=True))
+        if before is not after and (before != after or type(before) is not type(after))
+    ]
+    names = [names[place] for place in places]
+    return _as_json(names, [old[place] for place in places]), _as_json(names, [new[place] for place in places])
+
+
+def _as_json(names: Sequence[str], values: Sequence[Any] | None) -> str | None:
+    if values is None:
+        return None
+    return orjson.dumps(dict(zip(names, values, strict=True)), default=blob_as_json).decode()
+
+
+def blob_as_json(value: Any) -> Any:
+    if isinstance(value, bytes):
+        return {"base64": base64.b64encode(value).decode()}
+    raise TypeError(f"{type(value).__name__} cannot be written as JSON")
+
+
+def from_json(value: Any) -> Any:
+    """Turn a value of a JSON document into one that SQLite keeps; the other way round of `blob_as_json`."""
+    if isinstance(value, dict):
+        if value.keys() == {"base64"} and isinstance(value["base64"], str):  # pyright: ignore[reportUnknownMemberType]
+            try:
+                return base64.b64decode(value["base64"], validate=True)  # pyright: ignore[reportUnknownArgumentType]
+            except ValueError:
+                raise Refusal("invalid", 'A value {"base64": …} is not base64.') from None
+        return orjson.dumps(value).decode()
+    if isinstance(value, list):
+        return orjson.dumps(value).decode()
+    return int(value) if isinstance(value, bool) else value
+
+
+def _op_of(change: Change, names: Sequence[str]) -> str:
+    if change.op != "UPDATE":
+        return {"INSERT": "insert", "DELETE": "purge"}[change.op]
+    assert change.old is not None
+    assert change.new is not None
+    place = names.index("_deleted_at")
+    was_deleted, is_deleted = change.old[place] is not None, change.new[place] is not None
+    if was_deleted == is_deleted:
+        return "update"
+    return "soft_delete" if is_deleted else "restore"
+
+
+def _shown(row: Sequence[Any]) -> dict[str, Any]:
+    entry: dict[str, Any] = dict(zip(COLUMNS, row, strict=True))
+    for name in ("before", "after", "detail"):
+        if entry[name] is not None:
+            entry[name] = orjson.loads(entry[name])
+    return entry

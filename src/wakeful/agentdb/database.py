@@ -1,0 +1,316 @@
+"""One agent's database as a worker has it open: a connection to read with, and one to write with."""
+# pyright: reportUnknownMemberType=false
+
+import secrets
+import time
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager
+from itertools import chain
+from typing import Any, NamedTuple
+
+import apsw
+
+from wakeful.agentdb import changelog, files, quota
+from wakeful.agentdb.changelog import Capture, Change, Changelog, Who
+from wakeful.agentdb.errors import Refusal
+from wakeful.agentdb.files import Raw
+from wakeful.agentdb.guard import Guard, Profile, is_reserved
+
+SYSTEM_COLUMNS = ("_created_at", "_updated_at", "_deleted_at")
+SYSTEM_SCHEMA = (
+    changelog.SCHEMA
+    + """
+CREATE TABLE _tables (name TEXT PRIMARY KEY, purpose TEXT NOT NULL) STRICT;
+CREATE TABLE _views (
+    name TEXT PRIMARY KEY,
+    sql TEXT NOT NULL,
+    description TEXT NOT NULL,
+    parameters TEXT NOT NULL,
+    render TEXT NOT NULL,
+    is_pinned INTEGER NOT NULL,
+    created_at TEXT NOT NULL,
+    updated_at TEXT NOT NULL
+) STRICT;
+CREATE TABLE _meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
+"""
+)
+
+_STEPS_BETWEEN_LOOKS = 2_000  # instructions of SQLite's machine from one look at the clock to the next
+
+
+def quoted(name: str) -> str:
+    """Write a name so that SQLite takes it for nothing else."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+class Statement(NamedTuple):
+    """One statement as SQLite understood it, not yet run."""
+
+    text: str
+    rest: str
+    is_readonly: bool
+    columns: tuple[str, ...]
+    parameters: tuple[str | None, ...]
+
+
+class Connection:
+    """A connection with its guard and its deadline."""
+
+    def __init__(self, path: str, key: bytes, *, may_make: bool = False) -> None:
+        self.raw: Raw = files.connect(path, key, may_make=may_make)
+        self.guard = Guard()
+        self.raw.authorizer = self.guard
+        self.deadline = float("inf")
+        self.raw.set_progress_handler(self._is_late, _STEPS_BETWEEN_LOOKS)
+
+    def _is_late(self) -> bool:
+        return time.monotonic() > self.deadline
+
+    @contextmanager
+    def under(self, profile: Profile) -> Generator[None]:
+        """Let statements inside do only what a profile allows."""
+        self.guard.profile = profile
+        self.guard.begin_statement()
+        before = self.raw.limit(apsw.SQLITE_LIMIT_LENGTH, files.MOST_VALUE)
+        try:
+            yield
+        finally:
+            self.guard.profile = "host"
+            self.raw.limit(apsw.SQLITE_LIMIT_LENGTH, before)
+
+    def run(self, statement: Statement, bindings: Any = None) -> Any:
+        """Run what was prepared. Never from apsw's cache, where a statement of the host's own would pass unasked."""
+        return self.raw.execute(statement.text, bindings, can_cache=False)
+
+    def prepare(self, sql: str) -> Statement | None:
+        """Let SQLite take the first statement off a text, without running it; None if only comments are left."""
+        noted: list[Statement] = []
+
+        def note(cursor: apsw.Cursor, text: str, _bindings: Any) -> bool:
+            if cursor.is_explain:
+                raise Refusal("refused", "EXPLAIN is not allowed in an agent's database.")
+            if cursor.has_vdbe:
+                columns = tuple(str(column[0]) for column in cursor.get_description())
+                noted.append(Statement(text, sql[len(text) :], cursor.is_readonly, columns, cursor.bindings_names))
+            return False
+
+        if "\x00" in sql:
+            raise Refusal("invalid", "The statement has a NUL character in it.", field="sql")
+        self.guard.begin_statement()
+        cursor = self.raw.cursor()
+        cursor.exec_trace = note
+        try:
+            no_values: Any = getattr(apsw, "_null_bindings")  # noqa: B009  (apsw types do not know it)
+            cursor.execute(sql, no_values, can_cache=False)
+        except apsw.ExecTraceAbort:
+            pass
+        finally:
+            cursor.close()
+        return noted[0] if noted else None
+
+    def prepare_only(self, sql: str) -> Statement:
+        """Take the one statement a text may hold."""
+        statement = self.prepare(sql)
+        if statement is None:
+            raise Refusal("invalid", "There is no statement in it.", field="sql")
+        if statement.rest.strip() and self.prepare(statement.rest) is not None:
+            raise Refusal("refused", "Only one statement at a time. Call once for each.", field="sql")
+        return statement
+
+    def tables(self) -> list[str]:
+        """Return the names of the agent's own tables."""
+        found = self.raw.execute("SELECT name FROM main.sqlite_schema WHERE type = 'table' ORDER BY name")
+        return [name for (name,) in found if not is_reserved(name)]
+
+    def columns(self, table: str) -> list[str]:
+        return [name for (name,) in self.raw.execute("SELECT name FROM pragma_table_info(?, 'main')", (table,))]
+
+    def close(self) -> None:
+        self.raw.close()
+
+
+class Reader:
+    """Reads, through views that hide what is soft-deleted.
+
+    Each table is read through a view of its own name over one with a random name, and only from that one does the
+    guard let anyone read the table: a statement that names `main.t`, or calls something of its own `t`, gets nothing.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self._views_for: tuple[int, bool] | None = None
+
+    @contextmanager
+    def reading(self, *, include_deleted: bool = False) -> Generator[Connection]:
+        """Show one state of the database to what is inside, as the model may see it."""
+        raw = self.connection.raw
+        raw.execute("BEGIN")
+        try:
+            self._make_views(include_deleted=include_deleted)
+            with self.connection.under("query"):
+                yield self.connection
+            raw.execute("COMMIT")
+        except BaseException:
+            # An error's text might give a random name away, so the next statement meets other ones.
+            self._views_for = None
+            if raw.in_transaction:
+                raw.execute("ROLLBACK")
+            raise
+
+    @contextmanager
+    def looking(self) -> Generator[Connection]:
+        """Show one state of the database to the host's own statements."""
+        raw = self.connection.raw
+        raw.execute("BEGIN")
+        try:
+            yield self.connection
+        finally:
+            raw.execute("ROLLBACK" if self._views_for is None else "COMMIT")
+
+    def _make_views(self, *, include_deleted: bool) -> None:
+        connection = self.connection
+        version = connection.raw.pragma("schema_version")
+        if self._views_for == (version, include_deleted):
+            return
+        for (name,) in connection.raw.execute("SELECT name FROM sqlite_temp_schema WHERE type = 'view'").fetchall():
+            connection.raw.execute(f"DROP VIEW temp.{quoted(name)}")
+        tables = [] if include_deleted else connection.tables()
+        doors = [f"_{secrets.token_hex(16)}" for _ in tables]
+        for table, door in zip(tables, doors, strict=True):
+            live = f"SELECT * FROM main.{quoted(table)} WHERE _deleted_at IS NULL"
+            connection.raw.execute(f"CREATE TEMP VIEW {door} AS {live}")
+            connection.raw.execute(f"CREATE TEMP VIEW {quoted(table)} AS SELECT * FROM temp.{door}")
+        connection.guard.hides = not include_deleted
+        connection.guard.doors = frozenset(doors)
+        connection.guard.views = frozenset(doors) | frozenset(tables)
+        self._views_for = (version, include_deleted)
+
+
+class Writer:
+    """Writes, a transaction a call, with the changelog in it."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self.raw: Raw = connection.raw
+        self.capture = Capture(self.raw)
+        self.changelog = Changelog(self.raw)
+        self._columns: dict[str, list[str]] = {}
+        self._most_pages = 0
+        self.usage: quota.Usage | None = None
+        self.last_change = 0
+
+    def settle(self) -> None:
+        """Make the host's own tables, in a file that has none yet."""
+        self.raw.execute("BEGIN IMMEDIATE")
+        try:
+            if not self.raw.table_exists("main", "_changelog"):
+                self.raw.execute(SYSTEM_SCHEMA)
+            self.raw.execute("COMMIT")
+        except BaseException:
+            if self.raw.in_transaction:
+                self.raw.execute("ROLLBACK")
+            raise
+
+    @contextmanager
+    def writing(
+        self,
+        who: Who,
+        most_bytes: int,
+        *,
+        op: str | None = None,
+        detail: str | None = None,
+        uses_reserve: bool = False,
+        may_delete: bool = False,
+        most_value: int = files.MOST_VALUE,
+    ) -> Generator["Writer"]:
+        """Keep all of what is done inside, with its changelog, or nothing of it."""
+        self._bound(most_bytes, uses_reserve=uses_reserve)
+        self._columns.clear()
+        self.raw.execute("BEGIN IMMEDIATE")
+        try:
+            self.capture.begin(may_delete=may_delete)
+            self.raw.limit(apsw.SQLITE_LIMIT_LENGTH, most_value)
+            yield self
+            self.capture.is_on = False
+            self.raw.limit(apsw.SQLITE_LIMIT_LENGTH, files.HOST_VALUE)
+            self._log(who, op, detail)
+            self.usage = quota.look(self.raw, most_bytes)
+            self.raw.execute("COMMIT")
+        except BaseException:
+            # A full file makes SQLite roll back by itself; a second rollback would hide the real error.
+            if self.raw.in_transaction:
+                self.raw.execute("ROLLBACK")
+            raise
+        finally:
+            self.capture.is_on = False
+            self.raw.limit(apsw.SQLITE_LIMIT_LENGTH, files.HOST_VALUE)
+
+    @contextmanager
+    def unnoted(self) -> Generator[None]:
+        """Leave what the host stamps into rows out of the changelog; the images of those rows have it."""
+        self.capture.is_on = False
+        try:
+            yield
+        finally:
+            self.capture.is_on = True
+
+    def columns(self, table: str) -> list[str]:
+        """Return the columns of a table as they are in this transaction."""
+        if table not in self._columns:
+            self._columns[table] = self.connection.columns(table)
+        return self._columns[table]
+
+    def forget_columns(self) -> None:
+        """Look again, because the schema has changed inside this transaction."""
+        self._columns.clear()
+
+    def need_table(self, name: str) -> list[str]:
+        """Return the columns of one of the agent's own tables."""
+        if not name or is_reserved(name) or not self.columns(name):
+            raise no_such_table(name, self.connection.tables())
+        return self.columns(name)
+
+    def flush(self, who: Who, op: str) -> None:
+        """Log what was captured so far, before the columns of its tables change."""
+        before = self.raw.limit(apsw.SQLITE_LIMIT_LENGTH, files.HOST_VALUE)
+        self._log(who, op, None)
+        self.raw.limit(apsw.SQLITE_LIMIT_LENGTH, before)
+        self.capture.changes = []
+
+    def stamp(self, who: Who, changes: Iterable[Change]) -> list[Change]:
+        """Put the host's times into rows that a statement of the model's own wrote, whatever it put there itself."""
+        stamped: list[Change] = []
+        for change in changes:
+            assert change.new is not None
+            names = self.columns(change.table)
+            created, deleted = names.index("_created_at"), names.index("_deleted_at")
+            new = list(change.new)
+            new[names.index("_updated_at")] = who.at
+            new[created] = who.at if change.old is None else change.old[created]
+            new[deleted] = None if change.old is None else change.old[deleted]
+            stamped.append(change._replace(new=tuple(new)))
+            self.raw.execute(
+                f"UPDATE main.{quoted(change.table)} SET _created_at = ?, _updated_at = ?, _deleted_at = ?"
+                " WHERE rowid = ?",
+                (new[created], who.at, new[deleted], change.moved_to),
+            )
+        return stamped
+
+    def _log(self, who: Who, op: str | None, detail: str | None) -> None:
+        changes = self.capture.changes
+        columns = {table: self.columns(table) for table in {change.table for change in changes}}
+        entries = changelog.entries_of(changes, columns, op)
+        # What was asked for stands once, before the rows it changed.
+        noted = [] if detail is None else [(op, None, None, None, None, detail)]
+        self.last_change = self.changelog.add(who, chain(noted, entries))
+
+    def _bound(self, most_bytes: int, *, uses_reserve: bool) -> None:
+        pages = quota.most_pages(most_bytes, uses_reserve=uses_reserve)
+        if pages != self._most_pages:
+            self.raw.execute(f"PRAGMA max_page_count = {pages}")
+            self._most_pages = pages
+
+
+def no_such_table(name: str, tables: Sequence[str]) -> Refusal:
+    there_are = f"There are: {', '.join(tables)}." if tables else "There is none yet: make one with db_create_table."
+    return Refusal("not_found", f"There is no table {name!r}. {there_are}", field="table")

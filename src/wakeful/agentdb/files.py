@@ -1,0 +1,106 @@
+"""How an agent's file is opened: its cipher, its limits, and nothing that a statement could change."""
+# apsw's types name collections.abc.Buffer, which Python 3.11 does not have, so its methods count as partly unknown.
+# pyright: reportUnknownMemberType=false
+
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+from wakeful.agentdb.errors import Refusal
+
+PAGE = 4096
+PLAIN_HEADER = b"SQLite format 3\x00"
+Raw = Any
+"""An apsw.Connection. Its own types call half of what SQLite returns unknown, so rows are typed where they are used."""
+
+EMPTY = ""  # the file of a database that does not exist yet: it is read as an empty one, and nothing is made
+
+_BUSY_MS = 5_000
+_CACHE_KIB = 2_000
+
+MOST_SQL = 100_000
+MOST_VALUE = 1_000_000  # bytes of one value, and of one row
+HOST_VALUE = 16_000_000  # a changelog row holds a row twice, as JSON
+
+_LIMITS = {
+    apsw.SQLITE_LIMIT_SQL_LENGTH: MOST_SQL,
+    apsw.SQLITE_LIMIT_COLUMN: 200,
+    apsw.SQLITE_LIMIT_EXPR_DEPTH: 100,
+    apsw.SQLITE_LIMIT_COMPOUND_SELECT: 50,
+    apsw.SQLITE_LIMIT_VDBE_OP: 100_000,
+    apsw.SQLITE_LIMIT_FUNCTION_ARG: 100,
+    apsw.SQLITE_LIMIT_ATTACHED: 0,
+    apsw.SQLITE_LIMIT_LIKE_PATTERN_LENGTH: 500,
+    apsw.SQLITE_LIMIT_VARIABLE_NUMBER: 1_000,
+    apsw.SQLITE_LIMIT_TRIGGER_DEPTH: 10,
+    apsw.SQLITE_LIMIT_WORKER_THREADS: 0,
+}
+_SWITCHES = {
+    apsw.SQLITE_DBCONFIG_DEFENSIVE: 1,
+    apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA: 0,
+    apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER: 0,  # the host makes none, and nobody else may
+    apsw.SQLITE_DBCONFIG_ENABLE_VIEW: 0,  # of the file; temporary ones stay
+    apsw.SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION: 0,
+    apsw.SQLITE_DBCONFIG_ENABLE_FTS3_TOKENIZER: 0,
+    apsw.SQLITE_DBCONFIG_ENABLE_ATTACH_CREATE: 0,
+    apsw.SQLITE_DBCONFIG_ENABLE_ATTACH_WRITE: 0,
+    apsw.SQLITE_DBCONFIG_ENABLE_FKEY: 1,
+    apsw.SQLITE_DBCONFIG_DQS_DML: 0,  # a misspelled "column" is an error, not a text
+    apsw.SQLITE_DBCONFIG_DQS_DDL: 0,
+}
+
+
+def connect(path: str, key: bytes, *, may_make: bool = False) -> Raw:
+    """Open a file with its key. Raises NotADBError if they do not fit; then nothing was changed."""
+    if path == EMPTY:
+        connection = apsw.Connection(":memory:")
+    else:
+        flags = apsw.SQLITE_OPEN_READWRITE | (apsw.SQLITE_OPEN_CREATE if may_make else 0)
+        connection = apsw.Connection(path, flags=flags)
+        try:
+            _unlock(connection, key, is_plain=is_plain(Path(path)))
+        except BaseException:
+            connection.close()
+            raise
+    _restrict(connection)
+    return connection
+
+
+def is_plain(path: Path) -> bool:
+    """Tell by its header whether a file is an SQLite database that nobody encrypted."""
+    try:
+        with path.open("rb") as file:
+            return file.read(len(PLAIN_HEADER)) == PLAIN_HEADER
+    except FileNotFoundError:
+        return False
+
+
+def _unlock(connection: Raw, key: bytes, *, is_plain: bool) -> None:
+    connection.set_busy_timeout(_BUSY_MS)
+    connection.pragma("cipher", "sqlcipher")
+    connection.pragma("legacy", 4)
+    if is_plain:
+        encrypt(connection, key)
+    else:
+        connection.execute(f"PRAGMA key = 'raw:{key.hex()}'")
+    connection.pragma("journal_mode", "wal")  # reads the first page, so a wrong key shows here
+    connection.pragma("synchronous", "FULL")
+    connection.pragma("cache_size", -_CACHE_KIB)
+    connection.pragma("journal_size_limit", 16 * 1024 * 1024)
+
+
+def encrypt(connection: Raw, key: bytes) -> None:
+    """Encrypt all pages anew. A crash leaves the file with the old key or with the new one."""
+    if connection.pragma("journal_mode", "delete") != "delete":
+        raise Refusal("unavailable", "The database is in use elsewhere, so its key was not changed. Try again.")
+    connection.execute(f"PRAGMA rekey = 'raw:{key.hex()}'")
+
+
+def _restrict(connection: Raw) -> None:
+    for limit, value in _LIMITS.items():
+        connection.limit(limit, value)
+    connection.limit(apsw.SQLITE_LIMIT_LENGTH, HOST_VALUE)
+    for switch, value in _SWITCHES.items():
+        connection.config(switch, value)
+    connection.pragma("temp_store", "memory")

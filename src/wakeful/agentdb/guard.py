@@ -1,0 +1,203 @@
+"""What SQLite itself lets a statement do: an allow-list that it asks for every table, column and function.
+
+Nothing here looks at the text of a statement. What is not on a list is denied, so a new feature of SQLite is too.
+"""
+
+from collections.abc import Collection
+from typing import Literal
+
+import apsw
+
+Profile = Literal["host", "query", "execute", "migrate"]
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+FUNCTIONS = _words(
+    """
+    -> ->> abs acos acosh asin asinh atan atan2 atanh avg ceil ceiling changes char coalesce concat concat_ws cos cosh
+    count cume_dist current_date current_time current_timestamp date datetime degrees dense_rank exp first_value floor
+    format glob group_concat hex if ifnull iif instr json json_array json_array_length json_error_position json_extract
+    json_group_array json_group_object json_insert json_object json_patch json_pretty json_quote json_remove
+    json_replace json_set json_type json_valid julianday lag last_value lead length like likelihood likely ln log log10
+    log2 lower ltrim max median min mod nth_value ntile nullif octet_length percent_rank percentile percentile_cont
+    percentile_disc pi pow power printf quote radians random randomblob rank replace round row_number rtrim sign sin
+    sinh sqrt strftime string_agg substr substring sum tan tanh time timediff total trim trunc typeof unhex unicode
+    unistr unixepoch unlikely upper zeroblob
+    """
+)
+# What ALTER TABLE runs inside; a statement of ours or a model's cannot name these.
+_INSIDE_ALTER = _words(
+    """
+    sqlite_rename_column sqlite_rename_table sqlite_rename_test sqlite_rename_quotefix sqlite_drop_column
+    sqlite_add_constraint sqlite_drop_constraint sqlite_find_constraint sqlite_fail
+    """
+)
+_TABLE_FUNCTIONS = frozenset({"json_each", "json_tree"})
+# Virtual tables that are there without being made. SQLite calls them as it does a WITH clause when no column is wanted.
+_MODULES = _words(
+    "bytecode carray completion csv dbstat fsdir fts3tokenize fts4aux fts5vocab generate_series tables_used unionvtab"
+)
+_SCHEMA_TABLES = frozenset({"sqlite_master", "sqlite_temp_master", "sqlite_sequence"})
+_CHECKS_OF_ALTER = frozenset({"quick_check", "pragma_quick_check"})
+
+OK, DENY = apsw.SQLITE_OK, apsw.SQLITE_DENY
+
+
+def is_reserved(name: str) -> bool:
+    """Tell whether a name belongs to the host or to SQLite."""
+    return name.startswith("_") or name.lower().startswith("sqlite_")
+
+
+class Guard:
+    """The authorizer of one connection. The host chooses the profile before it hands a statement over."""
+
+    def __init__(self) -> None:
+        self.profile: Profile = "host"
+        self.doors: Collection[str] = ()  # the randomly named views through which a query may read tables
+        self.views: Collection[str] = ()  # those and the views over them, which bear the tables' names
+        self.hides = True  # a query reads tables through those only, because they leave out what is soft-deleted
+        self.reason: str | None = None  # why something was denied last, for the error
+        self.created: set[str] = set()  # tables the statement being prepared creates
+        self.altered: str | None = None  # the table it alters
+        self.dropped: set[str] = set()
+
+    def begin_statement(self) -> None:
+        self.reason = None
+        self.created.clear()
+        self.dropped.clear()
+        self.altered = None
+
+    def __call__(
+        self, action: int, first: str | None, second: str | None, database: str | None, via: str | None
+    ) -> int:
+        if self.profile == "host":
+            return DENY if action in (apsw.SQLITE_ATTACH, apsw.SQLITE_DETACH) else OK
+        if self._allows(action, first or "", second or "", database, via):
+            return OK
+        if self.reason is None:
+            self.reason = _explain(action, first or "", second or "", self.profile)
+        return DENY
+
+    def _allows(self, action: int, first: str, second: str, database: str | None, via: str | None) -> bool:
+        if action in (apsw.SQLITE_SELECT, apsw.SQLITE_RECURSIVE):
+            # The rows of CREATE TABLE … AS SELECT would be in no changelog: SQLite tells nobody about them.
+            return not self.created
+        if action == apsw.SQLITE_FUNCTION:
+            name = second.lower()
+            return name in FUNCTIONS or (self.altered is not None and name in _INSIDE_ALTER)
+        if action == apsw.SQLITE_READ:
+            return self._may_read(first, second, database, via)
+        if self.profile == "query":
+            return False
+        if action == apsw.SQLITE_INSERT:
+            return self._may_write(first, database)
+        if action == apsw.SQLITE_UPDATE:
+            return self._may_write(first, database) and (first in _SCHEMA_TABLES or not second.startswith("_"))
+        return self.profile == "migrate" and self._may_change_schema(action, first, second, database)
+
+    def _may_read(self, table: str, column: str, database: str | None, via: str | None) -> bool:
+        if table in _TABLE_FUNCTIONS:
+            return True
+        if table in _SCHEMA_TABLES:
+            # SQLite reads its schema to change it. In ALTER and DROP there is no room for a SELECT of the model's own.
+            return self._is_inside() or (bool(self.created) and column == "ROWID")
+        if table == "pragma_quick_check":
+            return self.altered is not None
+        if database == "temp":
+            return self.profile == "query" and table in self.views
+        if database is None and not column:  # a WITH clause of the statement's own, of which no column is wanted
+            return table.lower() not in _MODULES and not table.lower().startswith(("pragma_", "sqlite_"))
+        if is_reserved(table) or database != "main":
+            return False
+        return self.profile != "query" or not self.hides or via in self.doors
+
+    def _is_inside(self) -> bool:
+        """Tell whether SQLite is at work on its schema, in a statement with no room for one of the model's own."""
+        return self.altered is not None or bool(self.dropped)
+
+    def _may_write(self, table: str, database: str | None) -> bool:
+        if table == "sqlite_sequence":
+            return self._is_inside()
+        if table in _SCHEMA_TABLES:  # defensive mode refuses a statement that names them itself
+            return self.profile == "migrate"
+        return database == "main" and not is_reserved(table)
+
+    def _may_change_schema(self, action: int, first: str, second: str, database: str | None) -> bool:
+        match action:
+            case apsw.SQLITE_CREATE_TABLE if database == "main" and (not is_reserved(first) or first in _SCHEMA_TABLES):
+                self.created.add(first)
+                return True
+            case apsw.SQLITE_CREATE_INDEX if database == "main" and not is_reserved(second):
+                return not first.startswith("_")
+            case apsw.SQLITE_DROP_INDEX if database == "main" and not is_reserved(first) and not is_reserved(second):
+                self.dropped.add(first)
+                return True
+            case apsw.SQLITE_DROP_TABLE if database == "main" and not is_reserved(first):
+                self.dropped.add(first)
+                return True
+            # Here the table is the second argument, and the place of the database holds a column that is dropped.
+            case apsw.SQLITE_ALTER_TABLE if first == "main" and not is_reserved(second):
+                self.altered = second
+                return database is None or not database.startswith("_")
+            case apsw.SQLITE_DELETE:  # DROP TABLE deletes its rows and, before we are told its name, its schema
+                return first in self.dropped or self._may_write(first, "")
+            case apsw.SQLITE_REINDEX:  # CREATE INDEX fills the new index
+                return True
+            case apsw.SQLITE_PRAGMA:
+                return self.altered is not None and first in _CHECKS_OF_ALTER
+            case _:
+                return False
+
+
+_VERBS = {
+    apsw.SQLITE_ATTACH: "ATTACH",
+    apsw.SQLITE_DETACH: "DETACH",
+    apsw.SQLITE_PRAGMA: "PRAGMA",
+    apsw.SQLITE_TRANSACTION: "BEGIN, COMMIT and ROLLBACK",
+    apsw.SQLITE_SAVEPOINT: "SAVEPOINT",
+    apsw.SQLITE_ANALYZE: "ANALYZE",
+    apsw.SQLITE_REINDEX: "REINDEX",
+    apsw.SQLITE_CREATE_TRIGGER: "CREATE TRIGGER",
+    apsw.SQLITE_CREATE_TEMP_TRIGGER: "CREATE TRIGGER",
+    apsw.SQLITE_CREATE_VTABLE: "CREATE VIRTUAL TABLE",
+    apsw.SQLITE_CREATE_VIEW: "CREATE VIEW",
+    apsw.SQLITE_CREATE_TEMP_VIEW: "CREATE VIEW",
+    apsw.SQLITE_CREATE_TEMP_TABLE: "CREATE TEMP TABLE",
+    apsw.SQLITE_CREATE_TABLE: "CREATE TABLE",
+    apsw.SQLITE_CREATE_INDEX: "CREATE INDEX",
+    apsw.SQLITE_DROP_TABLE: "DROP TABLE",
+    apsw.SQLITE_DROP_INDEX: "DROP INDEX",
+    apsw.SQLITE_ALTER_TABLE: "ALTER TABLE",
+    apsw.SQLITE_INSERT: "INSERT",
+    apsw.SQLITE_UPDATE: "UPDATE",
+    apsw.SQLITE_DELETE: "DELETE",
+}
+_SCHEMA_VERBS = ("CREATE", "DROP", "ALTER")
+
+
+def _explain(action: int, first: str, second: str, profile: Profile) -> str:
+    """Say what was denied, and what to do instead."""
+    table = second if action == apsw.SQLITE_ALTER_TABLE else first
+    if action == apsw.SQLITE_SELECT:
+        return "CREATE TABLE … AS SELECT is not allowed. Create the table first, then INSERT INTO … SELECT."
+    if action == apsw.SQLITE_FUNCTION:
+        return f"The function {second!r} is not allowed here."
+    if action == apsw.SQLITE_DELETE and not is_reserved(table):
+        return "DELETE is not allowed: rows are never deleted for good. Use db_delete, which db_restore can undo."
+    if table in _SCHEMA_TABLES and action != apsw.SQLITE_READ and profile != "migrate":
+        return "The schema cannot be changed here. Use db_create_table, db_alter_table or db_migrate."
+    if is_reserved(table) or (action == apsw.SQLITE_CREATE_INDEX and is_reserved(second)):
+        return f"{table!r} belongs to the host. Use db_schema for what there is and the db_* tools for the rest."
+    if action == apsw.SQLITE_READ:
+        return f"{table!r} cannot be read like that. Name tables plainly, without a schema such as 'main.' before them."
+    if action == apsw.SQLITE_UPDATE and second.startswith("_"):
+        return f"The column {second!r} is kept by the host. Leave it out; db_delete and db_restore set '_deleted_at'."
+    verb = _VERBS.get(action, "That")
+    if profile == "query":
+        return f"{verb} is not allowed: db_query only reads. Use db_insert, db_update or db_execute to write."
+    if verb.startswith(_SCHEMA_VERBS) and profile == "execute":
+        return f"{verb} is not allowed in db_execute. Use db_create_table, db_alter_table or db_migrate."
+    return f"{verb} is not allowed in an agent's database."

@@ -1,0 +1,99 @@
+"""A request, and the database it is about as a worker keeps it open."""
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+from wakeful.agentdb.changelog import Who
+from wakeful.agentdb.database import SYSTEM_SCHEMA, Connection, Reader, Writer
+from wakeful.agentdb.errors import Refusal
+from wakeful.agentdb.files import EMPTY
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What the server asks of a worker."""
+
+    op: str
+    path: str  # of the file; empty if the agent has none yet
+    key: str  # hexadecimal
+    seconds: float  # after which SQLite is interrupted
+    quota: int
+    at: str
+    actor: str = "system"
+    run_id: str | None = None
+    args: dict[str, Any] = field(default_factory=dict[str, Any])
+
+    @property
+    def who(self) -> Who:
+        return Who(at=self.at, actor=self.actor, run_id=self.run_id)
+
+
+class Opened:
+    """One database, opened when something is first asked of it."""
+
+    def __init__(self, path: str, key: bytes) -> None:
+        self.path = path
+        self.key = key
+        self._reader: Reader | None = None
+        self._writer: Writer | None = None
+        self._inode: int | None = None
+        self._deadline = 0.0
+
+    def begin(self, deadline: float) -> None:
+        self._deadline = deadline
+        for side in self.sides:
+            side.deadline = deadline
+            side.guard.reason = None
+
+    @property
+    def reader(self) -> Reader:
+        if self._reader is None:
+            if self.path and not Path(self.path).exists():
+                _ = self.writer
+            self._reader = Reader(self._connect(may_make=False))
+            if self.path == EMPTY:
+                self._reader.connection.raw.execute(SYSTEM_SCHEMA)
+            elif not self._reader.connection.raw.table_exists("main", "_changelog"):
+                _ = self.writer  # a crash came before the host's tables were made
+        return self._reader
+
+    @property
+    def writer(self) -> Writer:
+        if self._writer is None:
+            writer = Writer(self._connect(may_make=True))
+            writer.settle()
+            self._writer = writer
+        return self._writer
+
+    def is_same_file(self) -> bool:
+        """Tell whether the file is still the one that was opened here."""
+        try:
+            return self._inode in (None, Path(self.path).stat().st_ino)
+        except FileNotFoundError:
+            return False
+
+    @property
+    def sides(self) -> list[Connection]:
+        return [side.connection for side in (self._reader, self._writer) if side is not None]
+
+    def close(self) -> None:
+        for side in self.sides:
+            side.close()
+        self._reader = self._writer = None
+
+    def _connect(self, *, may_make: bool) -> Connection:
+        if may_make and self.path and not Path(self.path).exists():
+            # For its owner alone, and so are the log and the index that SQLite makes after it.
+            os.close(os.open(self.path, os.O_WRONLY | os.O_CREAT, 0o600))
+        try:
+            connection = Connection(self.path, self.key, may_make=may_make)
+        except apsw.NotADBError as error:
+            raise Refusal("unreadable", f"The file {self.path!r} cannot be read with its key.") from error
+        connection.deadline = self._deadline
+        if self.path:
+            self._inode = Path(self.path).stat().st_ino
+        return connection

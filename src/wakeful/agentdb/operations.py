@@ -1,0 +1,351 @@
+"""What a worker can be asked to do, by name."""
+# pyright: reportUnknownMemberType=false
+
+from collections.abc import Callable, Generator
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import apsw
+import orjson
+
+from wakeful.agentdb import (
+    browse,
+    files,
+    migrate,
+    query,
+    quota,
+    room,
+    rows,
+    schema,
+    snapshots,
+    transfer,
+    undo,
+    views,
+)
+from wakeful.agentdb.changelog import Changelog
+from wakeful.agentdb.database import Writer, no_such_table
+from wakeful.agentdb.errors import Refusal
+from wakeful.agentdb.opened import Opened, Request
+
+TOO_MUCH_MEMORY = Refusal(
+    "limit", "That needs more memory than an agent's database may have (64 MB). Ask for less at a time."
+)
+_FULL = (
+    "Your database is full: of {quota:,} bytes, 5 % are kept for deleting. Nothing of this was written. Delete rows "
+    "you no longer need with db_delete, or ask your user for more room."
+)
+
+Answer = dict[str, Any]
+Reading = Callable[[Opened, Request], Answer]
+
+
+def carry_out(opened: Opened, request: Request) -> Answer:
+    """Do what is asked; what is written says how full the file is now."""
+    if request.op in READS:
+        return {"result": READS[request.op](opened, request)}
+    if request.op in KEEPING:
+        return {"result": KEEPING[request.op](opened, request)}
+    try:
+        return _write(opened, request)
+    except apsw.FullError:
+        pass
+    keeps = [room.KEEP]
+    if request.op == "delete":
+        # Even the reserve is used up. Before a delete is refused, the images in the changelog can be spared.
+        keeps.append(timedelta(0))
+    for keep in keeps:
+        try:
+            if any(room.make_room(opened.writer, request.at, request.quota, keep).values()):
+                return _write(opened, request)
+        except apsw.FullError:
+            continue
+    raise Refusal("quota", _FULL.format(quota=request.quota))
+
+
+def _write(opened: Opened, request: Request) -> Answer:
+    writer = opened.writer
+    with _writing(opened, request):
+        result = WRITES[request.op](writer, opened, request)
+    return {"result": result, "usage": writer.usage and tuple(writer.usage), "last_change": writer.last_change}
+
+
+@contextmanager
+def _writing(opened: Opened, request: Request) -> Generator[None]:
+    op = {"execute": "execute", "import": "import", "undo": "undo", "migrate": "schema", "down": "schema"}.get(
+        request.op
+    )
+    noted = {
+        "execute": {"sql": str(request.args.get("sql"))[:4_000]},
+        "undo": {"undoes": request.args.get("run_id")},
+        "import": {"table": request.args.get("table"), "source": request.args.get("source")},
+    }.get(request.op)
+    detail = None if noted is None else orjson.dumps(noted).decode()
+    if request.op in ("migrate", "down"):
+        opened.writer.raw.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+    may_use_reserve = request.op in ("delete", "drop_view", "undo")
+    with opened.writer.writing(
+        request.who,
+        request.quota,
+        op=op,
+        detail=detail,
+        uses_reserve=may_use_reserve,
+        most_value=files.HOST_VALUE if request.op == "undo" else files.MOST_VALUE,
+    ):
+        yield
+
+
+def explain(error: apsw.Error, opened: Opened) -> Refusal:
+    """Say in words a model can use what SQLite has refused."""
+    for side in opened.sides:
+        reason = side.guard.reason
+        if reason is not None and isinstance(error, apsw.AuthError | apsw.SQLError):
+            return Refusal("refused", reason)
+    text = str(error)
+    match error:
+        case apsw.SQLError() if text.startswith("no such table: "):
+            return no_such_table(text.removeprefix("no such table: "), opened.reader.connection.tables())
+        case apsw.SQLError() if text.startswith("cannot modify "):
+            return Refusal("refused", "Only SELECT is allowed here. Use the db_* tools to write.", field="sql")
+        case apsw.ConstraintError():
+            return Refusal("conflict", f"{text}. Nothing was changed.")
+        case apsw.InterruptError():
+            return Refusal(
+                "timeout", "That took too long and was stopped. Nothing was changed. Ask for less at a time."
+            )
+        case apsw.NoMemError():
+            return TOO_MUCH_MEMORY
+        case apsw.TooBigError():
+            return Refusal(
+                "limit", f"A value, a row or the statement is too big: a value may have {files.MOST_VALUE:,} bytes."
+            )
+        case apsw.BusyError() | apsw.LockedError():
+            return Refusal("unavailable", "The database is busy. Nothing was changed. Try again.")
+        case apsw.NotADBError() | apsw.CorruptError():
+            return Refusal("unavailable", f"The file is damaged ({text}).")
+        case apsw.FullError() | apsw.IOError() | apsw.CantOpenError() | apsw.ReadOnlyError():
+            return Refusal("unavailable", f"The file cannot be written ({text}). Nothing was changed.")
+        case _:
+            return Refusal("invalid", f"{text}.")
+
+
+def _schema(opened: Opened, request: Request) -> Answer:
+    with opened.reader.looking() as connection:
+        described: Answer = {
+            "tables": schema.describe(connection, with_counts=request.args.get("with_counts", True)),
+            "views": views.listed(connection),
+            "storage": {"used_bytes": quota.used_bytes(connection.raw), "quota_bytes": request.quota},
+        }
+        if request.args.get("with_system"):
+            described["system_tables"] = schema.system_tables(connection)
+    return described
+
+
+def _names(opened: Opened, _request: Request) -> Answer:
+    with opened.reader.looking() as connection:
+        found = views.listed(connection)
+        return {
+            "tables": connection.tables(),
+            "views": {view["name"]: view["required_parameters"] for view in found},
+        }
+
+
+def _query(opened: Opened, request: Request) -> Answer:
+    args = request.args
+    return query.query(
+        opened.reader,
+        args["sql"],
+        args.get("params"),
+        limit=args.get("limit") or query.USUAL_ROWS,
+        include_deleted=args.get("include_deleted", False),
+    )
+
+
+def _run_view(opened: Opened, request: Request) -> Answer:
+    args = request.args
+    return views.run(
+        opened.reader,
+        args["name"],
+        args.get("params") or {},
+        args.get("limit") or query.USUAL_ROWS,
+        args.get("most_bytes") or query.MOST_BYTES,
+    )
+
+
+def _list_views(opened: Opened, _request: Request) -> Answer:
+    with opened.reader.looking() as connection:
+        return {"views": views.listed(connection)}
+
+
+def _rows(opened: Opened, request: Request) -> Answer:
+    with opened.reader.looking() as connection:
+        return browse.rows(connection, **request.args)
+
+
+def _changelog(opened: Opened, request: Request) -> Answer:
+    with opened.reader.looking() as connection:
+        return {"changes": Changelog(connection.raw).read(**request.args)}
+
+
+def _verify(opened: Opened, _request: Request) -> Answer:
+    with opened.reader.looking() as connection:
+        broken_at = Changelog(connection.raw).find_break()
+    return {"intact": broken_at is None, "broken_at": broken_at}
+
+
+def _export(opened: Opened, request: Request) -> Answer:
+    args = request.args
+    if args.get("table"):
+        with opened.reader.looking() as connection:
+            columns, found = browse.whole(connection, args["table"], args.get("show") or "active")
+            with closing(found):
+                text = transfer.write(args["format"], columns, found)
+    else:
+        with opened.reader.reading() as connection:
+            statement = connection.prepare_only(args["sql"])
+            query.need_reading(statement)
+            with closing(connection.run(statement, query.bindings(statement, args.get("params")))) as found:
+                text = transfer.write(args["format"], statement.columns, found)
+    return {"text": text, "format": args["format"]}
+
+
+def _insert(writer: Writer, _opened: Opened, request: Request) -> Answer:
+    return rows.insert(writer, request.who, request.args["table"], request.args["rows"])
+
+
+def _upsert(writer: Writer, _opened: Opened, request: Request) -> Answer:
+    args = request.args
+    return rows.upsert(writer, request.who, args["table"], args["rows"], args["conflict_columns"])
+
+
+def _update(writer: Writer, _opened: Opened, request: Request) -> Answer:
+    args = request.args
+    return rows.update(writer, request.who, args["table"], args["set"], args.get("where"), args.get("row_ids"))
+
+
+def _delete(writer: Writer, _opened: Opened, request: Request) -> Answer:
+    args = request.args
+    return rows.delete(writer, request.who, args["table"], args.get("where"), args.get("row_ids"))
+
+
+def _restore(writer: Writer, _opened: Opened, request: Request) -> Answer:
+    args = request.args
+    return rows.restore(writer, request.who, args["table"], args.get("where"), args.get("row_ids"))
+
+
+def _execute(writer: Writer, _opened: Opened, request: Request) -> Answer:
+    return query.execute(writer, request.who, request.args["sql"], request.args.get("params"))
+
+
+def _create_table(writer: Writer, _opened: Opened, request: Request) -> Answer:
+    return schema.create_table(writer, request.who, **request.args)
+
+
+def _alter_table(writer: Writer, _opened: Opened, request: Request) -> Answer:
+    return schema.alter_table(writer, request.who, **request.args)
+
+
+def _migrate(writer: Writer, opened: Opened, request: Request) -> Answer:
+    path = Path(opened.path)
+    copy = snapshots.take(path, request.at) if writer.connection.tables() else None
+    try:
+        done = migrate.migrate(writer, request.who, **request.args, snapshot=None if copy is None else copy.name)
+    except BaseException:
+        if copy is not None:
+            copy.unlink(missing_ok=True)
+        raise
+    snapshots.forget_old(path)
+    return done
+
+
+def _down(writer: Writer, opened: Opened, request: Request) -> Answer:
+    """Take a migration back with the statements the agent wrote for that; for people only."""
+    number = request.args["change_id"]
+    noted = writer.raw.execute("SELECT detail FROM _changelog WHERE id = ? AND op = 'schema'", (number,)).fetchone()
+    values: dict[str, Any] = orjson.loads(noted[0]) if noted and noted[0] else {}
+    if not values.get("down_sql"):
+        raise Refusal("not_found", f"Change {number} is no migration that can be taken back.", field="change_id")
+    args = {"up_sql": values["down_sql"], "down_sql": values["up_sql"], "purpose": f"Took back change {number}."}
+    return _migrate(writer, opened, replace(request, args=args))
+
+
+def _define_view(writer: Writer, opened: Opened, request: Request) -> Answer:
+    return views.define(writer, opened.reader, request.who, **request.args)
+
+
+def _pin_view(writer: Writer, _opened: Opened, request: Request) -> Answer:
+    return views.pin(writer, request.who, request.args["name"], request.args["is_pinned"])
+
+
+def _drop_view(writer: Writer, _opened: Opened, request: Request) -> Answer:
+    return views.drop(writer, request.who, request.args["name"])
+
+
+def _import(writer: Writer, _opened: Opened, request: Request) -> Answer:
+    args = request.args
+    read = transfer.read(args["format"], args["text"])
+    return rows.take_in(writer, request.who, args["table"], read, may_create=args["create"])
+
+
+def _undo(writer: Writer, _opened: Opened, request: Request) -> Answer:
+    return undo.undo_run(writer, request.who, request.args["run_id"])
+
+
+def _purge(opened: Opened, request: Request) -> Answer:
+    return dict(room.make_room(opened.writer, request.at, request.quota))
+
+
+def _rekey(opened: Opened, request: Request) -> Answer:
+    """Encrypt the file and its snapshots with another key."""
+    opened.close()
+    key = bytes.fromhex(request.args["new_key"])
+    for path in (Path(opened.path), *snapshots.of(Path(opened.path))):
+        connection = files.connect(str(path), opened.key)
+        try:
+            files.encrypt(connection, key)
+        finally:
+            connection.close()
+    opened.key = key
+    return {"rekeyed": True}
+
+
+def _check(opened: Opened, _request: Request) -> Answer:
+    """Say whether the file can be read with this key."""
+    with opened.reader.looking() as connection:
+        connection.raw.execute("SELECT count(*) FROM main.sqlite_schema").fetchall()
+    return {"readable": True}
+
+
+READS: dict[str, Reading] = {
+    "schema": _schema,
+    "names": _names,
+    "query": _query,
+    "run_view": _run_view,
+    "list_views": _list_views,
+    "rows": _rows,
+    "changelog": _changelog,
+    "verify": _verify,
+    "export": _export,
+    "check": _check,
+}
+KEEPING: dict[str, Reading] = {"purge": _purge, "rekey": _rekey}
+WRITES: dict[str, Callable[[Writer, Opened, Request], Answer]] = {
+    "insert": _insert,
+    "upsert": _upsert,
+    "update": _update,
+    "delete": _delete,
+    "restore": _restore,
+    "execute": _execute,
+    "create_table": _create_table,
+    "alter_table": _alter_table,
+    "migrate": _migrate,
+    "down": _down,
+    "define_view": _define_view,
+    "pin_view": _pin_view,
+    "drop_view": _drop_view,
+    "import": _import,
+    "undo": _undo,
+}
+MAKES = frozenset({"create_table", "migrate", "define_view", "import"})  # what may bring a file into being

@@ -1,0 +1,122 @@
+"""Statements a model wrote: one that reads, and one that writes."""
+# pyright: reportUnknownMemberType=false
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
+from itertools import islice
+from typing import Any
+
+import orjson
+
+from wakeful.agentdb.changelog import Who, blob_as_json, from_json
+from wakeful.agentdb.database import Reader, Statement, Writer
+from wakeful.agentdb.errors import Refusal
+
+USUAL_ROWS = 1_000
+MOST_ROWS = 5_000
+MOST_BYTES = 80_000  # of the rows as JSON
+
+Params = Mapping[str, Any] | Sequence[Any] | None
+
+
+def query(
+    reader: Reader, sql: str, params: Params, *, limit: int, include_deleted: bool, most_bytes: int = MOST_BYTES
+) -> dict[str, Any]:
+    """Run one statement that only reads."""
+    with reader.reading(include_deleted=include_deleted) as connection:
+        statement = connection.prepare_only(sql)
+        need_reading(statement)
+        # Closed in any case: one that is left half-read would hold on to an old state of the database.
+        with closing(connection.run(statement, bindings(statement, params))) as cursor:
+            return take(statement.columns, cursor, limit, most_bytes)
+
+
+def check(reader: Reader, sql: str) -> Statement:
+    """Let SQLite say whether a statement could be run to read, without running it."""
+    with reader.reading() as connection:
+        statement = connection.prepare_only(sql)
+        need_reading(statement)
+        return statement
+
+
+def take(columns: Sequence[str], rows: Iterable[Sequence[Any]], limit: int, most_bytes: int) -> dict[str, Any]:
+    """Take rows up to a number and a size; they are written as JSON here, and not touched again."""
+    limit = max(1, min(limit, MOST_ROWS))
+    wanted = list(islice(rows, limit + 1))
+    taken = wanted[:limit]
+    written = orjson.dumps(taken, default=blob_as_json)
+    if len(written) > most_bytes:  # seldom, so only then is each row looked at
+        taken = _fitting(taken, most_bytes)
+        written = orjson.dumps(taken, default=blob_as_json)
+    is_truncated = len(taken) < len(wanted)
+    return {
+        "columns": columns,
+        "rows": orjson.Fragment(written),
+        "row_count": len(taken),
+        "truncated": is_truncated,
+    }
+
+
+def _fitting(rows: Sequence[Sequence[Any]], most_bytes: int) -> list[Sequence[Any]]:
+    size = 2
+    for number, row in enumerate(rows):
+        size += len(orjson.dumps(row, default=blob_as_json)) + 1
+        if size > most_bytes:
+            return list(rows[:number])
+    return list(rows)
+
+
+def execute(writer: Writer, who: Who, sql: str, params: Params) -> dict[str, Any]:
+    """Run one statement that writes, and let the host's times stand in what it wrote."""
+    with writer.connection.under("execute"):
+        statement = writer.connection.prepare_only(sql)
+        if statement.is_readonly:
+            raise Refusal("refused", "This statement only reads. Use db_query for it.", field="sql")
+        cursor = writer.connection.run(statement, bindings(statement, params))
+        returned = take(statement.columns, cursor, USUAL_ROWS, MOST_BYTES)
+        for _ in cursor:  # what RETURNING has more than that; the rows were written before the first came
+            pass
+    changes = writer.capture.changes
+    with writer.unnoted():
+        writer.capture.changes = writer.stamp(who, changes)
+    return {"changed": len(changes), **(returned if statement.columns else {})}
+
+
+def bindings(statement: Statement, params: Params) -> dict[str, Any] | list[Any] | None:
+    """Fit the given values to the parameters of a statement, or say what is missing."""
+    named = [name for name in statement.parameters if name is not None]
+    if not statement.parameters:
+        if params:
+            raise Refusal("invalid", "The statement has no parameters, but 'params' has values.", field="params")
+        return None
+    if isinstance(params, Mapping):
+        if len(named) != len(statement.parameters):
+            raise Refusal("invalid", "The statement has '?'; give 'params' as a list, or use :names.", field="params")
+        _compare_names(set(named), set(params))
+        return {name: from_json(value) for name, value in params.items()}
+    given = list(params or ())
+    if named and not given:
+        raise Refusal("invalid", f"'params' lacks: {', '.join(sorted(set(named)))}.", field="params")
+    if len(given) != len(statement.parameters):
+        raise Refusal(
+            "invalid",
+            f"The statement has {len(statement.parameters)} parameters, and 'params' {len(given)} values.",
+            field="params",
+        )
+    return [from_json(value) for value in given]
+
+
+def _compare_names(wanted: set[str], given: set[str]) -> None:
+    if wanted != given:
+        missing, extra = sorted(wanted - given), sorted(given - wanted)
+        said = [f"lacks: {', '.join(missing)}"] if missing else []
+        said += [f"has what the statement does not use: {', '.join(extra)}"] if extra else []
+        raise Refusal("invalid", f"'params' {' and '.join(said)}.", field="params")
+
+
+def need_reading(statement: Statement) -> None:
+    """Refuse what writes, or returns nothing."""
+    if not statement.is_readonly or not statement.columns:
+        raise Refusal(
+            "refused", "Only SELECT is allowed here. Use db_insert, db_update or db_execute to write.", field="sql"
+        )

@@ -1,0 +1,170 @@
+"""The key of each agent's file: random, and kept beside the file, wrapped by the device key.
+
+Without the device key the file says nothing; without this file's own wrapped key neither does the device key. So to
+delete the wrapped key is to delete what was in the database, wherever copies of it lie.
+"""
+
+import os
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import orjson
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+from wakeful.agentdb.errors import DatabaseLocked
+from wakeful.agentdb.keys import DeviceKeyUnusable
+
+KEY_FILE = "db.key"
+DATABASE_FILE = "db.sqlite"
+_NONCE = 12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentKeys:
+    """The key of a file, and for the time of a rotation the one it may still have."""
+
+    current: bytes
+    previous: bytes | None = None
+
+
+class Vault:
+    """Makes, wraps and unwraps the keys of agents' files."""
+
+    def __init__(self, folder_of: Callable[[str], Path], device_key: Callable[[], bytes]) -> None:
+        self._folder_of = folder_of
+        self._device_key = device_key
+        self._known: dict[
+            str, tuple[tuple[int, int] | None, AgentKeys]
+        ] = {}  # unwrapped, while their files are as they were
+
+    def database_of(self, agent_id: str) -> Path:
+        return self._folder_of(agent_id) / DATABASE_FILE
+
+    def has_database(self, agent_id: str) -> bool:
+        return self.database_of(agent_id).exists()
+
+    def open(self, agent_id: str) -> AgentKeys:
+        """Return the keys of an agent's file. Raises DatabaseLocked, and touches nothing, if none fits."""
+        path = self._folder_of(agent_id) / KEY_FILE
+        try:
+            version = path.stat().st_mtime_ns, path.stat().st_ino
+        except OSError:
+            version = None
+        known = self._known.get(agent_id)
+        if known is not None and known[0] == version:
+            return known[1]
+        keys = self._open(agent_id, path)
+        self._known[agent_id] = (version, keys)
+        return keys
+
+    def _open(self, agent_id: str, path: Path) -> AgentKeys:
+        try:
+            stored = orjson.loads(path.read_bytes())
+            wrapped = {name: bytes.fromhex(stored[name]) for name in ("key", "previous") if stored.get(name)}
+        except FileNotFoundError:
+            raise _locked(agent_id, f"its key file {str(path)!r} is missing") from None
+        except (OSError, ValueError, TypeError, AttributeError):
+            raise _locked(agent_id, f"its key file {str(path)!r} cannot be read") from None
+        keys = {name: self._unwrap(agent_id, value) for name, value in wrapped.items()}
+        if "key" not in keys:
+            raise _locked(agent_id, f"its key file {str(path)!r} holds no key")
+        return AgentKeys(current=keys["key"], previous=keys.get("previous"))
+
+    def make(self, agent_id: str) -> AgentKeys:
+        """Make a key for a file that is about to be made, unless there is one from an attempt that failed."""
+        if (self._folder_of(agent_id) / KEY_FILE).exists():
+            return self.open(agent_id)
+        keys = AgentKeys(current=secrets.token_bytes(32))
+        self.save(agent_id, keys)
+        return keys
+
+    def save(self, agent_id: str, keys: AgentKeys) -> None:
+        """Keep the keys of a file, durably, before anything is encrypted with them."""
+        stored = {"version": 1, "key": self._wrap(agent_id, keys.current)}
+        if keys.previous is not None:
+            stored["previous"] = self._wrap(agent_id, keys.previous)
+        folder = self._folder_of(agent_id)
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        _replace(folder / KEY_FILE, orjson.dumps(stored) + b"\n")
+
+    def rewrap(self, agent_id: str, old_device_key: bytes) -> None:
+        """Wrap a file's key with the present device key instead of an old one."""
+        before = Vault(self._folder_of, lambda: old_device_key)
+        self.save(agent_id, before.open(agent_id))
+
+    def erase(self, agent_id: str) -> None:
+        """Destroy an agent's key, so that no copy of its file can ever be read, and then the files."""
+        folder = self._folder_of(agent_id)
+        key = folder / KEY_FILE
+        self._known.pop(agent_id, None)
+        if key.exists():
+            with key.open("r+b") as file:
+                file.write(os.urandom(max(1, key.stat().st_size)))
+                file.flush()
+                os.fsync(file.fileno())
+            key.unlink()
+        for path in (*folder.glob(DATABASE_FILE + "*"), *(folder / "snapshots").glob("*.sqlite*")):
+            path.unlink(missing_ok=True)
+        _sync(folder)
+
+    def set_aside(self, agent_id: str, at: str) -> Path:
+        """Put a file that cannot be read out of the way, with its key; nothing is deleted."""
+        folder = self._folder_of(agent_id)
+        quarantine = folder / "quarantine" / at.replace(":", "").replace("+0000", "Z")
+        quarantine.mkdir(parents=True, exist_ok=True, mode=0o700)
+        for path in folder.glob(DATABASE_FILE + "*"):
+            path.rename(quarantine / path.name)
+        key = folder / KEY_FILE
+        if key.exists():
+            _replace(quarantine / KEY_FILE, key.read_bytes())
+        _sync(folder)
+        return quarantine
+
+    def _wrap(self, agent_id: str, key: bytes) -> str:
+        nonce = os.urandom(_NONCE)
+        return (nonce + AESGCM(self._device(agent_id)).encrypt(nonce, key, agent_id.encode())).hex()
+
+    def _unwrap(self, agent_id: str, wrapped: bytes) -> bytes:
+        try:
+            return AESGCM(self._device(agent_id)).decrypt(wrapped[:_NONCE], wrapped[_NONCE:], agent_id.encode())
+        except (InvalidTag, ValueError):
+            raise _locked(
+                agent_id, "the device key of this configuration directory is not the one it was made with"
+            ) from None
+
+    def _device(self, agent_id: str) -> bytes:
+        try:
+            return self._device_key()
+        except DeviceKeyUnusable as error:
+            raise _locked(agent_id, error.message) from error
+
+
+def _locked(agent_id: str, why: str) -> DatabaseLocked:
+    return DatabaseLocked(
+        f"The database of agent {agent_id!r} is locked: {why}. Nothing was changed. Restore the device key or the key "
+        "file from a backup, or the device key with the recovery key."
+    )
+
+
+def _replace(path: Path, data: bytes) -> None:
+    """Write beside the file, then take its place: after a crash there is the old one or the new one."""
+    beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    beside.replace(path)
+    _sync(path.parent)
+
+
+def _sync(folder: Path) -> None:
+    if not folder.exists():
+        return
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

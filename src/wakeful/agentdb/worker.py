@@ -1,0 +1,110 @@
+"""A worker process: the only place where a statement that a model wrote is run.
+
+It reads requests from its standard input and answers on its standard output, a length and a JSON document each. Every
+request brings the file and its key along, so a few workers serve any number of agents. It ends when its input does.
+"""
+# pyright: reportUnknownMemberType=false
+
+import resource
+import sys
+import time
+from collections import OrderedDict
+from typing import Any
+
+import apsw
+import orjson
+
+from wakeful.agentdb import operations
+from wakeful.agentdb.errors import Refusal
+from wakeful.agentdb.opened import Opened, Request
+
+HEAP = 64 * 1024 * 1024  # of SQLite: a statement that wants more fails
+MEMORY = 1024 * 1024 * 1024  # of address space, for the process: Python's own part is bounded too
+FILES = 128
+MOST_OPEN = 8  # databases at a time
+MOST_FRAME = 64 * 1024 * 1024
+
+
+def main() -> None:
+    """Answer requests until the server is gone."""
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (FILES, FILES))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a dump would hold keys
+    apsw.hard_heap_limit(HEAP)
+    apsw.soft_heap_limit(HEAP * 3 // 4)
+    worker = Worker()
+    requests, answers = sys.stdin.buffer, sys.stdout.buffer
+    while head := requests.read(4):
+        answer = worker.answer(requests.read(int.from_bytes(head)))
+        answers.write(len(answer).to_bytes(4) + answer)
+        answers.flush()
+
+
+class Worker:
+    """The databases that are open here, and what can be done with one."""
+
+    def __init__(self) -> None:
+        self._open: OrderedDict[str, Opened] = OrderedDict()
+
+    def answer(self, frame: bytes) -> bytes:
+        """Carry out one request. Never raises: whatever happens is an answer."""
+        try:
+            values = orjson.loads(frame)
+            if values["op"] == "close":
+                self._close(values["path"])
+                return b'{"ok":true,"result":null}'
+            request = Request(**values)
+            return orjson.dumps({"ok": True, **self._carry_out(request)})
+        except Refusal as refusal:
+            return orjson.dumps({"ok": False, **refusal.as_values()})
+        except MemoryError:
+            self.close_all()
+            return orjson.dumps({"ok": False, **operations.TOO_MUCH_MEMORY.as_values()})
+        except Exception as error:  # noqa: BLE001  (the server logs it; this process can go on)
+            self.close_all()
+            return orjson.dumps({"ok": False, "kind": "broken", "message": f"{type(error).__name__}: {error}"})
+
+    def _carry_out(self, request: Request) -> dict[str, Any]:
+        opened = self._opened(request)
+        opened.begin(time.monotonic() + request.seconds)
+        try:
+            return operations.carry_out(opened, request)
+        except apsw.Error as error:
+            refusal = operations.explain(error, opened)
+            if isinstance(error, apsw.CorruptError | apsw.NotADBError | apsw.IOError | apsw.NoMemError):
+                self._close(request.path)  # what it has in memory is not to be trusted
+            raise refusal from error
+        except OverflowError as error:
+            raise Refusal("invalid", "A whole number in it has more than 64 bits. Keep it as a text.") from error
+        except UnicodeDecodeError as error:
+            raise Refusal("invalid", "A text in it is not UTF-8. Keep such bytes in a BLOB.") from error
+
+    def _opened(self, request: Request) -> Opened:
+        key = bytes.fromhex(request.key)
+        opened = self._open.get(request.path)
+        is_gone = request.path and opened is not None and not opened.is_same_file()
+        if opened is not None and (opened.key != key or is_gone):
+            self._close(request.path)
+            opened = None
+        if opened is None:
+            opened = Opened(request.path, key)
+            if request.path:
+                self._open[request.path] = opened
+        if request.path:
+            self._open.move_to_end(request.path)
+        while len(self._open) > MOST_OPEN:
+            self._close(next(iter(self._open)))
+        return opened
+
+    def _close(self, path: str) -> None:
+        opened = self._open.pop(path, None)
+        if opened is not None:
+            opened.close()
+
+    def close_all(self) -> None:
+        for path in list(self._open):
+            self._close(path)
+
+
+if __name__ == "__main__":
+    main()

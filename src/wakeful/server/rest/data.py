@@ -1,0 +1,235 @@
+"""An agent's own database: its state, its schema, what changed in it, and its key."""
+
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Path, Query
+from pydantic import AwareDatetime, Field
+
+from wakeful.domain.errors import Invalid
+from wakeful.server.auth import Admin, Chatter, Reader
+from wakeful.server.rest.data_shapes import Cell, TableName
+from wakeful.server.rest.data_views import Render, ViewShape
+from wakeful.server.rest.shapes import Asked, Done, Id, PathId, Sparse, Told
+from wakeful.server.services import ServicesDep
+
+router = APIRouter(tags=["agents' databases"])
+
+ChangeId = Annotated[int, Path(ge=1, le=2**62)]
+RowId = Annotated[int, Query(ge=-(2**63), lt=2**63)]
+Actor = Literal["agent", "user", "migration", "system"]
+Op = Literal["schema", "insert", "update", "soft_delete", "restore", "execute", "import", "undo", "purge"]
+
+
+class TableBrief(Told):
+    name: str
+    purpose: str
+    rows: int
+    deleted_rows: int
+
+
+class ViewBrief(Told):
+    name: str
+    render: Render
+    pinned: bool
+
+
+class DatabaseShape(Told):
+    """What there is. The two sizes are null while the database is locked, for then nobody can look inside."""
+
+    state: Literal["none", "open", "locked"]
+    is_on: bool  # whether the agent has the toolset; without it the file stays, and people still read it
+    in_flight: int  # writes under way
+    used_bytes: int | None
+    quota_bytes: int | None
+    tables: list[TableBrief]
+    views: list[ViewBrief]
+
+
+class ColumnShape(Told):
+    name: str
+    type: str  # as SQLite calls it
+    required: bool
+    primary_key: bool
+    default: str | None  # as it stands in SQL
+    system: bool  # kept by the host
+
+
+class IndexShape(Told):
+    name: str
+    unique: bool
+    columns: list[str | None]  # null: an expression
+
+
+class SystemTableShape(Told):
+    name: str
+    columns: list[ColumnShape]
+    indexes: list[IndexShape]
+
+
+class TableShape(SystemTableShape):
+    purpose: str
+    rows: int  # live ones
+    deleted_rows: int
+
+
+class StorageShape(Told):
+    used_bytes: int
+    quota_bytes: int
+
+
+class SchemaShape(Told):
+    """Tables, views and room; the host's own tables only if they were asked for."""
+
+    tables: list[TableShape]
+    views: list[ViewShape]
+    storage: StorageShape
+    system_tables: list[SystemTableShape]
+
+
+class ChangeShape(Told):
+    """One entry of the changelog. Of a row that was updated, before and after hold only what is different."""
+
+    id: int
+    at: AwareDatetime
+    actor: Actor
+    run_id: str | None
+    op: Op
+    table_name: str | None
+    row_id: int | None
+    before: dict[str, Cell] | None
+    after: dict[str, Cell] | None
+    detail: dict[str, Any] | None
+
+
+class Changes(Sparse):
+    """Entries, the newest first. `next` goes on with `before`."""
+
+    changes: list[ChangeShape]
+    next: int | None = None
+
+
+class Verified(Told):
+    intact: bool
+    broken_at: int | None  # the first entry that is not as it was written
+
+
+class TakenBack(Told):
+    statements: int
+    tables: list[str]
+    snapshot: str | None  # the file as it was before
+
+
+class LeftShape(Sparse):
+    """Something that was not undone, and why."""
+
+    table: str | None = None
+    row_id: int | None = None
+    why: str
+
+
+class Undone(Told):
+    run_id: str
+    undone: int  # rows put back
+    left: list[LeftShape]  # the first of them
+    left_count: int
+
+
+class Confirmation(Asked):
+    confirm: Annotated[str, Field(max_length=1_000, description="The agent's name, as a sign that it is meant.")]
+
+
+class NotConfirmed(Invalid):
+    code = "not_confirmed"
+
+    def __init__(self, given: str, name: str) -> None:
+        super().__init__(
+            f"'confirm' is {given[:100]!r}, and the agent is called {name!r}. Nothing was erased. "
+            "Send the agent's name to erase its database for good.",
+            field="confirm",
+        )
+
+
+@router.get("/agents/{agent_id}/db")
+async def get_database(caller: Reader, services: ServicesDep, agent_id: PathId) -> DatabaseShape:
+    """Show whether an agent has a database, how full it is, and what is in it."""
+    by = await services.data.person(agent_id, caller.user.id)
+    state = services.data.state(by.agent)
+    found = None if state == "locked" else await services.data.schema(by)
+    return DatabaseShape(
+        state=state,
+        is_on="database" in by.agent.toolsets,
+        in_flight=services.data.in_flight(agent_id),
+        used_bytes=None if found is None else found["storage"]["used_bytes"] if state == "open" else 0,
+        quota_bytes=None if found is None else found["storage"]["quota_bytes"],
+        tables=[] if found is None else found["tables"],
+        views=[] if found is None else found["views"],
+    )
+
+
+@router.get("/agents/{agent_id}/db/schema")
+async def get_schema(
+    caller: Reader,
+    services: ServicesDep,
+    agent_id: PathId,
+    system: Annotated[bool, Query(description="With the host's own tables.")] = False,
+) -> SchemaShape:
+    """Show tables with their columns and indexes, and views."""
+    by = await services.data.person(agent_id, caller.user.id)
+    return SchemaShape.model_validate({"system_tables": [], **await services.data.schema(by, with_system=system)})
+
+
+@router.get("/agents/{agent_id}/db/changelog")
+async def get_changelog(
+    caller: Reader,
+    services: ServicesDep,
+    agent_id: PathId,
+    run_id: Id | None = None,
+    table: TableName | None = None,
+    row_id: RowId | None = None,
+    before: Annotated[int | None, Query(ge=1, le=2**62, description="The `next` of the page before.")] = None,
+    limit: Annotated[int, Query(ge=1, le=200)] = 100,
+) -> Changes:
+    """Show what changed, row by row, the newest first: of a run, of a table, of a row, or all of it."""
+    by = await services.data.person(agent_id, caller.user.id)
+    found = await services.data.changelog(by, run_id=run_id, table=table, row_id=row_id, before=before, limit=limit)
+    return Changes(
+        changes=[ChangeShape.model_validate(each) for each in found],
+        next=found[-1]["id"] if len(found) == limit else None,
+    )
+
+
+@router.get("/agents/{agent_id}/db/verify")
+async def verify(caller: Reader, services: ServicesDep, agent_id: PathId) -> Verified:
+    """Say whether the changelog is as it was written."""
+    by = await services.data.person(agent_id, caller.user.id)
+    return Verified.model_validate(await services.data.verify(by))
+
+
+@router.post("/agents/{agent_id}/db/changelog/{change_id}/take-back")
+async def take_back_migration(caller: Admin, services: ServicesDep, agent_id: PathId, change_id: ChangeId) -> TakenBack:
+    """Take a migration back with the statements its agent wrote for that. The file is copied first."""
+    by = await services.data.person(agent_id, caller.user.id)
+    return TakenBack.model_validate(await services.data.take_back_migration(by, change_id))
+
+
+@router.post("/runs/{run_id}/undo-data")
+async def undo_data(caller: Chatter, services: ServicesDep, run_id: PathId) -> Undone:
+    """Put the rows that a run wrote back to what they were; those that others changed since are left, and told."""
+    return Undone.model_validate(await services.data.undo_run(run_id, caller.user.id))
+
+
+@router.post("/agents/{agent_id}/db/rotate-key")
+async def rotate_key(caller: Admin, services: ServicesDep, agent_id: PathId) -> Done:
+    """Encrypt an agent's database, and its snapshots, with a new key."""
+    await services.data.rotate_key(await services.data.person(agent_id, caller.user.id))
+    return Done()
+
+
+@router.delete("/agents/{agent_id}/db")
+async def erase_database(caller: Admin, services: ServicesDep, agent_id: PathId, asked: Confirmation) -> Done:
+    """Erase an agent's database for good: its key is destroyed, so that no copy can be read either."""
+    by = await services.data.person(agent_id, caller.user.id)
+    if asked.confirm != by.agent.name:
+        raise NotConfirmed(asked.confirm, by.agent.name)
+    await services.data.erase(by.agent)
+    return Done()

@@ -1,0 +1,71 @@
+"""What the routes of an agent's own database have in common."""
+
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from typing import Annotated, Any, Literal
+
+import orjson
+from fastapi import Path
+from pydantic import Field
+
+from wakeful.domain.errors import Invalid, WakefulError
+from wakeful.server.rest.shapes import Told
+
+MOST_ROWS = 5_000
+MOST_IDS = 900
+
+# What an agent calls its tables is up to it, but for what cannot be shown. Views have names that need no quotes.
+TableName = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f-\x9f]+$")]
+PathTable = Annotated[str, Path(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f-\x9f]+$")]
+PathView = Annotated[str, Path(pattern=r"^[A-Za-z][A-Za-z0-9_]{0,62}$")]
+Show = Literal["active", "deleted", "all"]
+FileFormat = Literal["csv", "json", "jsonl"]
+Limit = Annotated[int, Field(ge=1, le=MOST_ROWS)]
+Json = Annotated[str, Field(max_length=4_000)]  # an object, in a query string, which has its own bound of 64 kB
+
+
+class Blob(Told):
+    base64: str
+
+
+Cell = str | int | float | Blob | None
+
+
+class Found(Told):
+    """Rows as lists, in the order of the columns; truncated when there were more, or more bytes, than are shown."""
+
+    columns: list[str]
+    rows: list[list[Cell]]
+    row_count: int
+    truncated: bool
+
+
+class NotAnObject(Invalid):
+    code = "not_an_object"
+
+    def __init__(self, name: str, text: str) -> None:
+        shown = text if len(text) <= 100 else text[:100] + "…"
+        super().__init__(f'{name!r} is a JSON object, such as {{"id": 3}}. It was {shown!r}.', field=name)
+
+
+def read_object(name: str, text: str | None) -> Mapping[str, Any] | None:
+    """Read a JSON object that came in a query string."""
+    if text is None:
+        return None
+    try:
+        value = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        raise NotAnObject(name, text) from None
+    if not isinstance(value, dict):
+        raise NotAnObject(name, text)
+    return value  # pyright: ignore[reportUnknownVariableType]
+
+
+@contextmanager
+def renamed(**names: str) -> Generator[None]:
+    """Let an error name the field of this route, where the agent's tool has another word for it."""
+    try:
+        yield
+    except WakefulError as error:
+        error.field = names.get(error.field or "", error.field)
+        raise

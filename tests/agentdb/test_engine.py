@@ -1,0 +1,139 @@
+"""Worker processes: real ones, that hang, die and are replaced."""
+
+import asyncio
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from databases import AT, KEY, QUOTA, TASKS
+from wakeful.agentdb.engine import Engine, WorkerBroke
+from wakeful.agentdb.errors import DataInvalid, DataLimit, DataTimeout
+from wakeful.agentdb.opened import Request
+
+BOMB = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT max(x) FROM n"
+
+
+@pytest.fixture
+async def engine():
+    engine = Engine(2)
+    yield engine
+    await engine.aclose()
+
+
+def of_process(pid, name):
+    """Read what the system tells about a process; None if there is none."""
+    path = Path(f"/proc/{pid}/{name}")
+    return path.read_text() if path.exists() else None
+
+
+def request(path, op, *, seconds=5.0, **args):
+    return Request(op=op, path=str(path), key=KEY.hex(), seconds=seconds, quota=QUOTA, at=AT, actor="agent", args=args)
+
+
+async def made(engine, path):
+    await engine.ask(request(path, "create_table", **TASKS))
+    await engine.ask(request(path, "insert", table="tasks", rows=[{"title": "a"}]))
+
+
+async def count(engine, path):
+    return (await engine.ask(request(path, "query", sql="SELECT count(*) FROM tasks"))).result["rows"][0][0]
+
+
+async def test_a_statement_past_its_deadline_is_stopped_and_the_worker_goes_on(engine, tmp_path):
+    await made(engine, tmp_path / "a")
+    pids = engine.pids
+    with pytest.raises(DataTimeout):
+        await engine.ask(request(tmp_path / "a", "query", sql=BOMB, seconds=0.3))
+    assert engine.pids == pids
+    assert await count(engine, tmp_path / "a") == 1
+
+
+async def test_a_worker_that_does_not_answer_is_killed_and_replaced(engine, tmp_path):
+    await made(engine, tmp_path / "a")
+    [pid] = engine.pids
+    os.kill(pid, signal.SIGSTOP)
+    with pytest.raises(DataTimeout):
+        await engine.ask(request(tmp_path / "a", "query", sql="SELECT 1", seconds=-1.5))
+    assert pid not in engine.pids
+    assert of_process(pid, "status") is None
+    assert await count(engine, tmp_path / "a") == 1
+
+
+async def test_a_worker_that_dies_is_replaced_and_the_caller_is_told(engine, tmp_path):
+    await made(engine, tmp_path / "a")
+    [pid] = engine.pids
+    asking = asyncio.ensure_future(engine.ask(request(tmp_path / "a", "query", sql=BOMB)))
+    await asyncio.sleep(0.1)
+    os.kill(pid, signal.SIGKILL)
+    with pytest.raises(WorkerBroke, match="may or may not have been done"):
+        await asking
+    assert await count(engine, tmp_path / "a") == 1
+
+
+async def test_a_worker_that_died_while_idle_is_noticed_before_it_is_asked(engine, tmp_path):
+    await made(engine, tmp_path / "a")
+    [pid] = engine.pids
+    os.kill(pid, signal.SIGKILL)
+    while of_process(pid, "status") is not None:  # noqa: ASYNC110  (the kernel tells nobody else)
+        await asyncio.sleep(0.01)
+    assert await count(engine, tmp_path / "a") == 1
+    assert pid not in engine.pids
+
+
+async def test_memory_is_bounded(engine, tmp_path):
+    await made(engine, tmp_path / "a")
+    [pid] = engine.pids
+    sql = (
+        "WITH RECURSIVE n(x) AS (SELECT randomblob(900000) UNION ALL SELECT randomblob(900000) FROM n LIMIT 500)"
+        " SELECT count(DISTINCT x) FROM n"
+    )
+    with pytest.raises(DataLimit, match="64 MB"):
+        await engine.ask(request(tmp_path / "a", "query", sql=sql))
+    peak = next(line for line in of_process(pid, "status").splitlines() if line.startswith("VmHWM"))
+    assert int(peak.split()[1]) < 160 * 1024  # kB: the heap's 64 MB and Python itself
+    assert await count(engine, tmp_path / "a") == 1
+
+
+async def test_a_worker_has_nothing_of_the_servers_surroundings(engine, tmp_path):
+    await made(engine, tmp_path / "a")
+    [pid] = engine.pids
+    assert of_process(pid, "environ") in ("", "LC_CTYPE=C.UTF-8\x00")
+    assert "Max core file size        0                    0" in of_process(pid, "limits")
+    assert KEY.hex() not in of_process(pid, "cmdline")
+
+
+async def test_a_few_workers_serve_many_files_at_once(engine, tmp_path):
+    paths = [tmp_path / str(number) for number in range(20)]
+    await asyncio.gather(*(made(engine, path) for path in paths))
+    assert await asyncio.gather(*(count(engine, path) for path in paths)) == [1] * 20
+    assert len(engine.pids) == 2
+
+
+async def test_a_caller_who_leaves_does_not_disturb_the_next_one(engine, tmp_path):
+    await made(engine, tmp_path / "a")
+    rows = [{"title": "b"}] * 1000
+    asking = asyncio.ensure_future(engine.ask(request(tmp_path / "a", "insert", table="tasks", rows=rows)))
+    await asyncio.sleep(0)
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+    assert await count(engine, tmp_path / "a") in (1, 1001)
+    assert (await engine.ask(request(tmp_path / "a", "query", sql="SELECT 7"))).result["rows"] == [[7]]
+
+
+@pytest.mark.parametrize("value", [2**70, "\ud800"])
+async def test_what_cannot_be_sent_is_refused(engine, tmp_path, value):
+    with pytest.raises(DataInvalid, match="cannot be kept"):
+        await engine.ask(request(tmp_path / "a", "insert", table="tasks", rows=[{"title": value}]))
+
+
+async def test_workers_end_with_the_server(tmp_path):
+    engine = Engine(2)
+    await made(engine, tmp_path / "a")
+    pids = engine.pids
+    await engine.aclose()
+    assert [of_process(pid, "status") for pid in pids] == [None] * len(pids)
+    with pytest.raises(WorkerBroke, match="going down"):
+        await engine.ask(request(tmp_path / "a", "query", sql="SELECT 1"))

@@ -1,0 +1,73 @@
+"""Rows as files."""
+
+import csv
+import io
+
+import pytest
+
+from databases import Refused
+
+ROWS = [
+    {"title": "Buy milk", "hours": 0.5},
+    {"title": '=HYPERLINK("x")', "hours": -1},
+    {"title": 'a,b\n"c"', "state": None},
+]
+
+
+@pytest.mark.parametrize("kind", ["csv", "json", "jsonl"])
+def test_what_goes_out_comes_back_the_same(database, kind):
+    database.with_tasks().ask("insert", table="tasks", rows=ROWS)
+    text = database.ask("export", table="tasks", format=kind)["text"]
+    done = database.ask("import", table="copy", text=text, format=kind, create=True, source="x")
+    assert (done["imported"], done["created_table"]) == (3, True)
+    assert done["ignored_columns"] == ["_created_at", "_deleted_at", "_updated_at"]
+    same = "SELECT id, title, state, hours FROM {} ORDER BY id"
+    assert database.query(same.format("copy")) == database.query(same.format("tasks"))
+
+
+@pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t", "\r"])
+def test_no_text_can_pass_for_a_formula_in_csv(tasks, start):
+    tasks.ask("insert", table="tasks", rows=[{"title": f"{start}1+1", "hours": -2}])
+    text = tasks.ask("export", sql="SELECT title, hours FROM tasks WHERE hours < 0", format="csv")["text"]
+    assert list(csv.reader(io.StringIO(text, newline="")))[1] == [f"'{start}1+1", "-2.0"]
+
+
+def test_deleted_rows_are_left_out_unless_asked_for(tasks):
+    tasks.ask("delete", table="tasks", where={"id": 1})
+    assert tasks.ask("export", table="tasks", format="csv")["text"].count("Task") == 2
+    assert tasks.ask("export", table="tasks", format="csv", show="all")["text"].count("Task") == 3
+    assert tasks.ask("export", sql="SELECT title FROM tasks", format="csv")["text"].count("Task") == 2
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "words"),
+    [
+        ("csv", "", "names each column once"),
+        ("csv", "title,title\n1,2\n", "names each column once"),
+        ("csv", "title\n", "no rows"),
+        ("csv", "title,state\n1\n", "Line 2 has 1 fields"),
+        ("csv", 'title\n"open', "Line 2 is not CSV"),
+        ("csv", "titel\nx\n", "Did you mean 'title'"),
+        ("csv", "title,hours\nx,many\n", "cannot store TEXT value in REAL column"),
+        ("json", "{}", "not a JSON list"),
+        ("json", "[1]", "Entry 1 is not a JSON object"),
+        ("jsonl", '{"title": "a"}\n{', "Line 2 is not JSON"),
+    ],
+)
+def test_a_file_that_does_not_fit_changes_nothing(tasks, kind, text, words):
+    with pytest.raises(Refused) as refused:
+        tasks.ask("import", table="tasks", text=text, format=kind, create=True, source="x")
+    assert words in refused.value.values["message"]
+    assert tasks.query("SELECT count(*) FROM tasks") == [[3]]
+
+
+def test_columns_are_guessed_and_leading_zeros_kept(database):
+    text = "id,zip,price,when\n7,01234,1.50,2026-01-01\n9,99999,2,\n"
+    database.ask("import", table="shops", text=text, format="csv", create=True, source="x")
+    assert database.query("SELECT * FROM shops")[0][:4] == [7, "01234", 1.5, "2026-01-01"]
+    assert {change["op"] for change in database.changes()} == {"schema", "import"}
+
+
+def test_no_table_is_made_where_none_is_wanted(tasks):
+    with pytest.raises(Refused, match="There is no table"):
+        tasks.ask("import", table="copy", text="a\n1\n", format="csv", create=False, source="x")

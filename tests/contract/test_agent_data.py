@@ -1,0 +1,178 @@
+"""Agents' databases behind the service: whose they are, who is told, and what happens to keys."""
+
+import asyncio
+
+import pytest
+
+from databases import fingerprints
+from wakeful.agentdb.errors import DatabaseLocked, DatabaseUnreadable, DataNotFound, QuotaReached
+from wakeful.agentdb.vault import AgentKeys
+from wakeful.domain.errors import NotFound
+from wakeful.hub import user_topic
+from wakeful.service.agent_data import By
+
+COLUMNS = [{"name": "title", "type": "text"}]
+
+
+@pytest.fixture
+async def by(world):
+    agent = await world.add_agent(toolsets=("database",))
+    return By(agent=agent, actor="agent", run_id="run-1")
+
+
+@pytest.fixture
+def data(world):
+    return world.node.services.data
+
+
+@pytest.fixture
+async def tasks(data, by):
+    await data.create_table(by, "tasks", "What is to be done.", COLUMNS)
+    await data.insert(by, "tasks", [{"title": "a"}, {"title": "b"}])
+    return by
+
+
+def folder(world, by):
+    return world.node.settings.data_dir / "agents" / by.agent.id
+
+
+async def test_looking_makes_nothing(world, data, by):
+    assert (await data.schema(by))["tables"] == []
+    assert await data.list_views(by) == []
+    assert await data.changelog(by) == []
+    with pytest.raises(DataNotFound, match="db_create_table"):
+        await data.query(by, "SELECT * FROM tasks")
+    with pytest.raises(DataNotFound):
+        await data.insert(by, "tasks", [{"title": "a"}])
+    assert data.state(by.agent) == "none"
+    assert not folder(world, by).exists()
+
+
+async def test_the_first_table_makes_the_file_and_its_key(world, data, tasks):
+    assert {path.name for path in folder(world, tasks).iterdir()} >= {"db.sqlite", "db.key"}
+    assert data.state(tasks.agent) == "open"
+    assert (await data.query(tasks, "SELECT title FROM tasks"))["rows"] == [["a"], ["b"]]
+
+
+async def test_only_its_owner_gets_at_it(world, data, tasks):
+    assert (await data.person(tasks.agent.id, world.user.id)).agent.id == tasks.agent.id
+    with pytest.raises(NotFound):
+        await data.person(tasks.agent.id, "someone else")
+
+
+async def test_agents_do_not_see_each_others(world, data, tasks):
+    other = By(agent=await world.add_agent(toolsets=("database",)), actor="agent", run_id="run-1")
+    assert (await data.schema(other))["tables"] == []
+    await data.create_table(other, "tasks", "x", COLUMNS)
+    assert (await data.query(other, "SELECT count(*) FROM tasks"))["rows"] == [[0]]
+
+
+async def test_those_who_listen_are_told_that_a_write_is_under_way_and_done(world, data, by):
+    feed, hub = world.node.services.feed, world.node.services.hub
+    feed.last_seq(world.user.id)
+    with hub.subscribe(user_topic(world.user.id)) as listening:
+        await data.create_table(by, "tasks", "x", COLUMNS)
+        await data.insert(by, "tasks", [{"title": "a"}])
+        frames = [frame.text for frame in listening.take()]
+    flown = [(frame.count('"in_flight":1'), frame.count('"last_change"')) for frame in frames if "db_update" in frame]
+    assert flown == [(1, 0), (0, 1), (1, 0), (0, 1)]
+    assert data.in_flight(by.agent.id) == 0
+
+
+async def test_writes_to_one_file_wait_for_each_other_and_all_get_through(data, tasks):
+    await asyncio.gather(*(data.insert(tasks, "tasks", [{"title": str(number)}]) for number in range(20)))
+    assert (await data.query(tasks, "SELECT count(*) FROM tasks"))["rows"] == [[22]]
+    assert (await data.verify(tasks))["intact"]
+
+
+async def test_a_full_database_warns_its_owner_once(world, data, by):
+    node = world.node
+    node.services.data._quota = 1024 * 1024
+    await data.create_table(by, "tasks", "x", COLUMNS)
+
+    async def fill():
+        while True:
+            await data.insert(by, "tasks", [{"title": "x" * 20_000}])
+
+    with pytest.raises(QuotaReached, match="db_delete"):
+        await fill()
+    [notice] = [notice for notice in await world.notices() if notice.code == "storage_low"]
+    assert (notice.agent_id, notice.user_id) == (by.agent.id, world.user.id)
+
+
+async def test_without_its_key_it_is_locked_and_nothing_is_touched(world, data, tasks):
+    key = folder(world, tasks) / "db.key"
+    kept = key.read_bytes()
+    key.unlink()
+    before = fingerprints(folder(world, tasks))
+    for asking in (data.query(tasks, "SELECT 1"), data.insert(tasks, "tasks", [{"title": "c"}]), data.verify(tasks)):
+        with pytest.raises(DatabaseLocked, match="locked"):
+            await asking
+    assert data.state(tasks.agent) == "locked"
+    assert await data.names(tasks.agent) == ([], {})
+    assert fingerprints(folder(world, tasks)) == before
+    key.write_bytes(kept)
+    assert (await data.query(tasks, "SELECT count(*) FROM tasks"))["rows"] == [[2]]
+
+
+async def test_a_damaged_file_is_put_aside_and_the_agent_can_begin_anew(world, data, tasks):
+    await data._engine.close_file(str(folder(world, tasks) / "db.sqlite"))
+    damaged = b"garbage " * 1000
+    (folder(world, tasks) / "db.sqlite").write_bytes(damaged)
+    with pytest.raises(DatabaseUnreadable, match="put aside"):
+        await data.query(tasks, "SELECT 1")
+    [aside] = (folder(world, tasks) / "quarantine").iterdir()
+    assert (aside / "db.sqlite").read_bytes() == damaged
+    assert (aside / "db.key").exists()
+    assert "database_unreadable" in {notice.code for notice in await world.notices()}
+    await data.create_table(tasks, "tasks", "x", COLUMNS)
+    assert (await data.query(tasks, "SELECT count(*) FROM tasks"))["rows"] == [[0]]
+
+
+async def test_a_key_is_rotated(world, data, tasks):
+    old = data._vault.open(tasks.agent.id).current
+    await data.migrate(tasks, "x", "CREATE TABLE more (a)", "")
+    await data.rotate_key(tasks)
+    assert data._vault.open(tasks.agent.id).current != old
+    assert data._vault.open(tasks.agent.id).previous is None
+    assert (await data.query(tasks, "SELECT count(*) FROM tasks"))["rows"] == [[2]]
+    await data.insert(tasks, "tasks", [{"title": "c"}])
+
+
+@pytest.mark.parametrize("is_rekeyed", [False, True], ids=["before the file has it", "after the file has it"])
+async def test_a_rotation_that_was_cut_off_locks_nobody_out(world, data, tasks, is_rekeyed):
+    path = folder(world, tasks) / "db.sqlite"
+    old, new = data._vault.open(tasks.agent.id).current, bytes(32)
+    data._vault.save(tasks.agent.id, AgentKeys(current=new, previous=old))
+    await data._engine.close_file(str(path))
+    if is_rekeyed:
+        await data._engine.ask(data._request(tasks, "rekey", path, old, {"new_key": new.hex()}))
+    assert (await data.query(tasks, "SELECT count(*) FROM tasks"))["rows"] == [[2]]
+    assert data.state(tasks.agent) == "open"
+
+
+async def test_deleting_an_agent_destroys_its_database(world, data, tasks):
+    await data.migrate(tasks, "x", "CREATE TABLE more (a)", "")
+    await world.node.agents.delete(tasks.agent.id, world.user.id)
+    assert [path for path in folder(world, tasks).rglob("*") if path.is_file()] == []
+
+
+async def test_a_runs_writes_are_undone_by_its_user_only(world, data, by):
+    session = await world.session(by.agent)
+    run = await world.node.runs.ask(session.id, world.user.id, "Hello")
+    mine = By(agent=by.agent, actor="agent", run_id=run.id)
+    await data.create_table(by, "tasks", "x", COLUMNS)
+    await data.insert(by, "tasks", [{"title": "a"}])
+    await data.update(mine, "tasks", {"title": "b"}, {"id": 1})
+    with pytest.raises(NotFound):
+        await data.undo_run(run.id, "someone else")
+    assert (await data.undo_run(run.id, world.user.id))["undone"] == 1
+    assert (await data.query(by, "SELECT title FROM tasks"))["rows"] == [["a"]]
+
+
+async def test_names_are_those_of_an_agent_that_has_the_toolset(world, data, tasks):
+    await data.define_view(tasks, "all_tasks", "SELECT * FROM tasks")
+    await data.define_view(tasks, "one", "SELECT * FROM tasks WHERE id = :id", parameters=[{"name": "id"}])
+    assert await data.names(tasks.agent) == (["tasks"], {"all_tasks": [], "one": ["id"]})
+    off = await world.node.agents.change(tasks.agent.id, world.user, {"toolsets": ()})
+    assert await data.names(off) == ([], {})

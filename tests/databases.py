@@ -1,0 +1,92 @@
+"""An agent's database to test with: the worker's own code in this process, or the whole service with real workers."""
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from wakeful.agentdb.worker import Worker
+
+KEY = bytes(range(32))
+AT = "2026-03-02T12:00:00+00:00"
+QUOTA = 4 * 1024 * 1024
+
+TASKS = {
+    "name": "tasks",
+    "purpose": "What is to be done.",
+    "columns": [
+        {"name": "title", "type": "text", "required": True},
+        {"name": "state", "type": "text", "default": "open"},
+        {"name": "hours", "type": "real"},
+    ],
+    "indexes": [],
+}
+
+
+class Refused(Exception):
+    """What a worker refused."""
+
+    def __init__(self, values: dict[str, Any]) -> None:
+        super().__init__(values["message"])
+        self.kind: str = values["kind"]
+        self.values = values
+
+
+class Database:
+    """One file, and a worker that answers in this process."""
+
+    def __init__(self, path: Path | str, *, key: bytes = KEY, quota: int = QUOTA, worker: Worker | None = None) -> None:
+        self.path = Path(path)
+        self.key = key
+        self._name = str(path)
+        self.quota = quota
+        self.worker = worker or Worker()
+        self.at = AT
+
+    def ask(self, op: str, *, actor: str = "agent", run: str | None = "run-1", seconds: float = 5, **args: Any) -> Any:
+        """Ask for something and return its result, or raise Refused."""
+        return self.answer(op, actor=actor, run=run, seconds=seconds, **args)["result"]
+
+    def answer(
+        self, op: str, *, actor: str = "agent", run: str | None = "run-1", seconds: float = 5, **args: Any
+    ) -> Any:
+        request = {
+            "op": op,
+            "path": self._name,
+            "key": self.key.hex(),
+            "seconds": seconds,
+            "quota": self.quota,
+            "at": self.at,
+            "actor": actor,
+            "run_id": run,
+            "args": args,
+        }
+        answer = orjson.loads(self.worker.answer(orjson.dumps(request)))
+        if not answer["ok"]:
+            raise Refused(answer)
+        return answer
+
+    def query(self, sql: str, **args: Any) -> list[list[Any]]:
+        return self.ask("query", sql=sql, **args)["rows"]
+
+    def with_tasks(self, count: int = 0) -> "Database":
+        self.ask("create_table", **TASKS)
+        if count:
+            self.ask("insert", table="tasks", rows=[{"title": f"Task {number}"} for number in range(1, count + 1)])
+        return self
+
+    def changes(self, **which: Any) -> list[dict[str, Any]]:
+        return list(reversed(self.ask("changelog", most=100_000, **which)["changes"]))
+
+    def close(self) -> None:
+        self.worker.close_all()
+
+
+def fingerprints(folder: Path) -> dict[str, str]:
+    """Return what lies in a folder and a hash of each file, to see whether anything changed."""
+    return {
+        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
