@@ -39,13 +39,12 @@ T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
+MOST_SAID = 1_000_000  # characters of one answer; no model has that much to say
+_OUTPUT = 4_000  # tokens that an answer is taken for while it is under way
+
 
 class BudgetSpent(Exception):
     """Other workers on the same run have used up what was left."""
-
-
-MOST_SAID = 1_000_000  # characters of one answer; no model has that much to say
-_OUTPUT = 4_000  # tokens that an answer is taken for while it is under way
 
 
 class Reply:
@@ -157,14 +156,14 @@ async def _stream(
         await work.budget.wait_for_room(size, cost)
     if work.budget.is_spent():  # by those whose end we waited for
         raise BudgetSpent
-    request = model_request_stream(
-        await models.load(work.model),
-        messages,
-        model_settings=_settings(work),
-        model_request_parameters=ModelRequestParameters(function_tools=_defined(tools), allow_text_output=True),
-    )
     async with AsyncExitStack() as stack:
-        stack.enter_context(work.budget.under_way(size, cost))
+        stack.enter_context(work.budget.under_way(size, cost))  # at once: nobody may come in between
+        request = model_request_stream(
+            await models.load(work.model),
+            messages,
+            model_settings=_settings(work),
+            model_request_parameters=ModelRequestParameters(function_tools=_defined(tools), allow_text_output=True),
+        )
         response = await _wait(work, stack.enter_async_context(request), reply)
         events = aiter(response)
         while (event := await _wait(work, _next(events), reply)) is not None:
