@@ -206,6 +206,27 @@ async def test_a_subagent_has_no_more_tools_than_its_parent_and_books_nothing(te
     assert (called["success"], called["metadata"]["code"]) == (False, "unknown_tool")
 
 
+async def test_a_session_begun_with_fewer_tools_holds_for_subagents_too(team, session):
+    await team.list(await team.hire("Scout"))
+    booked = {
+        "kind": "session",
+        "delay_ms": 1_000,
+        "message": "Give it away",
+        "session_config": {"session_name": "Fewer", "tool_ids": ["spawn_agent", "read_file"]},
+    }
+    team.script("Boss", calls(*give("Scout", "Go")), say("Done."))
+    team.script("Scout", say("Gone."))
+    await team.server.call("POST", f"/sessions/{session}/schedules", json=booked)
+    await eventually(lambda: _are_asked(team, "Scout"))
+    assert tools_of(team.asked["Boss"][0]) == {"spawn_agent", "read_file"}
+    assert tools_of(team.asked["Scout"][0]) == {"read_file"}
+    await eventually(lambda: _has_nothing_left(team))
+
+
+async def _has_nothing_left(team):
+    return not any(team.scripts.values())
+
+
 async def test_only_listed_agents_can_be_given_a_task(team, client):
     await team.hire("Secret")
     await team.list(await team.hire("Scout"))
@@ -278,13 +299,13 @@ async def test_what_subagents_use_counts_and_ends_the_run_within_one_call(team, 
     tasks = [piece for n in range(4) for piece in give(f"S{n}", "Go", id=f"s{n}", index=n)]
     team.script("Boss", calls(*tasks, usage(10, 0)))
     for n in range(4):
-        # Each would go on for ever; they share what is left.
-        team.script(f"S{n}", *[stream(*call("list_files", "{}"), usage(290, 10), finish="tool_calls")] * 10)
+        # Each would go on for ever, and takes long enough for the others to begin meanwhile if nothing held them.
+        team.script(f"S{n}", *[stream(*call("list_files", "{}"), 0.5, usage(890, 10), finish="tool_calls")] * 10)
     frames = await client.ask("Go")
     run = await team.server.run(frames[0]["run_id"])
     assert (run["status"], run["reason"]) == ("success", "budget")
     spent = run["usage"]["input_tokens"] + run["usage"]["output_tokens"]
-    assert 1_000 <= spent < 1_000 + 300
+    assert 1_000 <= spent < 1_000 + 900
     ended = [frame for frame in of_kind(frames, "tool_call") if frame["tool"] == "spawn_agent"]
     assert {frame["metadata"]["code"] for frame in ended} <= {"budget", "repeated_calls"}
     usage_today = await team.server.call("GET", f"/agents/{run['agent_id']}/usage")
