@@ -192,6 +192,29 @@ async def test_a_subagent_that_plans_shows_its_plan_as_its_own(team, client):
     assert "1. Look" not in team.asked["Boss"][1]["messages"][0]["content"]
 
 
+async def test_a_subagent_makes_room_in_its_own_context_and_says_whose_it_is(backend_settings):
+    async with served(backend_settings, context_window=10_000) as server:
+        team = Team(server)
+        await team.list(await team.hire("Scout", toolsets=["files"]), toolsets=["files", "subagents"])
+        session = await server.session()
+        team.script("Boss", calls(*give("Scout", "Write a lot")), say("Done."))
+        writes = [json.dumps({"path": f"{n}.txt", "content": "All work and no play. " * 300}) for n in range(4)]
+        team.script("Scout", *[calls(*call("write_file", each, id=f"w{n}")) for n, each in enumerate(writes)])
+        team.scripts["Scout"].append(say("A lot."))
+        team.script("", say("I wrote."))  # who sums up is told nothing of names
+        async with server.watch(session) as client:
+            frames = await client.ask("Go")
+        assert frames[-1]["content"] == "Done."
+        [begun], [done] = of_kind(frames, "compression_started"), of_kind(frames, "context_compressed")
+        assert (
+            (begun["is_subagent"], begun["subagent_id"]) == (done["is_subagent"], done["subagent_id"]) == (True, "s1")
+        )
+        assert done["summary"] == "I wrote."
+        assert "Write a lot" in json.dumps(team.asked["Scout"][-1]["messages"])
+        roles = [message["role"] for message in await server.messages(session)]
+        assert "summary" not in roles  # the parent's context is whole
+
+
 # ── Limits ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 

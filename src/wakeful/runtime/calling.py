@@ -37,7 +37,7 @@ async def call_all(
                 yield event
             continue
         for place, call in enumerate(group):
-            if work.stop.is_requested:
+            if work.stop.is_requested or work.mishaps.reason() is not None:
                 return
             yield _started(call)
             result = await _perform(work, call, is_in_doubt=is_begun and place == 0)
