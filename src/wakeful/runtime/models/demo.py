@@ -227,14 +227,11 @@ def _next_step(
     if len(results) != 1 or not {"db_create_table", "db_run_view"} <= shown:
         return None
     [result] = results
-    is_good = result.outcome == "success"
+    text = result.model_response_str(wrap_if_error=False)
+    is_good = text.startswith('{"ok":true')
     calls = [part for message in messages for part in message.parts if isinstance(part, ToolCallPart)]
     asked = calls[-1].args_as_dict() if calls else {}
-    if (
-        result.tool_name == "db_insert"
-        and not is_good
-        and '"not_found"' in result.model_response_str(wrap_if_error=False)
-    ):
+    if result.tool_name == "db_insert" and not is_good and '"not_found"' in text:
         return Call("db_create_table", MEMORIES_TABLE) if asked.get("table") == MEMORIES else None
     if result.tool_name == "db_create_table" and is_good and len(calls) > 1 and calls[-2].tool_name == "db_insert":
         return Call("db_insert", calls[-2].args_as_dict())
