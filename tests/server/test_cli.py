@@ -9,7 +9,7 @@ from threading import Thread
 
 import pytest
 
-from terminal import WAKEFUL, a_terminal
+from terminal import WAKEFUL, Terminal, a_terminal
 
 TODO = "Write ping to ping.txt with write_file."
 
