@@ -181,7 +181,7 @@ FILES = {("POST", "/sessions/{session_id}/uploads"): [("files", ("evil.txt", b"e
 LOCAL = {"change_id": "1", "table": "notes", "view": "all_notes"}
 SOCKETS = {"/ws/sessions/{session_id}", "/ws/events"}
 PAGE = {"/", "/ui/{path:path}"}  # its files, the same for everyone
-NOT_DESCRIBED = {"/docs", "/docs/oauth2-redirect", "/openapi.json", "/redoc"} | PAGE
+NOT_DESCRIBED = {"/docs", "/openapi.json"} | PAGE
 
 
 @dataclass

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from fastapi import FastAPI, Response
 from fastapi.responses import JSONResponse
 
-from wakeful.server import auth, errors, frames, login
+from wakeful.server import api_page, auth, errors, frames, login
 from wakeful.server.heartbeats import Heartbeats
 from wakeful.server.open_sockets import OpenSockets
 from wakeful.server.page import page_router
@@ -47,13 +47,14 @@ def create_app(
     is_shared: bool = False,
 ) -> FastAPI:
     """Make the application. `find_problems` says what keeps wakes from firing; nothing is good news."""
-    app = FastAPI(title="Wakeful", version=version, responses=errors.RESPONSES)
+    app = FastAPI(title="Wakeful", version=version, responses=errors.RESPONSES, docs_url=None, redoc_url=None)
     app.state.services = services
     app.state.about = about.About(
         version=version, model=model, is_demo=model == "demo", store="postgresql" if is_shared else "sqlite"
     )
     errors.install(app)
     auth.install(app, services.accounts, tries)
+    api_page.install(app)
     for module in (
         about,
         accounts,
