@@ -35,7 +35,7 @@ CREATE TABLE _changelog (
     hash BLOB NOT NULL
 ) STRICT;
 CREATE INDEX _changelog_by_run ON _changelog (run_id) WHERE run_id IS NOT NULL;
-CREATE INDEX _changelog_by_row ON _changelog (table_name, row_id);
+CREATE INDEX _changelog_by_row ON _changelog (row_id) WHERE row_id IS NOT NULL;
 """
 COLUMNS = ("id", "at", "actor", "run_id", "op", "table_name", "row_id", "before", "after", "detail")
 _ADD = f"INSERT INTO _changelog ({', '.join(COLUMNS)}, hash) VALUES ({', '.join('?' * 11)})"
@@ -204,10 +204,15 @@ def entries_of(
 ) -> Iterator[tuple[Any, ...]]:
     """Turn what was captured into entries; without a given op, each row says by itself what was done to it."""
     for change in changes:
-        names = columns[change.table]
-        moved = orjson.dumps({"moved_to": change.moved_to}).decode() if change.moved_to != change.row_id else None
+        kind, table, row_id, moved_to, old, new = change
+        names = columns[table]
+        if old is None and new is not None:  # the usual case, and there may be thousands
+            after = orjson.dumps(dict(zip(names, new, strict=True)), default=blob_as_json).decode()
+            yield op or "insert", table, row_id, None, after, None
+            continue
+        moved = orjson.dumps({"moved_to": moved_to}).decode() if moved_to != row_id else None
         before, after = _images(change, names)
-        yield (op or _op_of(change, names), change.table, change.row_id, before, after, moved)
+        yield op or _op_of(kind, old, new, names), table, row_id, before, after, moved
 
 
 def _images(change: Change, names: Sequence[str]) -> tuple[str | None, str | None]:
@@ -250,13 +255,13 @@ def from_json(value: Any) -> Any:
     return int(value) if isinstance(value, bool) else value
 
 
-def _op_of(change: Change, names: Sequence[str]) -> str:
-    if change.op != "UPDATE":
-        return {"INSERT": "insert", "DELETE": "purge"}[change.op]
-    assert change.old is not None
-    assert change.new is not None
+def _op_of(kind: str, old: Row | None, new: Row | None, names: Sequence[str]) -> str:
+    if kind == "DELETE":
+        return "purge"
+    assert old is not None
+    assert new is not None
     place = names.index("_deleted_at")
-    was_deleted, is_deleted = change.old[place] is not None, change.new[place] is not None
+    was_deleted, is_deleted = old[place] is not None, new[place] is not None
     if was_deleted == is_deleted:
         return "update"
     return "soft_delete" if is_deleted else "restore"
