@@ -156,7 +156,7 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
     """Put one node together. Nothing is opened and nothing moves until it is entered."""
     is_first_start = settings.device_key is None and not has_device_key(settings.config_dir)
     device_key = _device_key(settings)
-    store = Store(_database(settings, device_key))
+    store = Store(_database(settings))
     if clock is None:
         clock = ServerClock(store.read_clock) if store.is_shared else SystemClock()
     rules = _rules(settings)
@@ -449,10 +449,10 @@ class _Server(uvicorn.Server):
         yield
 
 
-def _database(settings: Settings, device_key: bytes) -> Database:
+def _database(settings: Settings) -> Database:
     if settings.database_url is not None:
         return PostgresDatabase(settings.database_url.get_secret_value())
-    return SqliteDatabase(settings.data_dir / STORE_FILE, device_key if settings.store_encryption else None)
+    return SqliteDatabase(settings.data_dir / STORE_FILE, _device_key(settings) if settings.store_encryption else None)
 
 
 def _device_key(settings: Settings) -> bytes:

@@ -24,7 +24,7 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed
 
 from doors import served
-from wakeful.app import Wakeful, _database, _device_key, build, build_http, welcome
+from wakeful.app import Wakeful, _database, build, build_http, welcome
 from wakeful.config import Settings
 from wakeful.domain.approvals import Approval
 from wakeful.domain.types import Channel, Notice
@@ -359,7 +359,7 @@ class House:
                 return [dict(row) for row in await connection.fetch(text)]
             finally:
                 await connection.close()
-        with_names = _database(self._settings, _device_key(self._settings))._connect()
+        with_names = _database(self._settings)._connect()
         try:
             with_names.row_trace = _with_names
             return list(with_names.execute(text))
