@@ -1,7 +1,7 @@
 /** A conversation, live. */
 
 import { useQuery } from "@tanstack/react-query";
-import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
+import { startTransition, useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
 import { useLocation, useSearchParams } from "wouter";
 import { call, explain, Refused } from "../../api/client";
 import * as queries from "../../api/queries";
@@ -173,7 +173,7 @@ function Transcript({ turns, isStill, children }: TranscriptProps) {
   const follows = useRef(true);
   const [isAway, setAway] = useState(false);
   const [count, setCount] = useState(FIRST_SHOWN);
-  const heightBefore = useRef<number | null>(null);
+  const height = useRef(0); // of everything shown, as it was last drawn
 
   const toEnd = useCallback((smooth = false) => {
     const element = box.current;
@@ -182,7 +182,10 @@ function Transcript({ turns, isStill, children }: TranscriptProps) {
 
   useLayoutEffect(() => {
     toEnd();
-    const watcher = new ResizeObserver(() => follows.current && toEnd());
+    const watcher = new ResizeObserver(() => {
+      height.current = box.current?.scrollHeight ?? 0;
+      if (follows.current) toEnd();
+    });
     if (content.current) watcher.observe(content.current);
     if (box.current) watcher.observe(box.current);
     return () => watcher.disconnect();
@@ -204,8 +207,7 @@ function Transcript({ turns, isStill, children }: TranscriptProps) {
     const watcher = new IntersectionObserver(
       ([entry]) => {
         if (!entry?.isIntersecting) return;
-        heightBefore.current = box.current?.scrollHeight ?? null;
-        setCount((before) => before + MORE_SHOWN);
+        startTransition(() => setCount((before) => before + MORE_SHOWN)); // scrolling goes first
       },
       { root: box.current, rootMargin: "2400px 0px 0px" },
     );
@@ -215,9 +217,8 @@ function Transcript({ turns, isStill, children }: TranscriptProps) {
 
   useLayoutEffect(() => {
     const element = box.current;
-    if (!element || heightBefore.current === null) return;
-    element.scrollTop += element.scrollHeight - heightBefore.current;
-    heightBefore.current = null;
+    if (!element || count === FIRST_SHOWN || follows.current) return;
+    element.scrollTop += element.scrollHeight - height.current; // what came above moves nothing that is in sight
   }, [count]);
 
   const onScroll = () => {
