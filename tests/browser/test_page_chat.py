@@ -339,7 +339,7 @@ async def test_plans_subagents_and_approvals_are_cards(server, come):
         socket = await told.get()
         await send(page, "Plan it")
         await tap.is_asked.wait()
-        await expect(page.get_by_role("button", name="Stop")).to_be_visible()
+        await expect(page.locator(".reply[aria-busy=true]")).to_be_visible()
         tell = lambda **frame: socket.send(json.dumps(frame))  # noqa: E731
         worker = {"is_subagent": True, "subagent_id": "call_9"}
         tell(type="planning_status", phase=2, label="Reflecting", is_subagent=False)

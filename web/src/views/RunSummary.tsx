@@ -9,7 +9,7 @@ import type { RunDetail } from "../api/rest.generated";
 import { StatusBadge } from "../components/Badge";
 import { Icon } from "../components/Icon";
 import { Loading } from "../components/Page";
-import { Time, took } from "../components/times";
+import { duration, Time, took, useNow } from "../components/times";
 import { byWhom, kindText, reasonText } from "../components/words";
 
 interface Props {
@@ -54,6 +54,7 @@ function Facts({ run, zone }: { run: RunDetail; zone: string | undefined }) {
         </Fact>
       )}
       {run.started_at && run.finished_at && <Fact name="Took">{took((Date.parse(run.finished_at) - Date.parse(run.started_at)) / 1000)}</Fact>}
+      {run.status === "running" && run.started_at && <TimeLeft agentId={run.agent_id} since={run.started_at} />}
       {run.attempt > 1 && <Fact name="Attempt">{run.attempt}</Fact>}
       {usage && (
         <>
@@ -69,6 +70,13 @@ function Facts({ run, zone }: { run: RunDetail; zone: string | undefined }) {
       )}
     </dl>
   );
+}
+
+function TimeLeft({ agentId, since }: { agentId: string; since: string }) {
+  const limit = useQuery(queries.agents).data?.find((each) => each.id === agentId)?.run_limit_seconds;
+  const now = useNow(1);
+  if (limit === undefined) return null;
+  return <Fact name="Time left">{duration(Math.max(0, limit - (now - Date.parse(since)) / 1000))}</Fact>;
 }
 
 function Fact({ name, children }: { name: string; children: ReactNode }) {

@@ -171,6 +171,7 @@ function Transcript({ turns, isStill, children }: TranscriptProps) {
   const content = useRef<HTMLDivElement>(null);
   const top = useRef<HTMLDivElement>(null);
   const follows = useRef(true);
+  const lastTop = useRef(0);
   const [isAway, setAway] = useState(false);
   const [count, setCount] = useState(FIRST_SHOWN);
   const height = useRef(0); // of everything shown, as it was last drawn
@@ -224,8 +225,12 @@ function Transcript({ turns, isStill, children }: TranscriptProps) {
   const onScroll = () => {
     const element = box.current;
     if (!element) return;
-    follows.current = element.scrollHeight - element.scrollTop - element.clientHeight < 60;
-    setAway(!follows.current);
+    // Growing text moves the end away too; only who scrolls up means to stay where they are.
+    const isAtEnd = element.scrollHeight - element.scrollTop - element.clientHeight < 60;
+    if (isAtEnd) follows.current = true;
+    else if (element.scrollTop < lastTop.current) follows.current = false;
+    lastTop.current = element.scrollTop;
+    setAway(!isAtEnd && !follows.current);
   };
 
   return (

@@ -1,6 +1,6 @@
 /** Where a person writes: text, pictures and files, by keys, button, paste and drop. */
 
-import { type ClipboardEvent, type KeyboardEvent, type ReactNode, useEffect, useRef, useState } from "react";
+import { type ClipboardEvent, type KeyboardEvent, type ReactNode, useEffect, useLayoutEffect, useRef, useState } from "react";
 import { explain, Refused, type Uploaded, upload } from "../../api/client";
 import { Icon } from "../../components/Icon";
 
@@ -46,7 +46,7 @@ export function Composer(props: Props) {
   const area = useRef<HTMLTextAreaElement>(null);
   const picker = useRef<HTMLInputElement>(null);
 
-  useEffect(() => {
+  useLayoutEffect(() => {
     // On a phone the focus would bring up the keyboard over what one came to read.
     if (matchMedia("(pointer: fine)").matches) area.current?.focus();
   }, []);
