@@ -27,6 +27,7 @@ from wakeful.server.rest import (
     runs,
     schedules,
     sessions,
+    storage,
     wakes,
 )
 from wakeful.server.services import Services
@@ -74,6 +75,7 @@ def create_app(
         runs,
         schedules,
         sessions,
+        storage,
         wakes,
     ):
         app.include_router(module.router)

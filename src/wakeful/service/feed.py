@@ -138,6 +138,8 @@ class Feed:
                     agent_id=notice.agent_id,
                     session_id=notice.session_id,
                     run_id=notice.run_id,
+                    wake_id=notice.wake_id,
+                    view_ref=notice.view_ref,
                 ),
             )
 

@@ -9,12 +9,12 @@ const STALE: Partial<Record<EventsFrame["type"], string[]>> = {
   recall_update: ["sessions", "wakes", "agenda"],
   schedule_update: ["wakes", "agenda"],
   session_update: ["sessions"],
-  run_update: ["sessions", "runs", "agenda"],
+  run_update: ["sessions", "runs", "agenda", "usage"],
   agent_update: ["agents", "pause", "wakes", "agenda"],
   db_update: ["database"],
-  notification: ["notifications"],
+  notification: ["notifications", "channels"],
 };
-const EVERYTHING = ["sessions", "wakes", "agenda", "runs", "agents", "pause", "notifications", "database"];
+const EVERYTHING = ["sessions", "wakes", "agenda", "runs", "agents", "pause", "notifications", "database", "usage"];
 const TOGETHER = 150; // milliseconds: news comes in bursts, and one reading answers all of it
 
 let state: LinkState = "connecting";

@@ -1,14 +1,11 @@
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
-import { Link } from "wouter";
 import { call, explain } from "../api/client";
 import * as queries from "../api/queries";
-import type { NotificationShape } from "../api/rest.generated";
-import { BookDialog } from "../components/BookDialog";
 import { Icon } from "../components/Icon";
-import { allowNotifications, mayNotify, placeOf } from "../components/notifications";
+import { allowNotifications, mayNotify } from "../components/notifications";
 import { Empty, Failure, Loading, PageHeader } from "../components/Page";
-import { Time } from "../components/times";
+import { InboxEntry } from "./InboxEntry";
 
 export default function InboxView() {
   const inbox = useQuery(queries.notifications);
@@ -35,53 +32,12 @@ export default function InboxView() {
         ) : (
           <ul className="inbox">
             {inbox.data.map((each) => (
-              <Entry key={each.id} entry={each} />
+              <InboxEntry key={each.id} entry={each} />
             ))}
           </ul>
         )}
       </div>
     </div>
-  );
-}
-
-function Entry({ entry }: { entry: NotificationShape }) {
-  const agent = useQuery(queries.agents).data?.find((each) => each.id === entry.agent_id);
-  const [isBooking, setBooking] = useState(false);
-  const changes = [["notifications"], ["runs"]];
-  const read = queries.useAct(() => call("POST /notifications/{notification_id}/read", { path: { notification_id: entry.id } }), changes);
-  const again = queries.useAct(() => call("POST /runs/{run_id}/again", { path: { run_id: entry.run_id ?? "" } }), changes);
-  const markRead = () => entry.read_at === null && read.mutate(undefined);
-  const isLoopEnd = entry.code === "loop_ended";
-  return (
-    <li className={entry.read_at === null ? "inbox-entry is-unread" : "inbox-entry"}>
-      <Link href={placeOf(entry)} className="inbox-link" onClick={markRead}>
-        <strong>{entry.title}</strong>
-        <span>{entry.body}</span>
-        <span className="muted small">
-          {agent && `${agent.name} · `}
-          <Time at={entry.created_at} zone={agent?.timezone} form="both" />
-        </span>
-      </Link>
-      <div className="row">
-        {isLoopEnd && entry.run_id && (
-          <button type="button" className="small" onClick={() => again.mutate(undefined)}>
-            Run now
-          </button>
-        )}
-        {isLoopEnd && agent && (
-          <button type="button" className="small" onClick={() => setBooking(true)}>
-            Book again
-          </button>
-        )}
-        {entry.read_at === null && (
-          <button type="button" className="small quiet" onClick={markRead} aria-label={`Mark “${entry.title}” as read`}>
-            <Icon name="check" size={15} />
-          </button>
-        )}
-      </div>
-      {again.isError && <p className="bad-text">{explain(again.error)}</p>}
-      {isBooking && agent && <BookDialog agent={agent} sessionId={null} wake={null} onClose={() => setBooking(false)} />}
-    </li>
   );
 }
 
