@@ -4,6 +4,7 @@ The pictures go to WAKEFUL_TEST_SHOTS if it is set; for people, and for the READ
 """
 
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ import pytest_asyncio
 from playwright.async_api import expect
 
 from browser.conftest import TOKEN
-from browser.visits import go, log_in, send, visit
+from browser.visits import go, log_in, send, visit, watch
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -21,26 +22,51 @@ async def cookies(served):
     return await log_in(served.address, TOKEN)
 
 
-async def test_a_newcomer_writes_waits_ten_seconds_and_sees_it_wake(served, browser, cookies):
-    async with visit(browser, cookies, served.address) as page:
-        await send(page, "What can you do?")
-        await expect(page.locator(".answer")).to_contain_text("This is the demo model, not an LLM")
-        await send(page, "Write buy milk to notes.txt")
-        await expect(page.get_by_label("Tool write_file")).to_contain_text("notes.txt")
-        await send(page, "In 3 seconds check notes.txt")
-        await expect(page.get_by_label("Next wake")).to_contain_text("by the agent")
-        await expect(page.locator(".session-clock")).to_be_visible()
-        woken = page.locator(".asked.is-woken")
-        await expect(woken).to_contain_text("Read notes.txt with read_file", timeout=10_000)
-        await expect(page.locator(".answer").last).to_contain_text("buy milk")
-        await page.get_by_label("No wake booked").get_by_role("button", name="Pause").click()
-        await page.get_by_role("menuitem", name="1 hour").click()
-        await expect(page.get_by_label("Paused", exact=True)).to_contain_text("Paused until")
-        await page.get_by_role("button", name="Resume").click()
-        await page.get_by_role("link", name="Agenda").click()
-        await expect(page.locator(".agenda-entry.is-good")).to_contain_text("done")
-        await page.get_by_role("link", name="Settings").click()
-        await expect(page.get_by_text("This is the built-in demo model.")).to_be_visible()
+async def test_a_newcomer_with_nothing_but_the_link_sees_the_whole_loop(served, browser):
+    """First message, a wake in ten seconds, its live run, rows in the database, a pause, the agenda."""
+    context = await browser.new_context()
+    page = await context.new_page()
+    complaints = watch(page)
+    await page.goto(served.login_link)
+    await page.wait_for_url(f"{served.address}/")
+
+    await send(page, "What can you do?")
+    await expect(page.locator(".answer")).to_contain_text("This is the demo model, not an LLM")
+    await send(page, "Write buy milk to notes.txt")
+    await expect(page.get_by_label("Tool write_file")).to_contain_text("notes.txt")
+
+    await send(page, "In 10 seconds check notes.txt")
+    banner = page.get_by_label("Next wake")
+    await expect(banner).to_contain_text("by the agent")
+    await expect(banner).to_contain_text(re.compile(r"in \d+ s"))
+    await expect(page.locator(".session-clock")).to_be_visible()
+    woken = page.locator(".asked.is-woken")
+    await expect(woken).to_contain_text("Read notes.txt with read_file", timeout=20_000)
+    await expect(page.locator(".answer").last).to_contain_text("buy milk")
+    await expect(page.locator(".session-clock")).to_have_count(0)
+
+    await send(page, "Remember that the plumber comes on Friday")
+    await expect(page.get_by_label("Tool db_insert")).to_be_visible()
+    await expect(page.locator(".answer").last).to_contain_text("memories")
+    await page.get_by_role("link", name="Agents").click()
+    await page.get_by_role("link", name="Wakeful").last.click()
+    tabs = page.get_by_role("navigation", name="Parts of this agent")
+    await tabs.get_by_role("link", name="Data").click()
+    await expect(page.get_by_role("cell", name="the plumber comes on Friday")).to_be_visible()
+
+    await page.get_by_label("No wake booked").get_by_role("button", name="Pause").click()
+    await page.get_by_role("menuitem", name="1 hour").click()
+    await expect(page.get_by_label("Paused", exact=True)).to_contain_text("Paused until")
+    await page.get_by_role("button", name="Resume").click()
+    await expect(page.get_by_label("No wake booked")).to_be_visible()
+
+    await page.get_by_role("link", name="Agenda").click()
+    await page.locator(".agenda-entry.is-good", has_text="Recall").click()
+    await expect(page.locator(".facts")).to_contain_text("Recall, booked by the agent")
+    await page.get_by_role("link", name="Settings").click()
+    await expect(page.get_by_text("This is the built-in demo model.")).to_be_visible()
+    assert complaints == []
+    await context.close()
 
 
 LOOKS = [

@@ -8,6 +8,7 @@ import * as queries from "../api/queries";
 import type { ActionShape, NotificationShape } from "../api/rest.generated";
 import { BookDialog } from "../components/BookDialog";
 import { Icon } from "../components/Icon";
+import { MuteButton } from "../components/MuteButton";
 import { placeOf } from "../components/notifications";
 import { Time } from "../components/times";
 
@@ -15,6 +16,7 @@ const CHANGES = [["notifications"], ["runs"], ["wakes"], ["sessions"]];
 
 export function InboxEntry({ entry }: { entry: NotificationShape }) {
   const agent = useQuery(queries.agents).data?.find((each) => each.id === entry.agent_id);
+  const wake = useQuery(queries.wakes).data?.find((each) => each.id === entry.wake_id); // none: it came for the last time
   const [isBooking, setBooking] = useState(false);
   const read = queries.useAct(() => call("POST /notifications/{notification_id}/read", { path: { notification_id: entry.id } }), CHANGES);
   const again = queries.useAct(() => call("POST /runs/{run_id}/again", { path: { run_id: entry.run_id ?? "" } }), CHANGES);
@@ -49,7 +51,7 @@ export function InboxEntry({ entry }: { entry: NotificationShape }) {
             The run
           </Link>
         )}
-        {entry.wake_id && <Mute wakeId={entry.wake_id} />}
+        {wake && <MuteButton wake={wake} />}
         {entry.read_at === null && (
           <button type="button" className="small quiet" onClick={markRead} aria-label={`Mark “${entry.title}” as read`}>
             <Icon name="check" size={15} />
@@ -103,25 +105,5 @@ function Approve({ entry, action, onDone }: ApproveProps) {
       )}
       {answer.isError && <p className="bad-text">{explain(answer.error)}</p>}
     </div>
-  );
-}
-
-/** What a muted wake has to tell comes to this inbox and goes nowhere else. */
-function Mute({ wakeId }: { wakeId: string }) {
-  const wake = useQuery(queries.wakes).data?.find((each) => each.id === wakeId);
-  const mute = queries.useAct((muted: boolean) => call("PATCH /wakes/{wake_id}", { path: { wake_id: wakeId }, body: { muted } }), [["wakes"]]);
-  if (!wake) return null; // it has come for the last time
-  return (
-    <button
-      type="button"
-      className="small quiet"
-      aria-pressed={wake.muted}
-      disabled={mute.isPending}
-      title={wake.muted ? "It tells you here only. Click to have it on your channels and in the browser's notifications again." : "Keep it from your channels and the browser's notifications; it still comes here."}
-      onClick={() => mute.mutate(!wake.muted)}
-    >
-      <Icon name={wake.muted ? "mute" : "bell"} size={15} />
-      {wake.muted ? "Muted" : "Mute this wake"}
-    </button>
   );
 }

@@ -22,7 +22,7 @@ export function Model({ agent, save }: PartProps) {
         hint={(agent.model ?? about?.model) === "demo" && "The demo model is no LLM: it works offline and knows a few sentences. Settings tell how to add a real one."}
         onSave={(model) => save({ model: model.trim() || null })}
       />
-      <Trial agentId={agent.id} key={`${agent.id} ${agent.model}`} />
+      <Trial agentId={agent.id} />
       <div className="field">
         <label htmlFor={id}>Thinking</label>
         <select id={id} value={agent.thinking_level ?? ""} onChange={(event) => void thinking.set(() => save({ thinking_level: level(event.target.value) }))}>

@@ -25,9 +25,15 @@ export function useSave(agentId: string) {
   return useMutation({
     scope: inOrder(agentId),
     mutationFn: (body: AgentChange) => call("PATCH /agents/{agent_id}", { path: { agent_id: agentId }, body }),
-    onMutate: (change) =>
-      client.setQueryData(queries.agents.queryKey, (before) => before?.map((each) => (each.id === agentId ? foresee(each, change) : each))),
-    onSettled: () => Promise.all([["agents"], ["wakes"], ["usage"]].map((queryKey) => client.invalidateQueries({ queryKey }))),
+    mutationKey: ["agent", agentId],
+    onMutate: async (change) => {
+      await client.cancelQueries({ queryKey: queries.agents.queryKey }); // an older state would undo what is shown
+      client.setQueryData(queries.agents.queryKey, (before) => before?.map((each) => (each.id === agentId ? foresee(each, change) : each)));
+    },
+    onSettled: async () => {
+      if (client.isMutating({ mutationKey: ["agent", agentId] }) > 1) return; // the last one of several reads it again
+      await Promise.all([["agents"], ["wakes"], ["usage"]].map((queryKey) => client.invalidateQueries({ queryKey })));
+    },
   });
 }
 
