@@ -103,11 +103,20 @@ export class SessionStream {
     // A run that is continued goes on behind what it has said before.
     this.change({ live: { runId, items: isCutOff ? [] : savedOf(runId, known), status: "running", error: null } });
     void queryClient.invalidateQueries({ queryKey: ["runs", { session_id: this.sessionId }] });
-    // The message this run answers may have come from elsewhere.
-    void this.load().then((saved) => {
+    void this.loadOpening(runId).then((saved) => {
       const { live } = this.state;
       if (isCutOff && live?.runId === runId) this.change({ live: { ...live, items: [...savedOf(runId, saved), ...live.items] } });
     });
+  }
+
+  /** Load until the message that a run answers is there: it may come from elsewhere, and a wake saves it as it begins. */
+  private async loadOpening(runId: string): Promise<SessionDetail> {
+    for (let pause = 150; ; pause *= 2) {
+      const saved = await this.load();
+      const isThere = saved.messages.at(-1)?.role === "user" || saved.messages.some((message) => message.run_id === runId);
+      if (isThere || pause > 5_000 || this.state.live?.runId !== runId) return saved;
+      await new Promise((resolve) => setTimeout(resolve, pause));
+    }
   }
 
   private add(frame: RunFrame): void {
