@@ -76,12 +76,21 @@ LOOKS = [
 ]
 
 
+VIEWS = [
+    ("beds_by_plant", "bar", "SELECT plant, beds, beds * 1.5 AS next_year FROM garden WHERE beds > 0"),
+    ("beds_over_time", "line", "SELECT day, beds FROM garden WHERE day IS NOT NULL"),
+    ("share_of_beds", "pie", "SELECT plant, beds FROM garden WHERE beds > 0"),
+    ("all_beds", "number", "SELECT sum(beds) AS beds, count(*) AS plants FROM garden"),
+    ("notes", "table", "SELECT plant, note FROM garden"),
+]
+
+
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def places(served, cookies, browser):
     """Every page by its name, with something on each."""
     session = (await served.ask("POST", "/sessions", {"title": "Notes on the garden"}))["id"]
     async with visit(browser, cookies, f"{served.address}/ui/sessions/{session}") as page:
-        for text in ("write tomatoes and beans to garden.txt", "read garden.txt", "read nothing.txt"):
+        for text in ("write beans to garden.txt", "read garden.txt", "read nothing.txt", "remember that beans climb"):
             await send(page, text)
             await expect(page.get_by_role("button", name="Stop")).to_have_count(0)
             await expect(page.locator(".footnote").last).to_be_visible()
@@ -94,6 +103,15 @@ async def places(served, cookies, browser):
     if len(agents) == 1:
         more = {"name": "Researcher", "description": "Looks things up on the web", "self_scheduling": True}
         await served.ask("POST", "/agents", more | {"schedule": {"mode": "project"}, "timezone": "Asia/Tokyo"})
+    data = f"/agents/{agent}/db"
+    beds = (
+        "day,plant,beds,note\n2026-11-01,tomato,3,\n2026-11-03,bean,5,climbs\n2026-11-09,leek,2,\n2026-11-12,beet,4,\n"
+    )
+    await served.ask("POST", f"{data}/import", {"table": "garden", "text": beds})
+    await served.ask("POST", f"{data}/tables/garden/rows/delete", {"row_ids": [3]})
+    await served.ask("POST", f"{data}/tables/garden/rows", {"rows": [{"plant": "pea", "note": "sow early " * 20}]})
+    for name, render, sql in VIEWS:
+        await served.ask("PUT", f"{data}/views/{name}", {"sql": sql, "render": render, "pinned": True})
     [run, *_] = (await served.ask("GET", f"/runs?session_id={session}"))["runs"]
     return {
         "start": "/",
@@ -103,6 +121,10 @@ async def places(served, cookies, browser):
         "inbox": "/ui/inbox",
         "agents": "/ui/agents",
         "configure": f"/ui/agents/{agent}/configure",
+        "home": f"/ui/agents/{agent}/home",
+        "schema": f"/ui/agents/{agent}/schema",
+        "data": f"/ui/agents/{agent}/data?table=garden&show=all",
+        "views": f"/ui/agents/{agent}/views?view=share_of_beds",
         "activity": f"/ui/agents/{agent}/activity",
         "run": f"/ui/runs/{run['id']}",
         "settings": "/ui/settings",
