@@ -121,7 +121,7 @@ function AskFirst({ agent, save }: PartProps) {
         </ul>
       )}
       <form
-        className="row"
+        className="row wrap"
         onSubmit={(event) => {
           event.preventDefault();
           void add();
