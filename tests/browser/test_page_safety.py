@@ -153,6 +153,7 @@ async def hostile_data(server):
     made = {
         "purpose": PAYLOADS[0],
         "up_sql": f'CREATE TABLE "{table}" (id INTEGER PRIMARY KEY, "{column}" TEXT, n INT)',
+        "down_sql": "SELECT 1",
     }
     server.provider.then(calls(*call("db_migrate", json.dumps(made))), say("Done."))
     session = await server.session("Hostile data")

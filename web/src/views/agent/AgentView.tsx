@@ -1,7 +1,7 @@
 /** One agent: tabs with an address each. Those of its database come and go with the toolset. */
 
 import { useQuery } from "@tanstack/react-query";
-import { type ComponentType, lazy, Suspense } from "react";
+import { type ComponentType, lazy, Suspense, useEffect, useRef } from "react";
 import { Link, Redirect } from "wouter";
 import { explain } from "../../api/client";
 import * as queries from "../../api/queries";
@@ -36,6 +36,12 @@ const TABS: Tab[] = [
 
 export default function AgentView({ agentId, tab }: { agentId: string; tab: string }) {
   const agents = useQuery(queries.agents);
+  const tabs = useRef<HTMLElement>(null);
+  const isThere = agents.data !== undefined;
+  // On a phone not all tabs fit; the one that is open is to be seen.
+  useEffect(() => {
+    if (isThere) tabs.current?.querySelector(`[href$="/${CSS.escape(tab)}"]`)?.scrollIntoView({ block: "nearest", inline: "nearest" });
+  }, [tab, isThere]);
   if (agents.isError) return <Failure title="Agent" text={explain(agents.error)} retry={() => void agents.refetch()} />;
   if (!agents.data) return <Loading what="the agent" />;
   const agent = agents.data.find((each) => each.id === agentId);
@@ -54,7 +60,7 @@ export default function AgentView({ agentId, tab }: { agentId: string; tab: stri
       </PageHeader>
       {agent.self_scheduling && <WakeBanner agent={agent} />}
       {hasDatabase && <QuotaBanner agentId={agent.id} />}
-      <nav className="tabs" aria-label="Parts of this agent">
+      <nav ref={tabs} className="tabs" aria-label="Parts of this agent">
         {shown.map((each) => (
           <Link key={each.name} href={`/ui/agents/${agent.id}/${each.name}`} aria-current={each === current ? "page" : undefined}>
             {each.text}

@@ -4,6 +4,7 @@ import { useInfiniteQuery } from "@tanstack/react-query";
 import { explain, Refused } from "../../../api/client";
 import { type Cell, changes } from "../../../api/database";
 import type { ChangeShape } from "../../../api/rest.generated";
+import { Loading } from "../../../components/Page";
 import { Time } from "../../../components/times";
 import { Value } from "./Value";
 
@@ -23,7 +24,7 @@ export function Changes({ agentId, zone, which, nothing }: Props) {
   if (found.error instanceof Refused && found.error.code === "database_locked") return <p className="muted">The agent's database is locked, so what changed in it cannot be shown.</p>;
   if (found.isError) return <p className="bad-text">{explain(found.error)}</p>;
   const entries = found.data?.pages.flatMap((page) => page.changes);
-  if (!entries) return null;
+  if (!entries) return <Loading what="what changed" />;
   if (entries.length === 0) return <p className="muted">{nothing}</p>;
   return (
     <>

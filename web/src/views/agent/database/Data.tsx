@@ -8,11 +8,12 @@ import { type Cell, exportOfTable, rows, type Show, schema, useWrite } from "../
 import type { AgentShape, ColumnShape, TableShape } from "../../../api/rest.generated";
 import { Icon } from "../../../components/Icon";
 import { Loading } from "../../../components/Page";
+import { Time } from "../../../components/times";
 import { NothingKept, Opened } from "./Opened";
 import { NewRowDialog, RowDialog } from "./RowDialog";
 import { count } from "./Schema";
 import { Value } from "./Value";
-import { condition, OPERATORS, type Operator } from "./values";
+import { condition, isNumeric, OPERATORS, type Operator } from "./values";
 
 const PAGE = 50;
 const SHOWS: [Show, string][] = [
@@ -139,8 +140,8 @@ function TableRows({ agent, table, picker }: { agent: AgentShape; table: TableSh
                 <th>
                   <span className="hidden">Open</span>
                 </th>
-                {columns.map(({ name }) => (
-                  <th key={name} scope="col" aria-sort={sort !== name ? undefined : isDown ? "descending" : "ascending"}>
+                {columns.map(({ name, ...rest }) => (
+                  <th key={name} scope="col" className={isNumeric(rest) ? "is-number" : undefined} aria-sort={sort !== name ? undefined : isDown ? "descending" : "ascending"}>
                     <button type="button" className="quiet small sort" onClick={() => sortBy(name)}>
                       {name}
                       <span aria-hidden="true">{sort !== name ? "" : isDown ? " ↓" : " ↑"}</span>
@@ -167,7 +168,7 @@ function TableRows({ agent, table, picker }: { agent: AgentShape; table: TableSh
                   </td>
                   {columns.map((each) => (
                     <td key={each.name} className={`${typeof row.get(each.name) === "number" ? "is-number" : ""}${each.system ? " is-system" : ""}`}>
-                      <Value value={row.get(each.name)} name={each.name} />
+                      <DataValue row={row} column={each} zone={agent.timezone} />
                     </td>
                   ))}
                 </tr>
@@ -201,6 +202,12 @@ function TableRows({ agent, table, picker }: { agent: AgentShape; table: TableSh
       {isAdding && <NewRowDialog agent={agent} table={table} onClose={() => setAdding(false)} />}
     </div>
   );
+}
+
+/** The host's times in the viewer's zone; all else as it is. */
+function DataValue({ row, column, zone }: { row: Row; column: ColumnShape; zone: string }) {
+  const value = row.get(column.name);
+  return column.system && typeof value === "string" ? <Time at={value} zone={zone} /> : <Value value={value} name={column.name} />;
 }
 
 /** One row, by the names of its columns. */
@@ -241,7 +248,7 @@ interface FilterProps {
 }
 
 function Filter({ columns, params, onChange }: FilterProps) {
-  const [column, setColumn] = useState(params.get("column") ?? columns[0]?.name ?? "");
+  const [column, setColumn] = useState(params.get("column") ?? (columns.find((each) => !each.primary_key) ?? columns[0])?.name ?? "");
   const [operator, setOperator] = useState<Operator>((params.get("is") as Operator | null) ?? "contains");
   const [value, setValue] = useState(params.get("value") ?? "");
   const isOn = params.has("column");

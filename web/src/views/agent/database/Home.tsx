@@ -7,7 +7,6 @@ import { schema, useWrite, viewRun } from "../../../api/database";
 import type { AgentShape, ViewShape } from "../../../api/rest.generated";
 import { Menu, MenuItem } from "../../../components/Menu";
 import { Empty, Loading } from "../../../components/Page";
-import { Time } from "../../../components/times";
 import { Drawing } from "./Drawing";
 import { NothingKept, Opened } from "./Opened";
 
@@ -30,11 +29,20 @@ function Pinned({ agent }: { agent: AgentShape }) {
       </Empty>
     );
   }
+  const numbers = pinned.filter((view) => view.render === "number"); // small, so they stand together
+  const others = pinned.filter((view) => view.render !== "number");
   return (
-    <div className="home-grid">
-      {pinned.map((view) => (
-        <PinnedView key={view.name} agent={agent} view={view} />
-      ))}
+    <div className="stack">
+      {[numbers, others].map(
+        (views, place) =>
+          views.length > 0 && (
+            <div key={place} className={views === numbers ? "home-grid is-small" : "home-grid"}>
+              {views.map((view) => (
+                <PinnedView key={view.name} agent={agent} view={view} />
+              ))}
+            </div>
+          ),
+      )}
     </div>
   );
 }
@@ -46,7 +54,7 @@ function PinnedView({ agent, view }: { agent: AgentShape; view: ViewShape }) {
   const place = `/ui/agents/${agent.id}/views?view=${encodeURIComponent(view.name)}`;
   const title = `pinned-${view.name}`;
   return (
-    <section className={`card pinned is-${view.render}`} aria-labelledby={title}>
+    <section className="card pinned" aria-labelledby={title}>
       <header className="pinned-head">
         <h2 id={title}>
           <Link href={place}>{view.name}</Link>
@@ -63,14 +71,7 @@ function PinnedView({ agent, view }: { agent: AgentShape; view: ViewShape }) {
       ) : found.isError ? (
         <p className="bad-text">{explain(found.error)}</p>
       ) : found.data ? (
-        <>
-          <Drawing name={view.name} render={view.render} columns={found.data.columns} rows={found.data.rows} />
-          {found.data.changed_at && (
-            <p className="muted small pinned-foot">
-              The database last changed <Time at={found.data.changed_at} zone={agent.timezone} form="relative" />
-            </p>
-          )}
-        </>
+        <Drawing name={view.name} render={view.render} columns={found.data.columns} rows={found.data.rows} />
       ) : (
         <Loading what={view.name} />
       )}

@@ -19,7 +19,7 @@ export function RowsTable({ label, columns, rows, most = 200 }: Props) {
           <thead>
             <tr>
               {columns.map((name, place) => (
-                <th key={place} scope="col">
+                <th key={place} scope="col" className={typeof rows[0]?.[place] === "number" ? "is-number" : undefined}>
                   {name}
                 </th>
               ))}

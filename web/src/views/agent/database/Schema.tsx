@@ -5,7 +5,7 @@ import { useEffect } from "react";
 import { Link, useSearchParams } from "wouter";
 import { explain } from "../../../api/client";
 import { schema } from "../../../api/database";
-import type { AgentShape, SystemTableShape, TableShape } from "../../../api/rest.generated";
+import type { AgentShape, ColumnShape, SystemTableShape, TableShape } from "../../../api/rest.generated";
 import { Loading } from "../../../components/Page";
 import { NothingKept, Opened } from "./Opened";
 
@@ -84,14 +84,7 @@ function Columns({ table }: { table: SystemTableShape }) {
                 <td className="mono">{column.name}</td>
                 <td className="mono">{column.type.toLowerCase() || "any"}</td>
                 <td>
-                  {[
-                    column.primary_key && "primary key",
-                    column.required && "required",
-                    column.default !== null && `default ${column.default}`,
-                    column.system && "set by the server",
-                  ]
-                    .filter(Boolean)
-                    .join(" · ")}
+                  {column.system ? "set by the server" : rules(column)}
                 </td>
               </tr>
             ))}
@@ -114,6 +107,10 @@ function Columns({ table }: { table: SystemTableShape }) {
       )}
     </>
   );
+}
+
+function rules(column: ColumnShape): string {
+  return [column.primary_key && "primary key", column.required && "required", column.default !== null && `default ${column.default}`].filter(Boolean).join(" · ");
 }
 
 export function count(number: number, what: string): string {

@@ -70,9 +70,9 @@ function List({ agent }: { agent: AgentShape }) {
                 <span className="run-row-top">
                   <strong>{view.name}</strong>
                   {view.pinned && (
-                    <span className="badge" title="shown on Home">
-                      <Icon name="pin" size={12} />
-                      pinned
+                    <span className="muted" title="shown on Home">
+                      <Icon name="pin" size={14} />
+                      <span className="hidden">pinned</span>
                     </span>
                   )}
                 </span>
@@ -102,7 +102,7 @@ function Shown({ agent, view, onGone }: { agent: AgentShape; view: ViewShape; on
   return (
     <section className="stack view-shown" aria-labelledby="view-name">
       <header className="row">
-        <h2 id="view-name" className="grow">
+        <h2 id="view-name" className="view-name">
           {view.name}
         </h2>
         <label className="row">

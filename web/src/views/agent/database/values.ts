@@ -2,7 +2,7 @@
 
 import type { ColumnShape, ViewShape } from "../../../api/rest.generated";
 
-export function isNumeric(column: ColumnShape): boolean {
+export function isNumeric(column: Pick<ColumnShape, "type">): boolean {
   return /INT|REAL|NUM|FLOA|DOUB|DEC/i.test(column.type);
 }
 
