@@ -11,12 +11,13 @@ export function MuteButton({ wake }: { wake: WakeShape }) {
       type="button"
       className="small quiet"
       aria-pressed={wake.muted}
+      aria-label={wake.muted ? "Muted" : "Mute"}
       disabled={mute.isPending}
       title={wake.muted ? "It tells you in the inbox only. Click to have it on your channels and in the browser's notifications again." : "Keep it from your channels and the browser's notifications; it still comes to the inbox."}
       onClick={() => mute.mutate(!wake.muted)}
     >
       <Icon name={wake.muted ? "mute" : "bell"} size={15} />
-      {wake.muted ? "Muted" : "Mute"}
+      <span className="menu-text">{wake.muted ? "Muted" : "Mute"}</span>
     </button>
   );
 }

@@ -43,9 +43,6 @@ export function InboxEntry({ entry }: { entry: NotificationShape }) {
             Book again
           </button>
         )}
-        {entry.actions?.map((action) => (
-          <Approve key={action.path} entry={entry} action={action} onDone={markRead} />
-        ))}
         {entry.run_id && placeOf(entry) !== `/ui/runs/${entry.run_id}` && (
           <Link className="button small" href={`/ui/runs/${entry.run_id}`} onClick={markRead}>
             The run
@@ -58,6 +55,9 @@ export function InboxEntry({ entry }: { entry: NotificationShape }) {
           </button>
         )}
       </div>
+      {entry.actions?.map((action) => (
+        <Approve key={action.path} entry={entry} action={action} onDone={markRead} />
+      ))}
       {again.isError && <p className="bad-text">{explain(again.error)}</p>}
       {isBooking && agent && <BookDialog agent={agent} sessionId={null} wake={null} onClose={() => setBooking(false)} />}
     </li>

@@ -41,7 +41,7 @@ export default function InboxView() {
   );
 }
 
-export function BrowserNotifications() {
+export function BrowserNotifications({ isWordy = false }: { isWordy?: boolean }) {
   const [isOn, setOn] = useState(mayNotify);
   if (!("Notification" in window)) return null;
   return (
@@ -53,7 +53,7 @@ export function BrowserNotifications() {
       onClick={() => void allowNotifications(!isOn).then(setOn)}
     >
       <Icon name="bell" size={16} />
-      <span className="wide-only">{isOn ? "Browser notifications on" : "Browser notifications off"}</span>
+      <span className={isWordy ? "" : "wide-only"}>{isOn ? "Browser notifications on" : "Browser notifications off"}</span>
     </button>
   );
 }

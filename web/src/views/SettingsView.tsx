@@ -107,7 +107,7 @@ function ThisBrowser() {
         ))}
       </div>
       <p className="row">
-        <BrowserNotifications />
+        <BrowserNotifications isWordy />
         <button type="button" onClick={() => logOut.mutate(undefined)}>
           Log out
         </button>
