@@ -34,6 +34,7 @@ from wakeful.runtime.executor import Executor
 from wakeful.runtime.heartbeat import Heartbeat
 from wakeful.runtime.loop import AgentLoop
 from wakeful.runtime.models.providers import Models
+from wakeful.runtime.models.trying import try_model
 from wakeful.runtime.runner import Runner
 from wakeful.runtime.scheduler import Scheduler
 from wakeful.runtime.titles import Titles
@@ -67,6 +68,7 @@ from wakeful.service.recalls import Recalls
 from wakeful.service.runs import RunService
 from wakeful.service.schedules import Schedules
 from wakeful.service.sessions import SessionService
+from wakeful.service.storage import Retention, Storage
 from wakeful.service.stream import Stream
 from wakeful.service.upkeep import Upkeep
 from wakeful.service.wakes import WakeService
@@ -246,14 +248,19 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
         on_queued=runner.nudge,
         is_full=lambda: runner.is_full,
     )
+    retention = Retention(
+        events=timedelta(hours=settings.retention_events_hours),
+        skipped=timedelta(days=settings.retention_skipped_days),
+        forget_recalls_after_days=settings.forget_recalls_after_days,
+    )
     upkeep = Upkeep(
         store,
         clock,
         recalls,
         outbox,
-        keep_events=timedelta(hours=settings.retention_events_hours),
-        keep_skipped=timedelta(days=settings.retention_skipped_days),
-        forget_recalls_after_days=settings.forget_recalls_after_days,
+        keep_events=retention.events,
+        keep_skipped=retention.skipped,
+        forget_recalls_after_days=retention.forget_recalls_after_days,
     )
     engine = Engine(
         firing=firing,
@@ -289,7 +296,10 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
         runs=runs,
         schedules=schedules,
         sessions=sessions,
+        storage=Storage(store, settings.data_dir, retention),
         stream=stream,
+        toolset_of=tools.toolset_of,
+        try_model=lambda name: try_model(models, name),
         wakes=wakes,
         workspace_of=workspace_of,
     )

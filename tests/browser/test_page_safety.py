@@ -3,6 +3,7 @@
 import json
 from contextlib import asynccontextmanager
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 import pytest_asyncio
@@ -145,6 +146,54 @@ async def test_fifty_payloads_in_everything_that_can_be_named_run_nowhere(server
         assert [url for url in asked if not url.startswith((server.address, "data:", "blob:"))] == []
 
 
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def hostile_data(server):
+    """A database whose table, columns, values, views and purpose are payloads; returns its agent, table and run."""
+    table, column = PAYLOADS[2], PAYLOADS[4]
+    made = {
+        "purpose": PAYLOADS[0],
+        "up_sql": f'CREATE TABLE "{table}" (id INTEGER PRIMARY KEY, "{column}" TEXT, n INT)',
+        "down_sql": "SELECT 1",
+    }
+    server.provider.then(calls(*call("db_migrate", json.dumps(made))), say("Done."))
+    session = await server.session("Hostile data")
+    async with server.watch(session) as client:
+        await client.ask("Go")
+    [run] = await server.runs_of(session)
+    data = f"/agents/{run['agent_id']}/db"
+    rows = [{column: payload, "n": number} for number, payload in enumerate(PAYLOADS)]
+    await server.call("POST", f"{data}/tables/{quote(table)}/rows", json={"rows": rows})
+    for render in ("table", "bar", "line", "pie", "number"):
+        sql = f'SELECT "{column}" AS "{PAYLOADS[5]}", n AS "{PAYLOADS[2]}" FROM "{table}"'
+        view = {"sql": sql, "description": PAYLOADS[0], "render": render, "pinned": True}
+        await server.call("PUT", f"{data}/views/as_{render}", json=view)
+    return run["agent_id"], table, run["id"]
+
+
+async def test_fifty_payloads_in_an_agents_database_run_nowhere(server, hostile_data, come):
+    agent, table, run = hostile_data
+    async with come() as page:
+        await page.add_init_script("window.ran = []; window.xss = () => ran.push(location.pathname)")
+        asked = []
+        page.on("request", lambda request: asked.append(request.url))
+        views = [f"views?view=as_{render}" for render in ("table", "bar", "line", "pie", "number")]
+        for tab in ("home", "schema", f"data?table={quote(table)}", *views, f"activity?run={run}"):
+            await page.goto(f"{server.address}/ui/agents/{agent}/{tab}")
+            await expect(page.locator(".page-body")).to_contain_text("<img src=x onerror=xss()>")
+            await page.evaluate("document.querySelectorAll('main summary').forEach(summary => summary.click())")
+            made = "document.querySelectorAll('main :is(script, iframe, object, embed, style, base, meta, img)').length"
+            assert await page.evaluate(made) == 0
+            assert await page.evaluate("ran") == []
+        await page.goto(f"{server.address}/ui/agents/{agent}/data?table={quote(table)}")
+        await page.get_by_role("button", name="Open row 3", exact=True).click()
+        dialog = page.get_by_role("dialog", name=f"{table} #3")
+        await expect(dialog.locator(".row-values")).to_contain_text(PAYLOADS[2])
+        await dialog.get_by_role("button", name="Edit").click()
+        await expect(dialog.locator("textarea")).to_have_value(PAYLOADS[2])
+        assert await page.evaluate("ran") == []
+        assert [url for url in asked if not url.startswith((server.address, "data:", "blob:"))] == []
+
+
 async def test_payloads_that_stream_in_run_nowhere(server, come):
     everything = "\n\n".join(PAYLOADS)
     server.provider.then(
@@ -201,10 +250,22 @@ async def busy(server):
     await server.call("POST", f"/sessions/{session}/recall", json=asked)
     [run] = await server.runs_of(session)
     agent = run["agent_id"]
+    data = f"/agents/{agent}/db"
+    garden = "plant,beds,note\ntomato,3,\nbean,5,climbs\nleek,2,\n"
+    await server.call("POST", f"{data}/import", json={"table": "garden", "text": garden})
+    await server.call("POST", f"{data}/tables/garden/rows/delete", json={"row_ids": [3]})
+    for render in ("table", "bar", "line", "pie", "number"):
+        view = {"sql": "SELECT plant, beds FROM garden WHERE beds >= :least", "render": render, "pinned": True}
+        view |= {"parameters": [{"name": "least", "description": "How many beds", "default": 0}]}
+        await server.call("PUT", f"{data}/views/as_{render}", json=view)
     return [
         f"/ui/sessions/{session}",
         f"/ui/runs/{run['id']}",
         f"/ui/agents/{agent}/configure",
+        f"/ui/agents/{agent}/home",
+        f"/ui/agents/{agent}/schema",
+        f"/ui/agents/{agent}/data?table=garden&show=all",
+        f"/ui/agents/{agent}/views?view=as_bar",
         f"/ui/agents/{agent}/activity",
     ]
 
@@ -241,6 +302,12 @@ async def test_axe_finds_nothing_serious_in_dialogs_and_menus(server, busy, come
         await page.keyboard.press("Escape")
         await page.get_by_label("Next wake").get_by_role("button", name="Pause").click()
         await expect(page.get_by_role("menu")).to_be_visible()
+        assert await page.evaluate(CHECK) == []
+        await go(page, next(place for place in busy if "/data?" in place))
+        await page.get_by_role("button", name="Open row 1").click()
+        await page.get_by_text("What happened to it").click()
+        assert await page.evaluate(CHECK) == []
+        await page.get_by_role("dialog").get_by_role("button", name="Edit").click()
         assert await page.evaluate(CHECK) == []
 
 

@@ -43,6 +43,17 @@ async def test_it_is_in_the_inbox_with_where_it_came_from(world, notify, run):
     assert (notice.agent_id, notice.session_id, notice.run_id) == (world.agent.id, run.session_id, run.id)
 
 
+async def test_the_view_that_shows_more_is_kept_with_it(world, run):
+    async def views_of(_agent):
+        return {"open_tasks": []}
+
+    services = world.node.services
+    notify = Notify(world.node.store, world.clock, services.channels, services.hub, views_of)
+    await notify.tell(run, world.agent, "Red", "Three tests fail.", "open_tasks")
+    [notice] = await world.notices()
+    assert notice.view_ref == "open_tasks"
+
+
 async def test_with_no_page_open_and_no_channel_the_answer_claims_the_inbox_and_nothing_else(world, notify, run):
     answer = await call(world, notify, run, title="Red", body="Three tests fail.")
     [notice] = await world.notices()

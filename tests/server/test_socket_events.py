@@ -71,6 +71,14 @@ async def test_an_agent_is_told_when_it_is_made_changed_and_deleted(server, clie
     await hear(client, "agent_update", agent_id=agent["id"], action="deleted")
 
 
+async def test_an_agent_that_is_changed_twice_is_told_twice(server, client):
+    agent = await server.change_agent(description="One")
+    first = await hear(client, "agent_update", agent_id=agent["id"])
+    await server.change_agent(description="Two")  # in the frame nothing is different, and yet it is another change
+    second = await hear(client, "agent_update", agent_id=agent["id"])
+    assert second["seq"] > first["seq"]
+
+
 async def test_a_run_is_told_from_queue_to_end(server, client):
     session = await server.session()
     tap = Tap()

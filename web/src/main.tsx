@@ -7,6 +7,7 @@ import "./styles/controls.css";
 import "./styles/shell.css";
 import "./styles/chat.css";
 import "./styles/places.css";
+import "./styles/data.css";
 
 applyTheme();
 const root = document.getElementById("root");

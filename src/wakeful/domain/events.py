@@ -306,6 +306,8 @@ class Notification(_OfUser):
     agent_id: str | None = None
     session_id: str | None = None
     run_id: str | None = None
+    wake_id: str | None = None
+    view_ref: str | None = None
 
 
 RunFrame = (

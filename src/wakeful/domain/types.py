@@ -305,6 +305,7 @@ class Notice:
     wake_id: str | None = None
     run_id: str | None = None
     session_id: str | None = None
+    view_ref: str | None = None  # the name of a saved view of its agent that shows more
     read_at: datetime | None = None
     told_at: datetime | None = None  # when someone took it on to tell it to the channels; None: nobody yet
 

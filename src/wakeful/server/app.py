@@ -30,6 +30,7 @@ from wakeful.server.rest import (
     runs,
     schedules,
     sessions,
+    storage,
     wakes,
 )
 from wakeful.server.services import Services
@@ -98,6 +99,7 @@ def _application(version: str) -> FastAPI:
         schedules.router,
         sessions.router,
         socket.router,
+        storage.router,
         wakes.router,
     ):
         app.include_router(router)

@@ -1,6 +1,6 @@
 """What the routes call: every service, handed in once."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -8,6 +8,7 @@ from typing import Annotated
 from fastapi import Depends, Request
 
 from wakeful.domain.mcp_servers import McpState
+from wakeful.domain.model_trials import ModelTrial
 from wakeful.hub import Hub
 from wakeful.service.accounts import Accounts
 from wakeful.service.agenda import AgendaService
@@ -26,6 +27,7 @@ from wakeful.service.recalls import Recalls
 from wakeful.service.runs import RunService
 from wakeful.service.schedules import Schedules
 from wakeful.service.sessions import SessionService
+from wakeful.service.storage import Storage
 from wakeful.service.stream import Stream
 from wakeful.service.wakes import WakeService
 
@@ -53,7 +55,10 @@ class Services:
     runs: RunService
     schedules: Schedules
     sessions: SessionService
+    storage: Storage
     stream: Stream
+    toolset_of: Mapping[str, str | None]  # every tool of our own, by its name
+    try_model: Callable[[str | None], Awaitable[ModelTrial]]  # by name; None: the server's own
     wakes: WakeService
     workspace_of: Callable[[str], Path]  # where an agent's files lie
 

@@ -113,10 +113,11 @@ class Feed:
         agent_id, user_id = ids
         agents = await self._store.read(lambda tx: tx.agents.of_user(user_id))
         found = next((agent for agent in agents if agent.id == agent_id), None)
+        # Told each time: two changes of its settings look the same here, and the second must not pass for the first.
         if found is None:
-            self._tell(user_id, AgentUpdate(agent_id=agent_id, action="deleted"))
+            self.tell(user_id, AgentUpdate(agent_id=agent_id, action="deleted"))
         else:
-            self._tell(user_id, AgentUpdate(agent_id=agent_id, name=found.name, action="changed"))
+            self.tell(user_id, AgentUpdate(agent_id=agent_id, name=found.name, action="changed"))
 
     async def _tell_wakes(self, wake_ids: Sequence[str]) -> None:
         async def work(tx: Tx) -> list[Wake]:
@@ -138,6 +139,8 @@ class Feed:
                     agent_id=notice.agent_id,
                     session_id=notice.session_id,
                     run_id=notice.run_id,
+                    wake_id=notice.wake_id,
+                    view_ref=notice.view_ref,
                 ),
             )
 

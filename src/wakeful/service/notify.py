@@ -38,7 +38,7 @@ class Notify:
         """Put it into the inbox and tell the channels; the same words within an hour are not told again."""
         now = self._clock.now()
         # Taken on from the start: nobody else tells the channels, because the answer says what they did.
-        notice = replace(notices.from_agent(run, title, body, now), told_at=now)
+        notice = replace(notices.from_agent(run, title, body, now), view_ref=view_ref, told_at=now)
         if view_ref is not None:
             next_runs.check_view(view_ref, await self._views_of(agent), field="view_ref")
 

@@ -76,6 +76,10 @@ class Database(Protocol):
         """Call listener with every text that was told, here or on another node. A hint: the tables are the truth."""
         ...
 
+    async def size(self) -> int:
+        """Return how many bytes it takes on disk."""
+        ...
+
     async def read_clock(self) -> int | None:
         """Return the server's time in microseconds since 1970, or None where this machine's clock is the clock."""
         ...

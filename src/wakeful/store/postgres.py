@@ -143,6 +143,10 @@ class PostgresDatabase:
     def listen(self, listener: Listener) -> None:
         self._listeners.append(listener)
 
+    async def size(self) -> int:
+        async with _acquire(self._pool) as connection:
+            return await connection.fetchval("SELECT pg_database_size(current_database())")
+
     async def read_clock(self) -> int | None:
         async with _acquire(self._pool) as connection:
             return await connection.fetchval("SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT)")

@@ -90,6 +90,11 @@ class SqliteDatabase:
     def listen(self, listener: Listener) -> None:
         self._listeners.append(listener)
 
+    async def size(self) -> int:
+        """Count the file and what is still in its journal."""
+        files = (self.path.with_name(f"{self.path.name}{end}") for end in ("", "-wal"))
+        return sum(file.stat().st_size for file in files if file.exists())
+
     async def read_clock(self) -> int | None:
         return None
 

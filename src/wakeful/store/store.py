@@ -103,5 +103,9 @@ class Store:
         self._listeners.append(listener)
         self._database.listen(listener)
 
+    async def size(self) -> int:
+        """Return how many bytes everything that is kept here takes on disk."""
+        return await self._database.size()
+
     async def read_clock(self) -> int | None:
         return await self._database.read_clock()

@@ -100,6 +100,11 @@ class Tools:
         """Return the names of all tools that are not from outside."""
         return frozenset(self._by_name)
 
+    @property
+    def toolset_of(self) -> dict[str, str | None]:
+        """Return which toolset each tool is in that is not from outside."""
+        return {tool.name: tool.toolset for tool in self._by_name.values()}
+
     def without_toolset(self) -> list[Tool]:
         """Return the tools that an agent's other settings show."""
         return [tool for tool in self._by_name.values() if tool.toolset is None]

@@ -65,15 +65,6 @@ export async function upload(sessionId: string, files: File[]): Promise<Uploaded
   return (answer as { files: Uploaded[] }).files;
 }
 
-/** Answer a call that a run asked about. The route comes with the server's next part, and its types with it. */
-export async function answerApproval(runId: string, callId: string, approve: boolean, note: string | null): Promise<void> {
-  await send(`/runs/${encodeURIComponent(runId)}/approvals/${encodeURIComponent(callId)}`, {
-    method: "POST",
-    body: JSON.stringify({ approve, note }),
-    headers: { "Content-Type": "application/json" },
-  });
-}
-
 async function send(address: string, init: RequestInit): Promise<unknown> {
   let response: Response;
   try {

@@ -244,6 +244,8 @@ export interface Notification {
   agent_id?: string | null;
   session_id?: string | null;
   run_id?: string | null;
+  wake_id?: string | null;
+  view_ref?: string | null;
 }
 
 /** A run has a new status. */

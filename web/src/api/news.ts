@@ -1,7 +1,8 @@
 /** News of everything the user owns: it makes what the page has read fresh again, and tells of notifications. */
 
 import { useEffect, useSyncExternalStore } from "react";
-import type { EventsFrame, Notification } from "./frames.generated";
+import { database } from "./database";
+import type { DbUpdate, EventsFrame, Notification } from "./frames.generated";
 import { queryClient } from "./queries";
 import { LiveSocket, type LinkState } from "./socket";
 
@@ -9,12 +10,11 @@ const STALE: Partial<Record<EventsFrame["type"], string[]>> = {
   recall_update: ["sessions", "wakes", "agenda"],
   schedule_update: ["wakes", "agenda"],
   session_update: ["sessions"],
-  run_update: ["sessions", "runs", "agenda"],
+  run_update: ["sessions", "runs", "agenda", "usage"],
   agent_update: ["agents", "pause", "wakes", "agenda"],
-  db_update: ["database"],
-  notification: ["notifications"],
+  notification: ["notifications", "channels"],
 };
-const EVERYTHING = ["sessions", "wakes", "agenda", "runs", "agents", "pause", "notifications", "database"];
+const EVERYTHING = ["sessions", "wakes", "agenda", "runs", "agents", "pause", "notifications", "database", "usage"];
 const TOGETHER = 150; // milliseconds: news comes in bursts, and one reading answers all of it
 
 let state: LinkState = "connecting";
@@ -37,6 +37,12 @@ function makeStale(names: string[]): void {
   }, TOGETHER);
 }
 
+/** Show that a database is being written to; read it again when that is over. */
+function noteWrite({ agent_id, in_flight = 0 }: DbUpdate): void {
+  queryClient.setQueryData(database(agent_id).queryKey, (before) => before && { ...before, in_flight });
+  if (in_flight === 0) makeStale(["database"]);
+}
+
 /** Listen as long as the page is open. */
 export function useNews(onNotification: (notification: Notification) => void): void {
   useEffect(() => {
@@ -44,6 +50,7 @@ export function useNews(onNotification: (notification: Notification) => void): v
       onState: setState,
       onFrame: (frame) => {
         if (frame.type === "session_sync") makeStale(EVERYTHING);
+        else if (frame.type === "db_update") noteWrite(frame);
         else makeStale(STALE[frame.type] ?? []);
         if (frame.type === "notification") onNotification(frame);
       },

@@ -65,11 +65,29 @@ export const notifications = queryOptions({
   queryKey: ["notifications"],
   queryFn: async () => (await call("GET /notifications", { query: { limit: MANY } })).notifications,
 });
+export const approvals = (runId: string) =>
+  queryOptions({
+    queryKey: ["approvals", runId],
+    queryFn: async () => (await call("GET /runs/{run_id}/approvals", { path: { run_id: runId } })).approvals,
+  });
 export const agenda = (from: Date, to: Date) =>
   queryOptions({
     queryKey: ["agenda", from.toISOString(), to.toISOString()],
     queryFn: () => call("GET /agenda", { query: { from: from.toISOString(), to: to.toISOString() } }),
   });
+export const usage = (agentId: string) =>
+  queryOptions({
+    queryKey: ["usage", agentId],
+    queryFn: () => call("GET /agents/{agent_id}/usage", { path: { agent_id: agentId } }),
+  });
+export const mcpServers = queryOptions({
+  queryKey: ["mcp-servers"],
+  queryFn: async () => (await call("GET /mcp-servers")).mcp_servers,
+  staleTime: 5_000,
+});
+export const tools = queryOptions({ queryKey: ["tools"], queryFn: async () => (await call("GET /tools")).tools, staleTime: Infinity });
+export const channels = queryOptions({ queryKey: ["channels"], queryFn: async () => (await call("GET /channels")).channels });
+export const storage = queryOptions({ queryKey: ["storage"], queryFn: () => call("GET /storage") });
 export const tokens = queryOptions({ queryKey: ["tokens"], queryFn: async () => (await call("GET /tokens")).tokens });
 export const users = queryOptions({ queryKey: ["users"], queryFn: async () => (await call("GET /users")).users });
 

@@ -368,6 +368,15 @@ export interface MessageTaken {
   run_id: string;
 }
 
+/** What came of asking the model for a word; `reason` is why it gave none, in its provider's words. */
+export interface ModelTrialShape {
+  model: string;
+  outcome: "answered" | "failed" | "timed_out";
+  seconds: number;
+  said?: string | null;
+  reason?: string | null;
+}
+
 export interface NewAgent {
   name: string;
   description?: string | null;
@@ -537,6 +546,7 @@ export interface NotificationShape {
   session_id: string | null;
   run_id: string | null;
   wake_id: string | null;
+  view_ref: string | null;
   created_at: string;
   read_at: string | null;
   actions?: ActionShape[];
@@ -643,6 +653,13 @@ export interface Restored {
   row_ids: number[];
 }
 
+/** For how long what is over is kept; set in the server's settings. */
+export interface RetentionShape {
+  events_hours: number;
+  skipped_days: number;
+  forget_recalls_after_days: number;
+}
+
 /** A page of a table. The first column, `_row_id`, is what edits name a row by; `total` counts every page. */
 export interface Rows {
   columns: string[];
@@ -731,7 +748,7 @@ export interface ScheduleChange {
 export interface SchemaShape {
   tables: TableShape[];
   views: ViewShape[];
-  storage: StorageShape;
+  storage: wakeful__server__rest__data__StorageShape;
   system_tables: SystemTableShape[];
 }
 
@@ -803,11 +820,6 @@ export interface StopAnswer {
   reason?: string | null;
 }
 
-export interface StorageShape {
-  used_bytes: number;
-  quota_bytes: number;
-}
-
 /** Whose step it is. The id is that of the call that gave the subagent its task. */
 export interface SubagentStep {
   id: string;
@@ -876,6 +888,16 @@ export interface TokenShape {
 
 export interface Tokens {
   tokens: TokenShape[];
+}
+
+export interface ToolList {
+  tools: ToolShape[];
+}
+
+/** A tool that an agent can be given; without a toolset, other settings of the agent show it. */
+export interface ToolShape {
+  name: string;
+  toolset: string | null;
 }
 
 export interface Undone {
@@ -1042,6 +1064,11 @@ export interface wakeful__server__rest__agents__ScheduleShape {
   days: number[];
 }
 
+export interface wakeful__server__rest__data__StorageShape {
+  used_bytes: number;
+  quota_bytes: number;
+}
+
 /** What is public about a schedule, live or ended. */
 export interface wakeful__server__rest__schedules__ScheduleShape {
   id: string;
@@ -1056,6 +1083,14 @@ export interface wakeful__server__rest__schedules__ScheduleShape {
   session_config_summary: Record<string, unknown> | null;
   run_status: string | null;
   created_at: string;
+}
+
+/** Bytes on disk; of workspaces and databases, those of the node that answers. */
+export interface wakeful__server__rest__storage__StorageShape {
+  store_bytes: number;
+  workspace_bytes: number;
+  database_bytes: number;
+  retention: RetentionShape;
 }
 
 /** What each route takes and answers. */
@@ -1095,6 +1130,7 @@ export interface Routes {
   "GET /agents/{agent_id}/pause": { path: { agent_id: string }; query: Record<never, never>; body?: undefined; answer: AgentPauseAnswer };
   "PUT /agents/{agent_id}/pause": { path: { agent_id: string }; query: Record<never, never>; body: NewPause; answer: PauseAnswer };
   "DELETE /agents/{agent_id}/pause": { path: { agent_id: string }; query: Record<never, never>; body?: undefined; answer: Done };
+  "POST /agents/{agent_id}/test-model": { path: { agent_id: string }; query: Record<never, never>; body?: undefined; answer: ModelTrialShape };
   "GET /agents/{agent_id}/usage": { path: { agent_id: string }; query: Record<never, never>; body?: undefined; answer: AgentUsage };
   "GET /channels": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: ChannelList };
   "POST /channels": { path: Record<never, never>; query: Record<never, never>; body: NewChannel; answer: ChannelShape };
@@ -1145,9 +1181,11 @@ export interface Routes {
   "POST /sessions/{session_id}/schedules": { path: { session_id: string }; query: Record<never, never>; body: NewSchedule; answer: ScheduleBooked };
   "POST /sessions/{session_id}/stop": { path: { session_id: string }; query: Record<never, never>; body?: undefined; answer: StopAnswer };
   "POST /sessions/{session_id}/uploads": { path: { session_id: string }; query: Record<never, never>; body?: undefined; answer: Uploads };
+  "GET /storage": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: wakeful__server__rest__storage__StorageShape };
   "GET /tokens": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: Tokens };
   "POST /tokens": { path: Record<never, never>; query: Record<never, never>; body: NewToken; answer: MadeToken };
   "DELETE /tokens/{token_id}": { path: { token_id: string }; query: Record<never, never>; body?: undefined; answer: Done };
+  "GET /tools": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: ToolList };
   "GET /users": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: Users };
   "POST /users": { path: Record<never, never>; query: Record<never, never>; body: NewUser; answer: UserShape };
   "GET /users/{user_id}": { path: { user_id: string }; query: Record<never, never>; body?: undefined; answer: UserShape };

@@ -45,12 +45,12 @@ export function BookDialog({ agent, sessionId, wake, onClose }: Props) {
 
   const save = queries.useAct(
     async () => {
+      if (wake) return call("PATCH /wakes/{wake_id}", { path: { wake_id: wake.id }, body: changes() });
       if (isNextRun) {
-        const at = preview.data?.times[0]?.nominal_at ?? wake?.nominal_at;
+        const at = preview.data?.times[0]?.nominal_at;
         return call("PUT /agents/{agent_id}/next-run", { path: { agent_id: agent.id }, body: { instructions: what, scheduled_at: at } });
       }
       const path = { session_id: sessionId };
-      if (wake) return call("PATCH /sessions/{session_id}/recall", { path, body: changes() });
       const timing = repeat === "once" ? { call_type: "once" as const } : { call_type: "recurring" as const, cron: rule.cron, interval_seconds: rule.interval_seconds };
       return call("POST /sessions/{session_id}/recall", { path, body: { ...timing, when: rule.when, timezone: ZONE, additional_context_message: what } });
     },
@@ -60,7 +60,7 @@ export function BookDialog({ agent, sessionId, wake, onClose }: Props) {
 
   function changes() {
     return {
-      ...(what !== wake?.instructions && { additional_context_message: what }),
+      ...(what !== wake?.instructions && { instructions: what }),
       ...(when.trim() && { when: when.trim(), timezone: ZONE }),
       ...(repeat === "cron" && cron !== wake?.cron && { cron, timezone: ZONE }),
       ...(repeat === "interval" && interval !== seconds && { interval_seconds: interval }),

@@ -8,6 +8,7 @@ import * as queries from "../api/queries";
 import type { AgentShape, PauseShape, WakeShape } from "../api/rest.generated";
 import { BookDialog } from "./BookDialog";
 import { Icon } from "./Icon";
+import { MuteButton } from "./MuteButton";
 import { PauseMenu, useResume } from "./PauseMenu";
 import { Time } from "./times";
 import { byWhom, kindText, MODES, reasonText } from "./words";
@@ -70,24 +71,21 @@ function ScheduledBanner({ agent, wake, more }: { agent: AgentShape; wake: WakeS
           {wake.comment || wake.instructions || kindText(wake.kind)}
         </p>
         <div className="row">
-          {wake.kind !== "message" && (
-            <button type="button" className="small" disabled={actions.runNow.isPending} onClick={() => actions.runNow.mutate(undefined)}>
-              Run now
-            </button>
-          )}
-          {wake.call_type === "recurring" && wake.kind === "recall" && (
+          <button type="button" className="small" disabled={actions.runNow.isPending} onClick={() => actions.runNow.mutate(undefined)}>
+            Run now
+          </button>
+          {wake.call_type === "recurring" && (
             <button type="button" className="small" onClick={() => actions.skip.mutate(undefined)}>
               Skip
             </button>
           )}
-          {wake.kind !== "message" && (
-            <button type="button" className="small" onClick={() => setEditing(true)}>
-              Edit
-            </button>
-          )}
+          <button type="button" className="small" onClick={() => setEditing(true)}>
+            Edit
+          </button>
           <button type="button" className="small" onClick={() => actions.cancel.mutate(undefined)}>
             Cancel
           </button>
+          <MuteButton wake={wake} />
         </div>
       </div>
       {problem && (
@@ -102,21 +100,10 @@ function ScheduledBanner({ agent, wake, more }: { agent: AgentShape; wake: WakeS
 
 function useWakeActions(wake: WakeShape) {
   const changes = [["wakes"], ["sessions"], ["agenda"], ["runs"]];
-  const session = { session_id: wake.session_id ?? "" };
-  const agent = { agent_id: wake.agent_id };
-  const cancel = useAct(() =>
-    wake.kind === "recall"
-      ? call("DELETE /sessions/{session_id}/recall", { path: session })
-      : wake.kind === "next_run"
-        ? call("DELETE /agents/{agent_id}/next-run", { path: agent })
-        : call("DELETE /schedules/{schedule_id}", { path: { schedule_id: wake.id } }),
-  );
-  const skip = useAct(() => call("POST /sessions/{session_id}/recall/skip", { path: session }));
-  const runNow = useAct(() =>
-    wake.kind === "recall"
-      ? call("POST /sessions/{session_id}/recall/run-now", { path: session })
-      : call("POST /agents/{agent_id}/next-run/run-now", { path: agent }),
-  );
+  const path = { wake_id: wake.id };
+  const cancel = useAct(() => call("DELETE /wakes/{wake_id}", { path }));
+  const skip = useAct(() => call("POST /wakes/{wake_id}/skip", { path }));
+  const runNow = useAct(() => call("POST /wakes/{wake_id}/run-now", { path }));
   return { cancel, skip, runNow };
 
   function useAct(act: () => Promise<unknown>) {

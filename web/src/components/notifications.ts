@@ -1,6 +1,7 @@
 /** Notifications of the browser, for those who allowed them. */
 
 import type { Notification as Notice } from "../api/frames.generated";
+import { queryClient, wakes } from "../api/queries";
 
 const KEY = "wakeful.notifications";
 
@@ -18,9 +19,10 @@ export async function allowNotifications(isOn: boolean): Promise<boolean> {
   return isAllowed;
 }
 
-/** Show one only while nobody looks: who does sees the inbox count. */
+/** Show one only while nobody looks, and none of a wake that was muted: the inbox has it all the same. */
 export function showNotification(notice: Notice): void {
-  if (!mayNotify() || document.visibilityState === "visible") return;
+  const wake = queryClient.getQueryData(wakes.queryKey)?.find((each) => each.id === notice.wake_id);
+  if (wake?.muted || !mayNotify() || document.visibilityState === "visible") return;
   const shown = new Notification(notice.title, { body: notice.body, tag: notice.notification_id, icon: "/ui/icon.svg" });
   shown.onclick = () => {
     window.focus();
@@ -32,10 +34,12 @@ interface Meant {
   run_id?: string | null;
   session_id?: string | null;
   agent_id?: string | null;
+  view_ref?: string | null;
 }
 
 /** The place a notification is about. */
-export function placeOf({ run_id, session_id, agent_id }: Meant): string {
+export function placeOf({ run_id, session_id, agent_id, view_ref }: Meant): string {
+  if (view_ref && agent_id) return `/ui/agents/${agent_id}/views?view=${encodeURIComponent(view_ref)}`;
   if (session_id) return `/ui/sessions/${session_id}`;
   if (run_id) return `/ui/runs/${run_id}`;
   return agent_id ? `/ui/agents/${agent_id}` : "/ui/inbox";

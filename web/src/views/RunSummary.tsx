@@ -11,6 +11,7 @@ import { Icon } from "../components/Icon";
 import { Loading } from "../components/Page";
 import { duration, Time, took, useNow } from "../components/times";
 import { byWhom, kindText, reasonText } from "../components/words";
+import { RunChanges } from "./RunChanges";
 
 interface Props {
   runId: string;
@@ -28,6 +29,7 @@ export function RunSummary({ runId, zone, isWhole = false }: Props) {
       {run.data.error && <p className="ending is-bad">{run.data.error}</p>}
       <RunActions run={run.data} isWhole={isWhole} />
       {run.data.wake_id && <Why wakeId={run.data.wake_id} />}
+      <RunChanges key={runId} run={run.data} zone={zone} />
     </div>
   );
 }

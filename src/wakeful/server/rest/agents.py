@@ -10,7 +10,7 @@ from wakeful.domain.agents import MOST_SUBAGENTS
 from wakeful.domain.bounds import PRESETS, is_customised
 from wakeful.domain.types import Agent, Bounds, Budgets, ScheduleMode, ThinkingLevel
 from wakeful.server.auth import Admin, Reader
-from wakeful.server.rest.shapes import Asked, Done, Id, Label, PathId, Text, Told
+from wakeful.server.rest.shapes import Asked, Done, Id, Label, PathId, Sparse, Text, Told
 from wakeful.server.services import ServicesDep
 
 router = APIRouter(tags=["agents"])
@@ -93,6 +93,27 @@ class AgentUsage(Told):
     budgets: BudgetsShape
     tokens_left: int | None
     cost_left: float | None
+
+
+class ModelTrialShape(Sparse):
+    """What came of asking the model for a word; `reason` is why it gave none, in its provider's words."""
+
+    model: str
+    outcome: Literal["answered", "failed", "timed_out"]
+    seconds: float
+    said: str | None = None
+    reason: str | None = None
+
+
+class ToolShape(Told):
+    """A tool that an agent can be given; without a toolset, other settings of the agent show it."""
+
+    name: str
+    toolset: str | None
+
+
+class ToolList(Told):
+    tools: list[ToolShape]
 
 
 class Agents(Told):
@@ -184,6 +205,19 @@ async def get_agent_usage(caller: Reader, services: ServicesDep, agent_id: PathI
         tokens_left=_left(limits.day_tokens, spent.tokens),
         cost_left=_dollars(_left(limits.day_cost_micros, spent.cost_micros)),
     )
+
+
+@router.post("/agents/{agent_id}/test-model")
+async def test_agent_model(caller: Admin, services: ServicesDep, agent_id: PathId) -> ModelTrialShape:
+    """Ask an agent's model for one word, and say what came of it. It counts against no budget."""
+    agent = await services.agents.get(agent_id, caller.user.id)
+    return ModelTrialShape.model_validate(await services.try_model(agent.model))
+
+
+@router.get("/tools")
+async def list_tools(_caller: Reader, services: ServicesDep) -> ToolList:
+    """List every tool of this server's own, for the settings that name tools."""
+    return ToolList(tools=[ToolShape(name=name, toolset=toolset) for name, toolset in services.toolset_of.items()])
 
 
 @router.patch("/agents/{agent_id}")

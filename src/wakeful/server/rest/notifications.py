@@ -36,6 +36,7 @@ class NotificationShape(Told):
     session_id: str | None
     run_id: str | None
     wake_id: str | None
+    view_ref: str | None  # a saved view of the agent's database that shows more
     created_at: AwareDatetime
     read_at: AwareDatetime | None
     actions: list[ActionShape] = Field(default_factory=list[ActionShape])

@@ -1,9 +1,11 @@
 -- name: add_notice
 -- The same key is told once.
 INSERT INTO notifications (
-    id, user_id, agent_id, code, title, body, wake_id, run_id, session_id, once_key, created_at, read_at, told_at
+    id, user_id, agent_id, code, title, body, wake_id, run_id, session_id, view_ref, once_key, created_at, read_at,
+    told_at
 )
-VALUES (:id, :user_id, :agent_id, :code, :title, :body, :wake_id, :run_id, :session_id, :once_key, :created_at, :read_at, :told_at)
+VALUES (:id, :user_id, :agent_id, :code, :title, :body, :wake_id, :run_id, :session_id, :view_ref, :once_key, :created_at, :read_at,
+    :told_at)
 ON CONFLICT DO NOTHING
 RETURNING id;
 

@@ -1,7 +1,7 @@
 /** One agent: tabs with an address each. Those of its database come and go with the toolset. */
 
 import { useQuery } from "@tanstack/react-query";
-import type { ComponentType } from "react";
+import { type ComponentType, lazy, Suspense, useEffect, useRef } from "react";
 import { Link, Redirect } from "wouter";
 import { explain } from "../../api/client";
 import * as queries from "../../api/queries";
@@ -11,6 +11,12 @@ import { Failure, Loading, PageHeader } from "../../components/Page";
 import { WakeBanner } from "../../components/WakeBanner";
 import { Activity } from "./Activity";
 import { Configure } from "./Configure";
+import { QuotaBanner, WritingBadge } from "./database/Room";
+
+const Home = lazy(() => import("./database/Home"));
+const Schema = lazy(() => import("./database/Schema"));
+const Data = lazy(() => import("./database/Data"));
+const Views = lazy(() => import("./database/Views"));
 
 interface Tab {
   name: string;
@@ -21,16 +27,27 @@ interface Tab {
 
 const TABS: Tab[] = [
   { name: "configure", text: "Configure", needsDatabase: false, View: Configure },
+  { name: "home", text: "Home", needsDatabase: true, View: Home },
+  { name: "schema", text: "Schema", needsDatabase: true, View: Schema },
+  { name: "data", text: "Data", needsDatabase: true, View: Data },
+  { name: "views", text: "Views", needsDatabase: true, View: Views },
   { name: "activity", text: "Activity", needsDatabase: false, View: Activity },
 ];
 
 export default function AgentView({ agentId, tab }: { agentId: string; tab: string }) {
   const agents = useQuery(queries.agents);
+  const tabs = useRef<HTMLElement>(null);
+  const isThere = agents.data !== undefined;
+  // On a phone not all tabs fit; the one that is open is to be seen.
+  useEffect(() => {
+    if (isThere) tabs.current?.querySelector(`[href$="/${CSS.escape(tab)}"]`)?.scrollIntoView({ block: "nearest", inline: "nearest" });
+  }, [tab, isThere]);
   if (agents.isError) return <Failure title="Agent" text={explain(agents.error)} retry={() => void agents.refetch()} />;
   if (!agents.data) return <Loading what="the agent" />;
   const agent = agents.data.find((each) => each.id === agentId);
   if (!agent) return <Failure title="This agent is not there" text="It was deleted, or it belongs to someone else." />;
-  const shown = TABS.filter((each) => !each.needsDatabase || agent.toolsets.includes("database"));
+  const hasDatabase = agent.toolsets.includes("database");
+  const shown = TABS.filter((each) => !each.needsDatabase || hasDatabase);
   const current = shown.find((each) => each.name === tab);
   if (!current) return <Redirect to={`/ui/agents/${agentId}/configure`} replace />;
   return (
@@ -42,15 +59,19 @@ export default function AgentView({ agentId, tab }: { agentId: string; tab: stri
         </Link>
       </PageHeader>
       {agent.self_scheduling && <WakeBanner agent={agent} />}
-      <nav className="tabs" aria-label="Parts of this agent">
+      {hasDatabase && <QuotaBanner agentId={agent.id} />}
+      <nav ref={tabs} className="tabs" aria-label="Parts of this agent">
         {shown.map((each) => (
           <Link key={each.name} href={`/ui/agents/${agent.id}/${each.name}`} aria-current={each === current ? "page" : undefined}>
             {each.text}
           </Link>
         ))}
+        {hasDatabase && <WritingBadge agentId={agent.id} />}
       </nav>
       <div className="page-body">
-        <current.View key={agent.id} agent={agent} />
+        <Suspense fallback={<Loading what={current.text} />}>
+          <current.View key={agent.id} agent={agent} />
+        </Suspense>
       </div>
     </div>
   );

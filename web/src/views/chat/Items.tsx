@@ -1,7 +1,7 @@
 /** The pieces of an answer. */
 
 import { createContext, memo, useContext, useEffect, useState } from "react";
-import { answerApproval, explain } from "../../api/client";
+import { call, explain } from "../../api/client";
 import { CopyButton } from "../../components/CodeBlock";
 import { Icon } from "../../components/Icon";
 import { Markdown } from "../../components/Markdown";
@@ -130,7 +130,7 @@ function ApprovalForm({ callId }: { callId: string }) {
     setSent(true);
     setProblem(null);
     try {
-      await answerApproval(runId, callId, approve, note.trim() || null);
+      await call("POST /runs/{run_id}/approvals/{call_id}", { path: { run_id: runId, call_id: callId }, body: { approve, note: note.trim() || null } });
     } catch (error) {
       setSent(false);
       setProblem(explain(error));

@@ -1,0 +1,15 @@
+"""What came of asking a model for a word, to see whether it can be used."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelTrial:
+    """A model's answer, or the reason for none in its provider's words."""
+
+    model: str
+    outcome: Literal["answered", "failed", "timed_out"]
+    seconds: float
+    said: str | None = None
+    reason: str | None = None

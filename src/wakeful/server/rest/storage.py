@@ -1,0 +1,42 @@
+"""How much disk this server takes, for its owners."""
+
+from fastapi import APIRouter
+
+from wakeful.server.auth import Reader
+from wakeful.server.rest.shapes import Told
+from wakeful.server.services import ServicesDep
+
+router = APIRouter(tags=["health"])
+
+
+class RetentionShape(Told):
+    """For how long what is over is kept; set in the server's settings."""
+
+    events_hours: int  # a run's streamed pieces after its end; its messages stay
+    skipped_days: int  # skipped occurrences one by one
+    forget_recalls_after_days: int  # recurring recalls that nobody looks after; 0: never
+
+
+class StorageShape(Told):
+    """Bytes on disk; of workspaces and databases, those of the node that answers."""
+
+    store_bytes: int
+    workspace_bytes: int
+    database_bytes: int
+    retention: RetentionShape
+
+
+@router.get("/storage")
+async def get_storage(caller: Reader, services: ServicesDep) -> StorageShape:
+    """Say how much disk the store, agents' files and agents' databases take. Owners only, with any scope."""
+    used, kept = await services.storage.measure(caller), services.storage.retention
+    return StorageShape(
+        store_bytes=used.store,
+        workspace_bytes=used.workspaces,
+        database_bytes=used.databases,
+        retention=RetentionShape(
+            events_hours=int(kept.events.total_seconds() // 3600),
+            skipped_days=kept.skipped.days,
+            forget_recalls_after_days=kept.forget_recalls_after_days,
+        ),
+    )

@@ -1,0 +1,438 @@
+"""Agents' databases on the page: what they keep, as its owner sees, edits, draws and takes it back."""
+
+import asyncio
+import json
+import re
+from contextlib import asynccontextmanager
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import expect
+
+from browser.visits import log_in, send, visit
+from served import TOKEN, eventually, served
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+TASKS = "title,cost,note\nmilk,2,\nbread,3,fresh\ntea,5,green\nbutter,4,\n"
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def server(built_page, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("data")
+    settings = {"data_dir": folder / "data", "config_dir": folder / "config"}
+    async with served(settings, model="demo", agent_database_mb=1) as server:
+        yield server
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def cookies(server):
+    return await log_in(server.address, TOKEN)
+
+
+@pytest.fixture
+def come(server, browser, cookies):
+    @asynccontextmanager
+    async def come(path="/", **how):
+        async with visit(browser, cookies, server.address + path, **how) as page:
+            yield page
+
+    return come
+
+
+class Keeper:
+    """An agent of its own for each test, and its database as REST reaches it."""
+
+    def __init__(self, server, agent):
+        self.server = server
+        self.id = agent["id"]
+        self.name = agent["name"]
+        self.place = f"/ui/agents/{self.id}"
+
+    async def call(self, method, path="", **more):
+        return await self.server.call(method, f"/agents/{self.id}/db{path}", **more)
+
+    async def load(self, table="tasks", text=TASKS):
+        await self.call("POST", "/import", json={"table": table, "text": text})
+
+    async def view(self, name, sql, **more):
+        await self.call("PUT", f"/views/{name}", json={"sql": sql} | more)
+
+    async def column(self, name, show="active", table="tasks"):
+        found = await self.call("GET", f"/tables/{table}/rows", params={"show": show})
+        return [row[found["columns"].index(name)] for row in found["rows"]]
+
+    async def tell(self, text):
+        """Say something to it and wait for the answer; return the run."""
+        session = await self.server.session(agent_id=self.id)
+        asked = {"content": text}
+        run = (await self.server.call("POST", f"/sessions/{session}/messages", json=asked))["run_id"]
+
+        async def is_over():
+            return (await self.server.run(run))["finished_at"]
+
+        await eventually(is_over)
+        return run
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def keeper(server):
+    return Keeper(server, await server.call("POST", "/agents", json={"name": "Keeper", "toolsets": ["database"]}))
+
+
+def rows_of(page):
+    return page.locator("tbody tr")
+
+
+async def download(page, link):
+    async with page.expect_download() as taken:
+        await link.click()
+    found = await taken.value
+    return found.suggested_filename, (await found.path()).read_text()
+
+
+# ── From the first memory to a chart ────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_what_an_agent_is_told_to_remember_is_seen_drawn_and_taken_back(server, keeper, come):
+    async with come(f"{keeper.place}/home") as page:
+        await expect(page.get_by_role("heading", name="Keeper has kept nothing yet")).to_be_visible()
+        await page.locator("header").get_by_role("link", name="New session").click()
+        await send(page, "remember that the plumber comes on Friday")
+        await expect(page.locator(".footnote")).to_be_visible()
+        await send(page, "draw a chart of memories")
+        await expect(page.locator(".footnote")).to_have_count(2)
+
+        await page.goto(f"{server.address}{keeper.place}/home")
+        card = page.get_by_role("region", name="memories_by_day")
+        await expect(card.get_by_role("img")).to_have_attribute(
+            "aria-label", re.compile(r"^Bar chart of entries: .* 1$")
+        )
+        await keeper.tell("remember that the roof leaks")  # elsewhere; the page hears of it
+        await expect(card.get_by_role("img")).to_have_attribute("aria-label", re.compile(r" 2$"))
+        await card.get_by_text("As a table").click()
+        await expect(card.get_by_role("cell", name="2", exact=True)).to_be_visible()
+
+        await page.get_by_role("link", name="Schema").click()
+        await expect(page.get_by_role("region", name="memories", exact=True)).to_contain_text("2 rows")
+        host_table = page.get_by_role("heading", name="_changelog", include_hidden=True)
+        await expect(host_table).to_be_hidden()
+        await page.get_by_text("System tables").click()
+        await expect(host_table).to_be_visible()
+        await page.get_by_role("link", name="Browse memories").click()
+        await expect(page).to_have_url(re.compile(r"/data\?table=memories$"))
+        await expect(rows_of(page)).to_have_count(2)
+        await keeper.tell("remember that the cat is called Ada")
+        await expect(rows_of(page).nth(2)).to_contain_text("the cat is called Ada")
+
+        await page.get_by_role("link", name="Activity").click()
+        changed = page.get_by_role("region", name="What it changed")
+        await expect(changed).to_contain_text("memories #3")
+        await expect(changed).to_contain_text("the cat is called Ada")
+        await page.get_by_role("button", name="Undo this run's data").click()
+        dialog = page.get_by_role("dialog", name="Undo this run's data?")
+        await expect(dialog).to_contain_text("changed since are left")
+        await dialog.get_by_role("button", name="Undo").click()
+        await expect(page.get_by_role("status").filter(has_text="put back")).to_contain_text("1 row was put back.")
+    assert await keeper.column("note", table="memories") == ["the plumber comes on Friday", "the roof leaks"]
+
+
+async def test_an_undo_tells_which_rows_it_left_alone_and_why_also_on_the_page_of_the_run(keeper, come):
+    run = await keeper.tell("remember that the shop closes at six")
+    change = {"row_ids": [1], "changes": {"note": "the shop closes at seven"}}
+    await keeper.call("PATCH", "/tables/memories/rows", json=change)
+    async with come(f"/ui/runs/{run}") as page:
+        changed = page.get_by_role("region", name="What it changed")
+        await expect(changed).to_contain_text("the shop closes at six")
+        await expect(changed).not_to_contain_text("seven")  # that was not this run
+        await changed.get_by_role("button", name="Undo this run's data").click()
+        await page.get_by_role("dialog").get_by_role("button", name="Undo").click()
+        report = page.locator(".undo-report")
+        await expect(report).to_contain_text("0 rows were put back.")
+        await expect(report).to_contain_text(re.compile(r"memories #1: it was changed since, at .*, by the user"))
+    assert await keeper.column("note", table="memories") == ["the shop closes at seven"]
+
+
+async def test_each_run_of_the_activity_has_an_address_and_its_own_changes(keeper, come):
+    first = await keeper.tell("remember that one is first")
+    await keeper.tell("remember that two is second")
+    async with come(f"{keeper.place}/activity?run={first}") as page:
+        changed = page.get_by_role("region", name="What it changed")
+        await expect(changed).to_contain_text("one is first")
+        await page.get_by_role("list", name="Runs").get_by_role("button").first.click()
+        await expect(changed).to_contain_text("two is second")
+        await expect(changed).not_to_contain_text("one is first")
+        await expect(page).to_have_url(re.compile(r"\?run="))
+
+
+# ── Data ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_rows_are_filtered_sorted_and_paged_and_the_address_says_which(keeper, come):
+    await keeper.load(text="title,cost\n" + "".join(f"item {number},{number}\n" for number in range(120)))
+    async with come(f"{keeper.place}/data?table=tasks") as page:
+        await expect(rows_of(page)).to_have_count(50)
+        await page.get_by_role("button", name="Next").click()
+        await expect(rows_of(page).first).to_contain_text("item 50")
+        await page.get_by_role("button", name="cost").click()
+        await page.get_by_role("button", name="cost").click()
+        await expect(rows_of(page).first).to_contain_text("item 119")
+        await expect(page.get_by_role("columnheader", name="cost")).to_have_attribute("aria-sort", "descending")
+        bar = page.get_by_role("search", name="Filter")
+        await bar.get_by_label("Column").select_option("cost")
+        await bar.get_by_label("Comparison").select_option("is less than")
+        await bar.get_by_label("Value").fill("10")  # as a number: as a text, 100 would come before it
+        await bar.get_by_label("Value").press("Enter")
+        await expect(rows_of(page)).to_have_count(10)
+        await expect(rows_of(page).first).to_contain_text("item 9")
+        await page.reload()
+        await expect(rows_of(page)).to_have_count(10)
+        await expect(rows_of(page).first).to_contain_text("item 9")
+        await bar.get_by_label("Value").fill("-1")
+        await bar.get_by_role("button", name="Filter").click()
+        await page.get_by_role("button", name="Show all").click()
+        await expect(rows_of(page)).to_have_count(50)
+
+
+async def test_a_person_adds_opens_edits_and_deletes_a_row(keeper, come):
+    await keeper.load()
+    async with come(f"{keeper.place}/data?table=tasks") as page:
+        await page.get_by_role("button", name="Add row").click()
+        dialog = page.get_by_role("dialog", name="Add a row to tasks")
+        await dialog.get_by_label("title").fill("jam")
+        await dialog.get_by_label("cost").fill("seven")
+        await dialog.get_by_role("button", name="Add").click()
+        await expect(dialog.get_by_role("alert")).to_contain_text("cannot store TEXT value in INTEGER column")
+        await dialog.get_by_label("cost").fill("7")
+        await dialog.get_by_role("button", name="Add").click()
+        await expect(rows_of(page)).to_have_count(5)
+        await expect(rows_of(page).nth(4).locator(".null").first).to_have_text("null")
+
+        await page.get_by_role("button", name="Open row 5").click()
+        dialog = page.get_by_role("dialog", name="tasks #5")
+        await dialog.get_by_role("button", name="Edit").click()
+        await dialog.get_by_label("note").fill("plum")
+        await dialog.get_by_label("cost").fill("8")
+        await dialog.get_by_role("button", name="Save").click()
+        await expect(dialog).to_contain_text("plum")
+        await dialog.get_by_text("What happened to it").click()
+        await expect(dialog.locator(".changes > li")).to_have_count(2)
+        await expect(dialog.locator(".difference").first).to_contain_text("7 → 8")
+        await dialog.get_by_role("button", name="Edit").click()
+        await dialog.get_by_role("button", name="Set note to null").click()
+        await dialog.get_by_role("button", name="Save").click()
+        await expect(dialog.locator(".row-values .null").first).to_have_text("null")
+        await dialog.get_by_role("button", name="Delete").click()
+        await expect(dialog).to_have_count(0)
+        await expect(rows_of(page)).to_have_count(4)
+    assert await keeper.column("cost", show="deleted") == [8]
+    assert await keeper.column("note", show="deleted") == [None]
+
+
+async def test_rows_are_deleted_together_shown_dimmed_restored_and_taken_out_as_csv(keeper, come):
+    await keeper.load()
+    async with come(f"{keeper.place}/data?table=tasks") as page:
+        await page.get_by_label("Row 1").check()
+        await page.get_by_label("Row 3").check()
+        await page.get_by_role("button", name="Delete 2").click()
+        await expect(rows_of(page)).to_have_count(2)
+        await page.get_by_role("button", name="Take back").click()
+        await expect(rows_of(page)).to_have_count(4)
+        await page.get_by_label("All rows on this page").check()
+        await page.get_by_label("Row 2").uncheck()
+        await page.get_by_role("button", name="Delete 3").click()
+        await expect(rows_of(page)).to_have_count(1)
+        assert await keeper.column("title") == ["bread"]
+
+        await page.get_by_role("button", name="All", exact=True).click()
+        await expect(rows_of(page)).to_have_count(4)
+        await expect(page.locator("tr.is-deleted")).to_have_count(3)
+        seen = "row => getComputedStyle(row.querySelector('td:nth-child(3)')).color"
+        assert await rows_of(page).first.evaluate(seen) != await rows_of(page).nth(1).evaluate(seen)
+        await page.get_by_role("button", name="Deleted", exact=True).click()
+        await expect(page).to_have_url(re.compile("show=deleted"))
+        name, text = await download(page, page.get_by_role("link", name="CSV"))
+        assert (name, text.splitlines()[1].split(",")[1]) == ("tasks.csv", "milk")
+        assert "bread" not in text
+        await page.get_by_label("Row 1").check()
+        await page.get_by_role("button", name="Restore 1").click()
+        await expect(rows_of(page)).to_have_count(2)
+        await page.get_by_role("button", name="Active").click()
+        await expect(rows_of(page)).to_have_count(2)
+    assert await keeper.column("title") == ["milk", "bread"]
+
+
+async def test_long_values_and_json_are_short_in_the_table_and_whole_when_opened(keeper, come):
+    long = "word " * 100
+    await keeper.load(text="title\nx\n")
+    values = [{"title": long}, {"title": json.dumps({"a": {"b": [1, 2]}})}]
+    await keeper.call("POST", "/tables/tasks/rows", json={"rows": values})
+    async with come(f"{keeper.place}/data?table=tasks") as page:
+        shown = await rows_of(page).nth(1).locator("td").nth(3).inner_text()
+        assert len(shown) < 120
+        await rows_of(page).nth(1).get_by_role("button", name="Open title").click()
+        await expect(page.get_by_role("dialog", name="title")).to_contain_text(long.strip())
+        await page.keyboard.press("Escape")
+        await rows_of(page).nth(2).get_by_role("button", name="Open title").click()
+        await expect(page.get_by_role("dialog").locator("code")).to_have_text(re.compile(r'"a": \{\n    "b": \['))
+
+
+async def test_a_table_that_is_gone_says_so_and_others_can_be_chosen(keeper, come):
+    await keeper.load()
+    await keeper.load("more", "a\n1\n")
+    async with come(f"{keeper.place}/data?table=old") as page:
+        await expect(page.get_by_text("There is no table “old”")).to_be_visible()
+        await page.get_by_label("Table").select_option("more")
+        await expect(rows_of(page)).to_have_count(1)
+        await expect(page).to_have_url(re.compile("table=more$"))
+
+
+# ── Views and Home ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_person_writes_a_view_with_a_parameter_tries_pins_and_deletes_it(keeper, come):
+    await keeper.load()
+    async with come(f"{keeper.place}/views") as page:
+        await page.get_by_role("button", name="New view").click()
+        dialog = page.get_by_role("dialog", name="New view")
+        await dialog.get_by_label("Name", exact=True).fill("dear")
+        await dialog.get_by_label("SQL").fill(
+            "SELECT title, cost FROM tasks WHERE cost >= :least AND note IS NOT ':no'"
+        )
+        await expect(dialog.get_by_label(re.compile("^Default of"))).to_have_count(1)
+        await dialog.get_by_label("Default of least").fill("4")
+        await dialog.get_by_role("button", name="Try it").click()
+        await expect(dialog.locator("tbody tr")).to_have_count(2)
+        await dialog.get_by_role("button", name="Save").click()
+        await expect(page).to_have_url(re.compile(r"\?view=dear$"))
+        await expect(rows_of(page)).to_have_count(2)
+        await expect(page.locator("figure.code")).to_contain_text("WHERE cost >= :least")
+        await expect(page.get_by_label("least")).to_have_attribute("placeholder", "4")
+        await page.get_by_label("least").fill("3")
+        await page.get_by_role("button", name="Show").click()
+        await expect(rows_of(page)).to_have_count(3)
+        _, text = await download(page, page.get_by_role("link", name="CSV"))
+        assert len(text.splitlines()) == 4
+
+        await page.get_by_label("Draw as").select_option("pie")
+        await expect(page.get_by_role("img", name=re.compile("^Pie chart of cost"))).to_be_visible()
+        await page.get_by_role("button", name="Pin to Home").click()
+        await expect(page.get_by_role("list", name="Views")).to_contain_text("pinned")
+        await page.get_by_role("link", name="Home", exact=True).click()
+        card = page.get_by_role("region", name="dear")
+        await expect(card.locator(".slice")).to_have_count(2)  # with the default
+        await card.get_by_role("link", name="dear").click()
+        await expect(page).to_have_url(re.compile(r"/views\?view=dear$"))
+        await page.get_by_role("button", name="Edit").click()
+        dialog = page.get_by_role("dialog", name="Change dear")
+        await dialog.get_by_label("Default of least").fill("5")
+        await dialog.get_by_role("button", name="Save").click()
+        await expect(page.locator(".slice")).to_have_count(1)
+        await page.get_by_role("button", name="Delete").click()
+        await page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+        await expect(page.get_by_role("heading", name="No view yet")).to_be_visible()
+    assert (await keeper.call("GET", "/views"))["views"] == []
+
+
+async def test_pinned_views_are_drawn_as_their_hint_says_and_can_be_unpinned(keeper, come):
+    await keeper.load()
+    two = "SELECT title, cost, cost * 2 AS twice FROM tasks"
+    await keeper.view("as_table", "SELECT title, note FROM tasks", render="table", pinned=True)
+    await keeper.view("as_bar", two, render="bar", pinned=True)
+    await keeper.view("as_line", two, render="line", pinned=True)
+    await keeper.view("as_pie", two, render="pie", pinned=True)
+    await keeper.view("as_number", "SELECT sum(cost) AS total FROM tasks", render="number", pinned=True)
+    await keeper.view("no_numbers", "SELECT title, note FROM tasks", render="bar", pinned=True)
+    asks = {"parameters": [{"name": "least"}], "pinned": True}
+    await keeper.view("asks", "SELECT title FROM tasks WHERE cost > :least", **asks)
+    await keeper.view("aside", "SELECT 1")
+    async with come(f"{keeper.place}/home") as page:
+        card = {name: page.get_by_role("region", name=name, exact=True).first for name in ("as_table", "as_bar")}
+        await expect(card["as_table"].locator("tbody tr")).to_have_count(4)
+        await expect(card["as_table"].locator(".null").first).to_have_text("null")
+        await expect(card["as_bar"].locator("rect")).to_have_count(8)
+        await expect(card["as_bar"].locator(".legend li")).to_have_text(["cost", "twice"])
+        await expect(page.get_by_role("region", name="as_line").first.locator("polyline")).to_have_count(2)
+        await expect(page.get_by_role("region", name="as_pie").first.locator(".slice")).to_have_count(4)
+        await expect(page.get_by_role("region", name="as_number").first.locator("dd")).to_have_text("14")
+        await expect(page.get_by_role("region", name="no_numbers").first).to_contain_text("needs a column of numbers")
+        await expect(page.get_by_role("region", name="asks").first).to_contain_text("It asks for least")
+        await expect(page.get_by_text("aside")).to_have_count(0)
+        await keeper.call("POST", "/tables/tasks/rows", json={"rows": [{"title": "jam", "cost": 6}]})
+        await expect(page.get_by_role("region", name="as_number").first.locator("dd")).to_have_text("20")
+        await page.get_by_role("button", name="More about as_pie").click()
+        await page.get_by_role("menuitem", name="Unpin").click()
+        await expect(page.get_by_role("region", name="as_pie")).to_have_count(0)
+
+
+async def test_where_nothing_is_pinned_home_says_what_to_do(keeper, come):
+    await keeper.load()
+    async with come(f"{keeper.place}/home") as page:
+        await expect(page.get_by_text("draw a chart of tasks")).to_be_visible()
+        await page.locator(".empty").get_by_role("link", name="Views").click()
+        await expect(page.get_by_role("heading", name="No view yet")).to_be_visible()
+
+
+# ── What is above the tabs ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_the_tabs_come_and_go_with_the_toolset_and_snap_back_to_configure(server, keeper, come):
+    await keeper.load()
+    async with come(f"{keeper.place}/data?table=tasks") as page:
+        tabs = page.get_by_role("navigation", name="Parts of this agent").get_by_role("link")
+        await expect(tabs).to_have_text(["Configure", "Home", "Schema", "Data", "Views", "Activity"])
+        await server.call("PATCH", f"/agents/{keeper.id}", json={"toolsets": ["files"]})
+        await expect(page).to_have_url(re.compile("/configure$"))
+        await expect(tabs).to_have_text(["Configure", "Activity"])
+        await server.call("PATCH", f"/agents/{keeper.id}", json={"toolsets": ["files", "database"]})
+        await expect(tabs).to_have_count(6)
+        await tabs.filter(has_text="Data").click()
+        await expect(rows_of(page)).to_have_count(4)  # what was kept is still there
+
+
+async def test_a_write_under_way_shows_and_its_row_appears(server, keeper, come):
+    await keeper.load()
+    async with come(f"{keeper.place}/data?table=tasks") as page:
+        await expect(rows_of(page)).to_have_count(4)
+        badge = page.locator(".writing-badge")
+        await expect(badge).to_be_empty()
+        # Someone else's turn at the file: the write that comes now has to wait.
+        async with server.node.services.data._lock(keeper.id):
+            asked = {"rows": [{"title": "late"}]}
+            writing = asyncio.create_task(keeper.call("POST", "/tables/tasks/rows", json=asked))
+            await expect(badge).to_have_text("writing")
+            await expect(rows_of(page)).to_have_count(4)
+        await writing
+        await expect(rows_of(page)).to_have_count(5)
+        await expect(badge).to_be_empty()
+
+
+async def test_a_database_that_is_nearly_full_says_so_on_every_tab(keeper, come):
+    await keeper.load(text="a\nx\n")
+    async with come(f"{keeper.place}/schema") as page:
+        await expect(page.get_by_role("region", name="tasks", exact=True)).to_be_visible()
+        banner = page.get_by_role("region", name="Room in the database")
+        await expect(banner).to_have_count(0)
+        found = await keeper.call("GET")
+        while found["used_bytes"] < 0.82 * found["quota_bytes"]:
+            await keeper.call("POST", "/tables/tasks/rows", json={"rows": [{"a": "x" * 40_000}]})
+            found = await keeper.call("GET")
+        await expect(banner).to_contain_text(re.compile(r"(8|9)\d % of the database is used: .* of 1 MB"))
+        await page.get_by_role("link", name="Configure").click()
+        await expect(banner).to_be_visible()
+
+
+async def test_a_locked_database_says_what_to_do_and_opens_when_its_key_is_back(server, keeper, come):
+    await keeper.load()
+    [key] = (server.node.settings.data_dir / "agents" / keeper.id).glob("db.key")
+    key.rename(key.with_suffix(".aside"))
+    async with come(f"{keeper.place}/data?table=tasks") as page:
+        await expect(page.get_by_role("heading", name="This database is locked")).to_be_visible()
+        await expect(page.locator(".steps")).to_contain_text("device.key")
+        for tab in ("Home", "Schema", "Views"):
+            await page.get_by_role("link", name=tab, exact=True).click()
+            await expect(page.get_by_role("heading", name="This database is locked")).to_be_visible()
+        key.with_suffix(".aside").rename(key)
+        await page.get_by_role("link", name="Data").click()
+        await page.get_by_role("button", name="Look again").click()
+        await expect(rows_of(page)).to_have_count(4)

@@ -1,0 +1,326 @@
+"""What a person sets: an agent's Configure tab, the server's settings, and what the inbox lets them do."""
+
+import sys
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import expect
+
+from browser.visits import go, log_in, visit
+from http_server import HttpServer
+from openai_server import improvise, refuse
+from served import TOKEN, Patient, eventually, served
+from wakeful.domain.mcp_servers import McpServer
+from wakeful.domain.types import Notice
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+CALC = (sys.executable, str(Path(__file__).parents[1] / "mcp_server.py"))
+WRITE = 'call write_file {"path": "approved.txt", "content": "x"}'
+
+
+async def answer(exchange):
+    """Improvise; but one model's key was revoked."""
+    is_revoked = exchange.request.body["model"] == "revoked"
+    await (refuse(401, {"error": {"message": "This key was revoked."}}) if is_revoked else improvise)(exchange)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def server(built_page, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("settings")
+    settings = {"data_dir": folder / "data", "config_dir": folder / "config", "fetch_private_hosts": ["127.0.0.1"]}
+    mcp = {"calc": McpServer(name="calc", command=CALC)}
+    async with served(settings, always=answer, patient=Patient(retries=0), mcp=mcp) as server:
+        yield server
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def cookies(server):
+    return await log_in(server.address, TOKEN)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def agent(server):
+    [first] = (await server.call("GET", "/agents"))["agents"]
+    await server.call("POST", "/agents", json={"name": "Researcher"})
+    return first["id"]
+
+
+@pytest.fixture
+def come(server, browser, cookies):
+    @asynccontextmanager
+    async def come(path="/", as_=None, **how):
+        async with visit(browser, as_ or cookies, server.address + path, **how) as page:
+            yield page
+
+    return come
+
+
+async def settings_of(server, agent):
+    return await server.call("GET", f"/agents/{agent}")
+
+
+# ── Configure ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_the_model_is_tried_and_its_provider_is_quoted(server, agent, come):
+    async with come(f"/ui/agents/{agent}/configure") as page:
+        model = page.get_by_role("region", name="Model")
+        await model.get_by_role("button", name="Test the model").click()
+        await expect(model).to_contain_text("openai-chat:test said “You said: Answer with the one word: ready”")
+        # What was just written is what is tried, though nothing was pressed in between.
+        await model.get_by_label("Model").fill("openai-chat:revoked")
+        await model.get_by_role("button", name="Test the model").click()
+        await expect(model.locator(".bad-text")).to_contain_text("This key was revoked.")
+        await model.get_by_label("Model").fill("antropic:claude")
+        await model.get_by_role("button", name="Test the model").click()
+        await expect(model.locator(".bad-text")).to_contain_text("There is no model 'antropic:claude'")
+        await model.get_by_label("Model").fill("")
+        await model.get_by_label("Model").press("Enter")
+        await expect(model.get_by_label("Model")).to_have_attribute("placeholder", "the server's own: openai-chat:test")
+
+
+async def test_everything_an_agent_has_can_be_set(server, agent, come):
+    async with come(f"/ui/agents/{agent}/configure") as page:
+        await page.get_by_label("Thinking").select_option("high")
+        await page.get_by_role("switch", name="Plan first").click()
+        await page.get_by_role("switch", name="Shell").click()
+        calc = page.get_by_role("group", name="MCP servers")
+        await expect(calc).to_contain_text("not started")
+        await calc.get_by_role("switch", name="calc").click()
+        asks = page.get_by_role("group", name="Tools that ask first")
+        await asks.get_by_role("combobox").fill("write_fil")
+        await asks.get_by_role("button", name="Add").click()
+        await expect(asks.get_by_role("alert")).to_contain_text("The nearest is 'write_file'")
+        await asks.get_by_role("combobox").fill("write_file")
+        await asks.get_by_role("button", name="Add").click()
+        await expect(asks.get_by_role("listitem")).to_have_text(["write_file"])
+        await page.get_by_role("switch", name="Write its own skills").click()
+        await page.get_by_role("group", name="Subagents").get_by_role("checkbox", name="Researcher").click()
+        await page.get_by_role("group", name="Profiles").get_by_role("checkbox", name="Researcher").click()
+        await page.get_by_label("Minutes a run may last").fill("7.5")
+        await page.get_by_label("Minutes a run may last").press("Enter")
+        await expect(page.locator(".save-state")).to_have_text("Saved.")
+        told = await settings_of(server, agent)
+        assert (told["thinking_level"], told["planning"], told["may_write_skills"]) == ("high", True, True)
+        assert "shell" in told["toolsets"]
+        assert (told["mcp_servers"], told["ask_before"]) == (["calc"], ["write_file"])
+        assert (len(told["subagents"]), len(told["profiles"]), told["run_limit_seconds"]) == (2, 1, 450)
+        await asks.get_by_role("button", name="Do not ask before write_file").click()
+        await expect(asks.get_by_role("listitem")).to_have_count(0)
+        await page.reload()
+        await expect(page.get_by_role("switch", name="calc")).to_be_checked()
+        back = {"toolsets": [name for name in told["toolsets"] if name != "shell"], "mcp_servers": []}
+    await server.call("PATCH", f"/agents/{agent}", json=back | {"planning": False, "thinking_level": None})
+
+
+async def test_each_mode_sets_what_its_card_says(server, agent, come):
+    async with come(f"/ui/agents/{agent}/configure") as page:
+        for name in ("Ambient", "Project", "Reactive"):
+            card = page.get_by_role("radio", name=name)
+            await card.click()
+            await expect(card).to_be_checked()
+            await expect(page.locator(".save-state")).to_have_text("Saved.")
+            await expect(page.locator(".changed")).to_have_count(0)
+        await page.get_by_label("At least apart (minutes)").fill("12")
+        await page.get_by_label("At least apart (minutes)").press("Enter")
+        await expect(page.locator(".changed")).to_have_text("Reactive: 5 min")
+        await expect(page.get_by_role("radio", name="Reactive")).to_contain_text("at least 12 min apart")
+        await page.get_by_role("button", name="Back to the bounds of Reactive").click()
+        await expect(page.locator(".changed")).to_have_count(0)
+    assert (await settings_of(server, agent))["schedule"]["is_customised"] is False
+
+
+async def test_a_refused_value_stays_at_its_field_and_is_not_left_unasked(server, agent, come):
+    async with come(f"/ui/agents/{agent}/configure") as page:
+        zone = page.get_by_label("Time zone")
+        before = await zone.input_value()
+        await zone.fill("Mars/Olympus")
+        await page.get_by_role("link", name="Agenda").click()
+        dialog = page.get_by_role("dialog", name="Leave without saving?")
+        await dialog.get_by_role("button", name="Stay").click()
+        await expect(zone).to_have_value("Mars/Olympus")
+        await expect(zone).to_have_attribute("aria-invalid", "true")
+        problem = page.locator(".field", has=zone).get_by_role("alert")
+        await expect(problem).to_contain_text("Mars/Olympus")
+        await zone.press("Escape")
+        await expect(zone).to_have_value(before)
+        await expect(problem).to_have_count(0)
+        await page.get_by_label("Runs a day").fill("many")
+        await page.get_by_label("Runs a day").press("Enter")
+        await expect(page.get_by_text("“many” is not a number of at least 0.")).to_be_visible()
+        await page.get_by_role("link", name="Agenda").click()
+        await dialog.get_by_role("button", name="Leave").click()
+        await expect(page.get_by_role("heading", level=1)).to_have_text("Agenda")
+
+
+async def test_what_is_written_last_is_saved_by_leaving(server, agent, come):
+    async with come("/ui/inbox") as page:
+        await go(page, f"/ui/agents/{agent}/configure")
+        await page.get_by_label("Description").fill("Left with a link")
+        await page.get_by_role("link", name="Inbox").click()
+        await expect(page.get_by_role("heading", level=1)).to_have_text("Inbox")
+        assert (await settings_of(server, agent))["description"] == "Left with a link"
+        await page.go_back()
+        await page.get_by_label("Description").fill("Left with the back button")
+        await page.go_back()
+
+        async def is_saved():
+            return (await settings_of(server, agent))["description"] == "Left with the back button"
+
+        await eventually(is_saved)
+
+
+async def test_todays_use_stands_beside_the_budget(server, agent, come):
+    session = await server.session()
+    async with server.watch(session) as client:
+        await client.ask("Hello")
+    async with come(f"/ui/agents/{agent}/configure") as page:
+        await page.get_by_label("Tokens a day").fill("1000")
+        await page.get_by_label("Tokens a day").press("Enter")
+        used = page.get_by_role("group", name="Used today")
+        await expect(used).to_contain_text("of 1,000")
+        await expect(used.get_by_role("meter", name="Tokens used today")).to_be_visible()
+        spent = (await server.call("GET", f"/agents/{agent}/usage"))["today"]["tokens"]
+        await expect(used).to_contain_text(f"{spent} of 1,000")
+        async with server.watch(session) as client:
+            await client.ask("Hello again")
+        await expect(used).not_to_contain_text(f"{spent} of 1,000")  # live
+        await page.get_by_label("Tokens a day").fill("")
+        await page.get_by_label("Tokens a day").press("Enter")
+        await expect(used.get_by_role("meter")).to_have_count(0)
+
+
+async def test_only_an_owner_grants_the_shell_and_sees_the_disk(server, agent, come):
+    secret = await server.add_user()
+    [hers] = (await server.call("GET", "/agents", token=secret))["agents"]
+    async with come(f"/ui/agents/{hers['id']}/configure", as_=await log_in(server.address, secret)) as page:
+        await expect(page.get_by_role("switch", name="Shell")).to_be_disabled()
+        await expect(page.get_by_text("Only an owner of this server may grant it")).to_be_visible()
+        await page.get_by_role("link", name="Settings").click()
+        await expect(page.get_by_role("region", name="Channels")).to_be_visible()
+        await expect(page.get_by_role("region", name="Disk and retention")).to_have_count(0)
+
+
+# ── Settings ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_channel_is_added_tried_turned_off_and_deleted_and_its_address_never_shown(server, agent, come):
+    async with HttpServer() as outside, come("/ui/settings") as page:
+        channels = page.get_by_role("region", name="Channels")
+        await channels.get_by_label("Name of the channel").fill("Phone")
+        await channels.get_by_label("Address of the channel").fill("nonsense")
+        await channels.get_by_role("button", name="Add a channel").click()
+        await expect(channels.get_by_role("alert")).to_be_visible()
+        await channels.get_by_label("Address of the channel").fill(outside.url())
+        await channels.get_by_role("button", name="Add a channel").click()
+        row = channels.get_by_role("list").get_by_role("listitem")
+        await expect(row).to_contain_text("json://127.0.0.1")
+        await expect(channels.get_by_label("Address of the channel")).to_have_value("")
+        assert "secret" in outside.url()
+        assert "/secret" not in await page.content()
+        await row.get_by_role("button", name="Test").click()
+        await expect(row).to_contain_text("Sent. Look whether it arrived.")
+        assert (await outside.next())["title"] == "A test from Wakeful"
+        await row.get_by_role("button", name="Turn off").click()
+        await expect(row.locator(".badge")).to_have_text("off")
+        await row.get_by_role("button", name="Turn on").click()
+        await expect(row.locator(".badge")).to_have_count(0)
+        await row.get_by_role("button", name="Delete").click()
+        await page.get_by_role("dialog", name="Delete Phone?").get_by_role("button", name="Delete").click()
+        await expect(row).to_have_count(0)
+    assert (await server.call("GET", "/channels"))["channels"] == []
+
+
+async def test_a_channel_that_fails_says_why(server, agent, come):
+    async with HttpServer() as outside:
+        url = outside.url()
+    made = await server.call("POST", "/channels", json={"name": "Broken", "url": url})
+    async with come("/ui/settings") as page:
+        row = page.get_by_role("list", name="Channels").get_by_role("listitem")
+        await row.get_by_role("button", name="Test").click()
+        await expect(row).to_contain_text("Not sent.")
+        await expect(row.locator(".badge")).to_have_text("failing")
+        await page.reload()
+        [told] = (await server.call("GET", "/channels"))["channels"]
+        await expect(row).to_contain_text(told["last_error"])
+    await server.call("DELETE", f"/channels/{made['id']}")
+
+
+async def test_settings_tell_the_disk_and_how_long_things_are_kept(server, agent, come):
+    async with come("/ui/settings") as page:
+        disk = page.get_by_role("region", name="Disk and retention")
+        await expect(disk).to_contain_text("MB")
+        await expect(disk).to_contain_text("kept for 24 h after their end")
+
+
+# ── The inbox ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_call_that_nobody_was_there_for_is_approved_in_the_inbox(server, agent, come):
+    await server.call("PATCH", f"/agents/{agent}", json={"ask_before": ["write_file"]})
+    session = await server.session()
+    async with come("/ui/inbox") as page:
+        await server.book(session, WRITE)
+        entry = page.get_by_role("listitem").filter(has_text="needs your approval")
+        await expect(entry).to_contain_text('write_file {"path":"approved.txt","content":"x"}')
+        await entry.get_by_role("button", name="Approve and run again").click()
+        await expect(entry).to_contain_text("You approved it.")
+        await expect(entry).not_to_have_class("is-unread")
+        written = server.node.services.workspace_of(agent) / "approved.txt"
+
+        async def is_written():
+            return written.exists()
+
+        await eventually(is_written)
+        await entry.get_by_role("link", name="It runs again").click()
+        await expect(page.get_by_label("Tool write_file")).to_contain_text("approved.txt")
+    await server.call("PATCH", f"/agents/{agent}", json={"ask_before": []})
+
+
+async def test_a_wake_is_muted_where_it_was_heard_and_heard_again_where_it_waits(server, agent, come):
+    session = await server.session("Noisy")
+    at = server.node.clock.now() + timedelta(hours=5)
+    wake = await server.book(session, "Read notes.txt with read_file.", call_type="once", at=at)
+    await tell(server, agent, "Noise", wake_id=wake.id, session_id=session)
+    async with come("/ui/inbox") as page:
+        entry = page.get_by_role("listitem").filter(has_text="Noise")
+        await entry.get_by_role("button", name="Mute").click()
+        await expect(entry.get_by_role("button", name="Muted")).to_be_visible()
+        assert (await server.call("GET", f"/wakes/{wake.id}"))["muted"] is True
+        await entry.get_by_role("link", name="Noise").click()
+        banner = page.get_by_label("Next wake")
+        await banner.get_by_role("button", name="Muted").click()
+        await expect(banner.get_by_role("button", name="Mute", exact=True)).to_be_visible()
+    assert (await server.call("GET", f"/wakes/{wake.id}"))["muted"] is False
+    await server.call("DELETE", f"/wakes/{wake.id}")
+
+
+async def test_a_notification_leads_to_the_view_it_names(server, agent, come):
+    rows = {"table": "tasks", "text": "task\nwater the beans"}
+    await server.call("POST", f"/agents/{agent}/db/import", json=rows)
+    await server.call("PUT", f"/agents/{agent}/db/views/open_tasks", json={"sql": "SELECT task FROM tasks"})
+    await tell(server, agent, "Look at this", view_ref="open_tasks")
+    async with come("/ui/inbox") as page:
+        await page.get_by_role("link", name="Look at this").click()
+        await page.wait_for_url(f"**/ui/agents/{agent}/views?view=open_tasks")
+        await expect(page.get_by_text("water the beans")).to_be_visible()
+
+
+async def tell(server, agent, title, **about):
+    [user] = [each for each in (await server.call("GET", "/users"))["users"] if each["role"] == "owner"]
+    notice = Notice(
+        id=f"n-{title.replace(' ', '-')}",
+        user_id=user["id"],
+        code="notify",
+        once_key=title,
+        title=title,
+        body="Body",
+        created_at=server.node.clock.now(),
+        agent_id=agent,
+        **about,
+    )
+    await server.node.store.write(lambda tx: tx.notices.add(notice))

@@ -1,0 +1,60 @@
+/** What the page knows of agents' databases. All of it is named "database" first, so that one piece of news renews it. */
+
+import { keepPreviousData, queryOptions } from "@tanstack/react-query";
+import { call } from "./client";
+import { useAct } from "./queries";
+import type { Blob as Binary, Routes } from "./rest.generated";
+
+export type Cell = string | number | Binary | null;
+export type Show = "active" | "deleted" | "all";
+export type Render = "table" | "bar" | "line" | "pie" | "number";
+
+const of = (agentId: string) => ({ agent_id: agentId });
+
+export const database = (agentId: string) =>
+  queryOptions({ queryKey: ["database", agentId, "state"], queryFn: () => call("GET /agents/{agent_id}/db", { path: of(agentId) }) });
+export const schema = (agentId: string) =>
+  queryOptions({
+    queryKey: ["database", agentId, "schema"],
+    queryFn: () => call("GET /agents/{agent_id}/db/schema", { path: of(agentId), query: { system: true } }),
+  });
+
+export type RowsQuery = Routes["GET /agents/{agent_id}/db/tables/{table}/rows"]["query"];
+
+export const rows = (agentId: string, table: string, query: RowsQuery) =>
+  queryOptions({
+    queryKey: ["database", agentId, "rows", table, query],
+    queryFn: () => call("GET /agents/{agent_id}/db/tables/{table}/rows", { path: { ...of(agentId), table }, query }),
+    placeholderData: keepPreviousData,
+  });
+export const viewRun = (agentId: string, view: string, params: Record<string, unknown>) =>
+  queryOptions({
+    queryKey: ["database", agentId, "view", view, params],
+    queryFn: () => call("POST /agents/{agent_id}/db/views/{view}/run", { path: { ...of(agentId), view }, body: { params } }),
+    placeholderData: keepPreviousData,
+  });
+
+const CHANGES = 100;
+
+/** What changed: of a run, or of one row. */
+export const changes = (agentId: string, which: { run_id?: string; table?: string; row_id?: number }) => ({
+  queryKey: ["database", agentId, "changes", which],
+  queryFn: ({ pageParam }: { pageParam: number | null }) =>
+    call("GET /agents/{agent_id}/db/changelog", { path: of(agentId), query: { ...which, before: pageParam, limit: CHANGES } }),
+  initialPageParam: null as number | null,
+  getNextPageParam: (last: { next?: number | null }) => last.next ?? undefined,
+});
+
+export function exportOfTable(agentId: string, table: string, show: Show): string {
+  return `/agents/${encodeURIComponent(agentId)}/db/tables/${encodeURIComponent(table)}/export?format=csv&show=${show}`;
+}
+
+export function exportOfView(agentId: string, view: string, params: Record<string, unknown>): string {
+  const query = new URLSearchParams({ format: "csv", params: JSON.stringify(params) });
+  return `/agents/${encodeURIComponent(agentId)}/db/views/${encodeURIComponent(view)}/export?${query}`;
+}
+
+/** Write to a database, then read it again. */
+export function useWrite<T, R>(write: (given: T) => Promise<R>, onDone?: (result: R) => void) {
+  return useAct(write, [["database"]], onDone);
+}

@@ -1,0 +1,109 @@
+/** One thing to know, and what can be done about it. */
+
+import { useQuery } from "@tanstack/react-query";
+import { useState } from "react";
+import { Link } from "wouter";
+import { call, explain } from "../api/client";
+import * as queries from "../api/queries";
+import type { ActionShape, NotificationShape } from "../api/rest.generated";
+import { BookDialog } from "../components/BookDialog";
+import { Icon } from "../components/Icon";
+import { MuteButton } from "../components/MuteButton";
+import { placeOf } from "../components/notifications";
+import { Time } from "../components/times";
+
+const CHANGES = [["notifications"], ["runs"], ["wakes"], ["sessions"]];
+
+export function InboxEntry({ entry }: { entry: NotificationShape }) {
+  const agent = useQuery(queries.agents).data?.find((each) => each.id === entry.agent_id);
+  const wake = useQuery(queries.wakes).data?.find((each) => each.id === entry.wake_id); // none: it came for the last time
+  const [isBooking, setBooking] = useState(false);
+  const read = queries.useAct(() => call("POST /notifications/{notification_id}/read", { path: { notification_id: entry.id } }), CHANGES);
+  const again = queries.useAct(() => call("POST /runs/{run_id}/again", { path: { run_id: entry.run_id ?? "" } }), CHANGES);
+  const markRead = () => entry.read_at === null && read.mutate(undefined);
+  const isLoopEnd = entry.code === "loop_ended";
+  return (
+    <li className={entry.read_at === null ? "inbox-entry is-unread" : "inbox-entry"}>
+      <Link href={placeOf(entry)} className="inbox-link" onClick={markRead}>
+        <strong>{entry.title}</strong>
+        <span>{entry.body}</span>
+        <span className="muted small">
+          {agent && `${agent.name} · `}
+          <Time at={entry.created_at} zone={agent?.timezone} form="both" />
+        </span>
+      </Link>
+      <div className="row wrap">
+        {isLoopEnd && entry.run_id && (
+          <button type="button" className="small" onClick={() => again.mutate(undefined)}>
+            Run now
+          </button>
+        )}
+        {isLoopEnd && agent && (
+          <button type="button" className="small" onClick={() => setBooking(true)}>
+            Book again
+          </button>
+        )}
+        {entry.run_id && placeOf(entry) !== `/ui/runs/${entry.run_id}` && (
+          <Link className="button small" href={`/ui/runs/${entry.run_id}`} onClick={markRead}>
+            The run
+          </Link>
+        )}
+        {wake && <MuteButton wake={wake} />}
+        {entry.read_at === null && (
+          <button type="button" className="small quiet" onClick={markRead} aria-label={`Mark “${entry.title}” as read`}>
+            <Icon name="check" size={15} />
+          </button>
+        )}
+      </div>
+      {entry.actions?.map((action) => (
+        <Approve key={action.path} entry={entry} action={action} onDone={markRead} />
+      ))}
+      {again.isError && <p className="bad-text">{explain(again.error)}</p>}
+      {isBooking && agent && <BookDialog agent={agent} sessionId={null} wake={null} onClose={() => setBooking(false)} />}
+    </li>
+  );
+}
+
+interface ApproveProps {
+  entry: NotificationShape;
+  action: ActionShape;
+  onDone: () => void;
+}
+
+/** The call that a run without anyone there was not allowed to make: what it is, and the word it waits for. */
+function Approve({ entry, action, onDone }: ApproveProps) {
+  const runId = entry.run_id ?? "";
+  const callId = decodeURIComponent(action.path.slice(action.path.lastIndexOf("/") + 1));
+  const asked = useQuery(queries.approvals(runId)).data?.find((each) => each.call_id === callId);
+  const answer = queries.useAct(
+    (approve: boolean) => call("POST /runs/{run_id}/approvals/{call_id}", { path: { run_id: runId, call_id: callId }, body: { approve } }),
+    [...CHANGES, ["approvals", runId]],
+    onDone,
+  );
+  if (!asked) return null;
+  const again = answer.data?.run_id;
+  return (
+    <div className="approve stack">
+      <p>
+        <code>
+          {asked.tool} {JSON.stringify(asked.args)}
+        </code>
+      </p>
+      {asked.status === "pending" || asked.status === "refused" ? (
+        <p className="row">
+          <button type="button" className="small primary" disabled={answer.isPending} onClick={() => answer.mutate(true)}>
+            {action.label}
+          </button>
+          <button type="button" className="small" disabled={answer.isPending} onClick={() => answer.mutate(false)}>
+            Refuse
+          </button>
+        </p>
+      ) : (
+        <p className="muted small" role="status">
+          {asked.status === "denied" ? "You refused it." : "You approved it."} {again && <Link href={`/ui/runs/${again}`}>It runs again</Link>}
+        </p>
+      )}
+      {answer.isError && <p className="bad-text">{explain(answer.error)}</p>}
+    </div>
+  );
+}

@@ -1,0 +1,64 @@
+import { useMutation, useQuery } from "@tanstack/react-query";
+import { useId } from "react";
+import { call, explain } from "../../../api/client";
+import * as queries from "../../../api/queries";
+import type { AgentChange } from "../../../api/rest.generated";
+import { took } from "../../../components/times";
+import { Field, inOrder, type PartProps, Problem, Section, Toggle, useSetting } from "./saving";
+
+const LEVELS = ["off", "low", "medium", "high"] as const;
+
+export function Model({ agent, save }: PartProps) {
+  const about = useQuery(queries.about).data;
+  const thinking = useSetting();
+  const id = useId();
+  const level = (value: string) => (value || null) as AgentChange["thinking_level"];
+  return (
+    <Section id="model" title="Model" text="A provider and a name, as in anthropic:NAME or openai-chat:NAME. Keys and addresses are in the server's settings.">
+      <Field
+        label="Model"
+        value={agent.model ?? ""}
+        placeholder={about ? `the server's own: ${about.model}` : "the server's own"}
+        hint={(agent.model ?? about?.model) === "demo" && "The demo model is no LLM: it works offline and knows a few sentences. Settings tell how to add a real one."}
+        onSave={(model) => save({ model: model.trim() || null })}
+      />
+      <Trial agentId={agent.id} />
+      <div className="field">
+        <label htmlFor={id}>Thinking</label>
+        <select id={id} value={agent.thinking_level ?? ""} onChange={(event) => void thinking.set(() => save({ thinking_level: level(event.target.value) }))}>
+          <option value="">as the model does by itself</option>
+          {LEVELS.map((each) => (
+            <option key={each}>{each}</option>
+          ))}
+        </select>
+        <Problem text={thinking.problem} />
+      </div>
+      <Toggle label="Plan first" hint="It writes down its steps before it begins." isOn={agent.planning} onChange={(planning) => save({ planning })} />
+    </Section>
+  );
+}
+
+/** One word from the model, so that a wrong name or key is found here and not at three in the morning. */
+function Trial({ agentId }: { agentId: string }) {
+  const trial = useMutation({
+    scope: inOrder(agentId),
+    mutationFn: () => call("POST /agents/{agent_id}/test-model", { path: { agent_id: agentId } }),
+  });
+  const { data } = trial;
+  return (
+    <div className="row wrap trial">
+      <button type="button" disabled={trial.isPending} onClick={() => trial.mutate()}>
+        {trial.isPending ? "Asking the model…" : "Test the model"}
+      </button>
+      <div role="status">
+        {data?.outcome === "answered" && (
+          <p>
+            <span className="badge good">it answers</span> <code>{data.model}</code> said “{data.said}” after {took(data.seconds)}.
+          </p>
+        )}
+        {data && data.outcome !== "answered" && <p className="bad-text">{data.reason}</p>}
+        {trial.isError && <p className="bad-text">{explain(trial.error)}</p>}
+      </div>
+    </div>
+  );
+}

@@ -1,0 +1,61 @@
+import { useQuery } from "@tanstack/react-query";
+import * as queries from "../../../api/queries";
+import type { AgentShape } from "../../../api/rest.generated";
+import { type PartProps, Problem, Section, useSetting } from "./saving";
+
+/** The agents this one may give a task to, and those it may hand a whole session over to. */
+export function Others({ agent, save }: PartProps) {
+  const agents = useQuery(queries.agents).data ?? [];
+  return (
+    <Section id="others" title="Other agents" text="Who works for another never has more tools than the one it works for.">
+      <Choice
+        title="Subagents"
+        text={agent.toolsets.includes("subagents") ? "It may give these a task and read what came of it." : "It may give these a task, once its tools “Subagents” are on."}
+        agents={agents}
+        chosen={agent.subagents}
+        self={agent}
+        onChange={(subagents) => save({ subagents })}
+      />
+      <Choice
+        title="Profiles"
+        text="It may hand a session over to these, with the person staying where they are."
+        agents={agents.filter((each) => each.id !== agent.id)}
+        chosen={agent.profiles}
+        self={agent}
+        onChange={(profiles) => save({ profiles })}
+      />
+    </Section>
+  );
+}
+
+interface ChoiceProps {
+  title: string;
+  text: string;
+  agents: AgentShape[];
+  chosen: string[];
+  self: AgentShape;
+  onChange: (ids: string[]) => Promise<unknown>;
+}
+
+function Choice({ title, text, agents, chosen, self, onChange }: ChoiceProps) {
+  const { problem, set } = useSetting();
+  return (
+    <fieldset className="choice">
+      <legend>{title}</legend>
+      <p className="muted small">{text}</p>
+      {agents.length === 0 && <p className="muted small">You have no other agent yet.</p>}
+      {agents.map((each) => (
+        <label key={each.id} className="check">
+          <input
+            type="checkbox"
+            checked={chosen.includes(each.id)}
+            onChange={(event) => void set(() => onChange(event.target.checked ? [...chosen, each.id] : chosen.filter((id) => id !== each.id)))}
+          />
+          {each.name}
+          {each.id === self.id && <span className="muted small">itself</span>}
+        </label>
+      ))}
+      <Problem text={problem} />
+    </fieldset>
+  );
+}

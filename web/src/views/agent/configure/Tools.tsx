@@ -1,0 +1,144 @@
+import { useQuery } from "@tanstack/react-query";
+import { useId, useState } from "react";
+import * as queries from "../../../api/queries";
+import type { McpServerShape } from "../../../api/rest.generated";
+import { Icon } from "../../../components/Icon";
+import { type PartProps, Problem, Section, Toggle, useSetting } from "./saving";
+
+const TOOLSETS = [
+  ["recall", "Recalls", "Wake itself in the same session"],
+  ["scheduler", "Scheduler", "Book messages and fresh sessions, within a day"],
+  ["next_run", "Next run", "Keep one next run of its own"],
+  ["notify", "Notify", "Tell you something"],
+  ["database", "Database", "An encrypted database of its own"],
+  ["files", "Files", "Read and write in its workspace"],
+  ["web", "Web", "Fetch pages"],
+  ["subagents", "Subagents", "Hand work to the agents listed below"],
+  ["shell", "Shell", "Run commands on the server's machine"],
+] as const;
+const SCHEDULING = new Set(["recall", "scheduler", "next_run", "notify"]);
+
+export function Tools(part: PartProps) {
+  const { agent, save } = part;
+  const isOwner = useQuery(queries.me).data?.user.role === "owner";
+  const has = new Set(agent.toolsets);
+  return (
+    <Section id="tools" title="Tools" text="A tool that is off is not shown to the model at all.">
+      <div className="toolsets">
+        {TOOLSETS.map(([name, label, hint]) => {
+          const isForbidden = name === "shell" && !isOwner && !has.has(name);
+          const waits = SCHEDULING.has(name) && !agent.self_scheduling && has.has(name);
+          return (
+            <Toggle
+              key={name}
+              label={label}
+              hint={isForbidden ? "Only an owner of this server may grant it" : waits ? `${hint}; hidden while self-scheduling is off` : hint}
+              isOn={has.has(name)}
+              isLocked={isForbidden}
+              onChange={(isOn) => save({ toolsets: TOOLSETS.map(([each]) => each).filter((each) => (each === name ? isOn : has.has(each))) })}
+            />
+          );
+        })}
+      </div>
+      <McpServers {...part} isOwner={isOwner} />
+      <AskFirst {...part} />
+      <Toggle
+        label="Write its own skills"
+        hint="It may save instructions for itself in its workspace, and read them in later runs."
+        isOn={agent.may_write_skills}
+        onChange={(may_write_skills) => save({ may_write_skills })}
+      />
+    </Section>
+  );
+}
+
+const STATES = { on: ["good", "running"], starting: ["busy", "starting"], failed: ["bad", "failed"], off: ["calm", "not started"] } as const;
+
+function McpServers({ agent, save, isOwner }: PartProps & { isOwner: boolean }) {
+  const servers = useQuery(queries.mcpServers).data ?? [];
+  const gone = agent.mcp_servers.filter((name) => !servers.some((each) => each.name === name));
+  const change = (name: string, isOn: boolean) => save({ mcp_servers: isOn ? [...agent.mcp_servers, name] : agent.mcp_servers.filter((each) => each !== name) });
+  return (
+    <div className="stack" role="group" aria-label="MCP servers">
+      <h3>MCP servers</h3>
+      {servers.length + gone.length === 0 && (
+        <p className="muted small">
+          There are none. The server's owner names them in its settings file, under <code>[mcp.NAME]</code>.
+        </p>
+      )}
+      {servers.map((server) => (
+        <Toggle
+          key={server.name}
+          label={server.name}
+          hint={<McpState server={server} />}
+          isOn={agent.mcp_servers.includes(server.name)}
+          isLocked={!isOwner && !server.for_users && !agent.mcp_servers.includes(server.name)}
+          onChange={(isOn) => change(server.name, isOn)}
+        />
+      ))}
+      {gone.map((name) => (
+        <Toggle key={name} label={name} hint="No longer in the server's settings" isOn onChange={(isOn) => change(name, isOn)} />
+      ))}
+    </div>
+  );
+}
+
+function McpState({ server }: { server: McpServerShape }) {
+  const [tone, text] = STATES[server.state];
+  return (
+    <>
+      <span className={`badge ${tone}`}>{text}</span> {server.state === "on" && `${server.tools} tools `}
+      {server.note}
+      {server.last_error && <span className="bad-text"> {server.last_error}</span>}
+    </>
+  );
+}
+
+/** Tools whose every call waits for a person's word. */
+function AskFirst({ agent, save }: PartProps) {
+  const tools = useQuery(queries.tools).data ?? [];
+  const [name, setName] = useState("");
+  const { problem, set } = useSetting();
+  const id = useId();
+  const add = async () => {
+    const written = name.trim();
+    if (written && (await set(() => save({ ask_before: [...agent.ask_before, written] })))) setName("");
+  };
+  return (
+    <div className="stack" role="group" aria-label="Tools that ask first">
+      <h3>Ask first</h3>
+      <p className="muted small">Each call of these waits for your word. A run that nobody watches leaves it out, and tells you in the inbox.</p>
+      {agent.ask_before.length > 0 && (
+        <ul className="chips">
+          {agent.ask_before.map((each) => (
+            <li key={each} className="chip">
+              <code>{each}</code>
+              <button type="button" className="quiet icon-only" aria-label={`Do not ask before ${each}`} onClick={() => void set(() => save({ ask_before: agent.ask_before.filter((other) => other !== each) }))}>
+                <Icon name="close" size={13} />
+              </button>
+            </li>
+          ))}
+        </ul>
+      )}
+      <form
+        className="row wrap"
+        onSubmit={(event) => {
+          event.preventDefault();
+          void add();
+        }}
+      >
+        <input value={name} list={`${id}-tools`} placeholder="write_file, or web_* for several" aria-label="Tool that asks first" aria-invalid={problem !== null} onChange={(event) => setName(event.target.value)} />
+        <datalist id={`${id}-tools`}>
+          {tools.map((tool) => (
+            <option key={tool.name} value={tool.name} />
+          ))}
+          {agent.mcp_servers.map((server) => (
+            <option key={server} value={`${server}_*`} />
+          ))}
+        </datalist>
+        <button type="submit">Add</button>
+      </form>
+      <Problem text={problem} />
+    </div>
+  );
+}

@@ -1,0 +1,106 @@
+/** Entries of the changelog: what was written, by whom, and what was there before. */
+
+import { useInfiniteQuery } from "@tanstack/react-query";
+import { explain, Refused } from "../../../api/client";
+import { type Cell, changes } from "../../../api/database";
+import type { ChangeShape } from "../../../api/rest.generated";
+import { Loading } from "../../../components/Page";
+import { Time } from "../../../components/times";
+import { Value } from "./Value";
+
+interface Props {
+  agentId: string;
+  zone: string | undefined;
+  which: { run_id?: string; table?: string; row_id?: number };
+  nothing: string; // said when there is no entry
+}
+
+export function useChanges(agentId: string, which: Props["which"]) {
+  return useInfiniteQuery(changes(agentId, which));
+}
+
+export function Changes({ agentId, zone, which, nothing }: Props) {
+  const found = useChanges(agentId, which);
+  if (found.error instanceof Refused && found.error.code === "database_locked") return <p className="muted">The agent's database is locked, so what changed in it cannot be shown.</p>;
+  if (found.isError) return <p className="bad-text">{explain(found.error)}</p>;
+  const entries = found.data?.pages.flatMap((page) => page.changes);
+  if (!entries) return <Loading what="what changed" />;
+  if (entries.length === 0) return <p className="muted">{nothing}</p>;
+  return (
+    <>
+      <ol className="changes">
+        {entries.map((entry) => (
+          <Change key={entry.id} entry={entry} zone={zone} />
+        ))}
+      </ol>
+      {found.hasNextPage && (
+        <button type="button" className="small" disabled={found.isFetchingNextPage} onClick={() => void found.fetchNextPage()}>
+          Earlier changes
+        </button>
+      )}
+    </>
+  );
+}
+
+const OPS: Record<ChangeShape["op"], { text: string; tone: string }> = {
+  schema: { text: "schema", tone: "busy" },
+  insert: { text: "added", tone: "good" },
+  update: { text: "changed", tone: "wait" },
+  soft_delete: { text: "deleted", tone: "bad" },
+  restore: { text: "restored", tone: "good" },
+  execute: { text: "by SQL", tone: "wait" },
+  import: { text: "imported", tone: "good" },
+  undo: { text: "undone", tone: "calm" },
+  purge: { text: "purged", tone: "bad" },
+};
+const ACTORS: Record<ChangeShape["actor"], string> = { agent: "the agent", user: "you", migration: "a migration", system: "the server" };
+const HOST = ["_created_at", "_updated_at", "_deleted_at"];
+
+function Change({ entry, zone }: { entry: ChangeShape; zone: string | undefined }) {
+  const { text, tone } = OPS[entry.op];
+  return (
+    <li>
+      <p className="change-head">
+        <span className={`badge ${tone}`}>{text}</span>
+        {entry.table_name && (
+          <strong>
+            {entry.table_name}
+            {entry.row_id !== null && ` #${entry.row_id}`}
+          </strong>
+        )}
+        <span className="muted small">
+          by {ACTORS[entry.actor]}, <Time at={entry.at} zone={zone} />
+        </span>
+      </p>
+      <Difference before={entry.before} after={entry.after} />
+      {entry.detail && (
+        <p className="small">
+          <Value value={JSON.stringify(entry.detail)} name={`${text} ${entry.table_name ?? ""}`} />
+        </p>
+      )}
+    </li>
+  );
+}
+
+function Difference({ before, after }: { before: Record<string, Cell> | null; after: Record<string, Cell> | null }) {
+  const names = [...new Set([...Object.keys(before ?? {}), ...Object.keys(after ?? {})])].filter((name) => !HOST.includes(name));
+  if (names.length === 0) return null;
+  return (
+    <dl className="difference">
+      {names.map((name) => (
+        <div key={name}>
+          <dt>{name}</dt>
+          <dd>
+            {before && name in before && (
+              <del>
+                <Value value={before[name] ?? null} name={`${name} before`} />
+              </del>
+            )}
+            {before && after && <span aria-hidden="true"> → </span>}
+            {after && name in after && <Value value={after[name] ?? null} name={name} />}
+          </dd>
+        </div>
+      ))}
+    </dl>
+  );
+}

@@ -1,0 +1,81 @@
+/** The views that were pinned, drawn: what to look at right now. */
+
+import { useQuery } from "@tanstack/react-query";
+import { Link } from "wouter";
+import { call, explain } from "../../../api/client";
+import { schema, useWrite, viewRun } from "../../../api/database";
+import type { AgentShape, ViewShape } from "../../../api/rest.generated";
+import { Menu, MenuItem } from "../../../components/Menu";
+import { Empty, Loading } from "../../../components/Page";
+import { Drawing } from "./Drawing";
+import { NothingKept, Opened } from "./Opened";
+
+export default function Home({ agent }: { agent: AgentShape }) {
+  return <Opened agent={agent}>{(found) => (found.state === "none" ? <NothingKept agent={agent} /> : <Pinned agent={agent} />)}</Opened>;
+}
+
+function Pinned({ agent }: { agent: AgentShape }) {
+  const found = useQuery(schema(agent.id));
+  if (found.isError) return <p className="bad-text">{explain(found.error)}</p>;
+  if (!found.data) return <Loading what="the views" />;
+  const pinned = found.data.views.filter((view) => view.pinned);
+  if (pinned.length === 0) {
+    return (
+      <Empty icon="pin" title="Nothing is pinned">
+        <p>
+          What you pin in <Link href={`/ui/agents/${agent.id}/views`}>Views</Link> is shown here. Or ask {agent.name} in a session: “draw a chart of{" "}
+          {found.data.tables[0]?.name ?? "memories"}”.
+        </p>
+      </Empty>
+    );
+  }
+  const numbers = pinned.filter((view) => view.render === "number"); // small, so they stand together
+  const others = pinned.filter((view) => view.render !== "number");
+  return (
+    <div className="stack">
+      {[numbers, others].map(
+        (views, place) =>
+          views.length > 0 && (
+            <div key={place} className={views === numbers ? "home-grid is-small" : "home-grid"}>
+              {views.map((view) => (
+                <PinnedView key={view.name} agent={agent} view={view} />
+              ))}
+            </div>
+          ),
+      )}
+    </div>
+  );
+}
+
+function PinnedView({ agent, view }: { agent: AgentShape; view: ViewShape }) {
+  const needs = view.required_parameters;
+  const found = useQuery({ ...viewRun(agent.id, view.name, {}), enabled: needs.length === 0 });
+  const unpin = useWrite(() => call("PUT /agents/{agent_id}/db/views/{view}/pin", { path: { agent_id: agent.id, view: view.name }, body: { pinned: false } }));
+  const place = `/ui/agents/${agent.id}/views?view=${encodeURIComponent(view.name)}`;
+  const title = `pinned-${view.name}`;
+  return (
+    <section className="card pinned" aria-labelledby={title}>
+      <header className="pinned-head">
+        <h2 id={title}>
+          <Link href={place}>{view.name}</Link>
+        </h2>
+        <Menu label={`More about ${view.name}`} icon="more">
+          <MenuItem onSelect={() => unpin.mutate(undefined)}>Unpin</MenuItem>
+        </Menu>
+      </header>
+      {view.description && <p className="muted small">{view.description}</p>}
+      {needs.length > 0 ? (
+        <p className="muted">
+          It asks for {needs.join(", ")}. <Link href={place}>Open it</Link> to say, or give a default there.
+        </p>
+      ) : found.isError ? (
+        <p className="bad-text">{explain(found.error)}</p>
+      ) : found.data ? (
+        <Drawing name={view.name} render={view.render} columns={found.data.columns} rows={found.data.rows} />
+      ) : (
+        <Loading what={view.name} />
+      )}
+      {unpin.isError && <p className="bad-text">{explain(unpin.error)}</p>}
+    </section>
+  );
+}

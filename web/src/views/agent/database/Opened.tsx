@@ -1,0 +1,48 @@
+/** Lets a tab at its database, or says why there is nothing to see. */
+
+import { useQuery } from "@tanstack/react-query";
+import type { ReactNode } from "react";
+import { explain } from "../../../api/client";
+import { database } from "../../../api/database";
+import type { AgentShape, DatabaseShape } from "../../../api/rest.generated";
+import { Empty, Loading } from "../../../components/Page";
+
+interface Props {
+  agent: AgentShape;
+  children: (found: DatabaseShape) => ReactNode;
+}
+
+export function Opened({ agent, children }: Props) {
+  const found = useQuery(database(agent.id));
+  if (found.isError) return <p className="bad-text">{explain(found.error)}</p>;
+  if (!found.data) return <Loading what="the database" />;
+  if (found.data.state !== "locked") return children(found.data);
+  return (
+    <Empty icon="lock" title="This database is locked">
+      <p>Its file is there, and the key that opens it is not. Nothing in it was changed, and the agent cannot use it until then.</p>
+      <ol className="steps">
+        <li>
+          Put <code>device.key</code> back into the server's config directory, from a backup or with the recovery key that the first start printed.
+        </li>
+        <li>
+          If it is there, put this agent's <code>db.key</code> back beside its <code>db.sqlite</code>, in <code>agents/{agent.id}</code> of the data directory.
+        </li>
+        <li>Then load this page again.</li>
+      </ol>
+      <button type="button" onClick={() => void found.refetch()}>
+        Look again
+      </button>
+    </Empty>
+  );
+}
+
+/** What to do where an agent has kept nothing yet. */
+export function NothingKept({ agent }: { agent: AgentShape }) {
+  return (
+    <Empty icon="table" title={`${agent.name} has kept nothing yet`}>
+      <p>
+        Ask it to, in a session: “remember that the plumber comes on Friday”. It makes the tables it needs, and they appear here.
+      </p>
+    </Empty>
+  );
+}

@@ -1,0 +1,210 @@
+/** One row, whole: its values, its history, and a form to change it or to add another. */
+
+import { useState } from "react";
+import { call, explain } from "../../../api/client";
+import { useWrite } from "../../../api/database";
+import type { AgentShape, ColumnShape, TableShape } from "../../../api/rest.generated";
+import { Dialog } from "../../../components/Dialog";
+import { Changes } from "./Changes";
+import type { Row } from "./Data";
+import { prettyJson, WholeValue } from "./Value";
+import { isNumeric, typed } from "./values";
+
+interface Props {
+  agent: AgentShape;
+  table: TableShape;
+  row: Row;
+  onClose: () => void;
+}
+
+export function RowDialog({ agent, table, row, onClose }: Props) {
+  const [isEditing, setEditing] = useState(false);
+  const path = { agent_id: agent.id, table: table.name };
+  const body = { row_ids: [row.id] };
+  const remove = useWrite(() => call("POST /agents/{agent_id}/db/tables/{table}/rows/delete", { path, body }), onClose);
+  const restore = useWrite(() => call("POST /agents/{agent_id}/db/tables/{table}/rows/restore", { path, body }));
+  const problem = remove.error ?? restore.error;
+  return (
+    <Dialog title={`${table.name} #${row.id}`} onClose={onClose}>
+      {isEditing ? (
+        <EditRow agent={agent} table={table} row={row} onDone={() => setEditing(false)} />
+      ) : (
+        <>
+          <div className="row">
+            {row.isDeleted ? (
+              <button type="button" onClick={() => restore.mutate(undefined)}>
+                Restore
+              </button>
+            ) : (
+              <>
+                <button type="button" onClick={() => setEditing(true)}>
+                  Edit
+                </button>
+                <button type="button" className="danger" onClick={() => remove.mutate(undefined)}>
+                  Delete
+                </button>
+              </>
+            )}
+            {row.isDeleted && <span className="badge bad">deleted</span>}
+          </div>
+          {problem && (
+            <p className="bad-text" role="alert">
+              {explain(problem)}
+            </p>
+          )}
+          <dl className="row-values">
+            {table.columns.map((column) => (
+              <div key={column.name} className={column.system ? "is-system" : undefined}>
+                <dt>{column.name}</dt>
+                <dd>
+                  <WholeValue value={row.get(column.name)} />
+                </dd>
+              </div>
+            ))}
+          </dl>
+          <details className="why">
+            <summary>What happened to it</summary>
+            <Changes agentId={agent.id} zone={agent.timezone} which={{ table: table.name, row_id: row.id }} nothing="The changelog has nothing about it." />
+          </details>
+        </>
+      )}
+    </Dialog>
+  );
+}
+
+type Texts = Record<string, string | null>; // null: NULL
+
+function EditRow({ agent, table, row, onDone }: { agent: AgentShape; table: TableShape; row: Row; onDone: () => void }) {
+  // Binary values are shown, and changed by the agent alone.
+  const isBinary = ({ name }: ColumnShape) => row.get(name) !== null && typeof row.get(name) === "object";
+  const shown = table.columns.filter((column) => !column.system && !isBinary(column));
+  const before: Texts = Object.fromEntries(shown.map(({ name }) => [name, row.get(name) === null ? null : String(row.get(name))]));
+  const [texts, setTexts] = useState(before);
+  const changed = shown.filter(({ name }) => texts[name] !== before[name]);
+  const save = useWrite(
+    () =>
+      call("PATCH /agents/{agent_id}/db/tables/{table}/rows", {
+        path: { agent_id: agent.id, table: table.name },
+        body: { row_ids: [row.id], changes: valuesOf(changed, texts) },
+      }),
+    onDone,
+  );
+  return (
+    <RowForm
+      columns={shown}
+      texts={texts}
+      onChange={setTexts}
+      action="Save"
+      error={save.isError ? explain(save.error) : null}
+      isBusy={save.isPending}
+      onSubmit={() => (changed.length ? save.mutate(undefined) : onDone())}
+      onCancel={onDone}
+    />
+  );
+}
+
+export function NewRowDialog({ agent, table, onClose }: Omit<Props, "row">) {
+  const columns = table.columns.filter((column) => !column.system);
+  const [texts, setTexts] = useState<Texts>({});
+  const save = useWrite(
+    () =>
+      call("POST /agents/{agent_id}/db/tables/{table}/rows", {
+        path: { agent_id: agent.id, table: table.name },
+        body: { rows: [valuesOf(columns, texts)] },
+      }),
+    onClose,
+  );
+  return (
+    <Dialog title={`Add a row to ${table.name}`} onClose={onClose}>
+      <RowForm
+        columns={columns}
+        texts={texts}
+        onChange={setTexts}
+        action="Add"
+        error={save.isError ? explain(save.error) : null}
+        isBusy={save.isPending}
+        onSubmit={() => save.mutate(undefined)}
+        onCancel={onClose}
+      />
+    </Dialog>
+  );
+}
+
+/** Return what was filled in; what was not touched is left to the table's defaults. */
+function valuesOf(columns: ColumnShape[], texts: Texts): Record<string, unknown> {
+  const values: Record<string, unknown> = {};
+  for (const column of columns) {
+    const text = texts[column.name];
+    if (text !== undefined) values[column.name] = text === null || (text === "" && isNumeric(column)) ? null : typed(column, text);
+  }
+  return values;
+}
+
+interface FormProps {
+  columns: ColumnShape[];
+  texts: Texts;
+  onChange: (texts: Texts) => void;
+  action: string;
+  error: string | null;
+  isBusy: boolean;
+  onSubmit: () => void;
+  onCancel: () => void;
+}
+
+function RowForm({ columns, texts, onChange, action, error, isBusy, onSubmit, onCancel }: FormProps) {
+  return (
+    <form
+      className="stack"
+      onSubmit={(event) => {
+        event.preventDefault();
+        onSubmit();
+      }}
+    >
+      {columns.map((column) => {
+        const text = texts[column.name];
+        const set = (value: string | null) => onChange({ ...texts, [column.name]: value });
+        const shared = {
+          value: text ?? "",
+          placeholder: text === null ? "null" : text === undefined ? left(column) : "",
+        };
+        const isLong = (text?.length ?? 0) > 60 || text?.includes("\n") || prettyJson(text ?? "") !== null;
+        return (
+          <div key={column.name} className="field">
+            <label>
+              {column.name} <span className="muted small">{column.type.toLowerCase()}</span>
+              {isNumeric(column) ? (
+                <input {...shared} inputMode="decimal" onChange={(event) => set(event.target.value)} />
+              ) : (
+                <textarea {...shared} rows={isLong ? 6 : 1} onChange={(event) => set(event.target.value)} />
+              )}
+            </label>
+            {!column.required && !column.primary_key && text !== null && text !== undefined && (
+              <button type="button" className="quiet small as-null" onClick={() => set(null)}>
+                Set {column.name} to null
+              </button>
+            )}
+          </div>
+        );
+      })}
+      {error && (
+        <p className="bad-text" role="alert">
+          {error}
+        </p>
+      )}
+      <div className="row end">
+        <button type="button" onClick={onCancel}>
+          Cancel
+        </button>
+        <button type="submit" className="primary" disabled={isBusy}>
+          {action}
+        </button>
+      </div>
+    </form>
+  );
+}
+
+/** Say what becomes of a field that is left empty. */
+function left(column: ColumnShape): string {
+  if (column.default !== null) return `default ${column.default}`;
+  return column.primary_key ? "given by the database" : column.required ? "required" : "null";
+}

@@ -1,0 +1,118 @@
+/** Every table with its columns and indexes; those of the host apart. */
+
+import { useQuery } from "@tanstack/react-query";
+import { useEffect } from "react";
+import { Link, useSearchParams } from "wouter";
+import { explain } from "../../../api/client";
+import { schema } from "../../../api/database";
+import type { AgentShape, ColumnShape, SystemTableShape, TableShape } from "../../../api/rest.generated";
+import { Loading } from "../../../components/Page";
+import { NothingKept, Opened } from "./Opened";
+
+export default function Schema({ agent }: { agent: AgentShape }) {
+  return <Opened agent={agent}>{(found) => (found.state === "none" ? <NothingKept agent={agent} /> : <Tables agent={agent} />)}</Opened>;
+}
+
+function Tables({ agent }: { agent: AgentShape }) {
+  const found = useQuery(schema(agent.id));
+  const [params] = useSearchParams();
+  const wanted = params.get("table");
+  const isThere = found.data !== undefined;
+  useEffect(() => {
+    if (isThere && wanted) document.getElementById(`table-${wanted}`)?.scrollIntoView();
+  }, [isThere, wanted]);
+  if (found.isError) return <p className="bad-text">{explain(found.error)}</p>;
+  if (!found.data) return <Loading what="the schema" />;
+  const { tables, system_tables } = found.data;
+  return (
+    <div className="stack schema">
+      {tables.length === 0 && <p className="muted">There is no table at present.</p>}
+      {tables.map((table) => (
+        <Table key={table.name} agent={agent} table={table} />
+      ))}
+      <details className="system-tables">
+        <summary>
+          <h2>System tables</h2> <span className="muted">kept by the server; the agent cannot touch them</span>
+        </summary>
+        <div className="stack">
+          {system_tables.map((table) => (
+            <section key={table.name} className="card schema-table" aria-label={table.name}>
+              <h3 className="mono">{table.name}</h3>
+              <Columns table={table} />
+            </section>
+          ))}
+        </div>
+      </details>
+    </div>
+  );
+}
+
+function Table({ agent, table }: { agent: AgentShape; table: TableShape }) {
+  return (
+    <section className="card schema-table" id={`table-${table.name}`} aria-label={table.name}>
+      <header className="row">
+        <h2 className="mono">{table.name}</h2>
+        <span className="muted small">
+          {count(table.rows, "row")}
+          {table.deleted_rows > 0 && `, ${table.deleted_rows.toLocaleString()} deleted`}
+        </span>
+        <Link className="button small push" href={`/ui/agents/${agent.id}/data?table=${encodeURIComponent(table.name)}`} aria-label={`Browse ${table.name}`}>
+          Browse
+        </Link>
+      </header>
+      {table.purpose && <p className="muted">{table.purpose}</p>}
+      <Columns table={table} />
+    </section>
+  );
+}
+
+function Columns({ table }: { table: SystemTableShape }) {
+  return (
+    <>
+      <div className="table-scroll" tabIndex={0} role="region" aria-label={`Columns of ${table.name}`}>
+        <table className="data-table">
+          <thead>
+            <tr>
+              <th scope="col">Column</th>
+              <th scope="col">Type</th>
+              <th scope="col">Rules</th>
+            </tr>
+          </thead>
+          <tbody>
+            {table.columns.map((column) => (
+              <tr key={column.name} className={column.system ? "is-system" : undefined}>
+                <td className="mono">{column.name}</td>
+                <td className="mono">{column.type.toLowerCase() || "any"}</td>
+                <td>
+                  {column.system ? "set by the server" : rules(column)}
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+      {table.indexes.length > 0 && (
+        <p className="small">
+          <span className="muted">Indexes: </span>
+          {table.indexes.map((index, number) => (
+            <span key={index.name}>
+              {number > 0 && ", "}
+              <code>{index.name}</code> <span className="muted">
+                ({index.unique && "unique; "}
+                {index.columns.map((name) => name ?? "an expression").join(", ")})
+              </span>
+            </span>
+          ))}
+        </p>
+      )}
+    </>
+  );
+}
+
+function rules(column: ColumnShape): string {
+  return [column.primary_key && "primary key", column.required && "required", column.default !== null && `default ${column.default}`].filter(Boolean).join(" · ");
+}
+
+export function count(number: number, what: string): string {
+  return `${number.toLocaleString()} ${what}${number === 1 ? "" : "s"}`;
+}

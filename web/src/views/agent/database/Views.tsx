@@ -1,0 +1,198 @@
+/** Saved views: their names at the left, and at the right what the chosen one says and finds. */
+
+import { useQuery } from "@tanstack/react-query";
+import { useState } from "react";
+import { useSearchParams } from "wouter";
+import { call, explain } from "../../../api/client";
+import { exportOfView, type Render, schema, useWrite, viewRun } from "../../../api/database";
+import type { AgentShape, ViewShape } from "../../../api/rest.generated";
+import { CodeBlock } from "../../../components/CodeBlock";
+import { Confirm } from "../../../components/Dialog";
+import { Icon } from "../../../components/Icon";
+import { Empty, Loading } from "../../../components/Page";
+import { Time } from "../../../components/times";
+import { Drawing } from "./Drawing";
+import { NothingKept, Opened } from "./Opened";
+import { RENDERS, ViewDialog } from "./ViewDialog";
+import { definition, meant } from "./values";
+
+export default function Views({ agent }: { agent: AgentShape }) {
+  return <Opened agent={agent}>{(found) => (found.state === "none" ? <NothingKept agent={agent} /> : <List agent={agent} />)}</Opened>;
+}
+
+function List({ agent }: { agent: AgentShape }) {
+  const found = useQuery(schema(agent.id));
+  const [params, setParams] = useSearchParams();
+  const [isMaking, setMaking] = useState(false);
+  if (found.isError) return <p className="bad-text">{explain(found.error)}</p>;
+  if (!found.data) return <Loading what="the views" />;
+  const { views, tables } = found.data;
+  const wanted = params.get("view");
+  const chosen = wanted === null ? views[0] : views.find((view) => view.name === wanted);
+  const dialog = isMaking && (
+    <ViewDialog
+      agent={agent}
+      view={null}
+      onClose={() => setMaking(false)}
+      onSaved={(name) => {
+        setMaking(false);
+        setParams({ view: name });
+      }}
+    />
+  );
+  const make = (
+    <button type="button" onClick={() => setMaking(true)}>
+      <Icon name="plus" size={15} />
+      New view
+    </button>
+  );
+  if (views.length === 0) {
+    return (
+      <>
+        <Empty icon="search" title="No view yet">
+          <p>
+            A view is a question to the database that is kept under a name. Ask {agent.name} in a session: “draw a chart of {tables[0]?.name ?? "memories"}”. Or write
+            one yourself.
+          </p>
+          {make}
+        </Empty>
+        {dialog}
+      </>
+    );
+  }
+  return (
+    <div className="view-split">
+      <div className="view-side">
+        <ul className="run-list" aria-label="Views">
+          {views.map((view) => (
+            <li key={view.name}>
+              <button type="button" className="run-row" aria-pressed={view === chosen} onClick={() => setParams({ view: view.name }, { replace: true })}>
+                <span className="run-row-top">
+                  <strong>{view.name}</strong>
+                  {view.pinned && (
+                    <span className="muted" title="shown on Home">
+                      <Icon name="pin" size={14} />
+                      <span className="hidden">pinned</span>
+                    </span>
+                  )}
+                </span>
+                <span className="muted small">{view.render}</span>
+              </button>
+            </li>
+          ))}
+        </ul>
+        {make}
+      </div>
+      {chosen ? <Shown key={chosen.name} agent={agent} view={chosen} onGone={() => setParams({}, { replace: true })} /> : <p>There is no view “{wanted}”. Choose another.</p>}
+      {dialog}
+    </div>
+  );
+}
+
+function Shown({ agent, view, onGone }: { agent: AgentShape; view: ViewShape; onGone: () => void }) {
+  const [given, setGiven] = useState<Record<string, unknown>>({});
+  const [asking, setAsking] = useState<"edit" | "delete" | null>(null);
+  const path = { agent_id: agent.id, view: view.name };
+  const missing = view.required_parameters.filter((name) => !(name in given));
+  const found = useQuery({ ...viewRun(agent.id, view.name, given), enabled: missing.length === 0 });
+  const pin = useWrite((pinned: boolean) => call("PUT /agents/{agent_id}/db/views/{view}/pin", { path, body: { pinned } }));
+  const draw = useWrite((render: Render) => call("PUT /agents/{agent_id}/db/views/{view}", { path, body: { ...definition(view), render } }));
+  const forget = useWrite(() => call("DELETE /agents/{agent_id}/db/views/{view}", { path }), onGone);
+  const problem = pin.error ?? draw.error;
+  return (
+    <section className="stack view-shown" aria-labelledby="view-name">
+      <header className="row">
+        <h2 id="view-name" className="view-name">
+          {view.name}
+        </h2>
+        <label className="row">
+          <span className="muted small">Draw as</span>
+          <select value={view.render} onChange={(event) => draw.mutate(event.target.value as Render)}>
+            {RENDERS.map((each) => (
+              <option key={each}>{each}</option>
+            ))}
+          </select>
+        </label>
+        <button type="button" onClick={() => pin.mutate(!view.pinned)}>
+          <Icon name="pin" size={15} />
+          {view.pinned ? "Unpin" : "Pin to Home"}
+        </button>
+        <button type="button" onClick={() => setAsking("edit")}>
+          Edit
+        </button>
+        <button type="button" className="danger" onClick={() => setAsking("delete")}>
+          Delete
+        </button>
+      </header>
+      {problem && (
+        <p className="bad-text" role="alert">
+          {explain(problem)}
+        </p>
+      )}
+      {view.description && <p>{view.description}</p>}
+      {view.parameters.length > 0 && <Parameters view={view} onRun={setGiven} />}
+      <section className="preview" aria-label="What it finds now">
+        {missing.length > 0 ? (
+          <p className="muted">Fill in {missing.join(", ")} to see what it finds.</p>
+        ) : found.isError ? (
+          <p className="bad-text">{explain(found.error)}</p>
+        ) : found.data ? (
+          <>
+            <Drawing name={view.name} render={view.render} columns={found.data.columns} rows={found.data.rows} />
+            <p className="row muted small">
+              {found.data.truncated ? `More than the ${found.data.row_count.toLocaleString()} rows shown.` : `${found.data.row_count.toLocaleString()} found.`}
+              <a href={exportOfView(agent.id, view.name, given)} download>
+                CSV
+              </a>
+            </p>
+          </>
+        ) : (
+          <Loading what="what it finds" />
+        )}
+      </section>
+      <CodeBlock code={view.sql} language="sql" />
+      <p className="muted small">
+        Made <Time at={view.created_at} zone={agent.timezone} />, changed <Time at={view.updated_at} zone={agent.timezone} />
+      </p>
+      {asking === "edit" && <ViewDialog agent={agent} view={view} onClose={() => setAsking(null)} onSaved={() => setAsking(null)} />}
+      {asking === "delete" && (
+        <Confirm
+          title={`Delete ${view.name}?`}
+          text="The rows stay as they are; only this question to them is forgotten. The changelog keeps what it was."
+          action="Delete"
+          error={forget.isError ? explain(forget.error) : null}
+          onConfirm={() => forget.mutate(undefined)}
+          onClose={() => setAsking(null)}
+        />
+      )}
+    </section>
+  );
+}
+
+function Parameters({ view, onRun }: { view: ViewShape; onRun: (given: Record<string, unknown>) => void }) {
+  const [texts, setTexts] = useState<Record<string, string>>({});
+  return (
+    <form
+      className="parameters"
+      aria-label="Parameters"
+      onSubmit={(event) => {
+        event.preventDefault();
+        onRun(Object.fromEntries(Object.entries(texts).filter(([, text]) => text !== "").map(([name, text]) => [name, meant(text)])));
+      }}
+    >
+      {view.parameters.map(({ name, description, default: given }) => (
+        <label key={name} className="field">
+          {name}
+          <input
+            value={texts[name] ?? ""}
+            required={view.required_parameters.includes(name)}
+            placeholder={view.required_parameters.includes(name) ? "needed" : given === null || given === undefined ? "null" : String(given)}
+            onChange={(event) => setTexts({ ...texts, [name]: event.target.value })}
+          />
+          {description && <span className="muted small">{description}</span>}
+        </label>
+      ))}
+      <button type="submit">Show</button>
+    </form>
+  );
+}

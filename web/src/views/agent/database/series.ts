@@ -1,0 +1,55 @@
+/** What of a result can be drawn: names from the first column, lengths from the columns of numbers after it. */
+
+import type { Cell } from "../../../api/database";
+import { plain } from "./Value";
+
+export interface Series {
+  name: string;
+  values: (number | null)[];
+}
+
+export interface Drawable {
+  names: string[];
+  series: Series[];
+}
+
+/** Return what can be drawn, or null if there is no column of numbers. */
+export function drawable(columns: string[], rows: Cell[][]): Drawable | null {
+  if (rows.length === 0) return null;
+  const isNumeric = (place: number) =>
+    rows.some((row) => typeof row[place] === "number") && rows.every((row) => row[place] === null || typeof row[place] === "number");
+  const numeric = columns.map((_, place) => place).filter(isNumeric);
+  const named = columns.length > 1 ? 0 : null;
+  const drawn = numeric.filter((place) => place !== named);
+  if (drawn.length === 0) return null;
+  return {
+    names: rows.map((row, number) => (named === null ? String(number + 1) : plain(row[named] ?? null))),
+    series: drawn.map((place) => ({ name: columns[place] ?? "", values: rows.map((row) => row[place] as number | null) })),
+  };
+}
+
+/** Return round numbers that cover a span, about so many. */
+export function ticks(low: number, high: number, about = 4): number[] {
+  if (low === high) return ticks(Math.min(0, low), Math.max(low === 0 ? 1 : 0, high), about);
+  const rough = (high - low) / about;
+  const power = 10 ** Math.floor(Math.log10(rough));
+  const step = ([1, 2, 5, 10].find((each) => each * power >= rough) ?? 10) * power;
+  const first = Math.floor(low / step + 1e-9);
+  const last = Math.ceil(high / step - 1e-9);
+  return Array.from({ length: last - first + 1 }, (_, number) => Number(((first + number) * step).toPrecision(12)));
+}
+
+/** Say a number as short as an axis needs it. */
+export function short(value: number): string {
+  return Math.abs(value) >= 10_000
+    ? value.toLocaleString(undefined, { notation: "compact", maximumFractionDigits: 1 })
+    : value.toLocaleString(undefined, { maximumFractionDigits: 3 });
+}
+
+const DAY_OR_TIME = /^\d{4}-\d\d-\d\d([T ]\d\d:\d\d|$)/;
+
+/** Return where names lie on a line if they are numbers or days, so that gaps between them show; else null. */
+export function positions(names: string[]): number[] | null {
+  const found = names.map((name) => (DAY_OR_TIME.test(name) ? Date.parse(name) : name.trim() === "" ? NaN : Number(name)));
+  return found.every(Number.isFinite) && new Set(found).size > 1 ? found : null;
+}

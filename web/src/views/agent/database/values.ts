@@ -1,0 +1,54 @@
+/** Texts that a person typed, as the values that a column takes. */
+
+import type { ColumnShape, ViewShape } from "../../../api/rest.generated";
+
+export function isNumeric(column: Pick<ColumnShape, "type">): boolean {
+  return /INT|REAL|NUM|FLOA|DOUB|DEC/i.test(column.type);
+}
+
+/** Return a number for a column of numbers, if it is one that this browser can hold exactly; else the text. */
+export function typed(column: ColumnShape, text: string): string | number {
+  const number = Number(text);
+  if (!isNumeric(column) || text.trim() === "" || !Number.isFinite(number)) return text;
+  return Number.isInteger(number) && !Number.isSafeInteger(number) ? text : number;
+}
+
+export const OPERATORS = {
+  contains: "contains",
+  is: "is",
+  not: "is not",
+  less: "is less than",
+  more: "is more than",
+  null: "is null",
+  something: "is not null",
+} as const;
+
+export type Operator = keyof typeof OPERATORS;
+
+/** Return a condition as the server takes it. */
+export function condition(column: ColumnShape, operator: Operator, text: string): string {
+  const value = typed(column, text);
+  const test = {
+    contains: { like: `%${text}%` },
+    is: { eq: value },
+    not: { ne: value },
+    less: { lt: value },
+    more: { gt: value },
+    null: { is_null: true },
+    something: { is_null: false },
+  }[operator];
+  return JSON.stringify({ [column.name]: test });
+}
+
+/** Return a view as it is sent to be saved: only what has a default comes with one. */
+export function definition(view: ViewShape) {
+  const parameters = view.parameters.map(({ name, description, default: given }) =>
+    view.required_parameters.includes(name) ? { name, description } : { name, description, default: given },
+  );
+  return { sql: view.sql, description: view.description, parameters, render: view.render };
+}
+
+/** What a text means as a value: a number if it is one, or the text. */
+export function meant(text: string): string | number {
+  return text.trim() !== "" && String(Number(text)) === text.trim() ? Number(text) : text;
+}

@@ -1,0 +1,46 @@
+import { useQuery } from "@tanstack/react-query";
+import type { ReactNode } from "react";
+import { explain } from "../../api/client";
+import * as queries from "../../api/queries";
+import { Section } from "./Section";
+
+export function Storage() {
+  const storage = useQuery(queries.storage);
+  const data = storage.data;
+  return (
+    <Section title="Disk and retention" text="What this server keeps, and for how long. Its settings file changes how long.">
+      {storage.isError && <p className="bad-text">{explain(storage.error)}</p>}
+      {data && (
+        <dl className="facts">
+          <Fact name="Store">{size(data.store_bytes)}</Fact>
+          <Fact name="Agents' files">{size(data.workspace_bytes)}</Fact>
+          <Fact name="Agents' databases">{size(data.database_bytes)}</Fact>
+          <Fact name="Streams of runs">kept for {data.retention.events_hours} h after their end; messages stay</Fact>
+          <Fact name="Skipped times">one by one for {data.retention.skipped_days} days, then summed up</Fact>
+          <Fact name="Forgotten recalls">
+            {data.retention.forget_recalls_after_days
+              ? `a recurring one ends after ${data.retention.forget_recalls_after_days} days in which nobody was there; the inbox says so`
+              : "recurring ones go on, however long nobody was there"}
+          </Fact>
+        </dl>
+      )}
+    </Section>
+  );
+}
+
+function Fact({ name, children }: { name: string; children: ReactNode }) {
+  return (
+    <div>
+      <dt>{name}</dt>
+      <dd>{children}</dd>
+    </div>
+  );
+}
+
+const UNITS = ["B", "kB", "MB", "GB", "TB"];
+
+export function size(bytes: number): string {
+  let [value, unit] = [bytes, 0];
+  while (value >= 1000 && unit < UNITS.length - 1) [value, unit] = [value / 1000, unit + 1];
+  return `${value >= 10 || unit === 0 ? Math.round(value) : value.toFixed(1)} ${UNITS[unit]}`;
+}

@@ -1,0 +1,77 @@
+import { useQuery } from "@tanstack/react-query";
+import { type FormEvent, useState } from "react";
+import { call, explain } from "../../api/client";
+import * as queries from "../../api/queries";
+import type { NewToken } from "../../api/rest.generated";
+import { CopyButton } from "../../components/CodeBlock";
+import { Time } from "../../components/times";
+import { Section } from "./Section";
+
+const SCOPES: [NewToken["scope"], string][] = [
+  ["read", "read: look"],
+  ["chat", "chat: and talk"],
+  ["schedule", "schedule: and book"],
+  ["admin", "admin: everything"],
+];
+
+export function Tokens() {
+  const tokens = useQuery(queries.tokens).data ?? [];
+  const me = useQuery(queries.me).data;
+  const [name, setName] = useState("");
+  const [scope, setScope] = useState<NewToken["scope"]>("chat");
+  const make = queries.useAct(() => call("POST /tokens", { body: { name, scope } }), [["tokens"]], () => setName(""));
+  const revoke = queries.useAct((id: string) => call("DELETE /tokens/{token_id}", { path: { token_id: id } }), [["tokens"]]);
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    make.mutate(undefined);
+  };
+  const problem = make.error ?? revoke.error;
+  return (
+    <Section title="Tokens" text="For programs, and the browsers that are logged in. Revoking one closes its connections.">
+      <ul className="rows" aria-label="Tokens">
+        {tokens.map((token) => (
+          <li key={token.id}>
+            <span className="grow">
+              <strong>{token.name}</strong>
+              <span className="muted small">
+                {token.kind === "browser" ? "browser" : "program"} · {token.scope} · since <Time at={token.created_at} />
+                {token.id === me?.token_id && " · this one"}
+              </span>
+            </span>
+            {token.id !== me?.token_id && (
+              <button type="button" className="small" onClick={() => revoke.mutate(token.id)}>
+                Revoke
+              </button>
+            )}
+          </li>
+        ))}
+      </ul>
+      {make.data && (
+        <div className="secret" role="status">
+          <p>
+            The secret of <strong>{make.data.token.name}</strong>, shown this once:
+          </p>
+          <p className="row">
+            <code>{make.data.secret}</code> <CopyButton text={make.data.secret} />
+          </p>
+        </div>
+      )}
+      <form className="row wrap" onSubmit={submit}>
+        <input value={name} required maxLength={200} placeholder="Name of the program" aria-label="Name of the program" onChange={(event) => setName(event.target.value)} />
+        <select value={scope} aria-label="Scope" onChange={(event) => setScope(event.target.value as NewToken["scope"])}>
+          {SCOPES.map(([value, text]) => (
+            <option key={value} value={value}>
+              {text}
+            </option>
+          ))}
+        </select>
+        <button type="submit">Make a token</button>
+      </form>
+      {problem && (
+        <p className="bad-text" role="alert">
+          {explain(problem)}
+        </p>
+      )}
+    </Section>
+  );
+}
