@@ -177,15 +177,16 @@ async def test_fifty_payloads_in_an_agents_database_run_nowhere(server, hostile_
         await page.add_init_script("window.ran = []; window.xss = () => ran.push(location.pathname)")
         asked = []
         page.on("request", lambda request: asked.append(request.url))
+        await page.goto(f"{server.address}/ui/agents/{agent}/configure")
         views = [f"views?view=as_{render}" for render in RENDERS]
         for tab in ("home", "schema", "data?table=hostile", *views, f"activity?run={run}"):
-            await page.goto(f"{server.address}/ui/agents/{agent}/{tab}")
+            await go(page, f"/ui/agents/{agent}/{tab}")
             await expect(page.locator(".page-body")).to_contain_text("<img src=x onerror=xss()>")
             await page.evaluate("document.querySelectorAll('main summary').forEach(summary => summary.click())")
             made = "document.querySelectorAll('main :is(script, iframe, object, embed, style, base, meta, img)').length"
             assert await page.evaluate(made) == 0
             assert await page.evaluate("ran") == []
-        await page.goto(f"{server.address}/ui/agents/{agent}/data?table=hostile")
+        await go(page, f"/ui/agents/{agent}/data?table=hostile")
         await page.get_by_role("button", name="Open row 3", exact=True).click()
         dialog = page.get_by_role("dialog", name="hostile #3")
         await expect(dialog.locator(".row-values")).to_contain_text(PAYLOADS[2])
@@ -252,7 +253,7 @@ async def busy(server):
     [run] = await server.runs_of(session)
     agent = run["agent_id"]
     data = f"/agents/{agent}/db"
-    garden = "plant,beds,note\ntomato,3,\nbean,5,climbs\nleek,2,\n"
+    garden = f"plant,beds,note\ntomato,3,\nbean,5,{'climbs ' * 30}\nleek,2,\n"
     await server.call("POST", f"{data}/import", json={"table": "garden", "text": garden})
     await server.call("POST", f"{data}/tables/garden/rows/delete", json={"row_ids": [3]})
     for render in RENDERS:

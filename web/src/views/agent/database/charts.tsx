@@ -6,7 +6,7 @@ import { type Drawable, positions, type Series, short, ticks } from "./series";
 const HEIGHT = 220;
 const FOOT = 26;
 const TOP = 10;
-const TONES = 6; // colours; more series than that repeat them
+const TONES = 8; // colours; more series than that repeat them
 const MOST_BARS = 60;
 const MOST_SLICES = 8;
 
