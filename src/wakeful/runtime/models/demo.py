@@ -5,6 +5,7 @@ wake that fires, without a key. A sentence is a row of `SENTENCES`; its own inst
 """
 
 import asyncio
+import json
 import re
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
@@ -500,10 +501,35 @@ def _tell(result: ToolReturnPart) -> str:
     if result.outcome == "interrupted":
         return f"{result.tool_name} was interrupted, and may or may not have done its work: {excerpt}"
     if result.outcome != "success":
+        if result.tool_name == "db_query" and '"not_found"' in text:  # the table is made with the first memory
+            return "I remember nothing yet."
         return f"{result.tool_name} failed: {excerpt}"
+    about_data = _tell_data(result)
+    if about_data is not None:
+        return about_data
     return (
         f"{result.tool_name} answered: {excerpt}" if excerpt else f"{result.tool_name} is done; it had nothing to say."
     )
+
+
+def _tell_data(result: ToolReturnPart) -> str | None:
+    """Say in words what a tool of the database answered; None if that is another tool's, or too long to say."""
+    try:
+        found = json.loads(result.model_response_str(wrap_if_error=False))["result"]
+        match result.tool_name:
+            case "db_insert":
+                return "I have noted that." if found["table"] == MEMORIES else f"Added to the table {found['table']}."
+            case "db_query":
+                lines = [f"- {', '.join(str(value) for value in row)}" for row in found["rows"]]
+                return "\n".join(["This is what I remember:", *lines]) if lines else "I remember nothing yet."
+            case "db_run_view":
+                lines = [f"- {', '.join(str(value) for value in row)}" for row in found["rows"]]
+                where = "It is pinned to the tab Home of this agent, and drawn there."
+                return "\n".join([f"The view {found['view']} shows {', '.join(found['columns'])}. {where}", *lines])
+            case _:
+                return None
+    except (ValueError, KeyError, TypeError):  # what came back is not what these tools answer
+        return None
 
 
 def _help(shown: frozenset[str]) -> list[Piece]:
