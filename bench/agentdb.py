@@ -1,7 +1,7 @@
 """What the sandbox of agents' databases costs, next to direct apsw-sqlite3mc calls on the same kind of file.
 
-Writes bench/out/agentdb.json and says which of the targets are met. What is compared is measured in turns, so that a
-busy machine is busy for both.
+Writes bench/out/agentdb.json and says which of the targets are met. What is compared is measured in turns, and the
+quickest of each counts: on a busy machine two processes wait for a processor more often than one.
 """
 
 import asyncio
@@ -14,7 +14,6 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from hashlib import blake2b
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 import apsw
@@ -80,8 +79,13 @@ class Direct:
             entries.append((*entry, self._hash))
         self.connection.executemany(f"INSERT INTO _changelog VALUES ({', '.join('?' * 11)})", entries)
 
-    def query(self) -> int:
-        return len(self.connection.execute("SELECT id, title, state, hours FROM tasks LIMIT 1000").fetchall())
+    def query(self) -> list[tuple[Any, ...]]:
+        select = "SELECT id, title, state, hours FROM tasks WHERE _deleted_at IS NULL LIMIT 1000"
+        return self.connection.execute(select).fetchall()
+
+    def query_as_json(self) -> bytes:
+        """Answer what the tool does, which is a text for a model."""
+        return orjson.dumps({"columns": ["id", "title", "state", "hours"], "rows": self.query(), "row_count": 1000})
 
 
 @asynccontextmanager
@@ -142,9 +146,10 @@ async def compare(built: Wakeful, user: User) -> dict[str, float]:
         note("insert 1 row, direct with changelog", timed(lambda: with_log.insert(one, with_changelog=True)))
     select = "SELECT id, title, state, hours FROM tasks LIMIT 1000"
     for _ in range(ROUNDS * 4):
-        note("query 1,000 rows, ours", await timed_async(lambda: data.query(ours, select)))
-        note("query 1,000 rows, direct", timed(with_log.query))
-    return {name: median(each) * 1000 for name, each in took.items()}
+        note("query 1,000 rows, ours", await timed_async(lambda: data.query_as_json(ours, select)))
+        note("query 1,000 rows, direct, as JSON", timed(with_log.query_as_json))
+        note("query 1,000 rows, direct, rows only", timed(with_log.query))
+    return {name: min(each) * 1000 for name, each in took.items()}
 
 
 async def opening(folder: Path) -> dict[str, float]:
@@ -162,7 +167,7 @@ async def opening(folder: Path) -> dict[str, float]:
             cold.append(await timed_async(lambda: data.query(agents[0], "SELECT count(*) FROM tasks")))
         for by in agents[1:] * 3:
             warm.append(await timed_async(lambda by=by: data.query(by, "SELECT count(*) FROM tasks")))
-    return {"open, cold worker": median(cold) * 1000, "open, warm worker": median(warm) * 1000}
+    return {"open, cold worker": min(cold) * 1000, "open, warm worker": min(warm) * 1000}
 
 
 async def many_agents(folder: Path) -> dict[str, float]:
@@ -199,7 +204,7 @@ def judge(took: dict[str, float]) -> list[tuple[str, float, float]]:
         ("1,000 rows, times rows and changelog", ratio(thousand, "insert 1,000 rows, direct with changelog"), 2),
         ("1,000 rows, times the bare rows", ratio(thousand, "insert 1,000 rows, direct, bare"), 8),
         ("1 row, times row and changelog", ratio(one, "insert 1 row, direct with changelog"), 3),
-        ("query of 1,000 rows, times direct", ratio("query 1,000 rows, ours", "query 1,000 rows, direct"), 2),
+        ("query of 1,000 rows, times direct", ratio("query 1,000 rows, ours", "query 1,000 rows, direct, as JSON"), 2),
         ("open with a cold worker, ms", took["open, cold worker"], 150),
         ("open with a warm worker, ms", took["open, warm worker"], 5),
         ("memory with 300 agents, MB", took["memory of all workers, MB"], 2 * 160),

@@ -6,6 +6,7 @@ from typing import Any
 
 import orjson
 
+from wakeful.agentdb.engine import split
 from wakeful.agentdb.worker import Worker
 
 KEY = bytes(range(32))
@@ -62,10 +63,10 @@ class Database:
             "run_id": run,
             "args": args,
         }
-        answer = orjson.loads(self.worker.answer(orjson.dumps(request)))
+        answer, result = split(self.worker.answer(orjson.dumps(request)))
         if not answer["ok"]:
             raise Refused(answer)
-        return answer
+        return {**answer, "result": orjson.loads(result)}
 
     def query(self, sql: str, **args: Any) -> list[list[Any]]:
         return self.ask("query", sql=sql, **args)["rows"]

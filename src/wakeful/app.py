@@ -16,13 +16,14 @@ from secrets import token_hex
 import uvicorn
 from starlette.types import ASGIApp
 
+from wakeful.agentdb import keys
 from wakeful.agentdb.engine import Engine as DatabaseEngine
 from wakeful.agentdb.keys import has_device_key, load_device_key, to_recovery_key
 from wakeful.agentdb.vault import Vault
 from wakeful.clock import Clock, ServerClock, SystemClock
 from wakeful.config import Settings
 from wakeful.domain.agents import Known
-from wakeful.domain.errors import Unavailable, WakefulError
+from wakeful.domain.errors import Conflict, NotFound, Unavailable, WakefulError
 from wakeful.domain.rules import Rules
 from wakeful.domain.runs import Outcome
 from wakeful.domain.types import Agent, Run
@@ -157,7 +158,7 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
     """Put one node together. Nothing is opened and nothing moves until it is entered."""
     is_first_start = settings.device_key is None and not has_device_key(settings.config_dir)
     device_key = _device_key(settings)
-    store = Store(_database(settings, device_key))
+    store = Store(_database(settings))
     if clock is None:
         clock = ServerClock(store.read_clock) if store.is_shared else SystemClock()
     rules = _rules(settings)
@@ -458,16 +459,33 @@ class _Server(uvicorn.Server):
         yield
 
 
-def _database(settings: Settings, device_key: bytes) -> Database:
+def _database(settings: Settings) -> Database:
     if settings.database_url is not None:
         return PostgresDatabase(settings.database_url.get_secret_value())
-    return SqliteDatabase(settings.data_dir / STORE_FILE, device_key if settings.store_encryption else None)
+    return SqliteDatabase(settings.data_dir / STORE_FILE, _device_key(settings) if settings.store_encryption else None)
 
 
 def _device_key(settings: Settings) -> bytes:
     if settings.device_key is not None:
         return bytes.fromhex(settings.device_key.get_secret_value())
     return load_device_key(settings.config_dir)
+
+
+def show_recovery_key(settings: Settings) -> str:
+    """Write the device key of these settings for paper. Makes none."""
+    if settings.device_key is None and not has_device_key(settings.config_dir):
+        raise NotFound(
+            f"There is no device key in {str(settings.config_dir)!r}. The first `wakeful serve` makes one and prints "
+            "its recovery key; if there was one, put it back with `wakeful key restore`."
+        )
+    return to_recovery_key(_device_key(settings))
+
+
+def restore_device_key(settings: Settings, recovery_key: str) -> Path:
+    """Put the device key back from paper; one that is there is moved aside."""
+    if settings.device_key is not None:
+        raise Conflict("The device key comes from WAKEFUL_DEVICE_KEY, so no file is read. Change it there.")
+    return keys.restore_device_key(settings.config_dir, recovery_key)
 
 
 def _rules(settings: Settings) -> Rules:

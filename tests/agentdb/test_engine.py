@@ -78,6 +78,7 @@ async def test_a_worker_that_died_while_idle_is_noticed_before_it_is_asked(engin
     os.kill(pid, signal.SIGKILL)
     while of_process(pid, "status") is not None:  # noqa: ASYNC110  (the kernel tells nobody else)
         await asyncio.sleep(0.01)
+    await asyncio.sleep(0.1)  # gone for the kernel; our loop hears of it a moment later
     assert await count(engine, tmp_path / "a") == 1
     assert pid not in engine.pids
 

@@ -137,12 +137,22 @@ async def test_what_an_agent_is_told_to_remember_is_seen_drawn_and_taken_back(se
     assert await keeper.column("note", table="memories") == ["the plumber comes on Friday", "the roof leaks"]
 
 
-async def test_an_undo_tells_which_rows_it_left_alone_and_why_also_on_the_page_of_the_run(keeper, come):
-    run = await keeper.tell("remember that the shop closes at six")
+async def test_each_run_shows_its_own_changes_and_an_undo_tells_which_rows_it_left_alone(keeper, come):
+    first = await keeper.tell("remember that the shop closes at six")
+    await keeper.tell("remember that two is second")
     change = {"row_ids": [1], "changes": {"note": "the shop closes at seven"}}
     await keeper.call("PATCH", "/tables/memories/rows", json=change)
-    async with come(f"/ui/runs/{run}") as page:
+    async with come(f"{keeper.place}/activity?run={first}") as page:
         changed = page.get_by_role("region", name="What it changed")
+        await expect(changed).to_contain_text("the shop closes at six")
+        await page.get_by_role("list", name="Runs").get_by_role("button").first.click()
+        await expect(changed).to_contain_text("two is second")
+        await expect(changed).not_to_contain_text("the shop closes")
+        await expect(page).to_have_url(re.compile(r"\?run="))
+
+        await page.get_by_role("list", name="Runs").get_by_role("button").last.click()
+        await page.get_by_role("link", name="What it said").click()
+        await expect(page).to_have_url(re.compile(f"/ui/runs/{first}$"))
         await expect(changed).to_contain_text("the shop closes at six")
         await expect(changed).not_to_contain_text("seven")  # that was not this run
         await changed.get_by_role("button", name="Undo this run's data").click()
@@ -150,19 +160,7 @@ async def test_an_undo_tells_which_rows_it_left_alone_and_why_also_on_the_page_o
         report = page.locator(".undo-report")
         await expect(report).to_contain_text("0 rows were put back.")
         await expect(report).to_contain_text(re.compile(r"memories #1: it was changed since, at .*, by the user"))
-    assert await keeper.column("note", table="memories") == ["the shop closes at seven"]
-
-
-async def test_each_run_of_the_activity_has_an_address_and_its_own_changes(keeper, come):
-    first = await keeper.tell("remember that one is first")
-    await keeper.tell("remember that two is second")
-    async with come(f"{keeper.place}/activity?run={first}") as page:
-        changed = page.get_by_role("region", name="What it changed")
-        await expect(changed).to_contain_text("one is first")
-        await page.get_by_role("list", name="Runs").get_by_role("button").first.click()
-        await expect(changed).to_contain_text("two is second")
-        await expect(changed).not_to_contain_text("one is first")
-        await expect(page).to_have_url(re.compile(r"\?run="))
+    assert await keeper.column("note", table="memories") == ["the shop closes at seven", "two is second"]
 
 
 # ── Data ────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -170,7 +168,10 @@ async def test_each_run_of_the_activity_has_an_address_and_its_own_changes(keepe
 
 async def test_rows_are_filtered_sorted_and_paged_and_the_address_says_which(keeper, come):
     await keeper.load(text="title,cost\n" + "".join(f"item {number},{number}\n" for number in range(120)))
-    async with come(f"{keeper.place}/data?table=tasks") as page:
+    async with come(f"{keeper.place}/data?table=gone") as page:
+        await expect(page.get_by_text("There is no table “gone”")).to_be_visible()
+        await page.get_by_label("Table").select_option("tasks")
+        await expect(page).to_have_url(re.compile("table=tasks$"))
         await expect(rows_of(page)).to_have_count(50)
         await page.get_by_role("button", name="Next").click()
         await expect(rows_of(page).first).to_contain_text("item 50")
@@ -277,22 +278,14 @@ async def test_long_values_and_json_are_short_in_the_table_and_whole_when_opened
         await expect(page.get_by_role("dialog").locator("code")).to_have_text(re.compile(r'"a": \{\n    "b": \['))
 
 
-async def test_a_table_that_is_gone_says_so_and_others_can_be_chosen(keeper, come):
-    await keeper.load()
-    await keeper.load("more", "a\n1\n")
-    async with come(f"{keeper.place}/data?table=old") as page:
-        await expect(page.get_by_text("There is no table “old”")).to_be_visible()
-        await page.get_by_label("Table").select_option("more")
-        await expect(rows_of(page)).to_have_count(1)
-        await expect(page).to_have_url(re.compile("table=more$"))
-
-
 # ── Views and Home ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 async def test_a_person_writes_a_view_with_a_parameter_tries_pins_and_deletes_it(keeper, come):
     await keeper.load()
-    async with come(f"{keeper.place}/views") as page:
+    async with come(f"{keeper.place}/home") as page:
+        await expect(page.get_by_text("draw a chart of tasks")).to_be_visible()
+        await page.locator(".empty").get_by_role("link", name="Views").click()
         await page.get_by_role("button", name="New view").click()
         dialog = page.get_by_role("dialog", name="New view")
         await dialog.get_by_label("Name", exact=True).fill("dear")
@@ -363,14 +356,6 @@ async def test_pinned_views_are_drawn_as_their_hint_says_and_can_be_unpinned(kee
         await page.get_by_role("button", name="More about as_pie").click()
         await page.get_by_role("menuitem", name="Unpin").click()
         await expect(page.get_by_role("region", name="as_pie")).to_have_count(0)
-
-
-async def test_where_nothing_is_pinned_home_says_what_to_do(keeper, come):
-    await keeper.load()
-    async with come(f"{keeper.place}/home") as page:
-        await expect(page.get_by_text("draw a chart of tasks")).to_be_visible()
-        await page.locator(".empty").get_by_role("link", name="Views").click()
-        await expect(page.get_by_role("heading", name="No view yet")).to_be_visible()
 
 
 # ── What is above the tabs ──────────────────────────────────────────────────────────────────────────────────────────

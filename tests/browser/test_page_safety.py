@@ -3,7 +3,6 @@
 import json
 from contextlib import asynccontextmanager
 from pathlib import Path
-from urllib.parse import quote
 
 import pytest
 import pytest_asyncio
@@ -18,6 +17,7 @@ from wakeful.domain.types import Message, Notice
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
+RENDERS = ("table", "bar", "line", "pie", "number")
 ROOT = Path(__file__).parents[2]
 AXE = ROOT / "web/node_modules/axe-core/axe.min.js"
 CHECK = """async only => {
@@ -148,45 +148,47 @@ async def test_fifty_payloads_in_everything_that_can_be_named_run_nowhere(server
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def hostile_data(server):
-    """A database whose table, columns, values, views and purpose are payloads; returns its agent, table and run."""
-    table, column = PAYLOADS[2], PAYLOADS[4]
-    made = {
-        "purpose": PAYLOADS[0],
-        "up_sql": f'CREATE TABLE "{table}" (id INTEGER PRIMARY KEY, "{column}" TEXT, n INT)',
-        "down_sql": "SELECT 1",
-    }
-    server.provider.then(calls(*call("db_migrate", json.dumps(made))), say("Done."))
+    """A database in which all that is not a bare name is a payload: values, purpose, headings, descriptions.
+
+    Returns the ids of its agent and of the run that made it.
+    """
+    columns = [{"name": "said", "type": "text"}, {"name": "n", "type": "integer"}]
+    made = {"name": "hostile", "purpose": PAYLOADS[2], "columns": columns}
+    rows = [{"said": payload, "n": number} for number, payload in enumerate(PAYLOADS)]
+    server.provider.then(
+        calls(*call("db_create_table", json.dumps(made))),
+        calls(*call("db_insert", json.dumps({"table": "hostile", "rows": rows}), id="call_2")),
+        say("Done."),
+    )
     session = await server.session("Hostile data")
     async with server.watch(session) as client:
         await client.ask("Go")
     [run] = await server.runs_of(session)
-    data = f"/agents/{run['agent_id']}/db"
-    rows = [{column: payload, "n": number} for number, payload in enumerate(PAYLOADS)]
-    await server.call("POST", f"{data}/tables/{quote(table)}/rows", json={"rows": rows})
-    for render in ("table", "bar", "line", "pie", "number"):
-        sql = f'SELECT "{column}" AS "{PAYLOADS[5]}", n AS "{PAYLOADS[2]}" FROM "{table}"'
+    for render in RENDERS:
+        sql = f'SELECT said AS "{PAYLOADS[5]}", n AS "{PAYLOADS[2]}" FROM hostile'
         view = {"sql": sql, "description": PAYLOADS[0], "render": render, "pinned": True}
-        await server.call("PUT", f"{data}/views/as_{render}", json=view)
-    return run["agent_id"], table, run["id"]
+        await server.call("PUT", f"/agents/{run['agent_id']}/db/views/as_{render}", json=view)
+    return run["agent_id"], run["id"]
 
 
 async def test_fifty_payloads_in_an_agents_database_run_nowhere(server, hostile_data, come):
-    agent, table, run = hostile_data
+    agent, run = hostile_data
     async with come() as page:
         await page.add_init_script("window.ran = []; window.xss = () => ran.push(location.pathname)")
         asked = []
         page.on("request", lambda request: asked.append(request.url))
-        views = [f"views?view=as_{render}" for render in ("table", "bar", "line", "pie", "number")]
-        for tab in ("home", "schema", f"data?table={quote(table)}", *views, f"activity?run={run}"):
-            await page.goto(f"{server.address}/ui/agents/{agent}/{tab}")
+        await page.goto(f"{server.address}/ui/agents/{agent}/configure")
+        views = [f"views?view=as_{render}" for render in RENDERS]
+        for tab in ("home", "schema", "data?table=hostile", *views, f"activity?run={run}"):
+            await go(page, f"/ui/agents/{agent}/{tab}")
             await expect(page.locator(".page-body")).to_contain_text("<img src=x onerror=xss()>")
             await page.evaluate("document.querySelectorAll('main summary').forEach(summary => summary.click())")
             made = "document.querySelectorAll('main :is(script, iframe, object, embed, style, base, meta, img)').length"
             assert await page.evaluate(made) == 0
             assert await page.evaluate("ran") == []
-        await page.goto(f"{server.address}/ui/agents/{agent}/data?table={quote(table)}")
+        await go(page, f"/ui/agents/{agent}/data?table=hostile")
         await page.get_by_role("button", name="Open row 3", exact=True).click()
-        dialog = page.get_by_role("dialog", name=f"{table} #3")
+        dialog = page.get_by_role("dialog", name="hostile #3")
         await expect(dialog.locator(".row-values")).to_contain_text(PAYLOADS[2])
         await dialog.get_by_role("button", name="Edit").click()
         await expect(dialog.locator("textarea")).to_have_value(PAYLOADS[2])
@@ -251,10 +253,10 @@ async def busy(server):
     [run] = await server.runs_of(session)
     agent = run["agent_id"]
     data = f"/agents/{agent}/db"
-    garden = "plant,beds,note\ntomato,3,\nbean,5,climbs\nleek,2,\n"
+    garden = f"plant,beds,note\ntomato,3,\nbean,5,{'climbs ' * 30}\nleek,2,\n"
     await server.call("POST", f"{data}/import", json={"table": "garden", "text": garden})
     await server.call("POST", f"{data}/tables/garden/rows/delete", json={"row_ids": [3]})
-    for render in ("table", "bar", "line", "pie", "number"):
+    for render in RENDERS:
         view = {"sql": "SELECT plant, beds FROM garden WHERE beds >= :least", "render": render, "pinned": True}
         view |= {"parameters": [{"name": "least", "description": "How many beds", "default": 0}]}
         await server.call("PUT", f"{data}/views/as_{render}", json=view)

@@ -11,7 +11,6 @@ from wakeful.domain import accounts as rules
 from wakeful.domain.accounts import Identity
 from wakeful.service.accounts import Accounts, digest_of
 from wakeful.service.first_start import FIRST_OWNER, TokenFileUnusable, load_token, settle_owner
-from wakeful.service.upkeep import Upkeep
 from world import DAY, HOUR, MINUTE, SECOND, World
 
 # ── People and tokens ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -256,10 +255,9 @@ async def test_tokens_are_forgotten_a_month_after_their_end(accounts, ada, world
     revoked = await accounts.make_token(ada, name="b", scope="chat")
     alive = await accounts.make_token(ada, name="c", scope="chat")
     await accounts.revoke_token(ada, revoked.token.id)
-    forget = Upkeep(world.node.store, world.clock, keep_events=DAY, keep_skipped=DAY).forget
 
     async def are_known():
-        await forget()
+        await world.node.engine.upkeep.forget()
         digests = [digest_of(each.secret) for each in (expired, revoked, alive)]
         return [
             await world.node.store.read(lambda tx, d=d: tx.accounts.token_by_digest(d)) is not None for d in digests

@@ -199,7 +199,7 @@ async def call(world, *, wake_id: str | None = None, node: Wakeful | None = None
     run = await world.node.runs.ask(session.id, world.user.id, "Watch")
     await world.work()
     services = (node or world.node).services
-    notify = Notify((node or world.node).store, world.clock, services.channels, services.hub)
+    notify = Notify((node or world.node).store, world.clock, services.channels, services.hub, services.data.views_of)
     agent = replace(world.agent, toolsets=("notify",))
     context = ToolContext(run=replace(run, wake_id=wake_id), agent=agent, workspace=Path("/nowhere"))
     return await Tools(notify_tools(notify)).call("notify", {"title": "Red", "body": "Three tests fail."}, context)

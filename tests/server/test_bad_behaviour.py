@@ -71,6 +71,30 @@ async def test_one_call_repeated_for_ever(server, session, client):
     await check_usable(server, session, client)
 
 
+async def test_one_call_repeated_in_one_answer(server, session, client):
+    many = [piece for number in range(50) for piece in call("list_files", "{}", id=f"c{number}", index=number)]
+    server.provider.then(calls(*many))
+    frames = await client.ask("Go")
+    assert await ending(server, frames) == ("success", "repeated_calls")
+    assert len(of_kind(frames, "tool_call")) == 3
+    await check_usable(server, session, client)
+
+
+async def test_more_calls_in_one_answer_than_anyone_needs(server, session, client):
+    many = [
+        piece
+        for number in range(101)
+        for piece in call(
+            "write_file", json.dumps({"path": f"{number}", "content": "x"}), id=f"c{number}", index=number
+        )
+    ]
+    server.provider.then(calls(*many))
+    frames = await client.ask("Go")
+    assert await ending(server, frames) == ("success", "too_many_calls")
+    assert of_kind(frames, "tool_call") == []
+    await check_usable(server, session, client)
+
+
 async def test_an_empty_answer_after_work(server, session, client):
     server.provider.then(calls(*call("list_files", "{}")), stream(chunk({"role": "assistant"})))
     frames = await client.ask("Go")

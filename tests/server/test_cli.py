@@ -3,57 +3,21 @@
 import json
 import os
 import pty
-import re
 import subprocess
-import sys
-from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from threading import Thread
 
 import pytest
 
-WAKEFUL = Path(sys.executable).parent / "wakeful"
+from terminal import WAKEFUL, Terminal, a_terminal
+
 TODO = "Write ping to ping.txt with write_file."
 
 
-class Terminal:
-    """Where commands are typed."""
-
-    def __init__(self, environment: dict[str, str]) -> None:
-        self.environment = environment
-
-    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run([WAKEFUL, *arguments], env=self.environment, capture_output=True, text=True, timeout=60)
-
-    def read(self, *arguments: str):
-        done = self.run(*arguments, "--json")
-        assert done.returncode == 0, done.stderr
-        return json.loads(done.stdout)
-
-
 @pytest.fixture(scope="module")
-def terminal(tmp_path_factory) -> Iterator[Terminal]:
-    folder = tmp_path_factory.mktemp("cli")
-    plain = {key: value for key, value in os.environ.items() if not key.startswith("WAKEFUL_")}
-    places = {
-        "WAKEFUL_DATA_DIR": str(folder / "data"),
-        "WAKEFUL_CONFIG_DIR": str(folder / "config"),
-        "WAKEFUL_FETCH_PRIVATE_HOSTS": "127.0.0.1",
-    }
-    process = subprocess.Popen(
-        [WAKEFUL, "serve", "--port", "0"],
-        env=plain | places,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    )
-    assert process.stdout is not None
-    port = re.search(r"http://127.0.0.1:(\d+)", process.stdout.readline())
-    assert port is not None
-    yield Terminal(plain | places | {"WAKEFUL_PORT": port[1], "COLUMNS": "80"})
-    process.kill()
-    process.communicate()
+def terminal(tmp_path_factory):
+    with a_terminal(tmp_path_factory.mktemp("cli"), WAKEFUL_FETCH_PRIVATE_HOSTS="127.0.0.1") as terminal:
+        yield terminal
 
 
 def book(terminal, *options: str) -> str:

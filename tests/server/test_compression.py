@@ -193,6 +193,20 @@ async def test_a_summary_that_fails_costs_the_oldest_results_and_says_so(server,
     assert all(f"File {name}." in message["content"] for name, message in zip("abcd", saved, strict=True))
 
 
+async def test_after_a_failed_summary_the_run_is_not_asked_for_another(server, session, client):
+    workspace = server.workspaces / (await server.change_agent())["id"] / "workspace"
+    workspace.mkdir(parents=True)
+    for name in "abcdefg":
+        (workspace / f"{name}.txt").write_text(f"File {name}. {LONG}")
+    reads = [calls(*call("read_file", json.dumps({"path": f"{name}.txt"}), id=name)) for name in "abcdefg"]
+    server.provider.then(*reads[:4], refuse(400, "I do not sum up."), *reads[4:], say("Read."))
+    frames = await client.ask("Read them all")
+    assert frames[-1]["content"] == "Read."
+    _, second = of_kind(frames, "context_compressed")
+    assert "failed at it before" in second["summary"]
+    check_pairs(sent(server))
+
+
 async def test_an_empty_summary_counts_as_failed(server, session, client):
     await talk(server, client, "One.", "Two.", "Three.")
     server.provider.then(stream(*text(" ")), say("Well."))

@@ -24,7 +24,7 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed
 
 from doors import served
-from wakeful.app import Wakeful, _database, _device_key, build, build_http, welcome
+from wakeful.app import Wakeful, _database, build, build_http, welcome
 from wakeful.config import Settings
 from wakeful.domain.approvals import Approval
 from wakeful.domain.types import Channel, Notice
@@ -184,7 +184,7 @@ FILES = {("POST", "/sessions/{session_id}/uploads"): [("files", ("evil.txt", b"e
 LOCAL = {"change_id": "1", "table": "notes", "view": "all_notes"}
 SOCKETS = {"/ws/sessions/{session_id}", "/ws/events"}
 PAGE = {"/", "/ui/{path:path}"}  # its files, the same for everyone
-NOT_DESCRIBED = {"/docs", "/docs/oauth2-redirect", "/openapi.json", "/redoc"} | PAGE
+NOT_DESCRIBED = {"/docs", "/openapi.json"} | PAGE
 
 
 @dataclass
@@ -362,7 +362,7 @@ class House:
                 return [dict(row) for row in await connection.fetch(text)]
             finally:
                 await connection.close()
-        with_names = _database(self._settings, _device_key(self._settings))._connect()
+        with_names = _database(self._settings)._connect()
         try:
             with_names.row_trace = _with_names
             return list(with_names.execute(text))

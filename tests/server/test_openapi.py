@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import contextlib
+import re
 import threading
 import time
 from collections import Counter
@@ -172,3 +173,12 @@ def _try(cases, address, headers, answers, known):
     # An operation that takes nothing has no wrong requests to make.
     with contextlib.suppress(Unsatisfiable):
         each()
+
+
+def test_the_page_about_the_api_names_every_route_and_loads_nothing_from_elsewhere(address):
+    with httpx.Client(base_url=address, headers={"Authorization": f"Bearer {TOKEN}"}) as client:
+        shown, described = client.get("/docs"), client.get("/openapi.json").json()
+    assert [path for path in described["paths"] if f" {path}<" not in shown.text] == []
+    assert "<script" not in shown.text
+    assert re.findall(r'(?:src|href|action)="(?!/)', shown.text) == []
+    assert "default-src 'none'" in shown.headers["content-security-policy"]

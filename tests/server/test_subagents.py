@@ -192,6 +192,29 @@ async def test_a_subagent_that_plans_shows_its_plan_as_its_own(team, client):
     assert "1. Look" not in team.asked["Boss"][1]["messages"][0]["content"]
 
 
+async def test_a_subagent_makes_room_in_its_own_context_and_says_whose_it_is(backend_settings):
+    async with served(backend_settings, context_window=10_000) as server:
+        team = Team(server)
+        await team.list(await team.hire("Scout", toolsets=["files"]), toolsets=["files", "subagents"])
+        session = await server.session()
+        team.script("Boss", calls(*give("Scout", "Write a lot")), say("Done."))
+        writes = [json.dumps({"path": f"{n}.txt", "content": "All work and no play. " * 300}) for n in range(4)]
+        team.script("Scout", *[calls(*call("write_file", each, id=f"w{n}")) for n, each in enumerate(writes)])
+        team.scripts["Scout"].append(say("A lot."))
+        team.script("", say("I wrote."))  # who sums up is told nothing of names
+        async with server.watch(session) as client:
+            frames = await client.ask("Go")
+        assert frames[-1]["content"] == "Done."
+        [begun], [done] = of_kind(frames, "compression_started"), of_kind(frames, "context_compressed")
+        assert (
+            (begun["is_subagent"], begun["subagent_id"]) == (done["is_subagent"], done["subagent_id"]) == (True, "s1")
+        )
+        assert done["summary"] == "I wrote."
+        assert "Write a lot" in json.dumps(team.asked["Scout"][-1]["messages"])
+        roles = [message["role"] for message in await server.messages(session)]
+        assert "summary" not in roles  # the parent's context is whole
+
+
 # ── Limits ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -204,6 +227,27 @@ async def test_a_subagent_has_no_more_tools_than_its_parent_and_books_nothing(te
     assert tools_of(team.asked["Scout"][0]) == {"read_file", "write_file", "list_files", "search_files"}
     [called] = [frame for frame in of_kind(frames, "tool_call") if frame["is_subagent"]]
     assert (called["success"], called["metadata"]["code"]) == (False, "unknown_tool")
+
+
+async def test_a_session_begun_with_fewer_tools_holds_for_subagents_too(team, session):
+    await team.list(await team.hire("Scout"))
+    booked = {
+        "kind": "session",
+        "delay_ms": 1_000,
+        "message": "Give it away",
+        "session_config": {"session_name": "Fewer", "tool_ids": ["spawn_agent", "read_file"]},
+    }
+    team.script("Boss", calls(*give("Scout", "Go")), say("Done."))
+    team.script("Scout", say("Gone."))
+    await team.server.call("POST", f"/sessions/{session}/schedules", json=booked)
+    await eventually(lambda: _are_asked(team, "Scout"))
+    assert tools_of(team.asked["Boss"][0]) == {"spawn_agent", "read_file"}
+    assert tools_of(team.asked["Scout"][0]) == {"read_file"}
+    await eventually(lambda: _has_nothing_left(team))
+
+
+async def _has_nothing_left(team):
+    return not any(team.scripts.values())
 
 
 async def test_only_listed_agents_can_be_given_a_task(team, client):
@@ -278,13 +322,13 @@ async def test_what_subagents_use_counts_and_ends_the_run_within_one_call(team, 
     tasks = [piece for n in range(4) for piece in give(f"S{n}", "Go", id=f"s{n}", index=n)]
     team.script("Boss", calls(*tasks, usage(10, 0)))
     for n in range(4):
-        # Each would go on for ever; they share what is left.
-        team.script(f"S{n}", *[stream(*call("list_files", "{}"), usage(290, 10), finish="tool_calls")] * 10)
+        # Each would go on for ever, and takes long enough for the others to begin meanwhile if nothing held them.
+        team.script(f"S{n}", *[stream(*call("list_files", "{}"), 0.5, usage(890, 10), finish="tool_calls")] * 10)
     frames = await client.ask("Go")
     run = await team.server.run(frames[0]["run_id"])
     assert (run["status"], run["reason"]) == ("success", "budget")
     spent = run["usage"]["input_tokens"] + run["usage"]["output_tokens"]
-    assert 1_000 <= spent < 1_000 + 300
+    assert 1_000 <= spent < 1_000 + 900
     ended = [frame for frame in of_kind(frames, "tool_call") if frame["tool"] == "spawn_agent"]
     assert {frame["metadata"]["code"] for frame in ended} <= {"budget", "repeated_calls"}
     usage_today = await team.server.call("GET", f"/agents/{run['agent_id']}/usage")

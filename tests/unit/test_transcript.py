@@ -130,3 +130,21 @@ def test_open_calls_are_those_of_the_last_reply_without_a_result():
     assert open_calls([reply(call(1)), result(1)]) == []
     assert open_calls([reply(call(1)), message("user", "Never mind")]) == []
     assert open_calls([]) == []
+
+
+def test_what_stands_beside_the_conversation_is_not_sent_and_parts_no_call_from_its_result():
+    beside = [message(role, "beside") for role in ("planning", "plan", "subagent", "summary")]
+    said = [message("user", "Go"), reply(call(1)), *beside, result(1, "one")]
+    assert "beside" not in str(to_model("", said, {}))
+    assert INTERRUPTED not in str(to_model("", said, {}))
+    assert open_calls(said) == []
+    assert open_calls(said[:-1]) == [call(1)]
+
+
+def test_a_notice_is_read_by_the_model():
+    assert parts_of([message("notice", "Come to an end.")])[-1].content == "Come to an end."
+
+
+def test_a_reply_without_a_word_is_not_sent():
+    parts = parts_of([message("user", "Go"), reply(TextPart("")), message("user", "Well?")])
+    assert [part.content for part in parts] == ["Go", "Well?"]

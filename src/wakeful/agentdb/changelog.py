@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
-import apsw
 import orjson
 
 from wakeful.agentdb.errors import Refusal
@@ -36,10 +35,13 @@ CREATE TABLE _changelog (
     hash BLOB NOT NULL
 ) STRICT;
 CREATE INDEX _changelog_by_run ON _changelog (run_id) WHERE run_id IS NOT NULL;
-CREATE INDEX _changelog_by_row ON _changelog (table_name, row_id);
+CREATE INDEX _changelog_by_row ON _changelog (row_id) WHERE row_id IS NOT NULL;
 """
 COLUMNS = ("id", "at", "actor", "run_id", "op", "table_name", "row_id", "before", "after", "detail")
 _ADD = f"INSERT INTO _changelog ({', '.join(COLUMNS)}, hash) VALUES ({', '.join('?' * 11)})"
+
+_SIZED = (str, bytes)
+PLAIN = frozenset({str, int, float, type(None)})  # what SQLite keeps as it is
 
 Row = tuple[Any, ...]
 
@@ -73,6 +75,7 @@ class Capture:
         self.is_on = False
         self.may_delete = False
         self._bytes = 0
+        self._table, self._is_ours = "", False
         connection.preupdate_hook(self._note, id="changelog")
 
     def begin(self, *, may_delete: bool) -> None:
@@ -81,29 +84,34 @@ class Capture:
         self.may_delete = may_delete
         self.is_on = True
 
-    def _note(self, update: apsw.PreUpdate) -> None:
-        if not self.is_on or is_reserved(update.table_name) or update.database_name != "main":
+    def _note(self, update: Any) -> None:
+        if not self.is_on:
+            return
+        table = update.table_name
+        if table != self._table:  # looked at once for many rows
+            self._table, self._is_ours = table, is_reserved(table) or update.database_name != "main"
+        if self._is_ours:
             return
         # An exception here does not stop the statement, which may have millions of rows to go: the interrupt does.
         try:
-            self._add(update)
+            self._add(update, table)
         except BaseException:
             self._connection.interrupt()
             raise
 
-    def _add(self, update: Any) -> None:
-        if update.op == "DELETE" and not self.may_delete:
+    def _add(self, update: Any, table: str) -> None:
+        op, old, new = update.op, update.old, update.new
+        if op == "DELETE" and not self.may_delete:
             raise Refusal(
                 "refused",
-                f"This would delete a row of {update.table_name!r} for good, as REPLACE does with a row in its way. "
+                f"This would delete a row of {table!r} for good, as REPLACE does with a row in its way. "
                 "Nothing was changed. Use db_upsert to insert or update, or db_delete, which can be undone.",
             )
-        old, new = update.old, update.new
         for values in (old, new):
-            self._bytes += sum(len(value) for value in values or () if isinstance(value, str | bytes))
-        self.changes.append(
-            Change(update.op, update.table_name, update.rowid, update.rowid_new, old, new)  # pyright: ignore[reportArgumentType]
-        )
+            for value in values or ():
+                if value.__class__ in _SIZED:
+                    self._bytes += len(value)
+        self.changes.append(Change(op, table, update.rowid, update.rowid_new, old, new))
         if len(self.changes) > MOST_CHANGES or self._bytes > MOST_BYTES:
             raise Refusal(
                 "limit",
@@ -196,10 +204,15 @@ def entries_of(
 ) -> Iterator[tuple[Any, ...]]:
     """Turn what was captured into entries; without a given op, each row says by itself what was done to it."""
     for change in changes:
-        names = columns[change.table]
-        moved = orjson.dumps({"moved_to": change.moved_to}).decode() if change.moved_to != change.row_id else None
+        kind, table, row_id, moved_to, old, new = change
+        names = columns[table]
+        if old is None and new is not None:  # the usual case, and there may be thousands
+            after = orjson.dumps(dict(zip(names, new, strict=True)), default=blob_as_json).decode()
+            yield op or "insert", table, row_id, None, after, None
+            continue
+        moved = orjson.dumps({"moved_to": moved_to}).decode() if moved_to != row_id else None
         before, after = _images(change, names)
-        yield (op or _op_of(change, names), change.table, change.row_id, before, after, moved)
+        yield op or _op_of(kind, old, new, names), table, row_id, before, after, moved
 
 
 def _images(change: Change, names: Sequence[str]) -> tuple[str | None, str | None]:
@@ -242,13 +255,13 @@ def from_json(value: Any) -> Any:
     return int(value) if isinstance(value, bool) else value
 
 
-def _op_of(change: Change, names: Sequence[str]) -> str:
-    if change.op != "UPDATE":
-        return {"INSERT": "insert", "DELETE": "purge"}[change.op]
-    assert change.old is not None
-    assert change.new is not None
+def _op_of(kind: str, old: Row | None, new: Row | None, names: Sequence[str]) -> str:
+    if kind == "DELETE":
+        return "purge"
+    assert old is not None
+    assert new is not None
     place = names.index("_deleted_at")
-    was_deleted, is_deleted = change.old[place] is not None, change.new[place] is not None
+    was_deleted, is_deleted = old[place] is not None, new[place] is not None
     if was_deleted == is_deleted:
         return "update"
     return "soft_delete" if is_deleted else "restore"

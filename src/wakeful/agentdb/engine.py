@@ -31,11 +31,15 @@ class WorkerBroke(DatabaseUnavailable):
 class Answered:
     """What a worker answered."""
 
-    result: Any
+    text: bytes  # the result as JSON
     used: int | None = None  # bytes, after a write
     quota: int | None = None
     is_crossing: bool = False  # the write has gone over the warning
     last_change: int | None = None
+
+    @property
+    def result(self) -> Any:
+        return orjson.loads(self.text)
 
 
 class Engine:
@@ -78,13 +82,13 @@ class Engine:
         worker = await self._take(request.path)
         try:
             async with worker.turn:
-                answer = await self._exchange(worker, frame, request.seconds + GRACE)
+                answer, result = await self._exchange(worker, frame, request.seconds + GRACE)
         finally:
             self._give_back(worker)
         if answer["ok"]:
             used, quota, is_crossing = answer.get("usage") or (None, None, False)
             return Answered(
-                result=answer["result"],
+                text=result,
                 used=used,
                 quota=quota,
                 is_crossing=is_crossing,
@@ -95,11 +99,11 @@ class Engine:
             raise WorkerBroke("The database could not do this; it is a fault of the server. Nothing was changed.")
         raise to_error(answer)
 
-    async def _exchange(self, worker: "_Worker", frame: bytes, seconds: float) -> dict[str, Any]:
+    async def _exchange(self, worker: "_Worker", frame: bytes, seconds: float) -> tuple[dict[str, Any], bytes]:
         """Ask a worker, and kill it if it does not answer."""
         try:
             async with asyncio.timeout(seconds):
-                return orjson.loads(await worker.exchange(frame))
+                return split(await worker.exchange(frame))
         except TimeoutError:
             await self._end(worker)
             log.warning("database worker took too long", extra={"pid": worker.pid})
@@ -170,6 +174,12 @@ class Engine:
         if worker in self._idle:
             self._idle.remove(worker)
         await worker.end()
+
+
+def split(answer: bytes) -> tuple[dict[str, Any], bytes]:
+    """Take an answer apart into its head and its result."""
+    end = 4 + int.from_bytes(answer[:4])
+    return orjson.loads(answer[4:end]), answer[end:]
 
 
 class _Worker:

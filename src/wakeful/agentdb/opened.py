@@ -72,7 +72,7 @@ class Opened:
     def is_same_file(self) -> bool:
         """Tell whether the file is still the one that was opened here."""
         try:
-            return self._inode in (None, Path(self.path).stat().st_ino)
+            return self._inode in (None, os.stat(self.path).st_ino)  # noqa: PTH116  (asked at each request)
         except FileNotFoundError:
             return False
 

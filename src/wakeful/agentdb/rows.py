@@ -6,7 +6,7 @@ from itertools import groupby
 from typing import Any
 
 from wakeful.agentdb import schema, where
-from wakeful.agentdb.changelog import Who, from_json
+from wakeful.agentdb.changelog import PLAIN, Who, from_json
 from wakeful.agentdb.database import SYSTEM_COLUMNS, Writer, quoted
 from wakeful.agentdb.errors import Refusal
 
@@ -30,7 +30,10 @@ def _insert(writer: Writer, who: Who, table: str, names: Sequence[str], rows: An
     places = ", ".join("?" * (len(names) + 2))
     writer.raw.executemany(
         f"INSERT INTO main.{quoted(table)} ({written}) VALUES ({places})",
-        ((*map(from_json, row.values()), who.at, who.at) for row in rows),
+        (
+            (*(value if value.__class__ in PLAIN else from_json(value) for value in row.values()), who.at, who.at)
+            for row in rows
+        ),
     )
 
 

@@ -1,6 +1,7 @@
 """A worker process: the only place where a statement that a model wrote is run.
 
-It reads requests from its standard input and answers on its standard output, a length and a JSON document each. Every
+It reads requests from its standard input and answers on its standard output, each with its length before it. A request
+is a JSON document; an answer is two, a head and the result, so that the server can hand a result on unread. Every
 request brings the file and its key along, so a few workers serve any number of agents. It ends when its input does.
 """
 # pyright: reportUnknownMemberType=false
@@ -52,17 +53,19 @@ class Worker:
             values = orjson.loads(frame)
             if values["op"] == "close":
                 self._close(values["path"])
-                return b'{"ok":true,"result":null}'
+                return _joined({"ok": True}, None)
             request = Request(**values)
-            return orjson.dumps({"ok": True, **self._carry_out(request)})
+            answer = self._carry_out(request)
+            result = answer.pop("result")
+            return _joined({"ok": True, **answer}, result)
         except Refusal as refusal:
-            return orjson.dumps({"ok": False, **refusal.as_values()})
+            return _joined({"ok": False, **refusal.as_values()}, None)
         except MemoryError:
             self.close_all()
-            return orjson.dumps({"ok": False, **operations.TOO_MUCH_MEMORY.as_values()})
+            return _joined({"ok": False, **operations.TOO_MUCH_MEMORY.as_values()}, None)
         except Exception as error:  # noqa: BLE001  (the server logs it; this process can go on)
             self.close_all()
-            return orjson.dumps({"ok": False, "kind": "broken", "message": f"{type(error).__name__}: {error}"})
+            return _joined({"ok": False, "kind": "broken", "message": f"{type(error).__name__}: {error}"}, None)
 
     def _carry_out(self, request: Request) -> dict[str, Any]:
         opened = self._opened(request)
@@ -104,6 +107,11 @@ class Worker:
     def close_all(self) -> None:
         for path in list(self._open):
             self._close(path)
+
+
+def _joined(head: dict[str, Any], result: Any) -> bytes:
+    written = orjson.dumps(head)
+    return len(written).to_bytes(4) + written + orjson.dumps(result)
 
 
 if __name__ == "__main__":

@@ -44,19 +44,23 @@ class Server:
         )
 
     def get(self, *path: str, **query: Any) -> Any:
-        return self._call("GET", path, params={name: value for name, value in query.items() if value is not None})
+        return self._get(path, query).json()
+
+    def get_text(self, *path: str, **query: Any) -> str:
+        """Return what is no JSON, such as a file."""
+        return self._get(path, query).text
 
     def post(self, *path: str, body: Any = None) -> Any:
-        return self._call("POST", path, json=body)
+        return self._call("POST", path, json=body).json()
 
     def put(self, *path: str, body: Any = None) -> Any:
-        return self._call("PUT", path, json=body)
+        return self._call("PUT", path, json=body).json()
 
     def patch(self, *path: str, body: Any = None) -> Any:
-        return self._call("PATCH", path, json=body)
+        return self._call("PATCH", path, json=body).json()
 
-    def delete(self, *path: str) -> Any:
-        return self._call("DELETE", path)
+    def delete(self, *path: str, body: Any = None) -> Any:
+        return self._call("DELETE", path, json=body).json()
 
     def agent_id(self, name: str | None) -> Any:
         """Return the id of an agent that is named by its id or its name; None stays None."""
@@ -72,7 +76,10 @@ class Server:
         found = self.get("agents")["agents"]
         return found[0]["id"] if found else fail("There is no agent. Make one with `wakeful agent add NAME`.")
 
-    def _call(self, method: str, path: tuple[str, ...], **options: Any) -> Any:
+    def _get(self, path: tuple[str, ...], query: dict[str, Any]) -> httpx2.Response:
+        return self._call("GET", path, params={name: value for name, value in query.items() if value is not None})
+
+    def _call(self, method: str, path: tuple[str, ...], **options: Any) -> httpx2.Response:
         try:
             answer = self._http.request(method, "/" + "/".join(quote(part, safe="") for part in path), **options)
         except httpx2.TransportError as error:
@@ -83,7 +90,7 @@ class Server:
             )
         if not answer.is_success:
             fail(_words_of(answer))
-        return answer.json()
+        return answer
 
 
 def _words_of(answer: httpx2.Response) -> str:

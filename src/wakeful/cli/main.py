@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from wakeful.cli import agenda, agents, channels, wakes
+from wakeful.cli import agenda, agents, channels, data, keys, wakes
 from wakeful.cli.client import fail
 from wakeful.config import ConfigError, Settings, load_settings
 
@@ -47,6 +47,8 @@ def version_command() -> None:
 app.add_typer(wakes.app, name="wake")
 app.add_typer(agents.app, name="agent")
 app.add_typer(channels.app, name="channel")
+app.add_typer(data.app, name="db")
+app.add_typer(keys.app, name="key")
 app.command(name="runs")(agents.runs)
 app.command(name="agenda")(agenda.agenda)
 app.command(name="pause")(agenda.pause)

@@ -36,11 +36,23 @@ def show_table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], *, emp
     if not rows:
         typer.echo(empty)
         return
+    headers = [Text(column.replace("_", " ")) for column in columns]
+    _print_table(headers, [[_cell(column, row.get(column)) for column in columns] for row in rows])
+
+
+def show_found(found: Mapping[str, Any]) -> None:
+    """Print rows of an agent's database just as they are, but on a line each."""
+    _print_table([Text(_harmless(name)) for name in found["columns"]], [[*map(_value, row)] for row in found["rows"]])
+    if found["truncated"]:
+        typer.echo("There is more than is shown here.")
+
+
+def _print_table(headers: Sequence[Text], rows: Sequence[Sequence[Text]]) -> None:
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in columns:
-        table.add_column(column.replace("_", " "), no_wrap=True)
+    for header in headers:
+        table.add_column(header, no_wrap=True)
     for row in rows:
-        table.add_row(*[_cell(column, row.get(column)) for column in columns])
+        table.add_row(*row)
     console = Console()
     # An id that is cut off is of no use, so a narrow terminal wraps whole lines instead of squeezing columns.
     needed = Console(width=10_000).measure(table).maximum
@@ -67,6 +79,17 @@ def show_one(value: Mapping[str, Any]) -> None:
             console.print(Text(f"{name:<{width}}  ", style="bold"), _cell(name, each), sep="", end="\n")
 
 
+def _value(value: Any) -> Text:
+    if value is None:
+        return Text("–", style="dim")
+    return Text(_harmless(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)))
+
+
+def _harmless(text: str) -> str:
+    """Write out what would do something to a terminal instead of being shown: a model may have written it."""
+    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
+
+
 def _cell(column: str, value: Any) -> Text:
     if value is None:
         return Text("–", style="dim")
@@ -77,7 +100,7 @@ def _cell(column: str, value: Any) -> Text:
     if isinstance(value, list) and all(isinstance(each, str) for each in cast("list[Any]", value)):
         return Text(", ".join(cast("list[str]", value)))
     if isinstance(value, dict | list):
-        return Text(json.dumps(value, ensure_ascii=False))
+        return Text(_harmless(json.dumps(value, ensure_ascii=False)))
     return Text(str(value))
 
 

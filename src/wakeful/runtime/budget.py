@@ -156,6 +156,7 @@ NOTES: Mapping[str, str] = {
     "budget": "I stopped here because my budget is used up.",
     "repeated_calls": "I stopped here because I kept making the same call with the same result.",
     "bad_calls": f"I stopped here because {_BAD_CALLS} calls in a row could not be made the way I wrote them.",
+    "too_many_calls": "I stopped here because I asked for more calls at once than can be made.",
     "answer_too_long": "I stopped here because my answer had no end.",
     "empty_answer": "I ended without a word.",
 }

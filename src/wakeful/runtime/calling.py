@@ -41,7 +41,7 @@ async def call_all(
                 yield event
             continue
         for place, call in enumerate(group):
-            if work.stop.is_requested:
+            if work.stop.is_requested or work.mishaps.reason() is not None:
                 return
             verdict = Verdict(is_in_doubt=is_begun and place == 0)
             async for event in _ask_first(work, call, verdict):

@@ -27,6 +27,8 @@ from wakeful.service.approvals import Approvals
 from wakeful.service.briefings import Briefing, Briefings
 from wakeful.tools.registry import Tools
 
+_MOST_CALLS = 100  # in one answer
+
 
 class AgentLoop:
     """Carries out runs with a model and tools."""
@@ -128,14 +130,14 @@ async def take_turns(work: Work) -> AsyncGenerator[RunEvent]:
 async def _act_on(work: Work, reply: Reply) -> AsyncGenerator[RunEvent]:
     """Keep an answer and do what it asks for."""
     work.turns += 1
-    if reply.is_too_long:
-        if reply.text:
-            yield work.step("assistant", reply.text, {"cut_off": True})
-        for event in _end_early(work, "answer_too_long"):
-            yield event
-        return
     assert reply.whole is not None
     calls = [part for part in reply.whole.parts if isinstance(part, ToolCallPart)]
+    if reply.is_too_long or len(calls) > _MOST_CALLS:
+        if reply.text:
+            yield work.step("assistant", reply.text, {"cut_off": True})
+        for event in _end_early(work, "answer_too_long" if reply.is_too_long else "too_many_calls"):
+            yield event
+        return
     if not calls and not reply.text.strip():
         for event in _end_early(work, "empty_answer"):
             yield event

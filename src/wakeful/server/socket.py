@@ -4,6 +4,7 @@ import asyncio
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any, cast
 
 import orjson
@@ -32,6 +33,8 @@ from wakeful.service.runs import RunService
 from wakeful.service.sessions import SessionService
 from wakeful.service.stream import Opening, Stream
 
+router = APIRouter()
+
 UNKNOWN_SESSION = 4004
 _SESSION_ID = re.compile(ID)
 _PARSE_IN_THREAD = 256 * 1024  # characters; parsing more would hold up everyone else
@@ -39,63 +42,66 @@ _ONE_WRITE = 64 * 1024  # bytes, about; a client that reads slowly holds no more
 _END_MARKS = tuple(f'{{"type":"{name}"' for name in ENDS)
 
 
-def socket_router(
-    *,
-    hub: Hub,
-    stream: Stream,
-    feed: Feed,
-    sessions: SessionService,
-    runs: RunService,
-    open_sockets: OpenSockets,
-    heartbeats: Heartbeats,
-) -> APIRouter:
-    """Make the routes of the sockets."""
-    router = APIRouter()
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sockets:
+    """What the sockets of one node work with."""
 
-    @router.websocket("/ws/sessions/{session_id}")
-    async def session_socket(websocket: WebSocket, session_id: str) -> None:  # pyright: ignore[reportUnusedFunction]
-        caller = identity_of(websocket)
-        await websocket.accept()
-        if not _SESSION_ID.fullmatch(session_id):  # no database need be asked, and some could not be
-            await websocket.close(UNKNOWN_SESSION, "There is no such session.")
+    hub: Hub
+    stream: Stream
+    feed: Feed
+    sessions: SessionService
+    runs: RunService
+    open_sockets: OpenSockets
+    heartbeats: Heartbeats
+
+
+@router.websocket("/ws/sessions/{session_id}")
+async def session_socket(websocket: WebSocket, session_id: str) -> None:
+    """Tell what a session says, and take messages for it."""
+    node: Sockets = websocket.app.state.sockets
+    caller = identity_of(websocket)
+    await websocket.accept()
+    if not _SESSION_ID.fullmatch(session_id):  # no database need be asked, and some could not be
+        await websocket.close(UNKNOWN_SESSION, "There is no such session.")
+        return
+    # First listen, then read: what is said in between comes twice, and the second time is left out.
+    with node.hub.subscribe(session_topic(session_id)) as subscription:
+        try:
+            opening = await node.stream.open(session_id, caller.user.id)
+        except NotFound as error:
+            await websocket.close(UNKNOWN_SESSION, error.message)
             return
-        # First listen, then read: what is said in between comes twice, and the second time is left out.
-        with hub.subscribe(session_topic(session_id)) as subscription:
+        with node.open_sockets.keep(caller.token_id, websocket), node.heartbeats.of(subscription.wake) as pulse:
+            watcher = _Watcher(websocket, session_id, node.stream, subscription, pulse)
+            telling = asyncio.create_task(watcher.tell(opening, _after(websocket)))
             try:
-                opening = await stream.open(session_id, caller.user.id)
-            except NotFound as error:
-                await websocket.close(UNKNOWN_SESSION, error.message)
-                return
-            with open_sockets.keep(caller.token_id, websocket), heartbeats.of(subscription.wake) as pulse:
-                watcher = _Watcher(websocket, session_id, stream, subscription, pulse)
-                telling = asyncio.create_task(watcher.tell(opening, _after(websocket)))
-                try:
-                    await _listen(websocket, session_id, caller, sessions, runs)
-                finally:
-                    await _end(telling)
-
-    @router.websocket("/ws/events")
-    async def events_socket(websocket: WebSocket) -> None:  # pyright: ignore[reportUnusedFunction]
-        caller = identity_of(websocket)
-        await websocket.accept()
-        with (
-            hub.subscribe(user_topic(caller.user.id)) as subscription,
-            open_sockets.keep(caller.token_id, websocket),
-            heartbeats.of(subscription.wake) as pulse,
-        ):
-            telling = asyncio.create_task(
-                _tell_events(websocket, feed, caller.user.id, subscription, _after(websocket), pulse)
-            )
-            try:
-                while True:
-                    await _receive_text(websocket)
-                    await _refuse(websocket, BadFrame("This socket only tells; send messages at /ws/sessions/ID."))
-            except WebSocketDisconnect:
-                pass
+                await _listen(websocket, session_id, caller, node.sessions, node.runs)
             finally:
                 await _end(telling)
 
-    return router
+
+@router.websocket("/ws/events")
+async def events_socket(websocket: WebSocket) -> None:
+    """Tell what happens to everything a user owns."""
+    node: Sockets = websocket.app.state.sockets
+    caller = identity_of(websocket)
+    await websocket.accept()
+    with (
+        node.hub.subscribe(user_topic(caller.user.id)) as subscription,
+        node.open_sockets.keep(caller.token_id, websocket),
+        node.heartbeats.of(subscription.wake) as pulse,
+    ):
+        telling = asyncio.create_task(
+            _tell_events(websocket, node.feed, caller.user.id, subscription, _after(websocket), pulse)
+        )
+        try:
+            while True:
+                await _receive_text(websocket)
+                await _refuse(websocket, BadFrame("This socket only tells; send messages at /ws/sessions/ID."))
+        except WebSocketDisconnect:
+            pass
+        finally:
+            await _end(telling)
 
 
 class _Watcher:

@@ -15,6 +15,8 @@ from pathlib import Path
 from secrets import token_bytes
 from typing import Any, Literal
 
+import orjson
+
 from wakeful.agentdb.engine import Answered, Engine
 from wakeful.agentdb.errors import DatabaseLocked, DatabaseUnreadable, DataNotFound, is_retryable
 from wakeful.agentdb.errors import kind_of as error_kind
@@ -210,7 +212,21 @@ class AgentData:
         include_deleted: bool = False,
     ) -> dict[str, Any]:
         """Run one statement that only reads."""
-        return await self._read(by, "query", sql=sql, params=params, limit=limit, include_deleted=include_deleted)
+        written = await self.query_as_json(by, sql, params, limit=limit, include_deleted=include_deleted)
+        return orjson.loads(written)
+
+    async def query_as_json(
+        self,
+        by: By,
+        sql: str,
+        params: Values | Sequence[Any] | None = None,
+        *,
+        limit: int | None = None,
+        include_deleted: bool = False,
+    ) -> bytes:
+        """Run one statement that only reads, and return what `query` would as JSON, unread."""
+        args = {"sql": sql, "params": params, "limit": limit, "include_deleted": include_deleted}
+        return (await self._ask(by, "query", args)).text
 
     async def execute(self, by: By, sql: str, params: Values | Sequence[Any] | None = None) -> dict[str, Any]:
         """Run one statement that writes."""

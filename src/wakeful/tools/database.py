@@ -268,7 +268,7 @@ def database_tools(data: AgentData, workspace_bytes: int) -> list[Tool]:
             DbQuery,
             "Run one SELECT (SQLite). Deleted rows are left out unless you ask for them. The answer has columns, rows, "
             "and truncated if there were more.",
-            lambda by, asked: data.query(
+            lambda by, asked: data.query_as_json(
                 by, asked.sql, asked.params, limit=asked.limit, include_deleted=asked.include_deleted
             ),
             is_repeatable=True,
@@ -355,7 +355,8 @@ def _by(context: ToolContext) -> By:
 
 
 def _tell(result: Any) -> ToolResult:
-    return ToolResult(text=orjson.dumps({"ok": True, "result": result}).decode())
+    written = orjson.Fragment(result) if isinstance(result, bytes) else result
+    return ToolResult(text=orjson.dumps({"ok": True, "result": written}).decode())
 
 
 def _tell_error(error: WakefulError) -> ToolResult:

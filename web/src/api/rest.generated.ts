@@ -754,8 +754,8 @@ export interface SchemaShape {
 
 /** What is left out stays. Another agent goes on there with all of its own tools. */
 export interface SessionChange {
-  title?: string | null;
-  agent_id?: string | null;
+  title?: string;
+  agent_id?: string;
 }
 
 export interface SessionDetail {

@@ -2,10 +2,10 @@
 
 import re
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 from fastapi import APIRouter, Response, UploadFile
-from pydantic import AwareDatetime, Field
+from pydantic import AwareDatetime, ConfigDict, Field, model_validator
 
 from wakeful.domain.errors import NotFound
 from wakeful.domain.schedules import PREFIX
@@ -93,8 +93,16 @@ class NewSession(Asked):
 class SessionChange(Asked):
     """What is left out stays. Another agent goes on there with all of its own tools."""
 
-    title: Title | None = None
-    agent_id: Id | None = None
+    model_config = ConfigDict(json_schema_extra={"minProperties": 1})
+
+    title: Title = ""
+    agent_id: Id = ""
+
+    @model_validator(mode="after")
+    def _refuse_nothing(self) -> Self:
+        if not self.model_fields_set:
+            raise ValueError("say what is to change: title or agent_id")
+        return self
 
 
 class FileName(Asked):
@@ -176,9 +184,9 @@ async def change_session(
     caller: Chatter, services: ServicesDep, session_id: PathId, asked: SessionChange
 ) -> SessionShape:
     """Rename a conversation, or let another agent go on in it."""
-    if asked.agent_id is not None:
+    if "agent_id" in asked.model_fields_set:
         await services.profiles.choose(session_id, caller.user.id, asked.agent_id)
-    if asked.title is not None:
+    if "title" in asked.model_fields_set:
         await services.sessions.rename(session_id, caller.user.id, asked.title)
     return _tell(await services.sessions.view(session_id, caller.user.id))
 

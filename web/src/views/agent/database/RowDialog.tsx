@@ -75,9 +75,10 @@ export function RowDialog({ agent, table, row, onClose }: Props) {
 type Texts = Record<string, string | null>; // null: NULL
 
 function EditRow({ agent, table, row, onDone }: { agent: AgentShape; table: TableShape; row: Row; onDone: () => void }) {
-  // Binary values are shown, and changed by the agent alone.
+  // The number of a row is what the changelog knows it by. Binary values are changed by the agent alone.
+  const isNumber = (column: ColumnShape) => column.primary_key && isNumeric(column);
   const isBinary = ({ name }: ColumnShape) => row.get(name) !== null && typeof row.get(name) === "object";
-  const shown = table.columns.filter((column) => !column.system && !isBinary(column));
+  const shown = table.columns.filter((column) => !column.system && !isNumber(column) && !isBinary(column));
   const before: Texts = Object.fromEntries(shown.map(({ name }) => [name, row.get(name) === null ? null : String(row.get(name))]));
   const [texts, setTexts] = useState(before);
   const changed = shown.filter(({ name }) => texts[name] !== before[name]);
@@ -171,7 +172,9 @@ function RowForm({ columns, texts, onChange, action, error, isBusy, onSubmit, on
         return (
           <div key={column.name} className="field">
             <label>
-              {column.name} <span className="muted small">{column.type.toLowerCase()}</span>
+              <span>
+                {column.name} <span className="muted small">{column.type.toLowerCase()}</span>
+              </span>
               {isNumeric(column) ? (
                 <input {...shared} inputMode="decimal" onChange={(event) => set(event.target.value)} />
               ) : (

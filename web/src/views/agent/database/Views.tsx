@@ -183,13 +183,13 @@ function Parameters({ view, onRun }: { view: ViewShape; onRun: (given: Record<st
       {view.parameters.map(({ name, description, default: given }) => (
         <label key={name} className="field">
           {name}
+          {description && <span className="muted small">{description}</span>}
           <input
             value={texts[name] ?? ""}
             required={view.required_parameters.includes(name)}
             placeholder={view.required_parameters.includes(name) ? "needed" : given === null || given === undefined ? "null" : String(given)}
             onChange={(event) => setTexts({ ...texts, [name]: event.target.value })}
           />
-          {description && <span className="muted small">{description}</span>}
         </label>
       ))}
       <button type="submit">Show</button>

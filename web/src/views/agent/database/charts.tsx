@@ -6,12 +6,25 @@ import { type Drawable, positions, type Series, short, ticks } from "./series";
 const HEIGHT = 220;
 const FOOT = 26;
 const TOP = 10;
-const TONES = 6; // colours; more series than that repeat them
+const TONES = 8; // colours; more series than that repeat them
 const MOST_BARS = 60;
 const MOST_SLICES = 8;
 
 const tone = (number: number) => `tone-${number % TONES}`;
-const cut = (name: string, letters: number) => (name.length > letters ? `${name.slice(0, Math.max(1, letters - 1))}…` : name);
+const cut = (name: string) => (name.length > 12 ? `${name.slice(0, 11)}…` : name);
+
+/** Return the names for which there is room under a chart, each with its middle. */
+function roomFor(names: string[], place: (number: number) => number, width: number): { name: string; at: number }[] {
+  let free = 0;
+  return names.flatMap((whole, number) => {
+    const name = cut(whole);
+    const half = 3.6 * name.length;
+    const at = Math.min(Math.max(place(number), half), width - half);
+    if (at - half < free) return [];
+    free = at + half + 10;
+    return [{ name, at }];
+  });
+}
 
 function useWidth() {
   const ref = useRef<HTMLDivElement>(null);
@@ -69,7 +82,6 @@ function Axes({ kind, data, x, children }: AxesProps) {
   const left = 12 + 7.5 * Math.max(...steps.map((step) => short(step).length));
   const frame: Frame = { left, width: Math.max(10, width - left - 8), y: (value) => TOP + (HEIGHT - TOP - FOOT) * (1 - (value - bottom) / (top - bottom)) };
   const place = x?.(frame) ?? ((number) => left + ((number + 0.5) * frame.width) / data.names.length);
-  const every = Math.max(1, Math.ceil((data.names.length * 74) / frame.width));
   return (
     <div ref={ref} className="chart">
       {width > 0 && (
@@ -82,14 +94,11 @@ function Axes({ kind, data, x, children }: AxesProps) {
               </text>
             </g>
           ))}
-          {data.names.map(
-            (name, number) =>
-              number % every === 0 && (
-                <text key={number} x={Math.min(Math.max(place(number), left + 4), left + frame.width - 4)} y={HEIGHT - 8} textAnchor="middle">
-                  {cut(name, Math.max(4, Math.floor((every * frame.width) / data.names.length / 7.2)))}
-                </text>
-              ),
-          )}
+          {roomFor(data.names, place, width).map(({ name, at }) => (
+            <text key={at} x={at} y={HEIGHT - 8} textAnchor="middle">
+              {name}
+            </text>
+          ))}
           {children(frame)}
         </svg>
       )}

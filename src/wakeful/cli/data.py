@@ -1,0 +1,324 @@
+"""`wakeful db …`: an agent's own database."""
+
+import json
+from pathlib import Path
+from typing import Annotated, Any, Literal, cast
+
+import typer
+
+from wakeful.cli.client import Server, connect, fail
+from wakeful.cli.show import AsJson, show_found, show_json, show_one, show_table
+
+app = typer.Typer(help="Look into an agent's own database, and change it.", no_args_is_help=True)
+
+Agent = Annotated[str | None, typer.Option(help="Whose: a name or an id. Needed only if you have more than one agent.")]
+Table = Annotated[str, typer.Argument(help="A table, as `wakeful db tables` shows it.")]
+RowIds = Annotated[list[int], typer.Argument(help="Row ids, as `wakeful db rows` shows them.")]
+View = Annotated[str, typer.Argument(help="A view, as `wakeful db views` shows it.")]
+Params = Annotated[list[str] | None, typer.Option("--param", help="NAME=VALUE, for each parameter.")]
+Values = Annotated[list[str], typer.Option("--set", help="COLUMN=VALUE; null, numbers and JSON are read as such.")]
+Show = Annotated[Literal["active", "deleted", "all"], typer.Option(help="Which rows.")]
+Limit = Annotated[int, typer.Option(help="How many at most.", min=1, max=1_000)]
+Format = Literal["csv", "json", "jsonl"]
+
+
+@app.command()
+def tables(agent: Agent = None, as_json: AsJson = False) -> None:
+    """List tables, and how full the database is."""
+    server = connect()
+    found = server.get("agents", _agent(server, agent)["id"], "db")
+    if as_json:
+        show_json(found)
+        return
+    if found["state"] == "locked":
+        fail("The database is locked: its key is missing or not the right one. See `wakeful key restore --help`.")
+    show_table(found["tables"], ("name", "rows", "deleted_rows", "purpose"), empty="There are no tables yet.")
+    typer.echo(f"{found['used_bytes']:,} of {found['quota_bytes']:,} bytes are used.")
+
+
+@app.command()
+def schema(
+    agent: Agent = None,
+    system: Annotated[bool, typer.Option("--system", help="The host's own tables too.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show tables with their columns."""
+    server = connect()
+    found = server.get("agents", _agent(server, agent)["id"], "db", "schema", system=system)
+    if as_json:
+        show_json(found)
+        return
+    columns = [
+        {"table": table["name"], **column}
+        for table in (*found["tables"], *found["system_tables"])
+        for column in table["columns"]
+    ]
+    show_table(columns, ("table", "name", "type", "required", "primary_key"), empty="There are no tables yet.")
+
+
+@app.command()
+def rows(
+    table: Table,
+    agent: Agent = None,
+    show: Show = "active",
+    where: Annotated[str | None, typer.Option(help='A condition, as JSON: {"done": false}.')] = None,
+    sort: Annotated[str | None, typer.Option(help="A column.")] = None,
+    desc: Annotated[bool, typer.Option("--desc", help="The largest first.")] = False,
+    limit: Limit = 100,
+    offset: Annotated[int, typer.Option(help="How many to leave out.", min=0)] = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Show rows of a table."""
+    server = connect()
+    asked = {"show": show, "where": where, "sort": sort, "desc": desc, "limit": limit, "offset": offset}
+    found = server.get("agents", _agent(server, agent)["id"], "db", "tables", table, "rows", **asked)
+    if as_json:
+        show_json(found)
+        return
+    show_found(found)
+    if found["row_count"] < found["total"]:
+        typer.echo(f"{found['row_count']} of {found['total']} rows.")
+
+
+@app.command()
+def add(table: Table, values: Values, agent: Agent = None, as_json: AsJson = False) -> None:
+    """Add a row."""
+    done = _rows(agent, "post", table, body={"rows": [_pairs(values, "--set")]})
+    show_json(done) if as_json else typer.echo(f"Added row {done['row_ids'][0]}.")
+
+
+@app.command()
+def edit(table: Table, row_ids: RowIds, values: Values, agent: Agent = None, as_json: AsJson = False) -> None:
+    """Change rows."""
+    done = _rows(agent, "patch", table, body={"row_ids": row_ids, "changes": _pairs(values, "--set")})
+    show_json(done) if as_json else typer.echo(f"Changed {done['updated']}.")
+
+
+@app.command()
+def delete(table: Table, row_ids: RowIds, agent: Agent = None, as_json: AsJson = False) -> None:
+    """Soft-delete rows: `wakeful db restore` brings them back."""
+    done = _rows(agent, "post", table, "delete", body={"row_ids": row_ids})
+    show_json(done) if as_json else typer.echo(f"Deleted {done['deleted']}.")
+
+
+@app.command()
+def restore(table: Table, row_ids: RowIds, agent: Agent = None, as_json: AsJson = False) -> None:
+    """Bring soft-deleted rows back."""
+    done = _rows(agent, "post", table, "restore", body={"row_ids": row_ids})
+    show_json(done) if as_json else typer.echo(f"Restored {done['restored']}.")
+
+
+@app.command()
+def query(
+    sql: Annotated[str, typer.Argument(help="One statement that only reads.")],
+    params: Params = None,
+    agent: Agent = None,
+    deleted: Annotated[bool, typer.Option("--deleted", help="See soft-deleted rows too.")] = False,
+    limit: Limit = 1_000,
+    as_json: AsJson = False,
+) -> None:
+    """Run a statement that only reads."""
+    server = connect()
+    body: dict[str, Any] = {"sql": sql, "limit": limit, "include_deleted": deleted}
+    if params:
+        body["params"] = _pairs(params, "--param")
+    found = server.post("agents", _agent(server, agent)["id"], "db", "query", body=body)
+    (show_json if as_json else show_found)(found)
+
+
+@app.command()
+def views(agent: Agent = None, as_json: AsJson = False) -> None:
+    """List saved views."""
+    server = connect()
+    found = server.get("agents", _agent(server, agent)["id"], "db", "views")
+    if as_json:
+        show_json(found)
+        return
+    columns = ("name", "render", "pinned", "required_parameters", "description")
+    show_table(found["views"], columns, empty="There are no views yet.")
+
+
+@app.command()
+def view(name: View, params: Params = None, agent: Agent = None, limit: Limit = 1_000, as_json: AsJson = False) -> None:
+    """Run a saved view."""
+    server = connect()
+    body = {"params": _pairs(params or [], "--param"), "limit": limit}
+    found = server.post("agents", _agent(server, agent)["id"], "db", "views", name, "run", body=body)
+    (show_json if as_json else show_found)(found)
+
+
+@app.command()
+def export(
+    table: Annotated[str | None, typer.Argument(help="A table; or give --view.")] = None,
+    view_name: Annotated[str | None, typer.Option("--view", help="A saved view, instead of a table.")] = None,
+    params: Params = None,
+    kind: Annotated[Format, typer.Option("--format", help="The form of the file.")] = "csv",
+    show: Show = "active",
+    to: Annotated[Path | None, typer.Option(help="The file to write; without it, the terminal.")] = None,
+    agent: Agent = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write a table, or what a view finds, as a file. --json is short for --format json."""
+    if (table is None) == (view_name is None):
+        fail("Name a table, or a view with --view, and not both.", 2)
+    server = connect()
+    form = "json" if as_json else kind
+    database = ("agents", _agent(server, agent)["id"], "db")
+    if table is not None:
+        text = server.get_text(*database, "tables", table, "export", format=form, show=show)
+    else:
+        given = json.dumps(_pairs(params, "--param")) if params else None
+        text = server.get_text(*database, "views", cast("str", view_name), "export", format=form, params=given)
+    if to is None:
+        typer.echo(text, nl=False)
+        return
+    try:
+        to.write_text(text, encoding="utf-8", newline="")
+    except OSError as error:
+        fail(f"The file {str(to)!r} cannot be written: {error.strerror}.")
+
+
+@app.command(name="import")
+def import_file(
+    table: Annotated[str, typer.Argument(help="A table that is there, or a new one.")],
+    file: Annotated[Path, typer.Argument(help="A CSV, JSON or JSONL file.")],
+    kind: Annotated[
+        Format | None, typer.Option("--format", help="Without it, the ending of the file's name decides.")
+    ] = None,
+    create: Annotated[bool, typer.Option(help="Make the table if there is none.")] = True,
+    agent: Agent = None,
+    as_json: AsJson = False,
+) -> None:
+    """Insert the rows of a file, all or none."""
+    form = kind or file.suffix.removeprefix(".").lower()
+    if form not in ("csv", "json", "jsonl"):
+        fail(f"{file.name!r} does not say what it is. Give --format csv, json or jsonl.", 2)
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        fail(f"The file {str(file)!r} cannot be read: {error}.")
+    server = connect()
+    body = {"table": table, "format": form, "text": text, "create": create, "source": file.name[:200]}
+    done = server.post("agents", _agent(server, agent)["id"], "db", "import", body=body)
+    if as_json:
+        show_json(done)
+        return
+    made = " a new table" if done["created_table"] else ""
+    typer.echo(f"Imported {done['imported']} rows into{made} {done['table']}.")
+
+
+@app.command()
+def log(
+    run: Annotated[str | None, typer.Option(help="Only what this run changed.")] = None,
+    table: Annotated[str | None, typer.Option(help="Only this table.")] = None,
+    row: Annotated[int | None, typer.Option(help="Only this row.")] = None,
+    before: Annotated[int | None, typer.Option(help="Only older entries than this one.")] = None,
+    limit: Annotated[int, typer.Option(help="How many at most.", min=1, max=200)] = 50,
+    agent: Agent = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show what changed, the newest first."""
+    server = connect()
+    asked = {"run_id": run, "table": table, "row_id": row, "before": before, "limit": limit}
+    found = server.get("agents", _agent(server, agent)["id"], "db", "changelog", **asked)
+    if as_json:
+        show_json(found)
+        return
+    columns = ("id", "at", "actor", "op", "table_name", "row_id", "before", "after", "detail", "run_id")
+    show_table(found["changes"], columns, empty="Nothing has changed yet.")
+
+
+@app.command()
+def undo(
+    run_id: Annotated[str, typer.Argument(help="A run, as `wakeful runs` shows it.")], as_json: AsJson = False
+) -> None:
+    """Put rows that a run wrote back to what they were, but for those that others changed since."""
+    done = connect().post("runs", run_id, "undo-data")
+    if as_json:
+        show_json(done)
+        return
+    typer.echo(f"Put {done['undone']} rows back; {done['left_count']} were left.")
+    if done["left"]:
+        show_table(done["left"], ("table", "row_id", "why"), empty="")
+
+
+@app.command()
+def revert(
+    change_id: Annotated[int, typer.Argument(help="A migration, by its number in `wakeful db log`.", min=1)],
+    agent: Agent = None,
+    as_json: AsJson = False,
+) -> None:
+    """Take a migration back with the statements its agent wrote for that."""
+    server = connect()
+    done = server.post("agents", _agent(server, agent)["id"], "db", "changelog", str(change_id), "take-back")
+    (show_json if as_json else show_one)(done)
+
+
+@app.command()
+def verify(agent: Agent = None, as_json: AsJson = False) -> None:
+    """Check that the changelog is as it was written; exit 1 if it is not."""
+    server = connect()
+    found = server.get("agents", _agent(server, agent)["id"], "db", "verify")
+    if as_json:
+        show_json(found)
+    elif found["intact"]:
+        typer.echo("The changelog is as it was written.")
+    if not found["intact"]:
+        fail(f"The changelog was changed afterwards, from entry {found['broken_at']} on.")
+
+
+@app.command()
+def rekey(agent: Agent = None, as_json: AsJson = False) -> None:
+    """Encrypt a database with a new key."""
+    server = connect()
+    done = server.post("agents", _agent(server, agent)["id"], "db", "rotate-key")
+    show_json(done) if as_json else typer.echo("It has a new key.")
+
+
+@app.command()
+def erase(
+    agent: Annotated[str, typer.Option(help="Whose: a name or an id.")],
+    confirm: Annotated[str | None, typer.Option(help="The agent's name, so that nobody asks for it.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Erase a database for good, by destroying its key. No copy can be read afterwards either."""
+    server = connect()
+    chosen = _agent(server, agent)
+    name = confirm if confirm is not None else typer.prompt("This cannot be undone. The agent's name", err=True)
+    done = server.delete("agents", chosen["id"], "db", body={"confirm": name})
+    show_json(done) if as_json else typer.echo("Erased.")
+
+
+def _rows(agent: str | None, method: Literal["post", "patch"], table: str, *path: str, body: Any) -> Any:
+    server = connect()
+    return getattr(server, method)(
+        "agents", _agent(server, agent)["id"], "db", "tables", table, "rows", *path, body=body
+    )
+
+
+def _agent(server: Server, wanted: str | None) -> dict[str, Any]:
+    """Find an agent by its name or id; without either, the only one there is."""
+    agents: list[dict[str, Any]] = server.get("agents")["agents"]
+    fitting = [each for each in agents if wanted is None or wanted in (each["id"], each["name"])]
+    listed = "\n".join(f"  {each['id']}  {each['name']}" for each in fitting or agents)
+    if not agents:
+        fail("You have no agent yet. Make one with `wakeful agent add NAME`.")
+    if not fitting:
+        fail(f"There is no agent {wanted!r}. There are:\n{listed}")
+    if len(fitting) > 1:
+        fail(f"Which agent? Give --agent with one of these ids:\n{listed}", 2)
+    return fitting[0]
+
+
+def _pairs(given: list[str], option: str) -> dict[str, Any]:
+    """Read NAME=VALUE; what is JSON is read as JSON, and everything else is a text."""
+    pairs: dict[str, Any] = {}
+    for each in given:
+        name, sign, text = each.partition("=")
+        if not sign or not name:
+            fail(f"{option} takes NAME=VALUE, and got {each!r}.", 2)
+        try:
+            pairs[name] = json.loads(text)
+        except ValueError:
+            pairs[name] = text
+    return pairs

@@ -1,0 +1,31 @@
+"""Life signs: does it answer, does it fire wakes, and the figures of both."""
+
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import JSONResponse
+
+from wakeful.server.auth import Reader
+from wakeful.server.services import ServicesDep
+
+METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+router = APIRouter(tags=["health"])
+
+
+@router.get("/healthz")
+async def healthz(request: Request) -> dict[str, str | bool]:
+    """Say that the process answers."""
+    return {"ok": True, "version": request.app.version}
+
+
+@router.get("/readyz", responses={503: {"description": "Wakes are not being fired."}})
+async def readyz(_caller: Reader, request: Request) -> JSONResponse:
+    """Say whether wakes are being fired, and if not, why."""
+    problems = list(request.app.state.find_problems())
+    return JSONResponse({"ok": not problems, "problems": problems}, status_code=503 if problems else 200)
+
+
+@router.get("/metrics", response_class=Response, responses={200: {"content": {METRICS_TYPE: {}}}})
+async def metrics(caller: Reader, request: Request, services: ServicesDep) -> Response:
+    """Return figures for Prometheus: runs ended, how late wakes were, what waits. Owners only, with any scope."""
+    text = await services.metrics.text(caller, is_ready=not request.app.state.find_problems())
+    return Response(text, media_type=METRICS_TYPE)

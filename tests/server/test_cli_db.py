@@ -1,0 +1,175 @@
+"""`wakeful db` and `wakeful key` as people type them, against a real server."""
+
+import json
+import re
+import stat
+
+import pytest
+
+from terminal import Terminal, a_terminal
+
+TASKS = "title,cost\nmilk,2\nbread,3\ntea,5\n"
+
+
+@pytest.fixture(scope="module")
+def terminal(tmp_path_factory):
+    with a_terminal(tmp_path_factory.mktemp("cli-db")) as terminal:
+        yield terminal
+
+
+@pytest.fixture
+def tasks(terminal, tmp_path):
+    """The one agent's database with a table in it."""
+    file = tmp_path / "tasks.csv"
+    file.write_text(TASKS)
+    done = terminal.run("db", "import", "tasks", str(file))
+    assert done.returncode == 0, done.stderr
+    assert "Imported 3 rows into a new table tasks." in done.stdout
+    yield terminal
+    assert terminal.run("db", "erase", "--agent", "Wakeful", "--confirm", "Wakeful").returncode == 0
+
+
+def titles(terminal, *options: str) -> list[str]:
+    found = terminal.read("db", "rows", "tasks", *options)
+    return [row[found["columns"].index("title")] for row in found["rows"]]
+
+
+def test_an_agent_without_a_database_has_no_tables(terminal):
+    shown = terminal.run("db", "tables")
+    assert "There are no tables yet." in shown.stdout
+    assert "0 of 104,857,600 bytes are used." in shown.stdout
+    assert terminal.read("db", "tables")["state"] == "none"
+
+
+def test_tables_schema_and_rows_are_shown(tasks):
+    assert re.search(r"tasks\s+3\s+0", tasks.run("db", "tables").stdout)
+    assert re.search(r"tasks\s+cost\s+INTEGER", tasks.run("db", "schema").stdout)
+    assert "_changelog" not in tasks.run("db", "schema").stdout
+    assert "_changelog" in tasks.run("db", "schema", "--system").stdout
+    assert re.search(r"1\s+1\s+milk\s+2", tasks.run("db", "rows", "tasks").stdout)
+    assert "2 of 3 rows." in tasks.run("db", "rows", "tasks", "--limit", "2").stdout
+    assert titles(tasks, "--sort", "cost", "--desc") == ["tea", "bread", "milk"]
+    assert titles(tasks, "--where", '{"cost": {"gte": 3}}', "--offset", "1") == ["tea"]
+
+
+def test_rows_are_added_edited_deleted_and_restored(tasks):
+    assert tasks.run("db", "add", "tasks", "--set", "title=salt", "--set", "cost=1").stdout == "Added row 4.\n"
+    assert tasks.run("db", "edit", "tasks", "4", "1", "--set", "cost=null").stdout == "Changed 2.\n"
+    assert titles(tasks, "--where", '{"cost": null}') == ["milk", "salt"]
+    assert tasks.run("db", "delete", "tasks", "1", "2").stdout == "Deleted 2.\n"
+    assert titles(tasks, "--show", "deleted") == ["milk", "bread"]
+    assert tasks.run("db", "restore", "tasks", "2").stdout == "Restored 1.\n"
+    assert titles(tasks) == ["bread", "tea", "salt"]
+    ops = [change["op"] for change in tasks.read("db", "log", "--table", "tasks", "--row", "2")["changes"]]
+    assert ops == ["restore", "soft_delete", "import"]
+    assert "soft_delete" in tasks.run("db", "log").stdout
+
+
+def test_a_statement_and_a_view_are_run(tasks):
+    asked = ("db", "query", "SELECT title FROM tasks WHERE cost >= :least", "--param", "least=3")
+    assert tasks.read(*asked)["rows"] == [["bread"], ["tea"]]
+    assert tasks.run(*asked).stdout.split() == ["title", "bread", "tea"]
+    assert "There are no views yet." in tasks.run("db", "views").stdout
+    refused = tasks.run("db", "view", "dear")
+    assert refused.returncode == 1
+    assert "'dear'" in refused.stderr
+
+
+def test_two_columns_of_one_name_are_both_shown(tasks):
+    shown = tasks.run("db", "query", "SELECT 1 AS n, 2 AS n").stdout
+    assert shown.split() == ["n", "n", "1", "2"]
+
+
+def test_what_an_agent_wrote_does_nothing_to_the_terminal(tasks):
+    tasks.run("db", "add", "tasks", "--set", 'title="\\u001b[2J\\u0007gone\\nnext"')
+    for command in (("db", "rows", "tasks"), ("db", "log")):
+        shown = tasks.run(*command).stdout
+        assert "gone" in shown
+        assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f]", shown)
+
+
+def test_an_export_is_safe_for_spreadsheets_and_goes_in_again(tasks, tmp_path):
+    tasks.run("db", "add", "tasks", "--set", "title==1+1")
+    assert "'=1+1" in tasks.run("db", "export", "tasks").stdout
+    for ending in ("csv", "json", "jsonl"):
+        file = tmp_path / f"out.{ending}"
+        done = tasks.run("db", "export", "tasks", "--format", ending, "--to", str(file))
+        assert (done.returncode, done.stdout) == (0, "")
+        assert tasks.read("db", "import", f"from_{ending}", str(file))["imported"] == 4
+        found = tasks.read("db", "query", f"SELECT title FROM from_{ending} WHERE id = 4")
+        assert found["rows"] == [["=1+1"]]
+    exported = json.loads(tasks.run("db", "export", "tasks", "--json").stdout)
+    assert [each["title"] for each in exported] == ["milk", "bread", "tea", "=1+1"]
+
+
+def test_what_is_typed_wrong_says_how_it_is_right(tasks, tmp_path):
+    for arguments, code, words in (
+        (("db", "export"), 2, "--view"),
+        (("db", "import", "tasks", str(tmp_path / "x.xls")), 2, "--format"),
+        (("db", "import", "tasks", str(tmp_path / "none.csv")), 1, "none.csv"),
+        (("db", "add", "tasks", "--set", "title"), 2, "NAME=VALUE"),
+        (("db", "rows", "chores"), 1, "'chores'"),
+        (("db", "rows", "tasks", "--agent", "Nobody"), 1, "Wakeful"),
+        (("db", "undo", "nothing-here"), 1, "nothing-here"),
+        (("db", "revert", "1"), 1, "Change 1"),
+        (("db", "erase", "--agent", "Wakeful", "--confirm", "Evil"), 1, "'Evil'"),
+    ):
+        refused = tasks.run(*arguments)
+        assert (refused.returncode, words in refused.stderr) == (code, True), (arguments, refused.stderr)
+        assert "Traceback" not in refused.stderr
+    assert titles(tasks) == ["milk", "bread", "tea"]
+
+
+def test_with_several_agents_the_command_asks_which_by_name_or_id(tasks):
+    made = tasks.read("agent", "add", "Ada")
+    try:
+        refused = tasks.run("db", "tables")
+        assert refused.returncode == 2
+        assert made["id"] in refused.stderr
+        assert tasks.read("db", "tables", "--agent", "Ada")["state"] == "none"
+        assert tasks.read("db", "tables", "--agent", made["id"])["state"] == "none"
+        assert tasks.read("db", "tables", "--agent", "Wakeful")["state"] == "open"
+    finally:
+        tasks.run("agent", "rm", made["id"])
+
+
+def test_the_log_is_verified_and_the_key_is_changed(tasks):
+    assert tasks.run("db", "verify").stdout == "The changelog is as it was written.\n"
+    assert tasks.run("db", "rekey").stdout == "It has a new key.\n"
+    assert tasks.read("db", "verify") == {"intact": True, "broken_at": None}
+    assert titles(tasks) == ["milk", "bread", "tea"]
+
+
+def test_a_run_that_wrote_nothing_leaves_nothing_to_undo(tasks):
+    wake = tasks.read("wake", "add", "Write ping to ping.txt with write_file.", "--when", "1h")["recall"]["id"]
+    run = tasks.read("wake", "run", wake, "--wait")["id"]
+    assert tasks.run("db", "undo", run).stdout == "Put 0 rows back; 0 were left.\n"
+
+
+def test_the_device_key_comes_back_from_its_recovery_key(terminal, tmp_path):
+    shown = terminal.run("key", "show")
+    assert re.fullmatch(r"([A-Z2-7]{4}-){13}[A-Z2-7]{4}\n", shown.stdout)
+    lost = Terminal(terminal.environment | {"WAKEFUL_CONFIG_DIR": str(tmp_path / "config")})
+    refused = lost.run("key", "show")
+    assert refused.returncode == 1
+    assert "wakeful key restore" in refused.stderr
+    paper = tmp_path / "paper.txt"
+    paper.write_text(shown.stdout.lower().replace("-", " "))
+    restored = lost.run("key", "restore", "--file", str(paper))
+    assert restored.returncode == 0, restored.stderr
+    assert lost.run("key", "show").stdout == shown.stdout
+    key = tmp_path / "config" / "device.key"
+    assert stat.S_IMODE(key.stat().st_mode) == 0o600
+    paper.write_text("AAAA-" + shown.stdout[5:])
+    wrong = lost.run("key", "restore", "--file", str(paper))
+    assert (wrong.returncode, "not a recovery key" in wrong.stderr) == (1, True)
+    assert lost.run("key", "show").stdout == shown.stdout
+
+
+def test_a_device_key_that_the_settings_give_is_not_restored_into_a_file(terminal, tmp_path):
+    given = Terminal(terminal.environment | {"WAKEFUL_CONFIG_DIR": str(tmp_path), "WAKEFUL_DEVICE_KEY": "11" * 32})
+    paper = tmp_path / "paper.txt"
+    paper.write_text(given.read("key", "show")["recovery_key"])
+    refused = given.run("key", "restore", "--file", str(paper))
+    assert (refused.returncode, "WAKEFUL_DEVICE_KEY" in refused.stderr) == (1, True)
+    assert not (tmp_path / "device.key").exists()
