@@ -49,7 +49,7 @@ async def test_a_newcomer_with_nothing_but_the_link_sees_the_whole_loop(served, 
     await expect(page.get_by_label("Tool db_insert")).to_be_visible()
     await expect(page.locator(".answer").last).to_contain_text("memories")
     await page.get_by_role("link", name="Agents").click()
-    await page.get_by_role("link", name="Wakeful").last.click()
+    await page.get_by_role("main").get_by_role("link", name="Wakeful").click()
     tabs = page.get_by_role("navigation", name="Parts of this agent")
     await tabs.get_by_role("link", name="Data").click()
     await expect(page.get_by_role("cell", name="the plumber comes on Friday")).to_be_visible()

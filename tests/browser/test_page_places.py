@@ -366,7 +366,7 @@ async def test_the_inbox_counts_what_is_unread_and_leads_to_what_is_meant(server
 
 async def test_settings_tell_what_runs_and_make_and_revoke_tokens(server, agent, come):
     async with come("/ui/settings") as page:
-        await expect(page.locator(".facts")).to_contain_text("are being fired")
+        await expect(page.locator(".facts").first).to_contain_text("are being fired")
         await expect(page.get_by_text("openai-chat:test", exact=True)).to_be_visible()
         await page.get_by_label("Name of the program").fill("My script")
         await page.get_by_label("Scope").select_option("read")
@@ -388,7 +388,10 @@ async def test_an_owner_adds_a_person_and_gets_their_link(server, agent, come):
         row = page.get_by_role("list", name="People").get_by_role("listitem").filter(has_text="Grace")
         await row.get_by_role("button", name="Login link").click()
         await expect(page.locator(".secret code")).to_contain_text(f"{server.address}/login?code=")
+        await row.get_by_role("button", name="Make an owner").click()
+        await expect(row).to_contain_text("owner · since")
         await row.get_by_role("button", name="Remove").click()
+        await page.get_by_role("dialog", name="Remove Grace?").get_by_role("button", name="Remove").click()
         await expect(row).to_have_count(0)
 
 

@@ -2,7 +2,9 @@ import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { call, explain } from "../../api/client";
 import * as queries from "../../api/queries";
+import type { UserShape } from "../../api/rest.generated";
 import { CopyButton } from "../../components/CodeBlock";
+import { Confirm } from "../../components/Dialog";
 import { Time } from "../../components/times";
 import { Section } from "./Section";
 
@@ -11,8 +13,10 @@ export function People({ meId }: { meId: string }) {
   const [name, setName] = useState("");
   const add = queries.useAct(() => call("POST /users", { body: { name } }), [["users"]], () => setName(""));
   const link = queries.useAct((user_id: string) => call("POST /login-links", { body: { user_id } }), []);
-  const remove = queries.useAct((user_id: string) => call("DELETE /users/{user_id}", { path: { user_id } }), [["users"]]);
-  const problem = add.error ?? link.error ?? remove.error;
+  const remove = queries.useAct((user_id: string) => call("DELETE /users/{user_id}", { path: { user_id } }), [["users"]], () => setLeaving(null));
+  const change = queries.useAct(({ user_id, role }: { user_id: string; role: "owner" | "user" }) => call("PATCH /users/{user_id}", { path: { user_id }, body: { role } }), [["users"]]);
+  const [leaving, setLeaving] = useState<UserShape | null>(null);
+  const problem = add.error ?? link.error ?? change.error;
   return (
     <Section title="People" text="Everyone has agents and sessions of their own; nobody sees another's.">
       <ul className="rows" aria-label="People">
@@ -28,13 +32,28 @@ export function People({ meId }: { meId: string }) {
               Login link
             </button>
             {user.id !== meId && (
-              <button type="button" className="small" onClick={() => remove.mutate(user.id)}>
-                Remove
-              </button>
+              <>
+                <button type="button" className="small" onClick={() => change.mutate({ user_id: user.id, role: user.role === "owner" ? "user" : "owner" })}>
+                  {user.role === "owner" ? "Make a user" : "Make an owner"}
+                </button>
+                <button type="button" className="small" onClick={() => setLeaving(user)}>
+                  Remove
+                </button>
+              </>
             )}
           </li>
         ))}
       </ul>
+      {leaving && (
+        <Confirm
+          title={`Remove ${leaving.name}?`}
+          text="Their browsers and programs are logged out at once, and no link lets them in any more."
+          action="Remove"
+          error={remove.isError ? explain(remove.error) : null}
+          onConfirm={() => remove.mutate(leaving.id)}
+          onClose={() => setLeaving(null)}
+        />
+      )}
       {link.data && (
         <div className="secret" role="status">
           <p>It logs one browser in, once, within ten minutes:</p>

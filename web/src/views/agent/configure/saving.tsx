@@ -255,14 +255,16 @@ export function Toggle({ label, hint, isOn, isLocked = false, onChange }: Toggle
   const { problem, set } = useSetting();
   return (
     <div className="toggle">
-      <Switch.Root id={id} className="switch" checked={isOn} disabled={isLocked} aria-describedby={problem ? `${id}-problem` : undefined} onCheckedChange={(on) => void set(() => onChange(on))}>
+      <Switch.Root id={id} className="switch" checked={isOn} disabled={isLocked} aria-describedby={problem ? `${id}-problem` : hint ? `${id}-hint` : undefined} onCheckedChange={(on) => void set(() => onChange(on))}>
         <Switch.Thumb className="switch-thumb" />
       </Switch.Root>
       <div>
-        <label htmlFor={id}>
-          {label}
-          {hint && <span className="muted small">{hint}</span>}
-        </label>
+        <label htmlFor={id}>{label}</label>
+        {hint && (
+          <p className="muted small" id={`${id}-hint`}>
+            {hint}
+          </p>
+        )}
         <Problem id={`${id}-problem`} text={problem} />
       </div>
     </div>
