@@ -501,9 +501,9 @@ def _tell(result: ToolReturnPart) -> str:
     if result.outcome == "interrupted":
         return f"{result.tool_name} was interrupted, and may or may not have done its work: {excerpt}"
     if result.outcome != "success":
-        if result.tool_name == "db_query" and '"not_found"' in text:  # the table is made with the first memory
-            return "I remember nothing yet."
         return f"{result.tool_name} failed: {excerpt}"
+    if result.tool_name == "db_query" and '"not_found"' in text:  # the table is made with the first memory
+        return "I remember nothing yet."
     about_data = _tell_data(result)
     if about_data is not None:
         return about_data
