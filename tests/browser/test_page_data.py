@@ -405,6 +405,9 @@ async def test_a_database_that_is_nearly_full_says_so_on_every_tab(keeper, come)
         await expect(banner).to_contain_text(re.compile(r"(8|9)\d % of the database is used: .* of 1 MB"))
         await page.get_by_role("link", name="Configure").click()
         await expect(banner).to_be_visible()
+        await page.get_by_role("link", name="Inbox").click()
+        await page.get_by_role("link", name="Keeper's database is").click()
+        await expect(page).to_have_url(re.compile(f"{keeper.place}/data$"))
 
 
 async def test_a_locked_database_says_what_to_do_and_opens_when_its_key_is_back(server, keeper, come):

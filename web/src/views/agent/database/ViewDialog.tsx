@@ -33,12 +33,13 @@ export function ViewDialog({ agent, view, onClose, onSaved }: Props) {
     Object.fromEntries((view?.parameters ?? []).map((each) => [each.name, each.default === null || each.default === undefined ? "" : String(each.default)])),
   );
   const names = parametersOf(sql);
+  const isNullable = (each: string) => view?.parameters.some(({ name }) => name === each) === true && !view.required_parameters.includes(each);
   const parameters: NewParameter[] = names.map((each) => {
     const old = view?.parameters.find((parameter) => parameter.name === each);
     const text = defaults[each] ?? "";
     const described = { name: each, description: old?.description ?? "" };
-    // Left empty it is asked for, unless it was null by default before.
-    if (text === "") return old && !view?.required_parameters.includes(each) ? { ...described, default: null } : described;
+    // Left empty it is asked for, unless it had a default before.
+    if (text === "") return isNullable(each) ? { ...described, default: null } : described;
     return { ...described, default: meant(text) };
   });
   const values = Object.fromEntries(parameters.map((each) => [each.name, each.default ?? null]));
@@ -72,7 +73,7 @@ export function ViewDialog({ agent, view, onClose, onSaved }: Props) {
         {names.map((each) => (
           <label key={each} className="field">
             Default of {each}
-            <input value={defaults[each] ?? ""} placeholder="none: it is asked for" onChange={(event) => setDefaults({ ...defaults, [each]: event.target.value })} />
+            <input value={defaults[each] ?? ""} placeholder={isNullable(each) ? "null" : "none: it is asked for"} onChange={(event) => setDefaults({ ...defaults, [each]: event.target.value })} />
           </label>
         ))}
         <label className="field">
