@@ -430,9 +430,11 @@ async def test_a_long_session_shows_its_end_first_and_the_rest_as_one_scrolls(se
         await expect(page.locator(".asked").last).to_be_in_viewport()
         await expect(page.locator(".asked").last).to_have_text("You: user 99")
         assert await page.locator(".turn").count() < 100
-        for _ in range(3):
+        for _ in range(100):  # each time a few more; how many depends on how fast they are drawn
             await page.get_by_role("log").evaluate("log => { log.scrollTop = 0 }")
             await page.wait_for_timeout(50)
+            if await page.locator(".turn").count() == 100:
+                break
         await expect(page.locator(".turn")).to_have_count(100)
         await page.get_by_role("log").evaluate("log => { log.scrollTop = 0 }")
         await expect(page.locator(".asked").first).to_be_in_viewport()

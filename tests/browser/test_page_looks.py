@@ -47,7 +47,7 @@ async def test_a_newcomer_with_nothing_but_the_link_sees_the_whole_loop(served, 
 
     await send(page, "Remember that the plumber comes on Friday")
     await expect(page.get_by_label("Tool db_insert")).to_be_visible()
-    await expect(page.locator(".answer").last).to_contain_text("memories")
+    await expect(page.locator(".answer").last).to_contain_text("I have noted that.")
     await page.get_by_role("link", name="Agents").click()
     await page.get_by_role("main").get_by_role("link", name="Wakeful").click()
     tabs = page.get_by_role("navigation", name="Parts of this agent")

@@ -21,7 +21,9 @@ ADA = User(id=ids.new_id(), name="Ada", role="owner", created_at=NOON)
 
 
 @pytest.fixture
-def settings(backend_settings):
+def settings(request, backend_settings):
+    if "database_url" in backend_settings:  # here it must have no tables yet
+        backend_settings = backend_settings | {"database_url": request.getfixturevalue("postgres_url")}
     return Settings.model_validate(backend_settings)
 
 
