@@ -5,14 +5,17 @@ import contextlib
 import gc
 import signal
 import socket
+import ssl
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterable
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from secrets import token_hex
 
+import httpx2
 import uvicorn
 from starlette.types import ASGIApp
 
@@ -203,7 +206,7 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
         clock=clock,
         window=settings.context_window,
     )
-    fetcher = Fetcher(private_hosts=frozenset(settings.fetch_private_hosts))
+    fetcher = Fetcher(private_hosts=frozenset(settings.fetch_private_hosts), tls=_trusted())
     briefings = Briefings(store, clock, data.show_views)
     titles = Titles(briefings, sessions, models)
 
@@ -457,6 +460,12 @@ class _Server(uvicorn.Server):
     @contextmanager
     def capture_signals(self) -> Generator[None]:
         yield
+
+
+@cache
+def _trusted() -> ssl.SSLContext:
+    """Return whom we trust on the web: read once, because that takes as long as the rest of a start."""
+    return httpx2.create_ssl_context()
 
 
 def _database(settings: Settings) -> Database:

@@ -219,7 +219,9 @@ class House:
         }
 
     def client(self, secret: str) -> httpx.AsyncClient:
-        client = httpx.AsyncClient(base_url=self.address, headers={"Authorization": f"Bearer {secret}"}, timeout=30)
+        client = httpx.AsyncClient(
+            base_url=self.address, headers={"Authorization": f"Bearer {secret}"}, timeout=30, verify=False
+        )
         self._clients.append(client)
         return client
 

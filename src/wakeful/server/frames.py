@@ -1,5 +1,6 @@
 """What the sockets can send, as JSON Schema: made from the very types they are sent from."""
 
+from functools import cache
 from typing import Any
 
 from fastapi import APIRouter
@@ -11,6 +12,7 @@ from wakeful.server.auth import Reader
 router = APIRouter(tags=["sockets"])
 
 
+@cache
 def describe_frames() -> dict[str, Any]:
     """Return the JSON Schema of every frame, by socket."""
     return {

@@ -1,9 +1,11 @@
 """The HTTP side of the chat wire: one client for all runs, and a provider's refusals in our words."""
 
 import asyncio
+import ssl
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from email.utils import parsedate_to_datetime
+from functools import cache
 from typing import Any
 
 import httpx2
@@ -99,6 +101,7 @@ class Endpoint:
             # Silence is measured where answers are read; the client only gives up on connecting.
             timeout=httpx2.Timeout(None, connect=CONNECT_SECONDS),
             limits=httpx2.Limits(max_connections=None, keepalive_expiry=KEEPALIVE_SECONDS),
+            verify=_trusted(),
         )
 
     async def _refusal(self, model: str, response: httpx2.Response) -> WakefulError:
@@ -142,3 +145,9 @@ def _retry_after(headers: httpx2.Headers) -> float | None:
     except (LookupError, TypeError, ValueError):
         return None
     return max(0.0, wait.total_seconds())
+
+
+@cache
+def _trusted() -> ssl.SSLContext:
+    """Return whom we trust on the web, read once."""
+    return httpx2.create_ssl_context()
