@@ -99,6 +99,15 @@ def known(address):
         }
 
 
+def test_the_page_about_the_api_names_every_route_and_loads_nothing_from_elsewhere(address):
+    with httpx.Client(base_url=address, headers={"Authorization": f"Bearer {TOKEN}"}) as client:
+        shown, described = client.get("/docs"), client.get("/openapi.json").json()
+    assert [path for path in described["paths"] if f" {path}<" not in shown.text] == []
+    assert "<script" not in shown.text
+    assert re.findall(r'(?:src|href|action)="(?!/)', shown.text) == []
+    assert "default-src 'none'" in shown.headers["content-security-policy"]
+
+
 def test_every_answer_is_as_the_description_says(address, known):
     headers = {"Authorization": f"Bearer {known['secret']}"}
     described = httpx.get(f"{address}/openapi.json", headers=headers).json()
@@ -173,12 +182,3 @@ def _try(cases, address, headers, answers, known):
     # An operation that takes nothing has no wrong requests to make.
     with contextlib.suppress(Unsatisfiable):
         each()
-
-
-def test_the_page_about_the_api_names_every_route_and_loads_nothing_from_elsewhere(address):
-    with httpx.Client(base_url=address, headers={"Authorization": f"Bearer {TOKEN}"}) as client:
-        shown, described = client.get("/docs"), client.get("/openapi.json").json()
-    assert [path for path in described["paths"] if f" {path}<" not in shown.text] == []
-    assert "<script" not in shown.text
-    assert re.findall(r'(?:src|href|action)="(?!/)', shown.text) == []
-    assert "default-src 'none'" in shown.headers["content-security-policy"]
