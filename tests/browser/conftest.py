@@ -15,12 +15,13 @@ from typing import Any
 import httpx
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, BrowserContext, Page, async_playwright
+from playwright.async_api import Browser, BrowserContext, Page, async_playwright, expect
 
 ROOT = Path(__file__).parents[2]
 WAKEFUL = Path(sys.executable).parent / "wakeful"
 TOKEN = "a-token-for-tests"
 PATIENCE = 10_000  # milliseconds
+expect.set_options(timeout=PATIENCE)
 REBOUND = "evil.test"  # a name that its owner made point to this machine
 
 
