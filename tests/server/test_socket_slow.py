@@ -5,13 +5,17 @@ import pytest
 from openai_server import event, stream, text, usage
 from served import Tap, Timer, assert_consecutive, eventually, served, text_of
 from wakeful.hub import MOST_BYTES, MOST_FRAMES
+from wakeful.runtime.asking import Reply
 
 LONG = "x" * 150_000
 MANY = 80  # frames of that size: far more than a queue and the buffers of a connection hold
 
 
 @pytest.fixture
-async def server(tmp_path):
+async def server(tmp_path, monkeypatch):
+    monkeypatch.setattr(
+        Reply.__init__, "__defaults__", (10**9,)
+    )  # longer answers than a run may give, to fill what lies in between
     settings = {"data_dir": tmp_path / "data", "config_dir": tmp_path / "config", "store_encryption": False}
     async with served(settings) as server:
         yield server
