@@ -181,6 +181,32 @@ async def test_two_windows_show_the_same(server, come):
             await expect(page.locator(".answer")).to_have_text(["Hello there.", "And you."])
 
 
+async def test_an_answer_stays_when_the_transcript_is_read_too_early_and_comes_late(server, come):
+    tap = Tap()
+    server.provider.then(tap)
+    session = await server.session()
+    is_over = asyncio.Event()
+
+    async def late(route):
+        early = await route.fetch()  # before the answer is saved
+        await is_over.wait()
+        await route.fulfill(response=early)
+
+    async with come(session) as page:
+        await page.route(f"**/sessions/{session}", late, times=1)
+        await send(page, "Now")
+        async with page.expect_request(f"**/sessions/{session}"):
+            tap.say("Here ")
+        await expect(page.locator(".answer")).to_have_text("Here")
+        async with page.expect_response(f"**/sessions/{session}"):  # the reading at the end, which overtakes
+            tap.say("it is.")
+            tap.end()
+        async with page.expect_response(f"**/sessions/{session}"):
+            is_over.set()
+        await expect(page.locator(".footnote")).to_be_visible()
+        await expect(page.locator(".answer")).to_have_text("Here it is.")
+
+
 async def test_stop_ends_it_and_continue_goes_on(server, come):
     tap = Tap()
     server.provider.then(tap)

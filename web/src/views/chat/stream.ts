@@ -1,6 +1,7 @@
 /** The live half of a session: what its socket says, kept until the saved transcript has it. */
 
 import { useEffect, useState, useSyncExternalStore } from "react";
+import { call } from "../../api/client";
 import { queryClient, session as sessionQuery } from "../../api/queries";
 import type { SessionDetail } from "../../api/rest.generated";
 import { LiveSocket, type LinkState } from "../../api/socket";
@@ -29,6 +30,8 @@ export class SessionStream {
   private readonly listeners = new Set<() => void>();
   private readonly socket: LiveSocket<Numbered>;
   private frameAsked = 0;
+  private lastAsked = 0; // loads are counted, so that an answer that is late does not undo a later one
+  private lastTaken = 0;
 
   constructor(private readonly sessionId: string) {
     this.socket = new LiveSocket<Numbered>(`/ws/sessions/${encodeURIComponent(sessionId)}`, {
@@ -140,8 +143,17 @@ export class SessionStream {
     this.change({ settling: this.state.settling.filter((run) => !settling.includes(run)) });
   }
 
-  private load() {
-    return queryClient.fetchQuery({ ...sessionQuery(this.sessionId), staleTime: 0 });
+  /** Ask anew even while an earlier question is open: its answer may have been written too early. */
+  private async load(): Promise<SessionDetail> {
+    const { queryKey } = sessionQuery(this.sessionId);
+    const asked = ++this.lastAsked;
+    await queryClient.cancelQueries({ queryKey });
+    const saved = await call("GET /sessions/{session_id}", { path: { session_id: this.sessionId } });
+    if (asked > this.lastTaken) {
+      this.lastTaken = asked;
+      queryClient.setQueryData(queryKey, saved);
+    }
+    return saved;
   }
 }
 
