@@ -4,22 +4,22 @@ import json
 import os
 import re
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-WAKEFUL = Path(sys.executable).parent / "wakeful"
+import forked
 
 
 class Terminal:
     """Where commands are typed."""
 
-    def __init__(self, environment: dict[str, str]) -> None:
+    def __init__(self, environment: dict[str, str], folder: Path) -> None:
         self.environment = environment
+        self._folder = folder
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run([WAKEFUL, *arguments], env=self.environment, capture_output=True, text=True, timeout=60)
+        return forked.run(arguments, self.environment, self._folder / "errors")
 
     def read(self, *arguments: str):
         done = self.run(*arguments, "--json")
@@ -32,18 +32,10 @@ def a_terminal(folder: Path, **settings: str) -> Iterator[Terminal]:
     """Start a server with its data in a folder, and open a terminal beside it."""
     plain = {key: value for key, value in os.environ.items() if not key.startswith("WAKEFUL_")}
     places = {"WAKEFUL_DATA_DIR": str(folder / "data"), "WAKEFUL_CONFIG_DIR": str(folder / "config"), **settings}
-    process = subprocess.Popen(
-        [WAKEFUL, "serve", "--port", "0"],
-        env=plain | places,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    )
-    assert process.stdout is not None
+    process = forked.Forked(("serve", "--port", "0"), plain | places, folder / "log")
     try:
         port = re.search(r"http://127.0.0.1:(\d+)", process.stdout.readline())
-        assert port is not None
-        yield Terminal(plain | places | {"WAKEFUL_PORT": port[1], "COLUMNS": "80"})
+        assert port is not None, (folder / "log").read_text()
+        yield Terminal(plain | places | {"WAKEFUL_PORT": port[1], "COLUMNS": "80"}, folder)
     finally:
-        process.kill()
-        process.communicate()
+        process.close()

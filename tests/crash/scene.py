@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import multiprocessing
 import os
 import random
 import signal
@@ -20,6 +19,7 @@ import apsw
 import asyncpg
 
 from crash.worker import STEPS, Script, book, work
+from forked import processes
 from wakeful.app import _database, build
 from wakeful.config import Settings
 from wakeful.domain.types import Wake
@@ -28,10 +28,6 @@ from world import SECOND, World
 IS_LONG = os.environ.get("WAKEFUL_TEST_LONG") == "1"
 LEASE = 2
 FINAL = ("success", "failed", "stopped", "skipped", "interrupted")
-
-# Processes of their own, forked from one that has imported everything: importing takes longer than most of them live.
-_processes = multiprocessing.get_context("forkserver")
-_processes.set_forkserver_preload(["wakeful.app"])
 
 # Every change of status, written down by the database itself, whoever made it.
 _AUDIT = {
@@ -155,7 +151,7 @@ class Scene:
         return self._start(book, self.settings, self.user.id, self.agent.id, self.journal, callers)
 
     def _start(self, target: Callable[..., None], *arguments: Any) -> BaseProcess:
-        process = _processes.Process(target=target, args=arguments, daemon=True)
+        process = processes.Process(target=target, args=arguments, daemon=True)
         process.start()
         self._started.append(process)
         return process

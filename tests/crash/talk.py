@@ -4,8 +4,6 @@ import asyncio
 import json
 import re
 import signal
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -13,10 +11,10 @@ from typing import Any
 
 import httpx
 
+from forked import Forked
 from openai_server import OpenAIServer, call, stream, text
 from world import eventually
 
-WAKEFUL = Path(sys.executable).parent / "wakeful"
 TOKEN = "a-token-for-tests"
 PATIENCE = 30.0  # seconds; a lease on PostgreSQL has to run out first
 INTERRUPTED = re.compile(r"interrupted .* may or may not have happened")
@@ -32,11 +30,7 @@ class Served:
     def __init__(self, folder: Path, environment: dict[str, str]) -> None:
         self._folder = folder
         self._environment = environment
-        self._started: list[tuple[subprocess.Popen[str], httpx.AsyncClient]] = []
-
-    @property
-    def process(self) -> subprocess.Popen[str]:
-        return self._started[-1][0]
+        self._started: list[tuple[Forked, httpx.AsyncClient]] = []
 
     @property
     def client(self) -> httpx.AsyncClient:
@@ -44,22 +38,11 @@ class Served:
 
     async def start(self) -> None:
         """Start a process and wait until it answers; requests go to the one started last."""
-        process = self._spawn()
-        assert process.stdout is not None
+        process = Forked(("serve", "--port", "0"), self._environment, self._folder / "log")
         address = re.search(r"http://\S+", await asyncio.to_thread(process.stdout.readline))
         assert address is not None, self.log()
         client = httpx.AsyncClient(base_url=address[0], headers={"Authorization": f"Bearer {TOKEN}"}, timeout=10)
         self._started.append((process, client))
-
-    def _spawn(self) -> subprocess.Popen[str]:
-        with (self._folder / "log").open("a") as log:
-            return subprocess.Popen(
-                [WAKEFUL, "serve", "--port", "0"],
-                env=self._environment,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                text=True,
-            )
 
     async def end(self, number: int, which: int = -1) -> int:
         """Send a signal to a process and return how it ended."""
@@ -72,8 +55,7 @@ class Served:
 
     async def clean_up(self) -> None:
         for process, client in self._started:
-            process.kill()
-            await asyncio.to_thread(process.communicate)
+            await asyncio.to_thread(process.close)
             await client.aclose()
 
     def log(self) -> str:

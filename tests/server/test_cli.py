@@ -4,12 +4,14 @@ import json
 import os
 import pty
 import subprocess
+import sys
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from threading import Thread
 
 import pytest
 
-from terminal import WAKEFUL, Terminal, a_terminal
+from terminal import Terminal, a_terminal
 
 TODO = "Write ping to ping.txt with write_file."
 
@@ -194,7 +196,7 @@ def test_there_is_colour_on_a_terminal_and_nowhere_else(terminal):
     assert "\x1b[" not in terminal.run("wake", "ls").stdout
     leader, follower = pty.openpty()
     done = subprocess.run(
-        [WAKEFUL, "wake", "ls"],
+        [Path(sys.executable).with_name("wakeful"), "wake", "ls"],
         env=terminal.environment | {"TERM": "xterm", "COLUMNS": "400"},
         stdout=follower,
         stderr=follower,
@@ -277,8 +279,8 @@ def test_a_channel_that_does_not_work_fails_the_command(terminal, outside):
     assert terminal.run("channel", "test", "nobody").returncode == 1
 
 
-def test_without_a_server_the_command_says_where_it_looked(terminal):
-    alone = Terminal(terminal.environment | {"WAKEFUL_PORT": "1"})
+def test_without_a_server_the_command_says_where_it_looked(terminal, tmp_path):
+    alone = Terminal(terminal.environment | {"WAKEFUL_PORT": "1"}, tmp_path)
     refused = alone.run("wake", "ls")
     assert refused.returncode == 3
     assert "http://127.0.0.1:1" in refused.stderr
@@ -286,7 +288,7 @@ def test_without_a_server_the_command_says_where_it_looked(terminal):
 
 
 def test_without_a_token_the_command_says_where_it_looked(terminal, tmp_path):
-    alone = Terminal(terminal.environment | {"WAKEFUL_CONFIG_DIR": str(tmp_path)})
+    alone = Terminal(terminal.environment | {"WAKEFUL_CONFIG_DIR": str(tmp_path)}, tmp_path)
     refused = alone.run("wake", "ls")
     assert refused.returncode == 1
     assert str(tmp_path) in refused.stderr

@@ -149,7 +149,7 @@ def test_a_run_that_wrote_nothing_leaves_nothing_to_undo(tasks):
 def test_the_device_key_comes_back_from_its_recovery_key(terminal, tmp_path):
     shown = terminal.run("key", "show")
     assert re.fullmatch(r"([A-Z2-7]{4}-){13}[A-Z2-7]{4}\n", shown.stdout)
-    lost = Terminal(terminal.environment | {"WAKEFUL_CONFIG_DIR": str(tmp_path / "config")})
+    lost = Terminal(terminal.environment | {"WAKEFUL_CONFIG_DIR": str(tmp_path / "config")}, tmp_path)
     refused = lost.run("key", "show")
     assert refused.returncode == 1
     assert "wakeful key restore" in refused.stderr
@@ -167,7 +167,8 @@ def test_the_device_key_comes_back_from_its_recovery_key(terminal, tmp_path):
 
 
 def test_a_device_key_that_the_settings_give_is_not_restored_into_a_file(terminal, tmp_path):
-    given = Terminal(terminal.environment | {"WAKEFUL_CONFIG_DIR": str(tmp_path), "WAKEFUL_DEVICE_KEY": "11" * 32})
+    settings = {"WAKEFUL_CONFIG_DIR": str(tmp_path), "WAKEFUL_DEVICE_KEY": "11" * 32}
+    given = Terminal(terminal.environment | settings, tmp_path)
     paper = tmp_path / "paper.txt"
     paper.write_text(given.read("key", "show")["recovery_key"])
     refused = given.run("key", "restore", "--file", str(paper))

@@ -1,0 +1,73 @@
+"""`wakeful` as a process forked from one that has imported it: to import takes longer than most of them live."""
+
+import multiprocessing
+import os
+import subprocess
+from collections.abc import Mapping
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import IO
+
+processes = multiprocessing.get_context("forkserver")
+processes.set_forkserver_preload(["wakeful.app", "wakeful.cli.main", "wakeful.cli.server"])
+
+
+class Forked:
+    """As much of a `subprocess.Popen` as tests need; what it says on its standard error goes into a file."""
+
+    def __init__(self, arguments: tuple[str, ...], environment: Mapping[str, str], errors: Path) -> None:
+        here, there = processes.Pipe(duplex=False)
+        self._process = processes.Process(target=_run, args=(arguments, dict(environment), there, errors))
+        self._process.start()
+        there.close()
+        self.stdout: IO[str] = os.fdopen(os.dup(here.fileno()), encoding="utf-8")
+        here.close()
+
+    @property
+    def pid(self) -> int:
+        assert self._process.pid is not None
+        return self._process.pid
+
+    def send_signal(self, number: int) -> None:
+        os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        self._process.kill()
+
+    def wait(self, timeout: float) -> int:
+        self._process.join(timeout)
+        if self._process.exitcode is None:
+            raise subprocess.TimeoutExpired("wakeful", timeout)
+        return self._process.exitcode
+
+    def close(self) -> None:
+        """Kill it if need be, and let go of what belonged to it."""
+        self._process.kill()
+        self._process.join()
+        self._process.close()
+        self.stdout.close()
+
+
+def run(arguments: tuple[str, ...], environment: Mapping[str, str], errors: Path) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end."""
+    errors.unlink(missing_ok=True)
+    process = Forked(arguments, environment, errors)
+    try:
+        said = process.stdout.read()
+        code = process.wait(60)
+    finally:
+        process.close()
+    return subprocess.CompletedProcess(arguments, code, said, errors.read_text(encoding="utf-8"))
+
+
+def _run(arguments: tuple[str, ...], environment: dict[str, str], out: Connection, errors: Path) -> None:
+    from wakeful.cli.main import app
+
+    os.environ.clear()
+    os.environ.update(environment)
+    os.dup2(out.fileno(), 1)
+    out.close()
+    file = os.open(errors, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    os.dup2(file, 2)
+    os.close(file)
+    app(arguments, prog_name="wakeful")
