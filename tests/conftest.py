@@ -7,9 +7,11 @@ import tempfile
 import warnings
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import asyncpg
 import pytest
+import uvicorn.server
 
 from wakeful.store.migrate import load_migrations
 from world import World
@@ -33,6 +35,18 @@ DO $$ DECLARE name text; BEGIN
     LOOP EXECUTE 'DELETE FROM ' || name; END LOOP;
 END $$
 """
+
+
+@pytest.fixture(autouse=True, scope="session")
+def hasty_servers() -> Iterator[None]:
+    """uvicorn looks ten times a second whether it may go, twice over; here a thousand servers would wait for that."""
+
+    async def sleep(seconds: float) -> None:
+        await asyncio.sleep(seconds / 10)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(uvicorn.server, "asyncio", SimpleNamespace(**(vars(asyncio) | {"sleep": sleep})))
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -4,6 +4,7 @@ import logging
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -63,7 +64,13 @@ class Tool:
     @property
     def schema(self) -> dict[str, Any]:
         """Return the JSON Schema of its arguments."""
-        return self.arguments.model_json_schema() if self.raw_schema is None else dict(self.raw_schema)
+        return _schema_of(self.arguments) if self.raw_schema is None else dict(self.raw_schema)
+
+
+@cache
+def _schema_of(arguments: type[Arguments]) -> dict[str, Any]:
+    """Made once: it takes a millisecond, and every model call needs that of every tool."""
+    return arguments.model_json_schema()
 
 
 class Outside(Protocol):
