@@ -12,6 +12,8 @@ import re
 import uuid
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from functools import cache
+from importlib.metadata import version
 from typing import Any
 
 import apsw
@@ -28,6 +30,7 @@ from wakeful.app import Wakeful, _database, build, build_http, welcome
 from wakeful.config import Settings
 from wakeful.domain.approvals import Approval
 from wakeful.domain.types import Channel, Notice
+from wakeful.server.app import _application
 from world import eventually
 
 TOKEN = "a-token-for-tests"
@@ -203,18 +206,25 @@ class Person:
         return f"{self.name.lower()}s-secret"
 
 
+@cache
+def describe() -> dict[str, Any]:
+    """What the server says of its routes; to put that together takes as long as a whole test."""
+    return _application(version("wakeful")).openapi()
+
+
 class House:
     """A server on a real port, its owner, and two people: Ada, and Bob who would like to know."""
 
     def __init__(self, node: Wakeful, app: Any, address: str) -> None:
         self.app = app
+        self.described = describe()
         self.address = address
         self._node = node
         self._settings = node.settings
         self._clients: list[httpx.AsyncClient] = []
         self.operations = {
             (method.upper(), path): operation
-            for path, methods in app.openapi()["paths"].items()
+            for path, methods in self.described["paths"].items()
             for method, operation in methods.items()
         }
 
@@ -420,7 +430,7 @@ def id_fields(house: House, operation: dict[str, Any]) -> list[str]:
     """The fields of a body that take an id."""
     content = operation.get("requestBody", {}).get("content", {}).get("application/json", {})
     names = re.findall(r"#/components/schemas/(\w+)", json.dumps(content))
-    fields = [key for name in names for key in house.app.openapi()["components"]["schemas"][name]["properties"]]
+    fields = [key for name in names for key in house.described["components"]["schemas"][name]["properties"]]
     return [key for key in fields if key.endswith("_id")]
 
 
