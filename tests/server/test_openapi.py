@@ -131,9 +131,11 @@ def test_every_answer_is_as_the_description_says(address, known):
 # of a channel, SQL, the name of a column or an agent.
 HARD_TO_PLEASE = {
     "DELETE /agents/{agent_id}/db",
+    "DELETE /agents/{agent_id}/next-run",
     "DELETE /channels/{channel_id}",
     "PATCH /channels/{channel_id}",
     "POST /channels",
+    "PUT /agents/{agent_id}/next-run",
     "POST /channels/{channel_id}/test",
     "DELETE /schedules/{schedule_id}",
     "DELETE /sessions/{session_id}/recall",

@@ -1110,7 +1110,7 @@ export interface Routes {
   "POST /agents/{agent_id}/db/query": { path: { agent_id: string }; query: Record<never, never>; body: Statement; answer: Found };
   "POST /agents/{agent_id}/db/rotate-key": { path: { agent_id: string }; query: Record<never, never>; body?: undefined; answer: Done };
   "GET /agents/{agent_id}/db/schema": { path: { agent_id: string }; query: { system?: boolean }; body?: undefined; answer: SchemaShape };
-  "GET /agents/{agent_id}/db/tables/{table}/export": { path: { agent_id: string; table: string }; query: { format?: "csv" | "json" | "jsonl"; show?: "active" | "deleted" | "all" }; body?: undefined; answer: string };
+  "GET /agents/{agent_id}/db/tables/{table}/export": { path: { agent_id: string; table: string }; query: { format?: "csv" | "json" | "jsonl"; show?: "active" | "deleted" | "all" }; body?: undefined; answer: Record<string, unknown>[] };
   "GET /agents/{agent_id}/db/tables/{table}/rows": { path: { agent_id: string; table: string }; query: { show?: "active" | "deleted" | "all"; where?: string | null; sort?: string | null; desc?: boolean; limit?: number; offset?: number }; body?: undefined; answer: Rows };
   "POST /agents/{agent_id}/db/tables/{table}/rows": { path: { agent_id: string; table: string }; query: Record<never, never>; body: NewRows; answer: Added };
   "PATCH /agents/{agent_id}/db/tables/{table}/rows": { path: { agent_id: string; table: string }; query: Record<never, never>; body: RowsChange; answer: Updated };
@@ -1120,7 +1120,7 @@ export interface Routes {
   "GET /agents/{agent_id}/db/views": { path: { agent_id: string }; query: Record<never, never>; body?: undefined; answer: Views };
   "PUT /agents/{agent_id}/db/views/{view}": { path: { agent_id: string; view: string }; query: Record<never, never>; body: NewView; answer: ViewSaved };
   "DELETE /agents/{agent_id}/db/views/{view}": { path: { agent_id: string; view: string }; query: Record<never, never>; body?: undefined; answer: Done };
-  "GET /agents/{agent_id}/db/views/{view}/export": { path: { agent_id: string; view: string }; query: { format?: "csv" | "json" | "jsonl"; params?: string | null }; body?: undefined; answer: string };
+  "GET /agents/{agent_id}/db/views/{view}/export": { path: { agent_id: string; view: string }; query: { format?: "csv" | "json" | "jsonl"; params?: string | null }; body?: undefined; answer: Record<string, unknown>[] };
   "PUT /agents/{agent_id}/db/views/{view}/pin": { path: { agent_id: string; view: string }; query: Record<never, never>; body: Pin; answer: Done };
   "POST /agents/{agent_id}/db/views/{view}/run": { path: { agent_id: string; view: string }; query: Record<never, never>; body: Arguments; answer: ViewFound };
   "GET /agents/{agent_id}/next-run": { path: { agent_id: string }; query: Record<never, never>; body?: undefined; answer: NextRunAnswer };

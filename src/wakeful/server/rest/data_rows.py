@@ -35,7 +35,11 @@ MEDIA_TYPES: dict[FileFormat, str] = {
 _FILE: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "The file.",
-        "content": {kind.partition(";")[0]: {"schema": {"type": "string"}} for kind in MEDIA_TYPES.values()},
+        "content": {
+            "text/csv": {"schema": {"type": "string"}},
+            "application/json": {"schema": {"type": "array", "items": {"type": "object"}}},
+            "application/jsonl": {"schema": {"type": "string"}},
+        },
     }
 }
 _MOST_FILE = 10 * 1024 * 1024
