@@ -94,9 +94,6 @@ class Hub:
     def __init__(self) -> None:
         self._topics: dict[str, set[Subscription]] = {}
 
-    def has_listeners(self, topic: str) -> bool:
-        return topic in self._topics
-
     def count_listeners(self, topic: str) -> int:
         return len(self._topics.get(topic, ()))
 

@@ -9,8 +9,6 @@ from wakeful.domain.bounds import (
     PRESETS,
     BadBounds,
     check_bounds,
-    choose_mode,
-    forbidden_until,
     free_from,
     is_customised,
     local_day_start,
@@ -33,6 +31,12 @@ def quiet(start, end, **others):
     return replace(REACTIVE, quiet_from=time.fromisoformat(start), quiet_to=time.fromisoformat(end), **others)
 
 
+def forbidden_until(bounds, zone, at):
+    """When quiet hours and forbidden days let go, and which held first."""
+    free_at, reasons = free_from(at, bounds, zone, ())
+    return (free_at, reasons[0]) if reasons else None
+
+
 def pause(start, end):
     return Pause(id="p", user_id="u", agent_id="a", started_at=start, until=end, reason="")
 
@@ -50,7 +54,7 @@ def pause(start, end):
     ],
 )
 def test_a_mode_sets_all_bounds(mode, horizon, interval, cap, quiet_hours):
-    bounds = choose_mode(mode)
+    bounds = PRESETS[mode]
     assert (bounds.mode, bounds.max_horizon, bounds.min_interval, bounds.daily_cap) == (mode, horizon, interval, cap)
     assert (bounds.quiet_from, bounds.quiet_to) == quiet_hours
     assert bounds.days == frozenset(range(7))

@@ -47,11 +47,6 @@ class BadBounds(Invalid):
     code = "bad_bounds"
 
 
-def choose_mode(mode: ScheduleMode) -> Bounds:
-    """Return the bounds of a mode, all of them."""
-    return PRESETS[mode]
-
-
 def is_customised(bounds: Bounds) -> bool:
     """Tell whether someone has edited the bounds since the mode was chosen."""
     return bounds != PRESETS[bounds.mode]
@@ -103,12 +98,6 @@ def next_midnight(at: datetime, zone_name: str) -> datetime:
     """Return the first instant of the local day after the one that `at` lies in."""
     zone = load_zone(zone_name)
     return _start_of(at.astimezone(zone).date() + DAY, zone)
-
-
-def forbidden_until(bounds: Bounds, zone_name: str, at: datetime) -> tuple[datetime, str] | None:
-    """Return when quiet hours and forbidden days let go of `at`, and which held it first; None if neither does."""
-    free_at, reasons = free_from(at, bounds, zone_name, ())
-    return (free_at, reasons[0]) if reasons else None
 
 
 def free_from(

@@ -3,8 +3,7 @@
 `ModelBusy` may be tried again; `ModelFailed` is final. Keys never appear: whoever raises one hides them first.
 """
 
-from collections.abc import Generator, Iterable
-from contextlib import contextmanager
+from collections.abc import Iterable
 from typing import Any
 
 from pydantic_ai.exceptions import (
@@ -108,18 +107,6 @@ def words_of(body: Any) -> str:
             if inner := body.get(key):  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]  (JSON)
                 return words_of(inner)
     return str(body)  # pyright: ignore[reportUnknownArgumentType]  (JSON)
-
-
-@contextmanager
-def translated(model: str, *, hide: Iterable[str] = ()) -> Generator[None]:
-    """Turn what the stock models raise inside the block into our own errors; let everything else through."""
-    try:
-        yield
-    except Exception as error:
-        meaning = translate(error, model, hide=hide)
-        if meaning is None or meaning is error:
-            raise
-        raise meaning from error
 
 
 def translate(error: BaseException, model: str, *, hide: Iterable[str] = ()) -> WakefulError | None:
