@@ -225,7 +225,7 @@ async def test_told_to_go_in_the_middle_of_a_command_it_ends_the_command_and_say
 @pytest.mark.parametrize("backend_settings", ["postgres"], indirect=True)
 async def test_another_node_goes_on_with_a_dead_nodes_run(talking: Start) -> None:
     script = (calls(*writes("notes", "one", number=1)), HALF, say("Noted."))
-    async with talking(*script) as (talk, _):
+    async with talking(*script, WAKEFUL_LEASE_SECONDS="4") as (talk, _):
         run_id = await talk.say("Note one.")
         await talk.wait_for_frame(run_id, "stream_delta")
         await talk.served.start()  # the second; from now on it is the one that is asked

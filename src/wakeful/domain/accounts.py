@@ -96,14 +96,14 @@ class NoSuchUser(NotFound):
     code = "no_such_user"
 
     def __init__(self, user_id: str) -> None:
-        super().__init__(f"There is no user {user_id!r}.")
+        super().__init__(f"There is no user {user_id!r}. GET /users lists those you may see.")
 
 
 class NoSuchToken(NotFound):
     code = "no_such_token"
 
     def __init__(self, token_id: str) -> None:
-        super().__init__(f"There is no token {token_id!r}.")
+        super().__init__(f"There is no token {token_id!r} of yours. GET /tokens lists them, with their ids.")
 
 
 class ExpiresInThePast(Invalid):

@@ -68,7 +68,11 @@ class NoSuchSchedule(NotFound):
     code = "no_such_schedule"
 
     def __init__(self, schedule_id: str) -> None:
-        super().__init__(f"There is no schedule {schedule_id!r} here.", field="schedule_id")
+        super().__init__(
+            f"There is no schedule {schedule_id!r} here. A list of this session's schedules (op 'list', or "
+            "GET /sessions/ID/schedules) shows their ids.",
+            field="schedule_id",
+        )
 
 
 class NotCancellable(Conflict):

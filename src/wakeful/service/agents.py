@@ -200,7 +200,10 @@ async def _check_profiles(tx: Tx, agent: Agent, before: Agent | None = None) -> 
     own = {each.id for each in await tx.agents.of_user(agent.user_id)}
     for agent_id in sorted(added):
         if agent_id not in own:
-            raise rules.BadAgent(f"There is no agent {agent_id!r}.", field="profiles")
+            raise rules.BadAgent(
+                f"There is no agent {agent_id!r} of yours. `wakeful agent ls` and GET /agents list their ids.",
+                field="profiles",
+            )
 
 
 async def _check_subagents(tx: Tx, agent: Agent, known: Collection[str]) -> None:
