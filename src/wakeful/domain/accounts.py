@@ -63,7 +63,10 @@ class ScopeTooSmall(Forbidden):
     code = "scope_too_small"
 
     def __init__(self, held: Scope, needed: Scope) -> None:
-        super().__init__(f"This needs a token with the scope {needed!r}; yours has {held!r}.")
+        super().__init__(
+            f"This needs a token with the scope {needed!r}; yours has {held!r}. Use another one, or make one with POST "
+            "/tokens."
+        )
 
 
 class ScopeTooLarge(Forbidden):
@@ -79,7 +82,7 @@ class OwnersOnly(Forbidden):
     code = "owners_only"
 
     def __init__(self) -> None:
-        super().__init__("Only an owner of this server may do this.")
+        super().__init__("Only an owner of this server may do this. Ask one of them.")
 
 
 class LastOwner(Conflict):

@@ -48,6 +48,16 @@ class NoRecall(NotFound):
         )
 
 
+class OutOfReach(NotFound):
+    code = "no_such_session"
+
+    def __init__(self, session_id: str) -> None:
+        super().__init__(
+            f"There is no session {session_id!r} in your reach. Leave `session_id` out to mean the one you are in.",
+            field="session_id",
+        )
+
+
 class NotRecurring(Invalid):
     code = "not_recurring"
 

@@ -79,9 +79,10 @@ class NotCancellable(Conflict):
     code = "schedule_not_cancellable"
 
     def __init__(self, schedule: Schedule) -> None:
+        next_step = "If its run is still at work, stop that." if schedule.status == "delivered" else "It has ended."
         super().__init__(
             f"Schedule {schedule.id!r} is {schedule.status}, so it cannot be cancelled: only pending and queued ones "
-            "can.",
+            f"can. {next_step}",
             field="schedule_id",
         )
 
