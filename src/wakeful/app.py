@@ -208,7 +208,7 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
     )
     fetcher = Fetcher(private_hosts=frozenset(settings.fetch_private_hosts), tls=_trusted())
     briefings = Briefings(store, clock, data.show_views)
-    titles = Titles(briefings, sessions, models)
+    titles = Titles(briefings, sessions, runs, models, clock)
 
     def workspace_of(agent_id: str) -> Path:
         return settings.data_dir / "agents" / agent_id / "workspace"
