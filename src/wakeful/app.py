@@ -180,7 +180,19 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
         settings.agent_database_mb * 1024 * 1024,
     )
     recalls = Recalls(store, stream, wakes, clock, rules, lambda agent: tools.names_for(agent), data.names)
-    schedules = Schedules(store, wakes, clock, rules, lambda agent: tools.names_for(agent), settings.model)
+
+    async def prepare(agent: Agent) -> list[str]:
+        return await tools.prepare(agent)
+
+    schedules = Schedules(
+        store,
+        wakes,
+        clock,
+        rules,
+        lambda agent: tools.names_for(agent),
+        prepare,
+        settings.model,
+    )
     next_runs = NextRuns(store, wakes, clock, rules, lambda agent: tools.names_for(agent), data.views_of)
     agents = AgentService(
         store,
