@@ -180,7 +180,19 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
         settings.agent_database_mb * 1024 * 1024,
     )
     recalls = Recalls(store, stream, wakes, clock, rules, lambda agent: tools.names_for(agent), data.names)
-    schedules = Schedules(store, wakes, clock, rules, lambda agent: tools.names_for(agent), settings.model)
+
+    async def prepare(agent: Agent) -> list[str]:
+        return await tools.prepare(agent)
+
+    schedules = Schedules(
+        store,
+        wakes,
+        clock,
+        rules,
+        lambda agent: tools.names_for(agent),
+        prepare,
+        settings.model,
+    )
     next_runs = NextRuns(store, wakes, clock, rules, lambda agent: tools.names_for(agent), data.views_of)
     agents = AgentService(
         store,
@@ -208,7 +220,7 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
     )
     fetcher = Fetcher(private_hosts=frozenset(settings.fetch_private_hosts), tls=_trusted())
     briefings = Briefings(store, clock, data.show_views)
-    titles = Titles(briefings, sessions, models)
+    titles = Titles(briefings, sessions, runs, models, clock)
 
     def workspace_of(agent_id: str) -> Path:
         return settings.data_dir / "agents" / agent_id / "workspace"

@@ -148,6 +148,20 @@ async def test_a_deleted_users_tokens_let_nobody_in(accounts, ada):
         await accounts.make_token(ada, name="second", scope="read", user_id=user.id)
 
 
+async def test_what_a_deleted_user_had_booked_is_cancelled_and_what_was_under_way_is_stopped(accounts, ada, world):
+    bob = await come_in(accounts, ada, role="owner")
+    booked = [await world.book(), await world.book(call_type="recurring"), await world.book(kind="next_run")]
+    async with world.talking(await world.session()) as talk:
+        await accounts.delete_user(bob, world.user.id)
+        for wake in booked:
+            ended = await world.wake(wake)
+            assert (ended.status, ended.reason) == ("cancelled", "user_gone")
+        await world.work()
+    assert (await world.run(talk.id)).status == "stopped"
+    await world.live_until(world.clock.now() + 3 * HOUR)
+    assert [ran.run.id for ran in world.executor.ran] == [talk.id]
+
+
 async def test_the_last_owner_can_be_neither_demoted_nor_deleted(accounts, ada):
     with pytest.raises(rules.LastOwner):
         await accounts.change_user(ada, ada.user.id, role="user")

@@ -140,10 +140,27 @@ async def test_what_a_node_that_died_left_untold_is_told_by_the_next_sweep(world
     await world.sql("UPDATE notifications SET told_at = NULL")
     await world.node.engine.upkeep.tidy()
     assert outside.received == []  # its node may still be at it
-    world.clock.set(NOON + 2 * MINUTE)
+    for minutes in (2, 4, 6):
+        await tidy_at(world, NOON + minutes * MINUTE)
+    assert [(each["title"], each["message"]) for each in outside.received] == [("The brake is on", "It waits.")]
+
+
+async def tidy_at(world, at) -> None:
+    world.clock.set(at)
     await world.node.engine.upkeep.tidy()
-    await world.node.engine.upkeep.tidy()
-    assert [each["title"] for each in outside.received] == ["The brake is on"]
+
+
+async def test_what_a_node_that_died_was_about_to_send_is_sent_once_more_and_says_so(world, outside):
+    """It may have arrived before: better twice than never, and never a third time."""
+    await add(world, outside.url())
+    await tell(world, notice(world, taken_at=NOON))
+    await tidy_at(world, NOON + MINUTE)
+    assert outside.received == []  # whoever took it on has a minute, and the time a channel has
+    outside.status = 500
+    for minutes in (2, 4, 6):
+        await tidy_at(world, NOON + minutes * MINUTE)
+    [sent] = outside.received
+    assert sent["message"] == "It waits.\n\n(Sent once more: the server went down while it sent this.)"
 
 
 async def test_what_is_old_when_it_is_found_is_not_told_as_news(world, outside):
@@ -203,6 +220,18 @@ async def call(world, *, wake_id: str | None = None, node: Wakeful | None = None
     agent = replace(world.agent, toolsets=("notify",))
     context = ToolContext(run=replace(run, wake_id=wake_id), agent=agent, workspace=Path("/nowhere"))
     return await Tools(notify_tools(notify)).call("notify", {"title": "Red", "body": "Three tests fail."}, context)
+
+
+async def test_what_it_said_when_its_server_died_is_sent_once_more(world, outside):
+    await add(world, outside.url())
+    told = await call(world)
+    assert len(outside.received) == 1
+    await world.sql("UPDATE notifications SET told_at = NULL")  # as if it had died right then
+    world.clock.set(NOON + 2 * MINUTE)
+    await world.node.engine.upkeep.tidy()
+    assert [each["title"] for each in outside.received] == ["Red", "Red"]
+    assert "Sent once more" in outside.received[-1]["message"]
+    assert (told.success, (await call(world)).metadata["channels"]) == (True, {"inbox": "duplicate"})
 
 
 async def test_the_answer_says_what_each_channel_really_did(world, outside):

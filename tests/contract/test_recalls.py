@@ -9,7 +9,7 @@ import pytest
 from wakeful.domain import ids
 from wakeful.domain.brief import BriefRefused
 from wakeful.domain.errors import Invalid
-from wakeful.domain.recalls import NoRecall, NotRecurring, RecallRequest
+from wakeful.domain.recalls import NoRecall, NotRecurring, OutOfReach, RecallRequest
 from wakeful.domain.types import User
 from wakeful.domain.wakes import SlotTaken
 from wakeful.store.sessions import NoSuchSession
@@ -201,7 +201,7 @@ async def test_a_tool_reaches_other_peoples_sessions_only_for_an_owner(world, re
     if role == "owner":
         assert await recalls.reach(session.id, run) == world.user.id
     else:
-        with pytest.raises(NoSuchSession):
+        with pytest.raises(OutOfReach):
             await recalls.reach(session.id, run)
 
 

@@ -296,46 +296,6 @@ async def fail(run):
     raise RuntimeError("no network")
 
 
-async def test_a_failure_before_the_prompt_was_saved_keeps_its_phase_and_the_session(world, schedules, session):
-    schedule = (await schedules.book(fresh(), session.id, world.user.id)).schedule
-    world.executor.default = doing(fail)
-    await world.turn_at(NOON + MINUTE)
-    shown = await schedules.get(schedule.id, world.user.id)
-    assert (shown.status, shown.delivery_phase, shown.run_status) == ("failed", "prompt_submit", "failed")
-    assert "no network" in shown.error_summary
-    assert (await world.node.sessions.get(shown.created_session_id, world.user.id)).origin_session_id == session.id
-
-
-async def test_once_the_prompt_is_saved_it_is_delivered_and_the_run_says_how_it_went_on(world, schedules, session):
-    async def submit_and_fail(run, steps, stop):
-        yield StepSaved(role="user", content="Look at the build.", source="scheduled")
-        raise RuntimeError("no network")
-
-    schedule = (await schedules.book(fresh(), session.id, world.user.id)).schedule
-    world.executor.default = submit_and_fail
-    await world.turn_at(NOON + MINUTE)
-    shown = await schedules.get(schedule.id, world.user.id)
-    assert (shown.status, shown.delivery_phase, shown.run_status) == ("delivered", None, "failed")
-    assert "no network" in shown.error_summary
-
-
-async def test_a_session_that_cannot_be_made_has_failed_in_that_phase_and_is_not_tried_again(world, schedules, session):
-    schedule = (await schedules.book(fresh(), session.id, world.user.id)).schedule
-    await world.sql("ALTER TABLE sessions RENAME COLUMN origin_label TO mislaid;")
-    await world.turn_at(NOON + MINUTE)
-    await world.sql("ALTER TABLE sessions RENAME COLUMN mislaid TO origin_label;")
-    shown = await schedules.get(schedule.id, world.user.id)
-    assert (shown.status, shown.delivery_phase, shown.created_session_id) == ("failed", "create_session", None)
-    assert "origin_label" in shown.error_summary
-    [notice] = await world.notices()
-    assert (notice.code, notice.wake_id) == ("unfirable", schedule.id.removeprefix("sch-"))
-    assert "book it again" in notice.body
-    await world.live_until(NOON + HOUR)
-    assert (await schedules.get(schedule.id, world.user.id), world.executor.ran) == (shown, [])
-    with pytest.raises(NotCancellable, match="is failed"):
-        await schedules.cancel(schedule.id, world.user.id)
-
-
 async def test_a_store_that_is_away_fails_no_session(world, schedules, session, monkeypatch):
     schedule = (await schedules.book(fresh(), session.id, world.user.id)).schedule
     write = world.node.store.write
@@ -684,6 +644,73 @@ async def test_another_user_finds_nothing(rest, path):
     ):
         assert (await rest.ask(method, place, headers=headers))[0] == 404
     assert (await rest.ask("POST", path, json=ASKED, headers=headers))[0] == 404
+
+
+FRESH = {"kind": "session", "message": "Look at the build.", "delay_ms": 60_000, "label": "look", "session_config": {}}
+HOW_IT_WENT = "status,delivery_phase,run_status,error_summary,created_session_id,origin_session_id"
+
+
+class Delivery:
+    """What REST shows of one schedule."""
+
+    def __init__(self, rest, path, schedule_id):
+        self._rest, self._path, self.id = rest, path, schedule_id
+
+    async def shown(self):
+        one = await self._rest.call("GET", f"/schedules/{self.id}", params={"fields": HOW_IT_WENT})
+        listed = await self._rest.call("GET", self._path, params={"fields": HOW_IT_WENT, "status": one["status"]})
+        assert listed == {"schedules": [one]}
+        return one
+
+
+async def delivery_of(rest, path, **changes):
+    return Delivery(rest, path, (await rest.call("POST", path, json=FRESH | changes))["schedule"]["id"])
+
+
+async def test_a_failure_before_the_prompt_was_saved_keeps_its_phase_and_the_session(rest, path):
+    delivery = await delivery_of(rest, path)
+    rest.world.executor.default = doing(fail)
+    await rest.world.turn_at(NOON + MINUTE)
+    shown = await delivery.shown()
+    assert (shown["status"], shown["delivery_phase"], shown["run_status"]) == ("failed", "prompt_submit", "failed")
+    assert "no network" in shown["error_summary"]
+    made = await rest.call("GET", f"/sessions/{shown['created_session_id']}")
+    assert made["scheduled_origin_session_id"] == shown["origin_session_id"] == path.split("/")[2]
+    assert (made["scheduled_from_schedule_id"], made["scheduled_from_label"]) == (delivery.id, "look")
+    assert made["messages"] == []
+    status, refused = await rest.ask("DELETE", f"/schedules/{delivery.id}")
+    assert (status, "is failed" in refused["error"]["message"]) == (409, True)
+
+
+async def test_once_the_prompt_is_saved_it_is_delivered_and_the_run_says_how_it_went_on(rest, path):
+    async def submit_and_fail(run, steps, stop):
+        yield StepSaved(role="user", content="Look at the build.", source="scheduled")
+        raise RuntimeError("no network")
+
+    delivery = await delivery_of(rest, path)
+    rest.world.executor.default = submit_and_fail
+    await rest.world.turn_at(NOON + MINUTE)
+    shown = await delivery.shown()
+    assert (shown["status"], shown["delivery_phase"], shown["run_status"]) == ("delivered", None, "failed")
+    assert "no network" in shown["error_summary"]
+
+
+async def test_a_session_that_cannot_be_made_has_failed_in_that_phase_and_is_not_tried_again(rest, path):
+    delivery = await delivery_of(rest, path)
+    await rest.world.sql("ALTER TABLE sessions RENAME COLUMN origin_label TO mislaid;")
+    await rest.world.turn_at(NOON + MINUTE)
+    await rest.world.sql("ALTER TABLE sessions RENAME COLUMN mislaid TO origin_label;")
+    shown = await delivery.shown()
+    assert (shown["status"], shown["delivery_phase"]) == ("failed", "create_session")
+    assert (shown["created_session_id"], shown["run_status"]) == (None, None)
+    assert "origin_label" in shown["error_summary"]
+    [notice] = (await rest.call("GET", "/notifications"))["notifications"]
+    assert (notice["code"], notice["wake_id"]) == ("unfirable", delivery.id.removeprefix("sch-"))
+    assert "book it again" in notice["body"]
+    await rest.world.live_until(NOON + HOUR)
+    assert (await delivery.shown(), rest.world.executor.ran) == (shown, [])
+    status, refused = await rest.ask("DELETE", f"/schedules/{delivery.id}")
+    assert (status, "is failed" in refused["error"]["message"]) == (409, True)
 
 
 async def test_a_day_ahead_is_the_most(rest, path):

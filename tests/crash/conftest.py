@@ -17,7 +17,7 @@ def environment(backend_settings: dict[str, Any], tmp_path: Path) -> dict[str, s
     """What a server on each backend is started with."""
     plain = {key: value for key, value in os.environ.items() if not key.startswith("WAKEFUL_")}
     given = {f"WAKEFUL_{name.upper()}": str(value) for name, value in backend_settings.items()}
-    return plain | given | {"WAKEFUL_TOKEN": TOKEN, "WAKEFUL_LEASE_SECONDS": "2", "WAKEFUL_MODEL": "openai-chat:test"}
+    return plain | given | {"WAKEFUL_TOKEN": TOKEN, "WAKEFUL_MODEL": "openai-chat:test"}
 
 
 @pytest.fixture

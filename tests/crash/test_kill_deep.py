@@ -5,7 +5,7 @@ import json
 from typing import Any
 
 from crash.talk import HALF, INTERRUPTED, Start, Talk, check_stream, results, told
-from openai_server import Exchange, OpenAIServer, call, calls, refuse, say, stream, text, usage
+from openai_server import Answer, Exchange, OpenAIServer, call, calls, refuse, say, stream, text, usage
 
 PLAN = "1. Look\n2. Say what is there"
 LONG = "All work and no play. " * 300  # about 2,200 tokens by our guess
@@ -64,38 +64,47 @@ async def test_a_plan_survives_and_is_not_made_again(talking: Start) -> None:
 # ── Subagents ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+def give(task: str, number: int, call_id: str) -> list[dict[str, Any]]:
+    return call("spawn_agent", json.dumps({"agent": "Wakeful", "task": task}), index=number, id=call_id)
+
+
 class Cast:
-    """A provider's answers, by the task that stands in the request."""
+    """A provider's answers, by the task that stands in the request; a task that is given on goes one level deeper."""
 
     def __init__(self) -> None:
-        self.boss = [
-            calls(
-                *call("spawn_agent", json.dumps({"agent": "Wakeful", "task": "Quick task"}), id="quick"),
-                *call("spawn_agent", json.dumps({"agent": "Wakeful", "task": "Slow task"}), index=1, id="slow"),
-            ),
-            say("I know what is left."),
-        ]
-        self.is_slow_asked = asyncio.Event()
+        self.script: dict[str, list[Answer]] = {
+            "Have all done.": [
+                calls(*give("Quick", 0, "quick"), *give("Slow", 1, "slow"), *give("Passed on", 2, "passed")),
+                say("I know what is left."),
+            ],
+            "Quick": [stream(*text("Quickly done."), usage(50, 5))],
+            "Slow": [self._stay("Slow")],
+            "Passed on": [calls(*give("Quick below", 0, "quick"), *give("Slow below", 1, "slow"))],
+            "Quick below": [stream(*text("Done below."), usage(30, 3))],
+            "Slow below": [self._stay("Slow below")],
+        }
+        self.stays = {"Slow": asyncio.Event(), "Slow below": asyncio.Event()}
+
+    def _stay(self, task: str) -> Answer:
+        async def answer(exchange: Exchange) -> None:
+            self.stays[task].set()
+            await HALF(exchange)
+
+        return answer
 
     async def __call__(self, exchange: Exchange) -> None:
-        asked = exchange.request.body["messages"][1]["content"]
-        if asked == "Quick task":
-            await stream(*text("Quickly done."), usage(50, 5))(exchange)
-        elif asked == "Slow task" and not self.is_slow_asked.is_set():
-            self.is_slow_asked.set()
-            await HALF(exchange)
-        elif asked == "Slow task":
-            await refuse(400, "Nobody should do this again.")(exchange)
-        else:
-            await self.boss.pop(0)(exchange)
+        script = self.script[exchange.request.body["messages"][1]["content"]]
+        await (script.pop(0) if script else refuse(400, "Nobody should do this again."))(exchange)
 
 
 async def test_killed_while_subagents_work_the_parent_goes_on_with_what_is_finished(talking: Start) -> None:
     cast = Cast()
     async with talking(always=cast) as (talk, provider):
-        run_id = await talk.say("Have both done.")
-        await asyncio.wait_for(cast.is_slow_asked.wait(), 20)
-        await talk.wait_until(lambda: _is_kept(talk, "Quickly done."))
+        run_id = await talk.say("Have all done.")
+        for stay in cast.stays.values():
+            await asyncio.wait_for(stay.wait(), 20)
+        await talk.wait_until(lambda: _is_kept(talk, "tool", "Quickly done."))
+        await talk.wait_until(lambda: _is_kept(talk, "subagent", "Done below."))
         await talk.served.kill()
         await talk.served.start()
         run = await talk.wait_for_end(run_id)
@@ -103,16 +112,17 @@ async def test_killed_while_subagents_work_the_parent_goes_on_with_what_is_finis
         heard = results(provider)
         assert heard["quick"] == "Quickly done."
         assert INTERRUPTED.search(heard["slow"])
+        assert INTERRUPTED.search(heard["passed"]), "what was finished below it is nothing whole"
         frames = await talk.frames(run_id)
         check_stream(frames)
         outcomes = {f["call_id"]: f["success"] for f in frames if f["type"] == "tool_call" and not f["is_subagent"]}
-        assert outcomes == {"quick": True, "slow": False}
-        assert run["usage"]["input_tokens"] >= 50, "what the finished one used is forgotten"
+        assert outcomes == {"quick": True, "slow": False, "passed": False}
+        assert run["usage"]["input_tokens"] >= 80, "what the finished ones used is forgotten"
         assert (await talk.messages())[-1] == ("assistant", "I know what is left.")
 
 
-async def _is_kept(talk: Talk, content: str) -> bool:
-    return ("tool", content) in await talk.messages()
+async def _is_kept(talk: Talk, role: str, content: str) -> bool:
+    return (role, content) in await talk.messages()
 
 
 # ── Compression ─────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -75,7 +75,7 @@ async def test_killed_in_the_middle_of_a_tool_call_the_model_is_told_and_nothing
         run_id = await talk.say("Do three things.")
         await talk.wait_until(lambda: _is_there(talk, "began"))
         await talk.served.kill()
-        (talk.workspace / "end").touch()  # the command outlives the server that it cannot tell any more
+        await talk.wait_until(lambda: _is_gone(talk, "began"))  # the command does not go on without its server
         await talk.served.start()
         run = await talk.wait_for_end(run_id)
         assert (run["status"], run["attempt"]) == ("success", 2)
@@ -94,6 +94,14 @@ async def test_killed_in_the_middle_of_a_tool_call_the_model_is_told_and_nothing
 
 async def _is_there(talk: Talk, name: str) -> bool:
     return talk.file(name).endswith("\n")
+
+
+async def _is_gone(talk: Talk, name: str) -> bool:
+    try:
+        os.kill(int(talk.file(name)), 0)
+    except ProcessLookupError:
+        return True
+    return False
 
 
 class Site:
@@ -225,7 +233,7 @@ async def test_told_to_go_in_the_middle_of_a_command_it_ends_the_command_and_say
 @pytest.mark.parametrize("backend_settings", ["postgres"], indirect=True)
 async def test_another_node_goes_on_with_a_dead_nodes_run(talking: Start) -> None:
     script = (calls(*writes("notes", "one", number=1)), HALF, say("Noted."))
-    async with talking(*script) as (talk, _):
+    async with talking(*script, WAKEFUL_LEASE_SECONDS="4") as (talk, _):
         run_id = await talk.say("Note one.")
         await talk.wait_for_frame(run_id, "stream_delta")
         await talk.served.start()  # the second; from now on it is the one that is asked

@@ -107,7 +107,8 @@ async def test_other_tools_and_the_next_call_are_each_asked_about_on_their_own(s
     assert [frame["success"] for frame in of_kind(frames, "tool_call")] == [False]
 
 
-async def test_stop_works_while_the_run_waits(server):
+async def test_stop_works_while_the_run_waits(server, monkeypatch):
+    monkeypatch.setattr("wakeful.runtime.runner._STOP_PATIENCE", 3600)  # it ends by itself, and is not cut off
     agent = await first_agent(server)
     session = await server.session()
     async with server.watch(session) as client:

@@ -271,6 +271,8 @@ async def test_nothing_there_and_a_wrong_method_have_the_shape_too(owner):
     nothing, method = await owner.get("/nothing"), await owner.put("/me")
     assert (nothing.status_code, code_of(nothing)) == (404, "not_found")
     assert (method.status_code, code_of(method), method.headers["allow"]) == (405, "method_not_allowed", "GET")
+    assert "'/nothing'. GET /docs" in nothing.json()["error"]["message"]
+    assert method.json()["error"]["message"] == "'/me' does not take PUT. It takes GET."
 
 
 async def test_a_failure_of_ours_tells_nothing_of_our_insides(owner):

@@ -99,12 +99,12 @@ async def test_schedule_recall(server):
 WRONG_ENDS = [
     ({"action": None}, ["action"]),
     ({"action": "explode"}, ["action", "'explode'", "'cancel', 'skip' or 'list'"]),
-    ({"action": "cancel"}, ["No recall is pending"]),
+    ({"action": "cancel"}, ["No recall is pending", "Book one"]),
     ({"action": "skip"}, ["No recurring recall is pending"]),
-    ({"session_id": "nothing-here"}, ["'nothing-here'"]),
-    ({"session_id": "a\x00b"}, [r"'a\x00b'"]),
-    ({"session_id": HALF}, ["session"]),
-    ({"session_id": ""}, ["session"]),
+    ({"session_id": "nothing-here"}, ["'nothing-here'", "Leave `session_id` out"]),
+    ({"session_id": "a\x00b"}, [r"'a\x00b'", "Leave `session_id` out"]),
+    ({"session_id": HALF}, ["session", "Leave `session_id` out"]),
+    ({"session_id": ""}, ["session", "Leave `session_id` out"]),
 ]
 
 
@@ -119,7 +119,8 @@ async def test_another_persons_session_is_not_there_for_a_tool(server):
     await server.call("PATCH", f"/agents/{agent['id']}", token=secret, json=changes)
     foreign = await server.session()
     await server.call("POST", f"/sessions/{foreign}/recall", json=RECALL)
-    table = [({"action": action, "session_id": foreign}, [repr(foreign)]) for action in ("list", "cancel", "skip")]
+    told = [repr(foreign), "Leave `session_id` out"]
+    table = [({"action": action, "session_id": foreign}, told) for action in ("list", "cancel", "skip")]
     assert await find_faults(server, "manage_recall", {}, table, secret, agent["id"]) == []
     assert (await server.call("GET", f"/sessions/{foreign}/recall"))["recall"]["status"] == "pending"
 
@@ -195,7 +196,7 @@ async def test_scheduler(server):
 async def test_scheduler_cancel(server):
     table = [
         ({}, ["`schedule_id` is missing", "'list'"]),
-        ({"schedule_id": "sch-nothing"}, ["schedule_id", "'sch-nothing'"]),
+        ({"schedule_id": "sch-nothing"}, ["schedule", "'sch-nothing'", "'list'"]),
         ({"schedule_id": "a\x00b"}, ["schedule_id", r"'a\x00b'"]),
         ({"schedule_id": HALF}, ["schedule_id"]),
         ({"schedule_id": "sch-1", "kind": "message"}, ["`kind`", "'message'", "'cancel'"]),
@@ -233,7 +234,7 @@ async def test_schedule_next_run(server):
 
 
 async def test_cancel_next_run(server):
-    table = [({}, ["No next run is booked"]), ({"agent_id": "another"}, ["agent_id", "'another'"])]
+    table = [({}, ["No next run is booked", "Book one"]), ({"agent_id": "another"}, ["agent_id", "'another'"])]
     assert await find_faults(server, "cancel_next_run", {}, table) == []
 
 

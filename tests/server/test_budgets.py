@@ -5,7 +5,7 @@ import json
 import pytest
 
 from openai_server import call, say, stream, text, usage
-from served import Tap, of_kind, served
+from served import Tap, eventually, of_kind, served
 
 HOUSEKEEPING = "Come to an end now"
 
@@ -146,3 +146,26 @@ async def test_the_limit_of_model_calls_is_each_workers_own(server, client):
     await server.change_agent(max_iterations=2, system_prompt="Work.", planning=True)
     server.provider.then(say("Clear."), say("1. Look"), look(1, 1), say("Done."))
     assert (await client.ask("Go"))[-1]["content"] == "Done."
+
+
+async def test_the_name_of_a_session_counts_and_is_not_asked_for_once_all_is_spent(server):
+    agent = await server.change_agent(budgets={"day_tokens": 1_000})
+    server.provider.then(stream(*text("Paris."), usage(500, 20)), stream(*text("A capital"), usage(470, 9)))
+    named = await server.session(title="")
+    async with server.watch(named) as client:
+        run_id = (await client.ask("What is the capital of France?"))[0]["run_id"]
+        assert (await eventually(lambda: titled(server, named)))["title"] == "A capital"
+    used = (await server.run(run_id))["usage"]
+    assert (used["input_tokens"], used["output_tokens"], used["model_calls"]) == (970, 29, 2)
+    assert (await server.call("GET", f"/agents/{agent['id']}/usage"))["tokens_left"] == 1
+    server.provider.then(stream(*text("Rome."), usage(1, 1)))
+    unnamed = await server.session(title="")
+    async with server.watch(unnamed) as client:
+        await client.ask("And of Italy?")
+        assert (await eventually(lambda: titled(server, unnamed)))["title"] == "And of Italy?"
+    assert len(server.provider.requests) == 3
+
+
+async def titled(server, session):
+    found = await server.call("GET", f"/sessions/{session}")
+    return found if found["title"] else None

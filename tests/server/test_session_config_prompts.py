@@ -5,6 +5,7 @@ import json
 import pytest
 
 from anthropic_server import anthropic
+from bedrock_server import bedrock
 from openai_server import call, calls, say
 from served import eventually, served
 
@@ -128,6 +129,35 @@ async def test_the_thinking_level_reaches_the_provider(server, level, sent):
     assert server.provider.last.get("reasoning_effort") == sent
 
 
+async def test_what_the_other_keys_do_to_the_request(server):
+    """Those that stand for words and names, all at once; and a session begun without any, to compare."""
+    agent = await server.change_agent(model="openai-chat:other", toolsets=["files", "web"])
+    before = [{"role": "user", "content": "Context: the last PR."}, {"role": "assistant", "content": "I know it."}]
+    _, session = await begin(
+        server,
+        session_name="Morning review",
+        model="openai-chat:test",
+        developer_prompt="Count the rows.",
+        developer_prompt_source="handbook",
+        tool_ids=["read_file", "fetch_url"],
+        preloaded_messages=before,
+    )
+    sent = server.provider.last
+    system, *rest = sent["messages"]
+    assert sent["model"] == "test"
+    assert system["content"].startswith("Be gloomy.\n\n")
+    assert "handbook" in system["content"]
+    assert "Count the rows." in system["content"]
+    assert tools_of(server) == {"read_file", "fetch_url"}
+    assert rest == [*before, {"role": "user", "content": "Work."}]
+    shown = await server.call("GET", f"/sessions/{session}")
+    assert (shown["title"], shown["agent_id"]) == ("Morning review", agent["id"])
+    await begin(server)
+    assert server.provider.last["model"] == "other"
+    assert [message["role"] for message in server.provider.last["messages"]] == ["system", "user"]
+    assert {"write_file", "fetch_url"} <= tools_of(server)
+
+
 async def test_breakpoints_are_reported_as_ignored_where_nobody_takes_them(server):
     booked, _ = await begin(server, cache_breakpoints=["system"])
     assert booked["warning"] == "Ignored, because 'openai-chat:test' takes none: cache_breakpoints."
@@ -154,6 +184,29 @@ async def test_breakpoints_stand_where_the_provider_wants_them(settings, monkeyp
 
             await begin_there(server, session_name="None")
             assert "cache_control" not in json.dumps(provider.requests[-1].body)
+
+
+async def test_bedrock_is_sent_cache_points_where_breakpoints_stand(settings, monkeypatch):
+    async with bedrock() as provider:
+        monkeypatch.setenv("AWS_ENDPOINT_URL_BEDROCK_RUNTIME", provider.base_url.removesuffix("/v1"))
+        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_DEFAULT_REGION"):
+            monkeypatch.setenv(name, "us-east-1")
+        async with served(settings, model="bedrock:anthropic.claude-sonnet-4-5-20250929-v1:0") as server:
+            await server.change_agent(toolsets=["files"])
+            booked, _ = await begin_there(server, cache_breakpoints=["system", "tools", "messages"])
+            assert "warning" not in booked
+            assert provider.requests[-1].path.endswith("/converse-stream")
+            sent = provider.requests[-1].body
+            last = [sent["system"][-1], sent["toolConfig"]["tools"][-1], sent["messages"][-1]["content"][-1]]
+            assert [each["cachePoint"]["type"] for each in last] == ["default"] * 3
+
+            await begin_there(server, cache_breakpoints=["tools"])
+            sent = provider.requests[-1].body
+            assert "cachePoint" in json.dumps(sent["toolConfig"])
+            assert "cachePoint" not in json.dumps([sent["system"], sent["messages"]])
+
+            await begin_there(server, session_name="None")
+            assert "cachePoint" not in json.dumps(provider.requests[-1].body)
 
 
 async def begin_there(server, **config):

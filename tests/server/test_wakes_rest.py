@@ -1,5 +1,7 @@
 """Wakes by their id, whichever door they were booked at, and the history of runs."""
 
+import re
+
 import pytest
 
 from openai_server import refuse, say
@@ -150,3 +152,44 @@ async def test_schedules_come_in_pages_the_newest_first_recalls_left_out(desk):
     assert second == {"schedules": [{"id": f"sch-{booked[0]}", "status": "cancelled"}]}
     status, error = await desk.try_out("GET", path, params={"page": "nonsense"})
     assert (status, error["field"]) == (400, "page")
+
+
+# ── What is not there ───────────────────────────────────────────────────────────────────────────────────────────────
+
+NOWHERE = [
+    ("GET", "/nope"),
+    ("GET", "/agents/nope"),
+    ("POST", "/channels/nope/test"),
+    ("POST", "/notifications/nope/read"),
+    ("GET", "/runs/nope"),
+    ("POST", "/runs/{run}/approvals/nope"),
+    ("DELETE", "/schedules/nope"),
+    ("GET", "/sessions/nope"),
+    ("GET", "/sessions/{session}/images/nope"),
+    ("DELETE", "/tokens/nope"),
+    ("GET", "/users/nope"),
+    ("GET", "/wakes/nope"),
+    ("GET", "/wakes/nope/why"),
+]
+NOT_BOOKED = [
+    ("DELETE", "/sessions/{session}/recall"),
+    ("POST", "/sessions/{session}/recall/run-now"),
+    ("DELETE", "/agents/{agent}/next-run"),
+    ("POST", "/agents/{agent}/next-run/run-now"),
+]
+
+
+async def test_what_is_not_there_is_named_with_where_to_look_or_what_to_do(desk):
+    desk.server.provider.then(say("Done."))
+    run = await desk.end_of(await desk.server.call("POST", f"/wakes/{await desk.book('message')}/run-now"))
+    ids = {"session": desk.session, "agent": desk.agent, "run": run["id"]}
+    for method, path in NOWHERE:
+        body = {"approve": True} if "approvals" in path else None
+        status, error = await desk.try_out(method, path.format(**ids), json=body)
+        assert (status, "'nope'" in error["message"] or "'/nope'" in error["message"]) == (404, True), (path, error)
+        [there] = re.findall(r"GET (/[^\s;,.)]+|the session)", error["message"])
+        there = there.replace("the session", "/sessions/ID").replace("/ID", f"/{desk.session}")
+        assert (await desk.server.rest.get(there)).is_success, error["message"]
+    for method, path in NOT_BOOKED:
+        status, error = await desk.try_out(method, path.format(**ids))
+        assert (status, "Book one first" in error["message"]) == (404, True), (path, error)

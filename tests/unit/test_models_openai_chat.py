@@ -3,6 +3,7 @@
 import asyncio
 import json
 import sys
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -315,6 +316,12 @@ async def test_a_provider_that_never_answers_is_busy_after_the_first_limit():
     async with provider(hang, patience=Patience(first=0.2)) as (_, model):
         with pytest.raises(ModelBusy, match=r"nothing came within 0\.2 s"):
             await ask(model)
+
+
+async def test_what_we_take_to_send_a_request_is_no_silence_of_the_provider():
+    async with provider(say("Hello"), patience=Patience(first=0.2)) as (_, model):
+        asyncio.get_running_loop().call_soon(time.sleep, 0.4)  # between the wish to ask and the first byte
+        assert (await ask(model)).parts == [TextPart("Hello")]
 
 
 async def test_comments_do_not_count_as_a_first_chunk():

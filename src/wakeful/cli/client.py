@@ -30,7 +30,8 @@ _OPTIONS = {  # which option of a command a field of the server's is
     "until": "--until",
     "when": "--when",
 }
-NOT_REACHED, REFUSED = 3, 1  # exit codes besides 2, which is for a command that was typed wrong
+REFUSED, WRONG, NOT_REACHED = 1, 2, 3  # exit codes: the server's no, a command that cannot be meant so, no server
+_NO_AGENT = "You have no agent yet. Make one with `wakeful agent add NAME`."
 
 
 class Server:
@@ -62,19 +63,27 @@ class Server:
     def delete(self, *path: str, body: Any = None) -> Any:
         return self._call("DELETE", path, json=body).json()
 
-    def agent_id(self, name: str | None) -> Any:
-        """Return the id of an agent that is named by its id or its name; None stays None."""
-        if name is None:
-            return None
-        found = [agent["id"] for agent in self.get("agents")["agents"] if name in (agent["id"], agent["name"])]
-        if len(found) > 1:
-            fail(f"{len(found)} agents are called {name!r}. Give the id of the one you mean: {', '.join(found)}.")
-        return found[0] if found else fail(f"There is no agent {name!r}. `wakeful agent ls` shows those there are.")
+    def agent(self, wanted: str | None) -> dict[str, Any]:
+        """Find an agent by its id or name; without either, the only one there is."""
+        agents: list[dict[str, Any]] = self.get("agents")["agents"]
+        fitting = [each for each in agents if wanted is None or wanted in (each["id"], each["name"])]
+        listed = "\n".join(f"  {each['id']}  {each['name']}" for each in fitting or agents)
+        if not agents:
+            fail(_NO_AGENT)
+        if not fitting:
+            fail(f"There is no agent {wanted!r}. `wakeful agent ls` shows these:\n{listed}")
+        if len(fitting) > 1:
+            fail(f"Which agent? Give one of these ids:\n{listed}", WRONG)
+        return fitting[0]
+
+    def agent_id(self, wanted: str | None) -> Any:
+        """Return the id of an agent that is named by its id or name; None stays None."""
+        return None if wanted is None else self.agent(wanted)["id"]
 
     def first_agent_id(self) -> str:
         """Return the agent that is meant when none is named."""
         found = self.get("agents")["agents"]
-        return found[0]["id"] if found else fail("There is no agent. Make one with `wakeful agent add NAME`.")
+        return found[0]["id"] if found else fail(_NO_AGENT)
 
     def _get(self, path: tuple[str, ...], query: dict[str, Any]) -> httpx2.Response:
         return self._call("GET", path, params={name: value for name, value in query.items() if value is not None})

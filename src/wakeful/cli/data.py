@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, cast
 
 import typer
 
-from wakeful.cli.client import Server, connect, fail
+from wakeful.cli.client import connect, fail
 from wakeful.cli.show import AsJson, show_found, show_json, show_one, show_table
 
 app = typer.Typer(help="Look into an agent's own database, and change it.", no_args_is_help=True)
@@ -26,7 +26,7 @@ Format = Literal["csv", "json", "jsonl"]
 def tables(agent: Agent = None, as_json: AsJson = False) -> None:
     """List tables, and how full the database is."""
     server = connect()
-    found = server.get("agents", _agent(server, agent)["id"], "db")
+    found = server.get("agents", server.agent(agent)["id"], "db")
     if as_json:
         show_json(found)
         return
@@ -44,7 +44,7 @@ def schema(
 ) -> None:
     """Show tables with their columns."""
     server = connect()
-    found = server.get("agents", _agent(server, agent)["id"], "db", "schema", system=system)
+    found = server.get("agents", server.agent(agent)["id"], "db", "schema", system=system)
     if as_json:
         show_json(found)
         return
@@ -71,7 +71,7 @@ def rows(
     """Show rows of a table."""
     server = connect()
     asked = {"show": show, "where": where, "sort": sort, "desc": desc, "limit": limit, "offset": offset}
-    found = server.get("agents", _agent(server, agent)["id"], "db", "tables", table, "rows", **asked)
+    found = server.get("agents", server.agent(agent)["id"], "db", "tables", table, "rows", **asked)
     if as_json:
         show_json(found)
         return
@@ -122,7 +122,7 @@ def query(
     body: dict[str, Any] = {"sql": sql, "limit": limit, "include_deleted": deleted}
     if params:
         body["params"] = _pairs(params, "--param")
-    found = server.post("agents", _agent(server, agent)["id"], "db", "query", body=body)
+    found = server.post("agents", server.agent(agent)["id"], "db", "query", body=body)
     (show_json if as_json else show_found)(found)
 
 
@@ -130,7 +130,7 @@ def query(
 def views(agent: Agent = None, as_json: AsJson = False) -> None:
     """List saved views."""
     server = connect()
-    found = server.get("agents", _agent(server, agent)["id"], "db", "views")
+    found = server.get("agents", server.agent(agent)["id"], "db", "views")
     if as_json:
         show_json(found)
         return
@@ -143,7 +143,7 @@ def view(name: View, params: Params = None, agent: Agent = None, limit: Limit = 
     """Run a saved view."""
     server = connect()
     body = {"params": _pairs(params or [], "--param"), "limit": limit}
-    found = server.post("agents", _agent(server, agent)["id"], "db", "views", name, "run", body=body)
+    found = server.post("agents", server.agent(agent)["id"], "db", "views", name, "run", body=body)
     (show_json if as_json else show_found)(found)
 
 
@@ -163,7 +163,7 @@ def export(
         fail("Name a table, or a view with --view, and not both.", 2)
     server = connect()
     form = "json" if as_json else kind
-    database = ("agents", _agent(server, agent)["id"], "db")
+    database = ("agents", server.agent(agent)["id"], "db")
     if table is not None:
         text = server.get_text(*database, "tables", table, "export", format=form, show=show)
     else:
@@ -199,7 +199,7 @@ def import_file(
         fail(f"The file {str(file)!r} cannot be read: {error}.")
     server = connect()
     body = {"table": table, "format": form, "text": text, "create": create, "source": file.name[:200]}
-    done = server.post("agents", _agent(server, agent)["id"], "db", "import", body=body)
+    done = server.post("agents", server.agent(agent)["id"], "db", "import", body=body)
     if as_json:
         show_json(done)
         return
@@ -220,7 +220,7 @@ def log(
     """Show what changed, the newest first."""
     server = connect()
     asked = {"run_id": run, "table": table, "row_id": row, "before": before, "limit": limit}
-    found = server.get("agents", _agent(server, agent)["id"], "db", "changelog", **asked)
+    found = server.get("agents", server.agent(agent)["id"], "db", "changelog", **asked)
     if as_json:
         show_json(found)
         return
@@ -250,7 +250,7 @@ def revert(
 ) -> None:
     """Take a migration back with the statements its agent wrote for that."""
     server = connect()
-    done = server.post("agents", _agent(server, agent)["id"], "db", "changelog", str(change_id), "take-back")
+    done = server.post("agents", server.agent(agent)["id"], "db", "changelog", str(change_id), "take-back")
     (show_json if as_json else show_one)(done)
 
 
@@ -258,7 +258,7 @@ def revert(
 def verify(agent: Agent = None, as_json: AsJson = False) -> None:
     """Check that the changelog is as it was written; exit 1 if it is not."""
     server = connect()
-    found = server.get("agents", _agent(server, agent)["id"], "db", "verify")
+    found = server.get("agents", server.agent(agent)["id"], "db", "verify")
     if as_json:
         show_json(found)
     elif found["intact"]:
@@ -271,7 +271,7 @@ def verify(agent: Agent = None, as_json: AsJson = False) -> None:
 def rekey(agent: Agent = None, as_json: AsJson = False) -> None:
     """Encrypt a database with a new key."""
     server = connect()
-    done = server.post("agents", _agent(server, agent)["id"], "db", "rotate-key")
+    done = server.post("agents", server.agent(agent)["id"], "db", "rotate-key")
     show_json(done) if as_json else typer.echo("It has a new key.")
 
 
@@ -283,7 +283,7 @@ def erase(
 ) -> None:
     """Erase a database for good, by destroying its key. No copy can be read afterwards either."""
     server = connect()
-    chosen = _agent(server, agent)
+    chosen = server.agent(agent)
     name = confirm if confirm is not None else typer.prompt("This cannot be undone. The agent's name", err=True)
     done = server.delete("agents", chosen["id"], "db", body={"confirm": name})
     show_json(done) if as_json else typer.echo("Erased.")
@@ -291,23 +291,7 @@ def erase(
 
 def _rows(agent: str | None, method: Literal["post", "patch"], table: str, *path: str, body: Any) -> Any:
     server = connect()
-    return getattr(server, method)(
-        "agents", _agent(server, agent)["id"], "db", "tables", table, "rows", *path, body=body
-    )
-
-
-def _agent(server: Server, wanted: str | None) -> dict[str, Any]:
-    """Find an agent by its name or id; without either, the only one there is."""
-    agents: list[dict[str, Any]] = server.get("agents")["agents"]
-    fitting = [each for each in agents if wanted is None or wanted in (each["id"], each["name"])]
-    listed = "\n".join(f"  {each['id']}  {each['name']}" for each in fitting or agents)
-    if not agents:
-        fail("You have no agent yet. Make one with `wakeful agent add NAME`.")
-    if not fitting:
-        fail(f"There is no agent {wanted!r}. There are:\n{listed}")
-    if len(fitting) > 1:
-        fail(f"Which agent? Give --agent with one of these ids:\n{listed}", 2)
-    return fitting[0]
+    return getattr(server, method)("agents", server.agent(agent)["id"], "db", "tables", table, "rows", *path, body=body)
 
 
 def _pairs(given: list[str], option: str) -> dict[str, Any]:

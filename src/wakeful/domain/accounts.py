@@ -63,7 +63,10 @@ class ScopeTooSmall(Forbidden):
     code = "scope_too_small"
 
     def __init__(self, held: Scope, needed: Scope) -> None:
-        super().__init__(f"This needs a token with the scope {needed!r}; yours has {held!r}.")
+        super().__init__(
+            f"This needs a token with the scope {needed!r}; yours has {held!r}. Use another one, or make one with POST "
+            "/tokens."
+        )
 
 
 class ScopeTooLarge(Forbidden):
@@ -79,7 +82,7 @@ class OwnersOnly(Forbidden):
     code = "owners_only"
 
     def __init__(self) -> None:
-        super().__init__("Only an owner of this server may do this.")
+        super().__init__("Only an owner of this server may do this. Ask one of them.")
 
 
 class LastOwner(Conflict):
@@ -96,14 +99,14 @@ class NoSuchUser(NotFound):
     code = "no_such_user"
 
     def __init__(self, user_id: str) -> None:
-        super().__init__(f"There is no user {user_id!r}.")
+        super().__init__(f"There is no user {user_id!r}. GET /users lists those you may see.")
 
 
 class NoSuchToken(NotFound):
     code = "no_such_token"
 
     def __init__(self, token_id: str) -> None:
-        super().__init__(f"There is no token {token_id!r}.")
+        super().__init__(f"There is no token {token_id!r} of yours. GET /tokens lists them, with their ids.")
 
 
 class ExpiresInThePast(Invalid):

@@ -29,7 +29,10 @@ class ShellNotGranted(Forbidden):
     code = "shell_not_granted"
 
     def __init__(self) -> None:
-        super().__init__("Only an owner of this server can give an agent the toolset 'shell'.", field="toolsets")
+        super().__init__(
+            "Only an owner of this server can give an agent the toolset 'shell'. Ask one of them, or leave it out.",
+            field="toolsets",
+        )
 
 
 class McpNotGranted(Forbidden):
@@ -38,7 +41,7 @@ class McpNotGranted(Forbidden):
     def __init__(self, name: str) -> None:
         super().__init__(
             f"Only an owner of this server can give an agent the MCP server {name!r}, "
-            "unless the settings file says `for_users = true` for it.",
+            "unless the settings file says `for_users = true` for it. Ask one of them, or leave it out.",
             field="mcp_servers",
         )
 
@@ -57,17 +60,26 @@ def check(agent: Agent, known: Known | None = None, before: Agent | None = None)
     load_zone(agent.timezone)
     check_bounds(agent.bounds)
     if not agent.name.strip() or len(agent.name) > MOST_NAME:
-        raise BadAgent(f"An agent's name has 1 to {MOST_NAME} characters.", field="name")
+        raise BadAgent(
+            f"An agent's name has 1 to {MOST_NAME} characters, not all of them spaces; {agent.name[:20]!r} has "
+            f"{len(agent.name)}.",
+            field="name",
+        )
     for text in ("description", "system_prompt"):
-        if len(getattr(agent, text)) > MOST_TEXT:
-            raise BadAgent(f"{text!r} is longer than {MOST_TEXT:,} characters.", field=text)
+        length = len(getattr(agent, text))
+        if length > MOST_TEXT:
+            raise BadAgent(f"{text!r} has {length:,} characters; {MOST_TEXT:,} is the most.", field=text)
     if len(agent.subagents) > MOST_SUBAGENTS:
-        raise BadAgent(f"An agent has at most {MOST_SUBAGENTS} subagents.", field="subagents")
+        raise BadAgent(
+            f"'subagents' has {len(agent.subagents)} names; {MOST_SUBAGENTS} is the most.", field="subagents"
+        )
     for name in agent.toolsets:
         if name not in TOOLSETS:
             raise BadAgent(f"There is no toolset {name!r}. There are: {', '.join(TOOLSETS)}.", field="toolsets")
     if not 1 <= agent.max_iterations <= 1_000:
-        raise BadAgent(f"{agent.max_iterations} model calls in one run are not 1 to 1,000.", field="max_iterations")
+        raise BadAgent(
+            f"'max_iterations' is {agent.max_iterations}; a run makes 1 to 1,000 model calls.", field="max_iterations"
+        )
 
 
 def check_grants(user: User, before: Agent | None, after: Agent, known: Known | None = None) -> None:

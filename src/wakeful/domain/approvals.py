@@ -35,14 +35,20 @@ class NoSuchApproval(NotFound):
     code = "no_such_approval"
 
     def __init__(self, run_id: str, call_id: str) -> None:
-        super().__init__(f"Run {run_id!r} has not asked about a call {call_id[:100]!r}.")
+        super().__init__(
+            f"Run {run_id!r} has not asked about a call {call_id[:100]!r}. GET /runs/{run_id}/approvals lists what it "
+            "asks."
+        )
 
 
 class AlreadyAnswered(Conflict):
     code = "already_answered"
 
     def __init__(self, approval: Approval) -> None:
-        super().__init__(f"The call {approval.call_id[:100]!r} was {approval.status} already; a run asks once.")
+        super().__init__(
+            f"The call {approval.call_id[:100]!r} was {approval.status} already, and a run asks once. Write to the "
+            "agent if you have changed your mind."
+        )
 
 
 class RunIsOver(Conflict):

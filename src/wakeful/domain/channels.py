@@ -22,7 +22,7 @@ class NoSuchChannel(NotFound):
     code = "no_such_channel"
 
     def __init__(self, channel_id: str) -> None:
-        super().__init__(f"There is no channel {channel_id!r}.")
+        super().__init__(f"There is no channel {channel_id!r}. `wakeful channel ls` and GET /channels list yours.")
 
 
 class ChannelNameTaken(Conflict):

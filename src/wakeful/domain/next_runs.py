@@ -52,7 +52,10 @@ class NoNextRun(NotFound):
     code = "no_next_run"
 
     def __init__(self, agent_id: str) -> None:
-        super().__init__(f"No next run is booked for agent {agent_id!r}.")
+        super().__init__(
+            f"No next run is booked for agent {agent_id!r}, so there is nothing to change, run or cancel. Book one "
+            "first, or leave it so."
+        )
 
 
 class SelfSchedulingOff(Forbidden):

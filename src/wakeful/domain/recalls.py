@@ -42,7 +42,20 @@ class NoRecall(NotFound):
     code = "no_recall"
 
     def __init__(self, session_id: str) -> None:
-        super().__init__(f"No recall is pending in session {session_id!r}.")
+        super().__init__(
+            f"No recall is pending in session {session_id!r}, so there is nothing to change, run or cancel. Book one "
+            "first, or leave it so."
+        )
+
+
+class OutOfReach(NotFound):
+    code = "no_such_session"
+
+    def __init__(self, session_id: str) -> None:
+        super().__init__(
+            f"There is no session {session_id!r} in your reach. Leave `session_id` out to mean the one you are in.",
+            field="session_id",
+        )
 
 
 class NotRecurring(Invalid):
@@ -50,7 +63,8 @@ class NotRecurring(Invalid):
 
     def __init__(self, session_id: str) -> None:
         super().__init__(
-            f"No recurring recall is pending in session {session_id!r}, so there is no next time to skip to."
+            f"No recurring recall is pending in session {session_id!r}, so there is no next time to skip to. "
+            "One that comes once is cancelled instead."
         )
 
 

@@ -68,16 +68,21 @@ class NoSuchSchedule(NotFound):
     code = "no_such_schedule"
 
     def __init__(self, schedule_id: str) -> None:
-        super().__init__(f"There is no schedule {schedule_id!r} here.", field="schedule_id")
+        super().__init__(
+            f"There is no schedule {schedule_id!r} here. A list of this session's schedules (op 'list', or "
+            "GET /sessions/ID/schedules) shows their ids.",
+            field="schedule_id",
+        )
 
 
 class NotCancellable(Conflict):
     code = "schedule_not_cancellable"
 
     def __init__(self, schedule: Schedule) -> None:
+        next_step = "If its run is still at work, stop that." if schedule.status == "delivered" else "It has ended."
         super().__init__(
             f"Schedule {schedule.id!r} is {schedule.status}, so it cannot be cancelled: only pending and queued ones "
-            "can.",
+            f"can. {next_step}",
             field="schedule_id",
         )
 

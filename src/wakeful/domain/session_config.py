@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any, NoReturn, cast, get_args
 
 from wakeful.domain.errors import Invalid
+from wakeful.domain.mcp_servers import prefix_of
 from wakeful.domain.texts import check_text, say_no, show
 from wakeful.domain.types import Agent, ThinkingLevel
 from wakeful.domain.values import replace
@@ -45,6 +46,14 @@ def check(asked: object, *, models: Collection[str], tools: Collection[str]) -> 
         for key, value in given.items()
         if value is not None
     }
+
+
+def names_tool_of(agent: Agent, asked: object) -> bool:
+    """Tell whether a configuration names what may be a tool of one of an agent's MCP servers."""
+    named: object = cast("Mapping[str, object]", asked).get("tool_ids") if isinstance(asked, Mapping) else None
+    prefixes = tuple(map(prefix_of, agent.mcp_servers))
+    names = cast("list[object]", named) if isinstance(named, list) else []
+    return any(isinstance(name, str) and name.startswith(prefixes) for name in names)
 
 
 def summarise(config: Mapping[str, Any] | None) -> dict[str, Any] | None:

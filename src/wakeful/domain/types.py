@@ -307,7 +307,8 @@ class Notice:
     session_id: str | None = None
     view_ref: str | None = None  # the name of a saved view of its agent that shows more
     read_at: datetime | None = None
-    told_at: datetime | None = None  # when someone took it on to tell it to the channels; None: nobody yet
+    taken_at: datetime | None = None  # when someone took it on to tell it to the channels; None: nobody yet
+    told_at: datetime | None = None  # when they were done with that, whatever each channel did
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -188,7 +188,10 @@ def _check_texts(instructions: str, comment: str) -> None:
             field="instructions",
         )
     if len(comment) > MAX_COMMENT:
-        raise Invalid(f"The comment is {len(comment):,} characters long; {MAX_COMMENT:,} is the most.", field="comment")
+        raise Invalid(
+            f"The comment is {len(comment):,} characters long; {MAX_COMMENT:,} is the most. Shorten it.",
+            field="comment",
+        )
 
 
 def _check_recurrence(kind: WakeKind, every: timedelta | None, cron: str | None, rules: Rules) -> None:

@@ -5,11 +5,16 @@ import logging
 
 from pydantic_ai.direct import model_request
 from pydantic_ai.messages import ModelRequest, SystemPromptPart, TextPart, UserPromptPart
+from pydantic_ai.usage import RequestUsage
 
+from wakeful.clock import Clock
 from wakeful.domain.runs import Outcome
 from wakeful.domain.types import Run
+from wakeful.runtime.budget import Budget
+from wakeful.runtime.context import tokens_in
 from wakeful.runtime.models.providers import DEMO, Models
 from wakeful.service.briefings import Briefing, Briefings
+from wakeful.service.runs import RunService
 from wakeful.service.sessions import SessionService
 
 log = logging.getLogger(__name__)
@@ -23,10 +28,14 @@ _PATIENCE = 30.0  # seconds
 class Titles:
     """Names sessions in the background."""
 
-    def __init__(self, briefings: Briefings, sessions: SessionService, models: Models) -> None:
+    def __init__(
+        self, briefings: Briefings, sessions: SessionService, runs: RunService, models: Models, clock: Clock
+    ) -> None:
         self._briefings = briefings
         self._sessions = sessions
+        self._runs = runs
         self._models = models
+        self._clock = clock
         self._at_work: set[asyncio.Task[None]] = set()
 
     def note_finished(self, run: Run, outcome: Outcome) -> None:
@@ -55,7 +64,10 @@ class Titles:
     async def _find(self, briefing: Briefing) -> str:
         question = next((message.content for message in briefing.messages if message.role == "user"), "")
         name = briefing.agent.model or self._models.default
-        if name == DEMO:
+        if name == DEMO or briefing.usage is None:
+            return _shorten(question)
+        budget = Budget(briefing.agent.budgets, briefing.spent_today, briefing.usage)
+        if budget.is_spent():  # a name is the run's last call, and counts like its others
             return _shorten(question)
         answer = next((message.content for message in reversed(briefing.messages) if message.role == "assistant"), "")
         asked = f"User: {question[:_SHOWN]}\n\nAssistant: {answer[:_SHOWN]}"
@@ -70,6 +82,11 @@ class Titles:
                 raise
             return _shorten(question)  # a session without a clever name is still better found by its first words
         said = "".join(part.content for part in response.parts if isinstance(part, TextPart))
+        used = response.usage
+        if not used.has_values():
+            used = RequestUsage(input_tokens=tokens_in(_ASK + asked), output_tokens=tokens_in(said))
+        budget.count_model_call(used, self._models.price(name, used, at=self._clock.now()))
+        await self._runs.save_usage(budget.usage)
         return _shorten(said.strip().strip('"*#.')) or _shorten(question)
 
 

@@ -109,9 +109,10 @@ async def _answer_validation(_request: Request, error: Exception) -> JSONRespons
 async def _answer_http(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
     status = error.status_code
+    takes = (error.headers or {}).get("Allow", "other methods")
     words = {
-        404: f"There is nothing at {request.url.path!r}.",
-        405: f"{request.url.path!r} does not take {request.method}.",
+        404: f"There is nothing at {request.url.path!r}. GET /docs lists every route.",
+        405: f"{request.url.path!r} does not take {request.method}. It takes {takes}.",
     }
     code = _CODES.get(status, f"http_{status}")
     return shape(status, code, words.get(status, str(error.detail)), headers=error.headers)

@@ -49,7 +49,9 @@ class CrossSite(Forbidden):
     code = "cross_site"
 
     def __init__(self) -> None:
-        super().__init__("The browser says that another site sent this request.")
+        super().__init__(
+            "The browser says that another site sent this request.", hint="Open this server's own page instead."
+        )
 
 
 class BodyTooLarge(HTTPException):

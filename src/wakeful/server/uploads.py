@@ -79,4 +79,6 @@ def _write(folder: Path, name: str, content: bytes) -> Path:
         with os.fdopen(handle, "wb") as file:
             file.write(content)
         return path
-    raise Invalid(f"There are too many files named {name!r} in this session.", field="files")
+    raise Invalid(
+        f"There are too many files named {name!r} in this session. Rename it, then send it again.", field="files"
+    )

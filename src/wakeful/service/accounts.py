@@ -15,6 +15,7 @@ from wakeful.domain import accounts as rules
 from wakeful.domain import ids
 from wakeful.domain.accounts import Identity, Purpose, TokenKind
 from wakeful.domain.types import Role, Scope, Token, User
+from wakeful.service.endings import end_all
 from wakeful.store.accounts import Pass
 from wakeful.store.store import Store, Tx
 
@@ -116,13 +117,17 @@ class Accounts:
         return changed
 
     async def delete_user(self, caller: Identity, user_id: str) -> None:
-        """Close an account, so that nothing lets its user in any more; the last owner stays."""
+        """Close an account: nothing lets its user in any more, nothing of theirs wakes or works on.
+
+        The last owner stays.
+        """
         rules.check_owner(caller)
         now = self._clock.now()
 
         async def work(tx: Tx) -> None:
             owners = await tx.accounts.hold_owners()
             rules.check_leaves_an_owner(await tx.accounts.user(user_id), [owner.id for owner in owners])
+            await end_all(tx, user_id, "user_gone", now)
             await tx.accounts.delete_user(user_id, now)
 
         await self._store.write(work)

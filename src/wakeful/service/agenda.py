@@ -41,7 +41,8 @@ class AgendaService:
         end = end or now + timedelta(days=7)
         if not timedelta(0) < end - start <= LONGEST:
             raise Invalid(
-                f"From {start.isoformat()} to {end.isoformat()} is no stretch of at most {LONGEST.days} days.",
+                f"From {start.isoformat()} to {end.isoformat()} is no stretch of at most {LONGEST.days} days. "
+                "Let `to` be later than `from`, and not by more.",
                 field="to",
             )
 

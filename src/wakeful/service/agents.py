@@ -13,6 +13,7 @@ from wakeful.domain.next_runs import SelfSchedulingOff
 from wakeful.domain.recalls import recall_update
 from wakeful.domain.types import Agent, Decision, User, Wake
 from wakeful.hub import Sent
+from wakeful.service.endings import end_all
 from wakeful.service.stream import Stream
 from wakeful.store.store import Store, Tx
 from wakeful.store.usage import Spent
@@ -177,14 +178,7 @@ class AgentService:
 
         async def work(tx: Tx) -> Agent:
             agent = await tx.agents.get(agent_id, user_id)
-            while live := await tx.wakes.of_user(user_id, agent_id=agent_id, most=_PAGE, is_live=True):
-                for wake in live:
-                    await tx.runs.end_queued_of_wake(wake.id, "skipped", "agent_gone", now)
-                    await tx.wakes.move([wakes.cancel(wake, "agent_gone", now)])
-            for status in ("queued", "running"):
-                for run in await tx.runs.of_user(user_id, agent_id=agent_id, status=status, most=_PAGE):
-                    await tx.runs.end_queued(run.id, "stopped", "agent_gone", now)
-                    await tx.runs.request_stop(run.id, now)
+            await end_all(tx, user_id, "agent_gone", now, agent_id=agent_id)
             await tx.agents.delete(agent_id, now)
             tx.tell(f"agent {agent_id} {user_id}")
             return agent
@@ -200,7 +194,10 @@ async def _check_profiles(tx: Tx, agent: Agent, before: Agent | None = None) -> 
     own = {each.id for each in await tx.agents.of_user(agent.user_id)}
     for agent_id in sorted(added):
         if agent_id not in own:
-            raise rules.BadAgent(f"There is no agent {agent_id!r}.", field="profiles")
+            raise rules.BadAgent(
+                f"There is no agent {agent_id!r} of yours. `wakeful agent ls` and GET /agents list their ids.",
+                field="profiles",
+            )
 
 
 async def _check_subagents(tx: Tx, agent: Agent, known: Collection[str]) -> None:

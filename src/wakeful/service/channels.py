@@ -5,6 +5,7 @@ import logging
 import socket
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from ipaddress import ip_address
 from typing import Any
 
@@ -19,6 +20,7 @@ from wakeful.store.store import Store, Tx
 
 log = logging.getLogger(__name__)
 
+_AGAIN = "(Sent once more: the server went down while it sent this.)"
 _TEST = ("A test from Wakeful", "This channel works: what your agents have to tell you arrives here.")
 
 
@@ -38,6 +40,11 @@ class Channels:
         self._clock = clock
         self._process = process
         self._private_hosts = frozenset(private_hosts)
+
+    @property
+    def patience(self) -> timedelta:
+        """Return how long it may take to tell them all."""
+        return timedelta(seconds=self._process.seconds)
 
     async def of_user(self, user_id: str) -> list[Channel]:
         return await self._store.read(lambda tx: tx.channels.of_user(user_id))
@@ -110,7 +117,8 @@ class Channels:
             is_muted = wake is not None and wake.muted
             return [] if is_muted else await tx.channels.to_tell(notice.user_id)
 
-        deliveries = await self._send(choose, notice.title, notice.body)
+        body = notice.body if notice.told_at is None else f"{notice.body}\n\n{_AGAIN}"
+        deliveries = await self._send(choose, notice.title, body)
         return Told(deliveries=tuple(deliveries), is_muted=is_muted)
 
     async def _send(self, choose: Any, title: str, body: str) -> list[Delivery]:

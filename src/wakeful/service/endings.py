@@ -1,4 +1,4 @@
-"""What the end of a run means for its wake."""
+"""What the end of a run means for its wake, and the end of an agent or a user for theirs."""
 
 from dataclasses import replace
 from datetime import datetime
@@ -8,6 +8,20 @@ from wakeful.domain.rules import Rules
 from wakeful.domain.types import Decision, Run, WakeStatus
 from wakeful.store.agents import NoSuchAgent
 from wakeful.store.store import Tx
+
+_PAGE = 1_000
+
+
+async def end_all(tx: Tx, user_id: str, reason: str, now: datetime, *, agent_id: str | None = None) -> None:
+    """Cancel what waits for a user, or for one of their agents, and stop what is under way."""
+    while live := await tx.wakes.of_user(user_id, agent_id=agent_id, most=_PAGE, is_live=True):
+        for wake in live:
+            await tx.runs.end_queued_of_wake(wake.id, "skipped", reason, now)
+            await tx.wakes.move([wakes.cancel(wake, reason, now)])
+    for status in ("queued", "running"):
+        for run in await tx.runs.of_user(user_id, agent_id=agent_id, status=status, most=_PAGE):
+            await tx.runs.end_queued(run.id, "stopped", reason, now)
+            await tx.runs.request_stop(run.id, now)
 
 
 async def end_once_wake(

@@ -10,7 +10,10 @@ class NoSuchNotice(NotFound):
     code = "no_such_notification"
 
     def __init__(self, notice_id: str) -> None:
-        super().__init__(f"There is no unread notification {notice_id!r}.")
+        super().__init__(
+            f"There is no unread notification {notice_id!r}: it was read already, or never there. GET /notifications "
+            "lists yours."
+        )
 
 
 class NoticeService:

@@ -38,7 +38,7 @@ class Notify:
         """Put it into the inbox and tell the channels; the same words within an hour are not told again."""
         now = self._clock.now()
         # Taken on from the start: nobody else tells the channels, because the answer says what they did.
-        notice = replace(notices.from_agent(run, title, body, now), view_ref=view_ref, told_at=now)
+        notice = replace(notices.from_agent(run, title, body, now), view_ref=view_ref, taken_at=now)
         if view_ref is not None:
             next_runs.check_view(view_ref, await self._views_of(agent), field="view_ref")
 
@@ -56,4 +56,7 @@ class Notify:
         if not notified.is_new:
             return notified
         pages = self._hub.count_listeners(user_topic(run.user_id))
-        return replace(notified, open_pages=pages, told=await self._channels.deliver(notice))
+        told = await self._channels.deliver(notice)
+        done_at = self._clock.now()
+        await self._store.write(lambda tx: tx.notices.settle(notice.id, done_at), is_synced=False)
+        return replace(notified, notice=replace(notice, told_at=done_at), open_pages=pages, told=told)

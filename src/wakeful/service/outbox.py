@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from wakeful.clock import Clock
 from wakeful.service.channels import Channels
@@ -10,7 +10,7 @@ from wakeful.store.store import Store
 
 log = logging.getLogger(__name__)
 
-_LEFT_BEHIND = timedelta(minutes=1)  # then nobody is at it any more
+_LEFT_BEHIND = timedelta(minutes=1)  # and what the channels take: then nobody is at it any more
 _STALE = timedelta(hours=1)  # what is older is no news; it stands in the inbox
 _MOST_AT_ONCE = 20
 _PATIENCE = 5.0  # seconds for what is under way when the node goes down
@@ -35,7 +35,7 @@ class Outbox:
 
     async def sweep(self) -> None:
         """Take on what a node that went down had not."""
-        before = self._clock.now() - _LEFT_BEHIND
+        before = self._left_behind()
         for notice_id in await self._store.read(lambda tx: tx.notices.untold(before, _MOST_AT_ONCE)):
             await self._tell(notice_id)
 
@@ -53,10 +53,16 @@ class Outbox:
             await asyncio.gather(*late, return_exceptions=True)
 
     async def _tell(self, notice_id: str) -> None:
-        now = self._clock.now()
+        now, before = self._clock.now(), self._left_behind()
         try:
-            notice = await self._store.write(lambda tx: tx.notices.take(notice_id, now), is_synced=False)
-            if notice is not None and now - notice.created_at < _STALE:
+            notice = await self._store.write(lambda tx: tx.notices.take(notice_id, now, before), is_synced=False)
+            if notice is None:
+                return
+            if now - notice.created_at < _STALE:
                 await self._channels.deliver(notice)
+            await self._store.write(lambda tx: tx.notices.settle(notice_id, self._clock.now()), is_synced=False)
         except Exception:  # one notice's trouble is no other's; it stands in the inbox
             log.exception("notice could not be told", extra={"notification_id": notice_id})
+
+    def _left_behind(self) -> datetime:
+        return self._clock.now() - self._channels.patience - _LEFT_BEHIND

@@ -145,14 +145,17 @@ class Recalls:
         """Return whose session it is that a run's user wants to reach: their own, or anyone's if they are an owner."""
 
         if not ids.could_be_id(session_id):
-            raise NoSuchSession(session_id)
+            raise recalls.OutOfReach(session_id)
 
         async def work(tx: Tx) -> str:
             user = await tx.agents.user(run.user_id)
             found = await tx.sessions.find(session_id) if user is not None and user.role == "owner" else None
             return (found or await tx.sessions.get(session_id, run.user_id)).user_id
 
-        return await self._store.read(work)
+        try:
+            return await self._store.read(work)
+        except NoSuchSession:
+            raise recalls.OutOfReach(session_id) from None
 
     async def _tables_of(self, agent: Agent) -> list[str]:
         """Return what an agent's database has that its brief may name."""

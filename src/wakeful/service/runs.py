@@ -154,6 +154,10 @@ class RunService:
         """Return what each of these runs has used; one that never asked a model is not there."""
         return await self._store.read(lambda tx: tx.usage.of_runs(run_ids))
 
+    async def save_usage(self, usage: RunUsage) -> None:
+        """Note what was used for a run after its end."""
+        await self._store.write(lambda tx: tx.usage.save(usage), is_synced=False)
+
     async def stop(self, run_id: str, user_id: str) -> bool:
         """Ask a run to stop: one that waits ends at once, one at work within two seconds. False if it was over."""
         now = self._clock.now()

@@ -1,6 +1,6 @@
 """What agents and people may ask of a session's schedules."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -38,6 +38,7 @@ class Schedules:
         clock: Clock,
         rules: Rules,
         tools_of: Callable[[Agent], Collection[str]],
+        prepare: Callable[[Agent], Awaitable[Sequence[str]]],
         default_model: str,
     ) -> None:
         self._store = store
@@ -45,6 +46,7 @@ class Schedules:
         self._clock = clock
         self._rules = rules
         self._tools_of = tools_of  # the names of the tools an agent is shown
+        self._prepare = prepare  # starts an agent's MCP servers and returns what is amiss with them
         self._default_model = default_model
 
     async def book_in_run(
@@ -77,17 +79,23 @@ class Schedules:
             return await tx.agents.get(session.agent_id, user_id)
 
         agent = await self._store.read(look)
-        wake = schedules.make(
-            request,
-            agent,
-            session_id,
-            user_id,
-            now,
-            self._rules,
-            models=self._models_of(agent),
-            tools=self._tools_of(agent),
-            by="user",
-        )
+        # The tools of a server are known once it has started. In a run they are; a person may be the first to name one.
+        amiss = await self._prepare(agent) if session_config.names_tool_of(agent, request.session_config) else ()
+        try:
+            wake = schedules.make(
+                request,
+                agent,
+                session_id,
+                user_id,
+                now,
+                self._rules,
+                models=self._models_of(agent),
+                tools=self._tools_of(agent),
+                by="user",
+            )
+        except session_config.BadSessionConfig as error:
+            error.hint = " ".join(amiss) or None
+            raise
         return await self._book(wake, agent, now)
 
     async def listed(

@@ -200,5 +200,5 @@ async def all_messages(tx: Tx, session_id: str) -> list[Message]:
 def _title(title: str) -> str:
     title = " ".join(title.split())
     if len(title) > MOST_TITLE:
-        raise Invalid(f"The title has {len(title)} characters; at most {MOST_TITLE} are kept.", field="title")
+        raise Invalid(f"The title has {len(title)} characters; {MOST_TITLE} is the most. Shorten it.", field="title")
     return title

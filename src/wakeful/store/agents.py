@@ -12,7 +12,7 @@ class NoSuchAgent(NotFound):
     code = "no_such_agent"
 
     def __init__(self, agent_id: str) -> None:
-        super().__init__(f"There is no agent {agent_id!r}.")
+        super().__init__(f"There is no agent {agent_id!r}. `wakeful agent ls` and GET /agents list yours.")
 
 
 class Agents:

@@ -25,10 +25,18 @@ class Notices:
         rows = await self._statements.fetch("notice_by_id", {"id": notice_id})
         return NOTICES.read(rows[0]) if rows else None
 
-    async def take(self, notice_id: str, now: datetime) -> Notice | None:
-        """Take on a notice to tell it to the channels; None if someone else has."""
-        rows = await self._statements.fetch("take_notice", {"id": notice_id, "now": to_micros(now)})
+    async def take(self, notice_id: str, now: datetime, left_behind: datetime) -> Notice | None:
+        """Take on a notice to tell it to the channels; None if someone else has it.
+
+        Whoever took it on before that moment is gone. What is taken on anew is told already: there is no third time.
+        """
+        params = {"id": notice_id, "now": to_micros(now), "left_behind": to_micros(left_behind)}
+        rows = await self._statements.fetch("take_notice", params)
         return NOTICES.read(rows[0]) if rows else None
+
+    async def settle(self, notice_id: str, now: datetime) -> None:
+        """Note that every channel was tried."""
+        await self._statements.fetch("settle_notice", {"id": notice_id, "now": to_micros(now)})
 
     async def untold(self, before: datetime, most: int) -> list[str]:
         rows = await self._statements.fetch("untold_notices", {"before": to_micros(before), "most": most})

@@ -18,7 +18,7 @@ class NoSuchRun(NotFound):
     code = "no_such_run"
 
     def __init__(self, run_id: str) -> None:
-        super().__init__(f"There is no run {run_id!r}.")
+        super().__init__(f"There is no run {run_id!r}. `wakeful runs` and GET /runs list yours.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ class NoSuchSession(NotFound):
     code = "no_such_session"
 
     def __init__(self, session_id: str) -> None:
-        super().__init__(f"There is no session {session_id!r}.")
+        super().__init__(f"There is no session {session_id!r}. GET /sessions lists yours; it may have been deleted.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,9 @@ class NoSuchWake(NotFound):
     code = "no_such_wake"
 
     def __init__(self, wake_id: str) -> None:
-        super().__init__(f"There is no wake {wake_id!r}.")
+        super().__init__(
+            f"There is no wake {wake_id!r}. `wakeful wake ls --all` and GET /wakes list yours, ended ones included."
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

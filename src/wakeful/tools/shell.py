@@ -16,12 +16,14 @@ from pathlib import Path
 from pydantic import Field
 
 from wakeful.domain.errors import Invalid
+from wakeful.tools.guard import guarded
 from wakeful.tools.registry import Arguments, Tool, ToolContext, ToolResult
 
 SEARCH_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 LONGEST_TIMEOUT = 600  # seconds
 MOST_KEPT = 32_000  # bytes of the output's beginning, and as many of its end
 LAST_WORDS = 0.5  # seconds to read what is left in the pipe after the command ended
+PATIENCE = 1.0  # seconds for its guard to end everything
 
 
 class CommandUnusable(Invalid):
@@ -98,7 +100,9 @@ class _Ended:
 
 
 async def _run(command: str, workspace: Path, search_path: str, seconds: float) -> _Ended:
-    """Run a command to its end. Whatever ends it – itself, the time-out, a cancelled call – its whole group is dead."""
+    """Run a command to its end. Whatever ends it – itself, the time-out, a cancelled call, the end of the server – all
+    that it started is dead.
+    """
     output = _Output()
     with _draining(output) as (writing, drained):
         try:
@@ -112,11 +116,8 @@ async def _run(command: str, workspace: Path, search_path: str, seconds: float) 
         except TimeoutError:
             is_late = True
         finally:
-            # Before it is reaped: until then its number cannot be given to a stranger.
-            with suppress(ProcessLookupError, PermissionError):
-                os.killpg(process.pid, signal.SIGKILL)
-            await asyncio.shield(asyncio.to_thread(process.wait))
-        # A process that left the group may hold the pipe open for ever; nobody waits for it.
+            await asyncio.shield(_end(process))
+        # Where the guard could not find everything, a process may hold the pipe open for ever; nobody waits for it.
         with suppress(TimeoutError):
             await asyncio.wait_for(drained.wait(), LAST_WORDS)
     return _Ended(output=output, exit_code=None if is_late else process.returncode)
@@ -124,7 +125,7 @@ async def _run(command: str, workspace: Path, search_path: str, seconds: float) 
 
 def _start(command: str, workspace: Path, search_path: str, output: int) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
-        ["/bin/sh", "-c", command],
+        guarded("/bin/sh", "-c", command),
         cwd=workspace,
         env={"PATH": search_path, "HOME": str(workspace), "LANG": "C.UTF-8"},
         stdin=subprocess.DEVNULL,
@@ -132,6 +133,17 @@ def _start(command: str, workspace: Path, search_path: str, output: int) -> subp
         stderr=output,
         start_new_session=True,
     )
+
+
+async def _end(process: subprocess.Popen[bytes]) -> None:
+    """Have the guard end what is left, and then its whole group, if it does not."""
+    # Nobody reaps it meanwhile: until then its number cannot be given to a stranger.
+    os.kill(process.pid, signal.SIGTERM)
+    with suppress(TimeoutError):
+        await asyncio.wait_for(_exit_of(process.pid), PATIENCE)
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    await asyncio.to_thread(process.wait)
 
 
 async def _exit_of(pid: int) -> None:

@@ -130,7 +130,9 @@ async def _write(context: ToolContext, asked: WriteSkill) -> ToolResult:
     try:
         data = skills.write(asked.name, asked.description, asked.body).encode()
     except UnicodeEncodeError:
-        raise Invalid("The skill has half of a character in it (a lone surrogate). Nothing was written.") from None
+        raise Invalid(
+            "The skill has half of a character in it (a lone surrogate). Nothing was written. Leave it out."
+        ) from None
     place = Workspace(folder_of(context.workspace))
     file = f"{asked.name.removesuffix('.md')}.md"
     size = await asyncio.to_thread(place.write, file, data, append=False, limits=_LIMITS)

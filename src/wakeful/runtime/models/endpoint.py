@@ -2,7 +2,7 @@
 
 import asyncio
 import ssl
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from email.utils import parsedate_to_datetime
 from functools import cache
@@ -51,10 +51,15 @@ class Endpoint:
             self._client = None
 
     @asynccontextmanager
-    async def ask(self, model: str, body: dict[str, Any]) -> AsyncGenerator[httpx2.Response]:
-        """Send a request and return the response when its headers are there; raises if they are a refusal."""
+    async def ask(
+        self, model: str, body: dict[str, Any], on_sent: Callable[[], None]
+    ) -> AsyncGenerator[httpx2.Response]:
+        """Send a request and return the response when its headers are there; raises if they are a refusal.
+
+        `on_sent` is called when the request is out and the provider's time begins.
+        """
         try:
-            response = await self._send(body)
+            response = await self._send(body, on_sent)
         except (httpx2.InvalidURL, httpx2.UnsupportedProtocol) as error:
             raise ModelFailed(model, f"{self.base_url!r} is not an address ({error}).") from error
         except httpx2.TransportError as error:
@@ -67,13 +72,15 @@ class Endpoint:
         finally:
             await response.aclose()
 
-    async def _send(self, body: dict[str, Any]) -> httpx2.Response:
+    async def _send(self, body: dict[str, Any], on_sent: Callable[[], None]) -> httpx2.Response:
         client = self._client = self._client or self._connect()
         is_fresh = False
 
         async def note(event: str, _: object) -> None:
             nonlocal is_fresh
             is_fresh = is_fresh or event == "connection.connect_tcp.started"
+            if event.endswith(".receive_response_headers.started"):
+                on_sent()
 
         request = client.build_request(
             "POST", f"{self.base_url}/chat/completions", content=orjson.dumps(body), extensions={"trace": note}

@@ -43,6 +43,11 @@ class Mailbox(Generic[Target]):
         if self._is_listening and self._pieces:
             self._wake()
 
+    def look_again(self) -> None:
+        """Have a reader that waits for news ask anew how long it may."""
+        if self._is_listening:
+            self._wake()
+
     def close(self, failure: BaseException | None = None) -> None:
         """End it. The reader first gets what is left, then the failure."""
         if not self._is_closed:

@@ -20,7 +20,7 @@ from pydantic_ai.settings import ModelSettings
 from wakeful.clock import Clock
 from wakeful.domain.errors import WakefulError
 from wakeful.runtime.models.chat_chunks import FINISH_REASONS, Call, ChatChunks, Target, Thinking
-from wakeful.runtime.models.endpoint import Endpoint
+from wakeful.runtime.models.endpoint import CONNECT_SECONDS, Endpoint
 from wakeful.runtime.models.errors import ModelBusy, ModelCutOff
 from wakeful.runtime.models.mailbox import Mailbox, Silence
 from wakeful.runtime.models.openai_messages import write_messages, write_tools
@@ -125,7 +125,8 @@ class Reading:
         self._endpoint = endpoint
         self._patience = patience
         self._loop = asyncio.get_running_loop()
-        self._asked_at = self._heard_at = self._loop.time()
+        self._sent_by = self._loop.time() + CONNECT_SECONDS  # when it is out, or should be at the latest
+        self._heard_at = self._loop.time()
         self._mailbox = Mailbox[Target]()
         self.chunks = ChatChunks(model, self._mailbox, hide=endpoint.secrets)
         self._task = asyncio.create_task(self._read(body))
@@ -162,7 +163,8 @@ class Reading:
 
     def _silent_at(self) -> float:
         if not self.chunks.has_begun:
-            return self._asked_at + self._patience.first
+            # What we take to connect and send is no silence of the provider's.
+            return self._sent_by + self._patience.first
         limit = self._patience.between
         return self._heard_at + (min(limit, AFTERWORD_SECONDS) if self.chunks.is_answered else limit)
 
@@ -171,12 +173,19 @@ class Reading:
             return ModelBusy(self._model, f"nothing came within {self._patience.first:g} s of the request.")
         return ModelCutOff(self._model, f"it fell silent for {self._patience.between:g} s in the middle of its answer.")
 
+    def _note_sent(self) -> None:
+        self._sent_by = self._loop.time()
+        self._mailbox.look_again()
+
     def _end(self, task: asyncio.Task[None]) -> None:
         self._mailbox.close(None if task.cancelled() else task.exception())
 
     async def _read(self, body: dict[str, Any]) -> None:
         try:
-            async with asyncio.timeout(None) as limit, self._endpoint.ask(self._model, body) as response:
+            async with (
+                asyncio.timeout(None) as limit,
+                self._endpoint.ask(self._model, body, self._note_sent) as response,
+            ):
                 if response.headers.get("content-type", "").startswith("application/json"):
                     self.chunks.read(await response.aread())  # a server that does not stream
                 else:

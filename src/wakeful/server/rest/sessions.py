@@ -142,7 +142,9 @@ class NoSuchImage(NotFound):
     code = "no_such_image"
 
     def __init__(self, image_id: str) -> None:
-        super().__init__(f"There is no image {image_id!r} in this session.")
+        super().__init__(
+            f"There is no image {image_id!r} in this session. Its messages name those there are: GET the session."
+        )
 
 
 @router.get("/sessions")

@@ -2,10 +2,10 @@
 -- The same key is told once.
 INSERT INTO notifications (
     id, user_id, agent_id, code, title, body, wake_id, run_id, session_id, view_ref, once_key, created_at, read_at,
-    told_at
+    taken_at, told_at
 )
 VALUES (:id, :user_id, :agent_id, :code, :title, :body, :wake_id, :run_id, :session_id, :view_ref, :once_key, :created_at, :read_at,
-    :told_at)
+    :taken_at, :told_at)
 ON CONFLICT DO NOTHING
 RETURNING id;
 
@@ -13,12 +13,20 @@ RETURNING id;
 SELECT * FROM notifications WHERE id = :id;
 
 -- name: take_notice
--- Of all nodes that hear of a notice, one gets it and tells the channels.
-UPDATE notifications SET told_at = :now WHERE id = :id AND told_at IS NULL RETURNING *;
+-- Of all nodes that hear of a notice, one gets it and tells the channels. One that was begun and left behind is taken on
+-- once more, and then counts as told whatever happens.
+UPDATE notifications
+SET told_at = CASE WHEN taken_at IS NOT NULL THEN CAST(:now AS BIGINT) END, taken_at = :now
+WHERE id = :id AND told_at IS NULL AND (taken_at IS NULL OR taken_at < :left_behind)
+RETURNING *;
+
+-- name: settle_notice
+UPDATE notifications SET told_at = :now WHERE id = :id AND told_at IS NULL;
 
 -- name: untold_notices
--- What a crash left untold.
-SELECT id FROM notifications WHERE told_at IS NULL AND created_at < :before ORDER BY created_at LIMIT :most;
+-- What a crash left untold, or half told.
+SELECT id FROM notifications
+WHERE told_at IS NULL AND COALESCE(taken_at, created_at) < :before ORDER BY created_at LIMIT :most;
 
 -- name: read_notices
 UPDATE notifications SET read_at = :now

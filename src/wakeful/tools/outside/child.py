@@ -5,7 +5,6 @@ import contextlib
 import logging
 import os
 import signal
-import sys
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -17,6 +16,7 @@ from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
 
 from wakeful.domain.mcp_servers import McpServer
+from wakeful.tools.guard import guarded
 from wakeful.tools.shell import SEARCH_PATH
 
 log = logging.getLogger(__name__)
@@ -24,7 +24,6 @@ log = logging.getLogger(__name__)
 MOST_LINE = 4 * 1024 * 1024  # bytes of one message
 MOST_WORDS = 4_000  # bytes of its last words that are logged
 PATIENCE = 2.0  # seconds for each way to end
-_GUARD = Path(__file__).with_name("guard.py")
 
 
 @asynccontextmanager
@@ -35,7 +34,7 @@ async def started(server: McpServer, home: Path, on_end: Callable[[], None]) -> 
     """
     await asyncio.to_thread(home.mkdir, parents=True, exist_ok=True)
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-I", "-S", str(_GUARD), str(os.getpid()), *server.command,
+        *guarded(*server.command),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,

@@ -35,6 +35,7 @@ MOST_SCHEMA = 20_000  # bytes
 FIRST_PAUSE = 2.0  # seconds after a failed start; doubled each time
 LONGEST_PAUSE = 300.0
 _SHOWN = 300  # characters of an error
+_NOT_KNOWN = "Which tools it has is known once it has started: with the first run, or schedule, that needs them."
 
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_-]")
 
@@ -97,6 +98,7 @@ class _Line:
         self._failures = 0
         self._retry_at = 0.0
         self._error: str | None = None
+        self.is_known = False  # what tools it has
         self.tools: list[Tool] = []
         self.note: str | None = None
 
@@ -141,7 +143,7 @@ class _Line:
             for_users=self._server.for_users,
             state="starting" if self._starting is not None else "on" if is_on else "failed" if has_failed else "off",
             tools=len(self.tools),
-            note=self.note,
+            note=self.note if self.is_known else _NOT_KNOWN,
             last_error=self._error or (None if is_on or not has_failed else "it ended by itself"),
         )
 
@@ -233,6 +235,7 @@ class _Line:
                 unfit += 1
             else:
                 known[tool.name] = tool
+        self.is_known = True
         self.tools = list(known.values())
         self.note = _note(self._server.name, connection, self._limits.tools, unfit)
 

@@ -5,14 +5,22 @@ Started as a script of its own, with nothing but the standard library: `guard.py
 
 import ctypes
 import os
+import resource
 import signal
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
+from typing import NoReturn
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _MOST_ROUNDS = 500
+
+
+def guarded(*command: str) -> Sequence[str]:
+    """Return how this process starts a command under a guard."""
+    return (sys.executable, "-I", "-S", __file__, str(os.getpid()), *command)
 
 
 def main(server: int, command: list[str]) -> int:
@@ -39,12 +47,21 @@ def main(server: int, command: list[str]) -> int:
         if ended == child:
             _kill_all()
             code = os.waitstatus_to_exitcode(status)
-            return code if code >= 0 else 128 - code
+            return code if code >= 0 else _die_of(-code)
 
 
-def _end(_signal: int, _frame: object) -> None:
+def _end(number: int, _frame: object) -> None:
     _kill_all()
-    os._exit(1)
+    _die_of(number)
+
+
+def _die_of(number: int) -> NoReturn:
+    """End as the program did, so that whoever waits for us learns how."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    if number not in (signal.SIGKILL, signal.SIGSTOP):
+        signal.signal(number, signal.SIG_DFL)
+    os.kill(os.getpid(), number)
+    os._exit(128 + number)  # by a signal that ends nobody
 
 
 def _kill_all() -> None:
