@@ -26,10 +26,9 @@ class TooManyNotices(LimitReached):
 
 def braked(wake: Wake, until: datetime, now: datetime) -> Notice:
     """An agent's own bookings start more runs than it may."""
-    return Notice(
-        id=ids.new_id(now),
-        user_id=wake.user_id,
-        agent_id=wake.agent_id,
+    return _about(
+        wake,
+        now,
         code="brake",
         title="The runaway brake is on",
         body=(
@@ -37,17 +36,14 @@ def braked(wake: Wake, until: datetime, now: datetime) -> Notice:
             f"The rest wait until {until:%H:%M} UTC."
         ),
         once_key=f"brake:{wake.agent_id}:{until:%Y-%m-%dT%H}",  # by its end, which all that wait have in common
-        created_at=now,
-        wake_id=wake.id,
     )
 
 
 def backing_off(wake: Wake, now: datetime) -> Notice:
     """A recurring wake failed several times in a row."""
-    return Notice(
-        id=ids.new_id(now),
-        user_id=wake.user_id,
-        agent_id=wake.agent_id,
+    return _about(
+        wake,
+        now,
         code="backoff",
         title="A recurring wake keeps failing",
         body=(
@@ -55,26 +51,18 @@ def backing_off(wake: Wake, now: datetime) -> Notice:
             f"next at {wake.attempt_at:%Y-%m-%d %H:%M} UTC."
         ),
         once_key=f"backoff:{wake.id}:{wake.created_at.isoformat()}:{now:%Y-%m-%d}",
-        created_at=now,
-        wake_id=wake.id,
-        session_id=wake.session_id,
     )
 
 
 def interrupted(run: Run, now: datetime) -> Notice:
     """A run was cut off and is not tried again by itself."""
-    return Notice(
-        id=ids.new_id(now),
-        user_id=run.user_id,
-        agent_id=run.agent_id,
+    return _about(
+        run,
+        now,
         code="interrupted",
         title="A run was interrupted",
         body=f"{run.error or 'It was cut off.'} Continue takes it up from its last saved step.",
         once_key=f"interrupted:{run.id}:{run.fence}",
-        created_at=now,
-        wake_id=run.wake_id,
-        run_id=run.id,
-        session_id=run.session_id,
     )
 
 
@@ -82,45 +70,35 @@ def unfirable(wake: SetAside, error: str, now: datetime) -> Notice:
     """The scheduler could not decide about a wake at all, perhaps not even read it."""
     is_over = wake.kind == "session"
     after = "Its session could not be made; book it again." if is_over else "It is tried again every five minutes."
-    return Notice(
-        id=ids.new_id(now),
-        user_id=wake.user_id,
-        agent_id=wake.agent_id,
+    return _about(
+        wake,
+        now,
         code="unfirable",
         title="A wake could not be fired",
         body=f"{error} {after}",
         once_key=f"unfirable:{wake.id}:{wake.nominal_at.isoformat()}",
-        created_at=now,
-        wake_id=wake.id,
-        session_id=wake.session_id,
     )
 
 
 def loop_ended(run: Run, agent: Agent, now: datetime) -> Notice:
     """An agent that kept itself going has booked nothing more."""
     how = run.status if run.reason in (None, run.status) else f"{run.status}, {run.reason}"
-    return Notice(
-        id=ids.new_id(now),
-        user_id=run.user_id,
-        agent_id=run.agent_id,
+    return _about(
+        run,
+        now,
         code="loop_ended",
         title=f"{agent.name} no longer wakes itself",
         body=f"Its last run ({how}) ended without another one booked. Run it now, or book its next run yourself.",
         once_key=f"loop_ended:{run.wake_id}",
-        created_at=now,
-        wake_id=run.wake_id,
-        run_id=run.id,
-        session_id=run.session_id,
     )
 
 
 def forgotten(wake: Wake, days: int, now: datetime) -> Notice:
     """A recurring recall went on for long with nobody there."""
     label = f" {wake.comment!r}" if wake.comment else ""
-    return Notice(
-        id=ids.new_id(now),
-        user_id=wake.user_id,
-        agent_id=wake.agent_id,
+    return _about(
+        wake,
+        now,
         code="forgotten",
         title="A recurring recall has ended",
         body=(
@@ -130,27 +108,19 @@ def forgotten(wake: Wake, days: int, now: datetime) -> Notice:
             f"{wake.id}."
         ),
         once_key=f"forgotten:{wake.id}",
-        created_at=now,
-        wake_id=wake.id,
-        session_id=wake.session_id,
     )
 
 
 def needs_approval(run: Run, agent: Agent, call_id: str, tool: str, now: datetime) -> Notice:
     """A headless run came to a call that a person must approve."""
-    return Notice(
-        id=ids.new_id(now),
-        user_id=run.user_id,
-        agent_id=run.agent_id,
+    return _about(
+        run,
+        now,
         code=NEEDS_APPROVAL,
         title=f"{agent.name} needs your approval"[:MOST_TITLE],
         body=f"It wanted to call {tool} while nobody was there, so nothing was done. Look at the call in its run; you "
         "can approve exactly this call and run it again.",
         once_key=f"{NEEDS_APPROVAL}:{run.id}:{call_id}",
-        created_at=now,
-        wake_id=run.wake_id,
-        run_id=run.id,
-        session_id=run.session_id,
     )
 
 
@@ -162,10 +132,9 @@ def call_to_approve(notice: Notice) -> str | None:
 
 def storage_low(agent: Agent, used: int, quota: int, now: datetime) -> Notice:
     """An agent's database gets full."""
-    return Notice(
-        id=ids.new_id(now),
-        user_id=agent.user_id,
-        agent_id=agent.id,
+    return _about(
+        agent,
+        now,
         code="storage_low",
         title=f"{agent.name}'s database is {used / quota:.0%} full",
         body=(
@@ -173,21 +142,18 @@ def storage_low(agent: Agent, used: int, quota: int, now: datetime) -> Notice:
             "Delete rows that are no longer needed."
         ),
         once_key=f"storage_low:{agent.id}:{now.isoformat()}",  # told once per crossing; the file knows
-        created_at=now,
     )
 
 
 def database_unreadable(agent: Agent, path: str, now: datetime) -> Notice:
     """An agent's file is damaged and was put aside."""
-    return Notice(
-        id=ids.new_id(now),
-        user_id=agent.user_id,
-        agent_id=agent.id,
+    return _about(
+        agent,
+        now,
         code="database_unreadable",
         title=f"{agent.name}'s database could not be read",
         body=f"The file is damaged. It was put aside at {path}; nothing was deleted. The agent begins a new one.",
         once_key=f"database_unreadable:{path}",
-        created_at=now,
     )
 
 
@@ -200,16 +166,30 @@ def from_agent(run: Run, title: str, body: str, now: datetime) -> Notice:
         if len(text) > most:
             raise Invalid(f"{field!r} has {len(text):,} characters; {most:,} is the most.", field=field)
     said = blake2b(f"{title}\x00{body}".encode(), digest_size=16).hexdigest()
-    return Notice(
-        id=ids.new_id(now),
-        user_id=run.user_id,
-        agent_id=run.agent_id,
+    return _about(
+        run,
+        now,
         code=NOTIFY,
         title=title,
         body=body,
         once_key=f"{NOTIFY}:{run.agent_id}:{said}:{now:%Y-%m-%dT%H}",  # two runs that say the same at once say it once
+    )
+
+
+def _about(
+    what: Wake | SetAside | Run | Agent, now: datetime, *, code: str, title: str, body: str, once_key: str
+) -> Notice:
+    """Address a notice to the one whose it is, with the way to what it is about."""
+    return Notice(
+        id=ids.new_id(now),
+        user_id=what.user_id,
+        agent_id=what.id if isinstance(what, Agent) else what.agent_id,
+        code=code,
+        title=title,
+        body=body,
+        once_key=once_key,
         created_at=now,
-        wake_id=run.wake_id,
-        run_id=run.id,
-        session_id=run.session_id,
+        wake_id=None if isinstance(what, Agent) else what.wake_id if isinstance(what, Run) else what.id,
+        run_id=what.id if isinstance(what, Run) else None,
+        session_id=None if isinstance(what, Agent) else what.session_id,
     )
