@@ -9,6 +9,7 @@ import uvicorn
 from fastapi import FastAPI, WebSocket
 
 from wakeful.app import Wakeful
+from wakeful.clock import ManualClock
 from wakeful.domain.accounts import Identity
 from wakeful.server import auth, errors, login
 from wakeful.server.gate import Gate
@@ -20,13 +21,15 @@ from wakeful.service.first_start import settle_owner
 from world import World
 
 ADDRESS = "http://127.0.0.1:8420"
+CHOSEN = "a-token-that-a-person-chose"
 
 
 class Doors:
     """A gate, what lies behind it, and the owner's token."""
 
-    def __init__(self, node: Wakeful, owner: Identity, secret: str) -> None:
+    def __init__(self, node: Wakeful, clock: ManualClock, owner: Identity, secret: str) -> None:
         self.accounts = Accounts(node.store, node.clock)
+        self.clock = clock
         self.owner = owner
         self.secret = secret
         self.app = FastAPI(responses=errors.RESPONSES)
@@ -74,7 +77,7 @@ async def opened_doors(world: World) -> AsyncIterator[Doors]:
         token = world.node.settings.token
         assert token is not None
         owner = await settle_owner(world.node.store, world.clock, world.node.settings)
-        yield Doors(world.node, owner.identity, token.get_secret_value())
+        yield Doors(world.node, world.clock, owner.identity, token.get_secret_value())
 
 
 @asynccontextmanager

@@ -10,23 +10,6 @@ from served import ENDS, Tap, assert_consecutive, eventually, kinds, of_kind, se
 WRITE = ("write_file", '{"path": "a.txt", "content": "hello"}')
 
 
-@pytest.fixture
-async def server(backend_settings):
-    async with served(backend_settings) as server:
-        yield server
-
-
-@pytest.fixture
-async def session(server):
-    return await server.session()
-
-
-@pytest.fixture
-async def client(server, session):
-    async with server.watch(session) as client:
-        yield client
-
-
 async def begin(server, client, *words):
     """Let a run begin and say so far; return the rest of its answer."""
     tap = Tap()
