@@ -35,6 +35,12 @@ async def runs_of(rest, wake_id):
     return [(run["status"], run["reason"]) for run in reversed(found)]
 
 
+async def hourly_until(rest, end, step=HOUR):
+    """Let the time pass in steps; the scheduler looks at each."""
+    while rest.world.clock.now() < end:
+        await rest.world.turn_at(rest.world.clock.now() + step)
+
+
 async def notices(rest):
     return [each["code"] for each in (await rest.call("GET", "/notifications"))["notifications"]]
 
@@ -101,7 +107,7 @@ async def test_a_recurring_recall_is_skipped_changed_run_and_ended(rest, session
     ]  # fmt: skip
     until = hourly | {"until": "2h"}
     wake_id = (await rest.call("POST", path, json=until))["recall"]["id"]
-    await rest.world.live_until(rest.world.clock.now() + 5 * HOUR)
+    await hourly_until(rest, rest.world.clock.now() + 5 * HOUR)
     wake = await rest.call("GET", f"/wakes/{wake_id}")
     assert (wake["status"], wake["reason"], len(await runs_of(rest, wake_id))) == ("fired", "until", 2)
 
@@ -243,7 +249,7 @@ async def test_the_agenda_the_preview_and_why_say_what_really_happens(rest, sess
     first, *rest_of_it = [(at(each["nominal_at"]), at(each["at"]), each["reason"]) for each in planned]
     assert first == (NOON + 18.5 * HOUR, NOON + 20 * HOUR, "paused")
     assert [moved for _, _, moved in rest_of_it] == [None, None]
-    await rest.world.live_until(NOON + 3 * DAY)
+    await hourly_until(rest, NOON + 3 * DAY, HOUR / 2)
     ran = (await rest.call("GET", "/agenda", params=week))["ran"]
     assert [at(run["nominal_at"]) for run in ran] == [nominal for nominal, _, _ in (first, *rest_of_it)]
     assert [at(run["started_at"]) for run in ran] == [due for _, due, _ in (first, *rest_of_it)]
@@ -253,3 +259,57 @@ async def test_the_agenda_the_preview_and_why_say_what_really_happens(rest, sess
     assert (codes.count("started"), codes.count("success")) == (3, 3)
     status, refused = await rest.ask("GET", "/agenda", params=week | {"to": (NOON + 900 * DAY).isoformat()})
     assert (status, bool(re.search(r"at most \d+ days", refused["error"]["message"]))) == (400, True)
+
+
+async def test_a_loop_that_stands_still_and_a_promise_that_nobody_keeps_are_reported(rest, session):
+    body = {"call_type": "once", "when": "1m", "additional_context_message": TODO}
+    wake_id = (await rest.call("POST", f"/sessions/{session}/recall", json=body))["recall"]["id"]
+    await rest.world.turn()
+    assert await rest.ask("GET", "/readyz") == (200, {"ok": True, "problems": []})
+    rest.world.clock.set(NOON + 10 * MINUTE)
+    await rest.world.node.engine._look_after()  # as it does each minute
+    status, told = await rest.ask("GET", "/readyz")
+    stalled, overdue = told["problems"]
+    assert (status, "has not turned for 600 s" in stalled, wake_id in overdue) == (503, True, True)
+    await rest.world.turn()
+    await rest.world.node.engine._look_after()
+    assert (await rest.ask("GET", "/readyz"))[0] == 200
+
+
+# ── What goes wrong ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_what_keeps_failing_comes_back_less_often_and_says_so_once(rest, session):
+    rest.world.executor.default = doing(fail)
+    body = {"call_type": "recurring", "when": "1h", "interval_seconds": 3600, "additional_context_message": TODO}
+    wake_id = (await rest.call("POST", f"/sessions/{session}/recall", json=body))["recall"]["id"]
+    await hourly_until(rest, NOON + 7 * HOUR)
+    wake = await rest.call("GET", f"/wakes/{wake_id}")
+    assert (wake["status"], wake["held_by"]) == ("pending", "backoff")
+    assert len(await runs_of(rest, wake_id)) == 6  # five, an hour apart; the sixth came two hours later
+    assert at(wake["attempt_at"]) == NOON + 11 * HOUR
+    assert await notices(rest) == ["backoff"]
+
+
+async def test_a_daily_time_that_comes_twice_in_autumn_comes_once(rest, session):
+    rest.world.clock.set(at("2026-10-24T12:00:00+00:00"))
+    body = {"call_type": "recurring", "cron": "30 2 * * *", "additional_context_message": TODO} | ZONED
+    wake_id = (await rest.call("POST", f"/sessions/{session}/recall", json=body))["recall"]["id"]
+    await hourly_until(rest, at("2026-10-26T12:00:00+00:00"), HOUR / 2)
+    ran = (await rest.call("GET", "/runs", params={"wake_id": wake_id}))["runs"]
+    assert sorted(at(run["nominal_at"]) for run in ran) == [
+        at("2026-10-25T00:30:00+00:00"), at("2026-10-26T01:30:00+00:00"),
+    ]  # fmt: skip
+
+
+async def test_one_agents_many_runs_do_not_keep_another_agent_waiting(rest, session):
+    other = await rest.call("POST", "/agents", json={"name": "Another"})
+    theirs = (await rest.call("POST", "/sessions", json={"title": "Theirs", "agent_id": other["id"]}))["id"]
+    asked = {"kind": "session", "message": "Go.", "at": "2020-01-01T00:00:00Z", "session_config": {}}
+    for place in (*[session] * 6, theirs):
+        await rest.call("POST", f"/sessions/{place}/schedules", json=asked)
+    gate = rest.world.executor.default = rest.world.gate()
+    await rest.world.turn()
+    at_work = (await rest.call("GET", "/runs", params={"status": "running"}))["runs"]
+    assert sorted(run["agent_id"] == other["id"] for run in at_work) == [False, False, True]
+    await rest.world.let_through(gate)
