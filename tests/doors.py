@@ -1,14 +1,16 @@
-"""The doors of a server with the gate in front of them, for tests that knock."""
+"""The doors of a server with the gate in front of them, for tests that knock: some of them, or all over REST."""
 
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import httpx
 import uvicorn
 from fastapi import FastAPI, WebSocket
 
-from wakeful.app import Wakeful
+from wakeful.app import Wakeful, build_http
+from wakeful.clock import ManualClock
 from wakeful.domain.accounts import Identity
 from wakeful.server import auth, errors, login
 from wakeful.server.gate import Gate
@@ -20,13 +22,15 @@ from wakeful.service.first_start import settle_owner
 from world import World
 
 ADDRESS = "http://127.0.0.1:8420"
+CHOSEN = "a-token-that-a-person-chose"
 
 
 class Doors:
     """A gate, what lies behind it, and the owner's token."""
 
-    def __init__(self, node: Wakeful, owner: Identity, secret: str) -> None:
+    def __init__(self, node: Wakeful, clock: ManualClock, owner: Identity, secret: str) -> None:
         self.accounts = Accounts(node.store, node.clock)
+        self.clock = clock
         self.owner = owner
         self.secret = secret
         self.app = FastAPI(responses=errors.RESPONSES)
@@ -74,7 +78,38 @@ async def opened_doors(world: World) -> AsyncIterator[Doors]:
         token = world.node.settings.token
         assert token is not None
         owner = await settle_owner(world.node.store, world.clock, world.node.settings)
-        yield Doors(world.node, owner.identity, token.get_secret_value())
+        yield Doors(world.node, world.clock, owner.identity, token.get_secret_value())
+
+
+class Rest:
+    """The owner's client, and the world behind it with the clock and the work in a test's hands."""
+
+    def __init__(self, world: World, client: httpx.AsyncClient) -> None:
+        self.world = world
+        self._client = client
+
+    async def ask(self, method: str, path: str, **more: Any) -> tuple[int, Any]:
+        answer = await self._client.request(method, path, **more)
+        return answer.status_code, answer.json()
+
+    async def call(self, method: str, path: str, **more: Any) -> Any:
+        """Ask, and fail unless it works."""
+        status, body = await self.ask(method, path, **more)
+        assert status < 300, body
+        return body
+
+
+@asynccontextmanager
+async def opened_rest(settings: dict[str, object], **agent: Any) -> AsyncIterator[Rest]:
+    """Open a world whose owner, with one agent, comes in over REST."""
+    world = World(settings | {"token": CHOSEN})
+    async with world.node.opened():
+        world.user = (await settle_owner(world.node.store, world.clock, world.node.settings)).identity.user
+        world.agent = await world.add_agent(**agent)
+        transport = httpx.ASGITransport(build_http(world.node), raise_app_exceptions=False)
+        headers = {"authorization": f"Bearer {CHOSEN}"}
+        async with httpx.AsyncClient(transport=transport, base_url=ADDRESS, headers=headers) as client:
+            yield Rest(world, client)
 
 
 @asynccontextmanager

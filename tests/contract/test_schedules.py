@@ -1,16 +1,15 @@
 """The door of the scheduler: what agents and people book in a session, where it lands, and what is told about it."""
 
-import httpx
 import pytest
 
-from wakeful.app import build, build_http
+from doors import opened_rest
+from wakeful.app import build
 from wakeful.config import Settings
 from wakeful.domain.errors import NotFound
 from wakeful.domain.events import StepSaved
 from wakeful.domain.schedules import DelayOutOfBounds, NoSuchSchedule, NotCancellable, ScheduleRequest
 from wakeful.domain.wakes import MAX_LIVE_SCHEDULES, TooManySchedules
 from wakeful.runtime.models.scripted import Call, Say, scripted
-from wakeful.service.first_start import settle_owner
 from wakeful.store.errors import StoreUnavailable
 from wakeful.tools.registry import ToolContext, Tools
 from wakeful.tools.scheduler import scheduler_tools
@@ -495,32 +494,10 @@ async def test_an_attempt_that_was_cut_off_between_preloaded_messages_goes_on_wi
 # ── REST ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class Rest:
-    """The owner's client, and what a test needs to move the world behind it."""
-
-    def __init__(self, world, client):
-        self.world, self._client = world, client
-
-    async def ask(self, method, path, **more):
-        answer = await self._client.request(method, path, **more)
-        return answer.status_code, answer.json()
-
-    async def call(self, method, path, **more):
-        status, body = await self.ask(method, path, **more)
-        assert status < 300, body
-        return body
-
-
 @pytest.fixture
 async def rest(backend_settings):
-    world = World(backend_settings | {"token": "a-token-for-tests"})
-    async with world.node.opened():
-        world.user = (await settle_owner(world.node.store, world.clock, world.node.settings)).identity.user
-        world.agent = await world.add_agent(toolsets=("scheduler", "files"))
-        transport = httpx.ASGITransport(build_http(world.node), raise_app_exceptions=False)
-        headers = {"authorization": "Bearer a-token-for-tests"}
-        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8420", headers=headers) as client:
-            yield Rest(world, client)
+    async with opened_rest(backend_settings, toolsets=("scheduler", "files")) as rest:
+        yield rest
 
 
 @pytest.fixture

@@ -5,24 +5,12 @@ import re
 import pytest
 from pydantic import SecretStr
 
-from doors import ADDRESS, opened_doors
+from doors import ADDRESS, CHOSEN, opened_doors
 from wakeful.domain.types import Scope
 from wakeful.server.gate import COOKIE
 from world import World
 
-CHOSEN = "a-token-that-a-person-chose"
 OURS = {"origin": ADDRESS}
-
-
-@pytest.fixture
-def world(tmp_path):
-    return World({"data_dir": tmp_path, "config_dir": tmp_path, "store_encryption": False, "token": SecretStr(CHOSEN)})
-
-
-@pytest.fixture
-async def doors(world):
-    async with opened_doors(world) as doors:
-        yield doors
 
 
 @pytest.fixture

@@ -3,26 +3,13 @@
 from datetime import timedelta
 
 import pytest
-from pydantic import SecretStr
 
-from doors import opened_doors
+from doors import CHOSEN
 from wakeful.server import gate as gate_module
 from wakeful.server.gate import COOKIE
-from world import MINUTE, World
+from world import MINUTE
 
 OURS = "http://127.0.0.1:8420"
-CHOSEN = "a-token-that-a-person-chose"
-
-
-@pytest.fixture
-def world(tmp_path):
-    return World({"data_dir": tmp_path, "config_dir": tmp_path, "store_encryption": False, "token": SecretStr(CHOSEN)})
-
-
-@pytest.fixture
-async def doors(world):
-    async with opened_doors(world) as doors:
-        yield doors
 
 
 @pytest.fixture
@@ -179,13 +166,13 @@ async def be_wrong(doors, client="127.0.0.1", times=10):
         return [(await guesser.get("/me")).status_code for _ in range(times)]
 
 
-async def test_whoever_guesses_must_wait_loopback_included(doors, world):
+async def test_whoever_guesses_must_wait_loopback_included(doors):
     assert await be_wrong(doors, times=11) == [401] * 10 + [429]
     async with doors.client(token=CHOSEN) as client:
         refused = await client.get("/me")
-        world.clock.advance(timedelta(seconds=59))
+        doors.clock.advance(timedelta(seconds=59))
         still = await client.get("/me")
-        world.clock.advance(timedelta(seconds=1))
+        doors.clock.advance(timedelta(seconds=1))
         again = await client.get("/me")
     assert (refused.status_code, code_of(refused), refused.headers["retry-after"]) == (429, "too_many_tries", "60")
     assert (still.status_code, again.status_code) == (429, 200)
@@ -280,9 +267,9 @@ async def test_a_stranger_may_send_only_a_little(doors):
     assert (answer.status_code, code_of(answer)) == (413, "body_too_large")
 
 
-async def test_a_ticket_of_a_socket_lasts_half_a_minute_and_says_so(doors, world):
+async def test_a_ticket_of_a_socket_lasts_half_a_minute_and_says_so(doors):
     async with doors.client(token=CHOSEN) as client:
         told = (await client.post("/ws-ticket")).json()
     assert told["expires_in"] == 30
-    world.clock.advance(MINUTE)
+    doors.clock.advance(MINUTE)
     assert await doors.accounts.take_ticket(told["ticket"]) is None

@@ -5,27 +5,14 @@ import json
 import logging
 
 import pytest
-from pydantic import SecretStr
 from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
-from doors import opened_doors, served
+from doors import CHOSEN, served
 from wakeful.server.gate import COOKIE
-from world import MINUTE, World
+from world import MINUTE
 
-CHOSEN = "a-token-that-a-person-chose"
 BEARER = {"Authorization": f"Bearer {CHOSEN}"}
-
-
-@pytest.fixture
-def world(tmp_path):
-    return World({"data_dir": tmp_path, "config_dir": tmp_path, "store_encryption": False, "token": SecretStr(CHOSEN)})
-
-
-@pytest.fixture
-async def doors(world):
-    async with opened_doors(world) as doors:
-        yield doors
 
 
 @pytest.fixture
@@ -76,9 +63,9 @@ async def test_a_ticket_opens_one_socket_and_does_not_stay_in_the_address(port, 
     assert await refusal(port, query=f"?ticket={ticket}") == (401, "wrong_pass")
 
 
-async def test_an_old_ticket_opens_nothing(port, doors, world):
+async def test_an_old_ticket_opens_nothing(port, doors):
     ticket = await doors.accounts.make_ticket(doors.owner)
-    world.clock.advance(MINUTE)
+    doors.clock.advance(MINUTE)
     assert await refusal(port, query=f"?ticket={ticket}") == (401, "wrong_pass")
 
 

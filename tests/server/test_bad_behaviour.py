@@ -5,24 +5,7 @@ import json
 import pytest
 
 from openai_server import call, calls, chunk, event, say, stream, text, thinking, usage
-from served import of_kind, served, text_of
-
-
-@pytest.fixture
-async def server(backend_settings):
-    async with served(backend_settings) as server:
-        yield server
-
-
-@pytest.fixture
-async def session(server):
-    return await server.session()
-
-
-@pytest.fixture
-async def client(server, session):
-    async with server.watch(session) as client:
-        yield client
+from served import of_kind, text_of
 
 
 async def check_usable(server, session, client):

@@ -5,26 +5,9 @@ import json
 import pytest
 
 from openai_server import call, say, stream, text, usage
-from served import Tap, eventually, of_kind, served
+from served import Tap, eventually, of_kind
 
 HOUSEKEEPING = "Come to an end now"
-
-
-@pytest.fixture
-async def server(backend_settings):
-    async with served(backend_settings) as server:
-        yield server
-
-
-@pytest.fixture
-async def session(server):
-    return await server.session()
-
-
-@pytest.fixture
-async def client(server, session):
-    async with server.watch(session) as client:
-        yield client
 
 
 def look(number, spent):

@@ -19,17 +19,6 @@ async def server(backend_settings):
         yield server
 
 
-@pytest.fixture
-async def session(server):
-    return await server.session()
-
-
-@pytest.fixture
-async def client(server, session):
-    async with server.watch(session) as client:
-        yield client
-
-
 def sent(server, which=-1):
     """What a request to the provider held, without the system prompt."""
     return server.provider.requests[which].body["messages"][1:]

@@ -11,17 +11,6 @@ async def server(backend_settings):
         yield server
 
 
-@pytest.fixture
-async def session(server):
-    return await server.session()
-
-
-@pytest.fixture
-async def client(server, session):
-    async with server.watch(session) as client:
-        yield client
-
-
 def tools_of(frames):
     return [(frame["tool"], frame["success"]) for frame in of_kind(frames, "tool_call")]
 

@@ -61,11 +61,6 @@ async def state(server, name="calc"):
     return found
 
 
-@pytest.fixture
-def settings(tmp_path):
-    return {"data_dir": tmp_path / "data", "config_dir": tmp_path / "config", "store_encryption": False}
-
-
 async def test_tools_of_a_program_are_called_with_everything_that_can_go_wrong(settings, tmp_path):
     started = tmp_path / "started"
     mcp = {"calc": program("calc", "--started", str(started), env={"SECRET": "s3cret"})}

@@ -1,16 +1,8 @@
 """Figures for a monitoring system."""
 
-import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from openai_server import say
-from served import served
-
-
-@pytest.fixture
-async def server(backend_settings):
-    async with served(backend_settings) as server:
-        yield server
 
 
 async def figures(server):

@@ -27,11 +27,6 @@ async def server(backend_settings, clock):
         yield server
 
 
-@pytest.fixture
-async def session(server):
-    return await server.session()
-
-
 async def recall(server, session, **asked):
     body = {"call_type": "once", "when": "1h", "additional_context_message": TODO} | asked
     return (await server.call("POST", f"/sessions/{session}/recall", json=body))["recall"]

@@ -15,17 +15,6 @@ async def server(backend_settings):
         yield server
 
 
-@pytest.fixture
-async def session(server):
-    return await server.session()
-
-
-@pytest.fixture
-async def client(server, session):
-    async with server.watch(session) as client:
-        yield client
-
-
 def told(server, which):
     """What a request told the model: the system prompt, and the rest."""
     system, *rest = server.provider.requests[which].body["messages"]

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from openai_server import call, calls, say
-from served import Tap, eventually, of_kind, served
+from served import Tap, eventually, of_kind
 
 TODO = "Read notes.txt with read_file."
 TRIES = [
@@ -18,17 +18,6 @@ TRIES = [
     ("cancel_next_run", {}),
     ("notify", {"title": "Red", "body": "It is red."}),
 ]
-
-
-@pytest.fixture
-async def server(backend_settings):
-    async with served(backend_settings) as server:
-        yield server
-
-
-@pytest.fixture
-async def session(server):
-    return await server.session()
 
 
 async def agent_books(server, client, tool, arguments):

@@ -13,11 +13,6 @@ LONG_AGO = "2020-01-01T00:00:00Z"  # comes at once
 
 
 @pytest.fixture
-def settings(tmp_path):
-    return {"data_dir": tmp_path / "data", "config_dir": tmp_path / "config", "store_encryption": False}
-
-
-@pytest.fixture
 async def server(settings):
     async with served(settings) as server:
         await server.change_agent(name="Marvin", system_prompt="Be gloomy.", toolsets=["files", "scheduler"])

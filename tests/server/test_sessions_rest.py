@@ -7,23 +7,12 @@ from datetime import timedelta
 import pytest
 
 from openai_server import call, calls, say
-from served import ENDS, Tap, eventually, of_kind, served
+from served import ENDS, Tap, eventually, of_kind
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(40)
 JPEG = b"\xff\xd8\xff" + bytes(40)
 MEGABYTE = 1024 * 1024
 UNKNOWN = "00000000-0000-7000-8000-000000000000"
-
-
-@pytest.fixture
-async def server(backend_settings):
-    async with served(backend_settings) as server:
-        yield server
-
-
-@pytest.fixture
-async def session(server):
-    return await server.session()
 
 
 async def refused(server, method, path, **more):

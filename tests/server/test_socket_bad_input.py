@@ -23,17 +23,6 @@ async def server(tmp_path):
         yield server
 
 
-@pytest.fixture
-async def session(server):
-    return await server.session()
-
-
-@pytest.fixture
-async def client(server, session):
-    async with server.watch(session) as client:
-        yield client
-
-
 def message(**fields):
     return {"type": "message", "content": "Hello"} | fields
 

@@ -6,13 +6,7 @@ from datetime import timedelta
 import pytest
 
 from openai_server import call, calls, refuse, say
-from served import Tap, assert_consecutive, served
-
-
-@pytest.fixture
-async def server(backend_settings):
-    async with served(backend_settings) as server:
-        yield server
+from served import Tap, assert_consecutive
 
 
 @pytest.fixture

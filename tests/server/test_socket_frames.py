@@ -17,17 +17,6 @@ async def server(backend_settings):
         yield server
 
 
-@pytest.fixture
-async def session(server):
-    return await server.session()
-
-
-@pytest.fixture
-async def client(server, session):
-    async with server.watch(session) as client:
-        yield client
-
-
 def fields(frame):
     return set(frame) - STORED
 

@@ -4,27 +4,10 @@ import asyncio
 
 import pytest
 
-from openai_server import call, calls, hang, improvise, say, text, thinking
+from openai_server import call, calls, hang, improvise, refuse, say, text, thinking
 from served import ENDS, Tap, assert_consecutive, eventually, kinds, of_kind, seqs, served, text_of
 
 WRITE = ("write_file", '{"path": "a.txt", "content": "hello"}')
-
-
-@pytest.fixture
-async def server(backend_settings):
-    async with served(backend_settings) as server:
-        yield server
-
-
-@pytest.fixture
-async def session(server):
-    return await server.session()
-
-
-@pytest.fixture
-async def client(server, session):
-    async with server.watch(session) as client:
-        yield client
 
 
 async def begin(server, client, *words):
@@ -311,7 +294,24 @@ async def _has_begun(server, session):
     return (await server.call("GET", f"/runs/{run['id']}/events"))["events"]
 
 
-async def test_a_headless_run_that_fails_ends_with_an_error_and_a_sync(server, session, client):
+async def test_a_headless_run_that_fails_ends_with_an_error_and_a_sync_and_its_recall_has_failed(
+    server, session, client
+):
+    server.provider.then(refuse(400, "No such model."))
+    wake = await server.book(session)
+    frames = await client.until("session_sync")
+    assert kinds(frames) == ["stream_start", "recall_update", "error", "session_sync"]
+    fired, failed = of_kind(frames, "recall_update")
+    assert [(fired["action"], fired["status"]), (failed["action"], failed["status"])] == [
+        ("fired", "fired"), ("failed", "cancelled"),
+    ]  # fmt: skip
+    assert failed["recall_id"] == wake.id
+    assert "No such model." in frames[-2]["message"]
+    shown = await server.call("GET", f"/wakes/{wake.id}")
+    assert (shown["status"], "No such model." in shown["error"]) == ("failed", True)
+
+
+async def test_a_headless_run_that_is_stopped_says_so_and_ends_with_a_sync(server, session, client):
     server.provider.then(calls(*text("I "), *call(*WRITE)), hang)
     await server.book(session)
     await client.until("tool_call")

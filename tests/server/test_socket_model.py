@@ -15,25 +15,9 @@ READ = ("read_file", '{"path": "a.txt"}')
 
 
 @pytest.fixture
-def settings(tmp_path):
-    return {"data_dir": tmp_path / "data", "config_dir": tmp_path / "config", "store_encryption": False}
-
-
-@pytest.fixture
 async def server(settings):
     async with served(settings) as server:
         yield server
-
-
-@pytest.fixture
-async def session(server):
-    return await server.session()
-
-
-@pytest.fixture
-async def client(server, session):
-    async with server.watch(session) as client:
-        yield client
 
 
 def write(path, content="x", **place):

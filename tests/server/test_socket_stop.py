@@ -19,17 +19,6 @@ async def server(backend_settings):
         yield server
 
 
-@pytest.fixture
-async def session(server):
-    return await server.session()
-
-
-@pytest.fixture
-async def client(server, session):
-    async with server.watch(session) as client:
-        yield client
-
-
 async def stop(server, session, client):
     """Stop, and return the frames until the end, which must come in time."""
     async with Timer() as timer:

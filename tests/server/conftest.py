@@ -1,0 +1,38 @@
+"""What most tests of the doors begin with; a file whose server is another one names its own."""
+
+import pytest
+
+from doors import CHOSEN, opened_doors
+from served import served
+from world import World
+
+
+@pytest.fixture
+def settings(tmp_path):
+    """The plainest server, for what has nothing to do with the store."""
+    return {"data_dir": tmp_path / "data", "config_dir": tmp_path / "config", "store_encryption": False}
+
+
+@pytest.fixture
+async def server(backend_settings):
+    async with served(backend_settings) as server:
+        yield server
+
+
+@pytest.fixture
+async def session(server):
+    return await server.session()
+
+
+@pytest.fixture
+async def client(server, session):
+    async with server.watch(session) as client:
+        yield client
+
+
+@pytest.fixture
+async def doors(tmp_path):
+    """The gate and the accounts alone, with a clock that stands still."""
+    world = World({"data_dir": tmp_path, "config_dir": tmp_path, "store_encryption": False, "token": CHOSEN})
+    async with opened_doors(world) as doors:
+        yield doors
