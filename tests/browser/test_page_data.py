@@ -3,41 +3,23 @@
 import asyncio
 import json
 import re
-from contextlib import asynccontextmanager
 
 import pytest
 import pytest_asyncio
 from playwright.async_api import expect
 
-from browser.visits import log_in, send, visit
-from served import TOKEN, eventually, served
+from browser.visits import send
+from served import eventually, served
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 TASKS = "title,cost,note\nmilk,2,\nbread,3,fresh\ntea,5,green\nbutter,4,\n"
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def server(built_page, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("data")
-    settings = {"data_dir": folder / "data", "config_dir": folder / "config"}
-    async with served(settings, model="demo", agent_database_mb=1) as server:
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def server(own_files):
+    async with served(own_files, model="demo", agent_database_mb=1) as server:
         yield server
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def cookies(server):
-    return await log_in(server.address, TOKEN)
-
-
-@pytest.fixture
-def come(server, browser, cookies):
-    @asynccontextmanager
-    async def come(path="/", **how):
-        async with visit(browser, cookies, server.address + path, **how) as page:
-            yield page
-
-    return come
 
 
 class Keeper:
@@ -75,7 +57,7 @@ class Keeper:
         return run
 
 
-@pytest_asyncio.fixture(loop_scope="module")
+@pytest_asyncio.fixture(loop_scope="session")
 async def keeper(server):
     return Keeper(server, await server.call("POST", "/agents", json={"name": "Keeper", "toolsets": ["database"]}))
 
@@ -368,7 +350,7 @@ async def test_the_tabs_come_and_go_with_the_toolset_and_snap_back_to_configure(
         await expect(tabs).to_have_text(["Configure", "Home", "Schema", "Data", "Views", "Activity"])
         await server.call("PATCH", f"/agents/{keeper.id}", json={"toolsets": ["files"]})
         await expect(page).to_have_url(re.compile("/configure$"))
-        await expect(tabs).to_have_text(["Configure", "Activity"])
+        await expect(tabs).to_have_text(["Configure"])
         await server.call("PATCH", f"/agents/{keeper.id}", json={"toolsets": ["files", "database"]})
         await expect(tabs).to_have_count(6)
         await tabs.filter(has_text="Data").click()

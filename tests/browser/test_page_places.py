@@ -1,37 +1,29 @@
 """Everything beside the chat: banner, sidebar, agents, agenda, runs, inbox, settings."""
 
 import re
-from contextlib import asynccontextmanager
 from datetime import timedelta
 
 import pytest
 import pytest_asyncio
 from playwright.async_api import expect
 
-from browser.visits import log_in, send, visit
+from browser.visits import send
 from openai_server import improvise
-from served import TOKEN, Patient, eventually, served
+from served import Patient, eventually, served
 from wakeful.domain.types import Notice
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 BRIEF = "Read notes.txt with read_file and say what it contains."
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def server(built_page, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("places")
-    settings = {"data_dir": folder / "data", "config_dir": folder / "config"}
-    async with served(settings, always=improvise, patient=Patient(retries=0)) as server:
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def server(own_files):
+    async with served(own_files, always=improvise, patient=Patient(retries=0)) as server:
         yield server
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def cookies(server):
-    return await log_in(server.address, TOKEN)
-
-
-@pytest_asyncio.fixture(loop_scope="module")
+@pytest_asyncio.fixture(loop_scope="session")
 async def agent(server):
     """The first agent, as it was at the start."""
     agents = (await server.call("GET", "/agents"))["agents"]
@@ -41,16 +33,6 @@ async def agent(server):
     await server.call("DELETE", "/pause")
     change = {"self_scheduling": True, "schedule": {"mode": "reactive"}}
     await server.call("PATCH", f"/agents/{first}", json=change)
-
-
-@pytest.fixture
-def come(server, browser, cookies):
-    @asynccontextmanager
-    async def come(path="/", **how):
-        async with visit(browser, cookies, server.address + path, **how) as page:
-            yield page
-
-    return come
 
 
 async def recall_of(server, session):

@@ -12,11 +12,11 @@ from playwright.async_api import expect
 from browser.visits import go, log_in, visit
 from http_server import HttpServer
 from openai_server import improvise, refuse
-from served import TOKEN, Patient, eventually, served
+from served import Patient, eventually, served
 from wakeful.domain.mcp_servers import McpServer
 from wakeful.domain.types import Notice
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 CALC = (sys.executable, str(Path(__file__).parents[1] / "mcp_server.py"))
 WRITE = 'call write_file {"path": "approved.txt", "content": "x"}'
@@ -28,21 +28,15 @@ async def answer(exchange):
     await (refuse(401, {"error": {"message": "This key was revoked."}}) if is_revoked else improvise)(exchange)
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def server(built_page, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("settings")
-    settings = {"data_dir": folder / "data", "config_dir": folder / "config", "fetch_private_hosts": ["127.0.0.1"]}
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def server(own_files):
+    settings = own_files | {"fetch_private_hosts": ["127.0.0.1"]}
     mcp = {"calc": McpServer(name="calc", command=CALC)}
     async with served(settings, always=answer, patient=Patient(retries=0), mcp=mcp) as server:
         yield server
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def cookies(server):
-    return await log_in(server.address, TOKEN)
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def agent(server):
     [first] = (await server.call("GET", "/agents"))["agents"]
     await server.call("POST", "/agents", json={"name": "Researcher"})
