@@ -91,10 +91,10 @@ async def cookies(server: Any) -> list[Any]:
 
 @pytest.fixture
 def come(server: Any, browser: Browser, cookies: list[Any]) -> Callable[..., AbstractAsyncContextManager[Page]]:
-    """Come to a place as its owner: `async with come("/ui/inbox") as page`."""
+    """Come to a place, as its owner or as someone else: `async with come("/ui/inbox") as page`."""
 
-    def come(path: str = "/", **how: Any) -> AbstractAsyncContextManager[Page]:
-        return visit(browser, cookies, server.address + path, **how)
+    def come(path: str = "/", as_: list[Any] | None = None, **how: Any) -> AbstractAsyncContextManager[Page]:
+        return visit(browser, as_ or cookies, server.address + path, **how)
 
     return come
 

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import re
+from dataclasses import replace
 
 import pytest
 import pytest_asyncio
@@ -258,6 +259,71 @@ async def test_long_values_and_json_are_short_in_the_table_and_whole_when_opened
         await page.keyboard.press("Escape")
         await rows_of(page).nth(2).get_by_role("button", name="Open title").click()
         await expect(page.get_by_role("dialog").locator("code")).to_have_text(re.compile(r'"a": \{\n    "b": \['))
+
+
+async def test_a_file_is_imported_by_hand_into_a_new_table_and_into_one_that_is_there(keeper, come, tmp_path):
+    csv, lines, bad = tmp_path / "My tasks 2026.csv", tmp_path / "more.jsonl", tmp_path / "bad.json"
+    csv.write_text(TASKS)
+    lines.write_text('{"title": "jam", "cost": 6}\n')
+    bad.write_text("not JSON")
+    async with come(f"{keeper.place}/data") as page:
+        await page.get_by_role("button", name="Import a file").click()
+        dialog = page.get_by_role("dialog", name="Import a file")
+        await dialog.get_by_label("File").set_input_files(csv)
+        await expect(dialog.get_by_label("Table")).to_have_value("my_tasks_2026")
+        await dialog.get_by_role("button", name="Import").click()
+        await expect(rows_of(page)).to_have_count(4)
+        await expect(page).to_have_url(re.compile(r"/data\?table=my_tasks_2026$"))
+        await page.get_by_role("button", name="Import").click()
+        await dialog.get_by_label("File").set_input_files(bad)
+        await dialog.get_by_role("button", name="Import").click()
+        await expect(dialog.get_by_role("alert")).to_contain_text("JSON")
+        await dialog.get_by_label("File").set_input_files(lines)
+        await dialog.get_by_role("button", name="Import").click()
+        await expect(dialog).to_contain_text("1 row imported into my_tasks_2026.")
+        await dialog.get_by_role("button", name="Show them").click()
+        await expect(rows_of(page)).to_have_count(5)
+    assert await keeper.column("title", table="my_tasks_2026") == ["milk", "bread", "tea", "butter", "jam"]
+
+
+async def test_a_database_gets_a_new_key_and_is_erased_by_who_types_its_agents_name(server, keeper, come):
+    await keeper.load()
+    key = server.node.settings.data_dir / "agents" / keeper.id / "db.key"
+    before = key.read_bytes()
+    async with come(f"{keeper.place}/configure") as page:
+        kept = page.get_by_role("region", name="Database")
+        await kept.get_by_role("button", name="Change its key").click()
+        await page.get_by_role("dialog", name="Change the key?").get_by_role("button", name="Change").click()
+        await expect(kept).to_contain_text("It has a new key.")
+        assert key.read_bytes() != before
+        assert await keeper.column("title") == ["milk", "bread", "tea", "butter"]
+        await kept.get_by_role("button", name="Erase its data").click()
+        dialog = page.get_by_role("dialog", name=f"Erase what {keeper.name} keeps?")
+        await dialog.get_by_role("textbox").fill("keeper")
+        await expect(dialog.get_by_role("button", name="Erase")).to_be_disabled()
+        await dialog.get_by_role("textbox").fill(keeper.name)
+        await dialog.get_by_role("button", name="Erase").click()
+        await expect(kept).to_contain_text("Everything was erased.")
+    assert (await keeper.call("GET"))["state"] == "none"
+
+
+async def test_a_migration_is_taken_back_where_it_is_listed(server, keeper, come):
+    await keeper.load()
+    run = await keeper.tell("remember that migrations can be taken back")
+    data = server.node.services.data
+    [user] = [each for each in (await server.call("GET", "/users"))["users"] if each["role"] == "owner"]
+    by = replace(await data.person(keeper.id, user["id"]), run_id=run)
+    await data.migrate(
+        by, "A colour", "ALTER TABLE tasks ADD COLUMN colour TEXT", "ALTER TABLE tasks DROP COLUMN colour"
+    )
+    async with come(f"{keeper.place}/activity?run={run}") as page:
+        await page.get_by_role("button", name="Take back").click()
+        dialog = page.get_by_role("dialog", name="Take this migration back?")
+        await expect(dialog).to_contain_text("DROP COLUMN colour")
+        await dialog.get_by_role("button", name="Take back").click()
+        await expect(page.get_by_text("It was taken back.")).to_be_visible()
+    found = await keeper.call("GET", "/tables/tasks/rows")
+    assert "colour" not in found["columns"]
 
 
 # ── Views and Home ──────────────────────────────────────────────────────────────────────────────────────────────────

@@ -1,7 +1,6 @@
 """What a person sets: an agent's Configure tab, the server's settings, and what the inbox lets them do."""
 
 import sys
-from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
 
@@ -9,7 +8,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import expect
 
-from browser.visits import go, log_in, visit
+from browser.visits import go, log_in
 from http_server import HttpServer
 from openai_server import improvise, refuse
 from served import Patient, eventually, served
@@ -41,16 +40,6 @@ async def agent(server):
     [first] = (await server.call("GET", "/agents"))["agents"]
     await server.call("POST", "/agents", json={"name": "Researcher"})
     return first["id"]
-
-
-@pytest.fixture
-def come(server, browser, cookies):
-    @asynccontextmanager
-    async def come(path="/", as_=None, **how):
-        async with visit(browser, as_ or cookies, server.address + path, **how) as page:
-            yield page
-
-    return come
 
 
 async def settings_of(server, agent):
@@ -291,6 +280,27 @@ async def test_a_wake_is_muted_where_it_was_heard_and_heard_again_where_it_waits
         await expect(banner.get_by_role("button", name="Mute", exact=True)).to_be_visible()
     assert (await server.call("GET", f"/wakes/{wake.id}"))["muted"] is False
     await server.call("DELETE", f"/wakes/{wake.id}")
+
+
+async def test_the_browser_tells_of_news_while_nobody_looks(server, agent, come):
+    async with come("/ui/inbox", permissions=["notifications"]) as page:
+        await page.get_by_role("button", name="Browser notifications off").click()
+        await expect(page.get_by_role("button", name="Browser notifications on")).to_be_visible()
+        await page.evaluate("""() => {
+          window.made = [];
+          window.Notification = class extends Notification {
+            constructor(title, options) { super(title, options); made.push([title, options.body]); window.last = this; }
+          };
+        }""")
+        await tell(server, agent, "Seen")
+        await expect(page.get_by_role("listitem").filter(has_text="Seen")).to_be_visible()
+        await page.evaluate("Object.defineProperty(document, 'visibilityState', {get: () => 'hidden'})")
+        session = await server.session("What it is about")
+        await tell(server, agent, "Unseen", session_id=session)
+        await page.wait_for_function("made.length > 0")
+        assert await page.evaluate("made") == [["Unseen", "Body"]]
+        await page.evaluate("last.onclick()")
+        await expect(page.get_by_role("heading", level=1)).to_have_text("What it is about")
 
 
 async def test_a_notification_leads_to_the_view_it_names(server, agent, come):

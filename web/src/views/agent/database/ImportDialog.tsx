@@ -9,7 +9,7 @@ import { count } from "./Schema";
 
 interface Props {
   agent: AgentShape;
-  table?: string; // that is shown; a file goes into it unless another is named
+  table?: string; // that is shown: a file goes into it unless another is named
   onDone: (table: string) => void;
   onClose: () => void;
 }
@@ -19,11 +19,14 @@ const MOST = 10 * 1024 * 1024; // characters, as the server takes
 export function ImportDialog({ agent, table, onDone, onClose }: Props) {
   const [file, setFile] = useState<File | null>(null);
   const [name, setName] = useState(table ?? "");
-  const write = useWrite(async (file: File) => {
-    if (file.size > MOST) throw new Error(`“${file.name}” is larger than 10 MB. Split it, or use “wakeful db import”.`);
-    const body: NewImport = { table: name, format: formatOf(file.name), text: await file.text(), source: file.name };
-    return call("POST /agents/{agent_id}/db/import", { path: { agent_id: agent.id }, body });
-  });
+  const write = useWrite(
+    async (file: File) => {
+      if (file.size > MOST) throw new Error(`“${file.name}” is larger than 10 MB. Split it into several.`);
+      const body: NewImport = { table: name, format: formatOf(file.name), text: await file.text(), source: file.name };
+      return call("POST /agents/{agent_id}/db/import", { path: { agent_id: agent.id }, body });
+    },
+    (done) => table === undefined && onDone(done.table), // the first rows there are: they say it themselves
+  );
   const choose = (chosen: File | null) => {
     setFile(chosen);
     write.reset();
