@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from contextlib import asynccontextmanager
 
 import pytest
@@ -124,6 +125,38 @@ async def test_a_reload_in_mid_answer_goes_on_without_a_gap_or_a_repeat(server, 
         await expect(page.locator(".answer")).to_have_text("One two three.")
         await expect(page.locator(".turn")).to_have_count(1)
         await expect(page.get_by_label("Tool write_file")).to_have_count(1)
+
+
+GROWING = [
+    "First a paragraph\nthat goes on.\n\nA title\n",
+    "---\n\n- one\n",
+    "- two\n\n",
+    "- three, after an empty line\n\n  with more to it\n\n",
+    "1. a\n2. b\n\n```js\nlet x\n\n",
+    "let y\n```\n\n| a | b |\n",
+    "|---|---|\n| 1 | 2 |\n\n> quoted\n",
+    "and lazily so\n\n    indented code\n\n",
+    "    more of it\n\nThe **end**.",
+]
+
+
+async def test_text_that_grows_looks_as_it_does_when_it_is_read_as_a_whole(server, come):
+    tap = Tap()
+    server.provider.then(tap)
+    async with come(await server.session()) as page:
+        await send(page, "Write")
+        answer = page.locator(".answer")
+        for piece in GROWING:
+            tap.say(piece)
+            last = re.findall(r"\w+", piece)[-1]
+            await expect(answer).to_contain_text(re.compile(rf"{last}\W*$"))  # each is drawn by itself
+        await expect(answer.locator("ol li")).to_have_count(2)
+        growing = await answer.inner_html()
+        tap.end()
+        await expect(page.locator(".footnote")).to_be_visible()
+        assert await answer.inner_html() == growing
+        for tag, times in {"ul > li": 3, "h4": 1, "figure.code": 2, "table": 1, "blockquote": 1, "strong": 1}.items():
+            await expect(answer.locator(tag)).to_have_count(times)
 
 
 async def test_what_is_replayed_is_shown_without_animation(server, come):

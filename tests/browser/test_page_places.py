@@ -146,6 +146,8 @@ async def test_pause_everything_is_in_reach_of_every_page(server, agent, come):
         await page.get_by_role("button", name="Pause everything").click()
         await page.get_by_role("menuitem", name="4 hours").click()
         await expect(page.locator(".pause-all")).to_contain_text("Everything is paused")
+        await server.call("PUT", "/pause", json={"preset": "1h", "reason": "By another window"})
+        await expect(page.locator(".pause-all")).to_contain_text("By another window")
         await page.goto(f"{server.address}/ui/agents/{agent}")
         await expect(page.get_by_label("Paused", exact=True)).to_contain_text("Everything is paused")
         await page.locator(".pause-all").get_by_role("button", name="Resume").click()

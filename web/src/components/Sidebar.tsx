@@ -192,14 +192,14 @@ function PauseEverything() {
   if (pause) {
     return (
       <div className="pause-all is-paused">
-        <div>
+        <p>
           <strong>Everything is paused</strong>
           <span className="muted small">{pause.until ? <>until <Time at={pause.until} /></> : "until you resume"}</span>
-          <PauseReason pause={pause} />
-        </div>
+        </p>
         <button type="button" className="small" onClick={() => resume.mutate(null)}>
           Resume
         </button>
+        <PauseReason pause={pause} />
       </div>
     );
   }
