@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,10 +17,11 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, BrowserContext, Page, async_playwright, expect
 
+from browser.visits import PATIENCE, log_in, visit
+
 ROOT = Path(__file__).parents[2]
 WAKEFUL = Path(sys.executable).parent / "wakeful"
 TOKEN = "a-token-for-tests"
-PATIENCE = 10_000  # milliseconds
 expect.set_options(timeout=PATIENCE)
 REBOUND = "evil.test"  # a name that its owner made point to this machine
 
@@ -75,6 +76,29 @@ def served(built_page: None, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     assert "Traceback" not in (folder / "log").read_text()
 
 
+@pytest.fixture(scope="module")
+def own_files(built_page: None, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """Settings for a file's own server in this process: `async with served(own_files) as server`."""
+    folder = tmp_path_factory.mktemp("own")
+    return {"data_dir": folder / "data", "config_dir": folder / "config"}
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def cookies(server: Any) -> list[Any]:
+    """The owner of the file's server, logged in."""
+    return await log_in(server.address, TOKEN)
+
+
+@pytest.fixture
+def come(server: Any, browser: Browser, cookies: list[Any]) -> Callable[..., AbstractAsyncContextManager[Page]]:
+    """Come to a place, as its owner or as someone else: `async with come("/ui/inbox") as page`."""
+
+    def come(path: str = "/", as_: list[Any] | None = None, **how: Any) -> AbstractAsyncContextManager[Page]:
+        return visit(browser, as_ or cookies, server.address + path, **how)
+
+    return come
+
+
 @pytest.fixture(scope="session")
 def chromium() -> str:
     """The path of a Chromium; without one these tests fail rather than being left out."""
@@ -89,9 +113,9 @@ def chromium() -> str:
     return found
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def browser(chromium: str) -> AsyncIterator[Browser]:
-    """One for all tests of a file, in one event loop with them: it takes longer to start than most tests last."""
+    """One for all files, in one event loop with them: it takes longer to start than most tests last."""
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(
             executable_path=chromium,
@@ -102,7 +126,7 @@ async def browser(chromium: str) -> AsyncIterator[Browser]:
         await browser.close()
 
 
-@pytest_asyncio.fixture(loop_scope="module")
+@pytest_asyncio.fixture(loop_scope="session")
 async def context(browser: Browser) -> AsyncIterator[BrowserContext]:
     """A browser of someone who was never here."""
     context = await browser.new_context()
@@ -111,12 +135,12 @@ async def context(browser: Browser) -> AsyncIterator[BrowserContext]:
     await context.close()
 
 
-@pytest_asyncio.fixture(loop_scope="module")
+@pytest_asyncio.fixture(loop_scope="session")
 async def page(context: BrowserContext) -> Page:
     return await context.new_page()
 
 
-@pytest_asyncio.fixture(loop_scope="module")
+@pytest_asyncio.fixture(loop_scope="session")
 async def logged_in(context: BrowserContext, served: Served) -> BrowserContext:
     """A browser of the owner, who is logged in, in another tab."""
     page = await context.new_page()

@@ -11,14 +11,14 @@ import pytest_asyncio
 
 from browser.attempts import FETCH, LOAD, SOCKET, SUBMIT
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 HOME = "<!doctype html><title>Elsewhere</title><p>A page of another site.</p>"
 BOX = "<!doctype html><iframe sandbox='allow-scripts allow-forms' srcdoc='<p>A box.</p>'></iframe>"
 REBOUND = "evil.test"
 
 
-@pytest_asyncio.fixture(loop_scope="module")
+@pytest_asyncio.fixture(loop_scope="session")
 async def session(served):
     """A session of the owner's with something said in it."""
     made = await served.ask("POST", "/sessions", {"title": "Private"})

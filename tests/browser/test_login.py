@@ -5,7 +5,7 @@ from playwright.async_api import expect
 
 from browser.attempts import FETCH, SOCKET
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
 async def test_the_link_that_is_printed_logs_in_once(page, browser, served):

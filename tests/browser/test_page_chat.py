@@ -2,34 +2,28 @@
 
 import asyncio
 import json
+import re
 from contextlib import asynccontextmanager
 
 import pytest
 import pytest_asyncio
 from playwright.async_api import expect
 
-from browser.visits import log_in, send, visit
-from openai_server import call, calls, refuse, say, thinking
-from served import TOKEN, Patient, Tap, served
+from browser.visits import send, visit
+from openai_server import call, calls, refuse, say, stream, text, thinking
+from served import Patient, Tap, served
 from wakeful.domain.ids import new_id
 from wakeful.domain.types import Message
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def server(built_page, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("page")
-    settings = {"data_dir": folder / "data", "config_dir": folder / "config"}
-    async with served(settings, patient=Patient(retries=0)) as server:
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def server(own_files):
+    async with served(own_files, patient=Patient(retries=0)) as server:
         yield server
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def cookies(server):
-    return await log_in(server.address, TOKEN)
 
 
 @pytest.fixture
@@ -133,6 +127,38 @@ async def test_a_reload_in_mid_answer_goes_on_without_a_gap_or_a_repeat(server, 
         await expect(page.get_by_label("Tool write_file")).to_have_count(1)
 
 
+GROWING = [
+    "First a paragraph\nthat goes on.\n\nA title\n",
+    "---\n\n- one\n",
+    "- two\n\n",
+    "- three, after an empty line\n\n  with more to it\n\n",
+    "1. a\n2. b\n\n```js\nlet x\n\n",
+    "let y\n```\n\n| a | b |\n",
+    "|---|---|\n| 1 | 2 |\n\n> quoted\n",
+    "and lazily so\n\n    indented code\n\n",
+    "    more of it\n\nThe **end**.",
+]
+
+
+async def test_text_that_grows_looks_as_it_does_when_it_is_read_as_a_whole(server, come):
+    tap = Tap()
+    server.provider.then(tap)
+    async with come(await server.session()) as page:
+        await send(page, "Write")
+        answer = page.locator(".answer")
+        for piece in GROWING:
+            tap.say(piece)
+            last = re.findall(r"\w+", piece)[-1]
+            await expect(answer).to_contain_text(re.compile(rf"{last}\W*$"))  # each is drawn by itself
+        await expect(answer.locator("ol li")).to_have_count(2)
+        growing = await answer.inner_html()
+        tap.end()
+        await expect(page.locator(".footnote")).to_be_visible()
+        assert await answer.inner_html() == growing
+        for tag, times in {"ul > li": 3, "h4": 1, "figure.code": 2, "table": 1, "blockquote": 1, "strong": 1}.items():
+            await expect(answer.locator(tag)).to_have_count(times)
+
+
 async def test_what_is_replayed_is_shown_without_animation(server, come):
     session = await server.session()
     sockets = asyncio.Queue()
@@ -194,8 +220,8 @@ async def test_an_answer_stays_when_the_transcript_is_read_too_early_and_comes_l
 
     async with come(session) as page:
         await page.route(f"**/sessions/{session}", late, times=1)
-        await send(page, "Now")
         async with page.expect_request(f"**/sessions/{session}"):
+            await send(page, "Now")
             tap.say("Here ")
         await expect(page.locator(".answer")).to_have_text("Here")
         async with page.expect_response(f"**/sessions/{session}"):  # the reading at the end, which overtakes
@@ -222,6 +248,30 @@ async def test_stop_ends_it_and_continue_goes_on(server, come):
         await expect(page.locator(".answer").last).to_have_text("Going on.")
         await expect(page.locator(".ending")).to_have_count(0)
         await expect(page.locator(".answer").first).to_have_text("Half a sen")
+
+
+async def test_a_reload_while_a_continued_run_is_at_work_repeats_nothing(server, come):
+    half, rest = Tap(), Tap()
+    server.provider.then(half)
+    async with come(await server.session("Continued")) as page:
+        await send(page, "Go")
+        half.say("Half a sen")
+        await expect(page.locator(".answer")).to_have_text("Half a sen")
+        await page.get_by_role("button", name="Stop").click()
+        step = stream(*text("First a look."), *call("list_files", "{}"), finish="tool_calls")
+        server.provider.then(step, rest)
+        await page.get_by_role("button", name="Continue").click()
+        rest.say("And ")
+        said = ["Half a sen", "First a look.", "And"]
+        await expect(page.locator(".answer")).to_have_text(said)
+        await page.reload()
+        await expect(page.locator(".answer")).to_have_text(said)
+        await expect(page.locator(".ending")).to_have_count(0)
+        rest.say("then.")
+        rest.end()
+        await expect(page.locator(".answer")).to_have_text([*said[:2], "And then."])
+        await expect(page.locator(".footnote")).to_be_visible()
+        await expect(page.locator(".answer")).to_have_text([*said[:2], "And then."])
 
 
 async def test_a_failure_says_what_and_how_to_go_on(server, come):
@@ -348,78 +398,51 @@ async def test_a_lost_connection_is_said_and_made_up_for(server, come):
 
 
 async def test_plans_subagents_and_approvals_are_cards(server, come):
-    """No agent plans, spawns or asks yet, so those frames come from the test, between those of a real run."""
-    tap = Tap()
-    server.provider.then(tap)
-    session = await server.session()
-    told = asyncio.Queue()
-
-    async def through(socket):
-        socket.connect_to_server()
-        if "/ws/sessions/" in socket.url:
-            told.put_nowait(socket)
-
-    async with come() as page:
-        await page.route_web_socket("**/ws/**", through)
-        await page.goto(f"{server.address}/ui/sessions/{session}")
-        socket = await told.get()
+    helper = await server.call("POST", "/agents", json={"name": "Digger", "toolsets": ["files"]})
+    team = {"planning": True, "subagents": [helper["id"]], "ask_before": ["write_file"]}
+    boss = await server.call("POST", "/agents", json={"name": "Boss", "toolsets": ["files", "subagents"]} | team)
+    analysis, ending = Tap(), Tap()
+    server.provider.then(
+        analysis,
+        say("1. Look\n2. Tell"),
+        calls(*call("spawn_agent", json.dumps({"agent": "Digger", "task": "dig"}), id="c/9")),
+        stream(*thinking("Digging"), *call("list_files", "{}", id="c/10"), finish="tool_calls"),
+        say("Found gold."),
+        calls(*call("write_file", '{"path": "gold.txt", "content": "gold"}', id="c/11")),
+        ending,
+    )
+    session = await server.session("Gold", agent_id=boss["id"])
+    async with come(session) as page:
         await send(page, "Plan it")
-        await tap.is_asked.wait()
-        await expect(page.locator(".reply[aria-busy=true]")).to_be_visible()
-        tell = lambda **frame: socket.send(json.dumps(frame))  # noqa: E731
-        worker = {"is_subagent": True, "subagent_id": "call_9"}
-        tell(type="planning_status", phase=2, label="Reflecting", is_subagent=False)
-        await expect(page.get_by_text("Reflecting")).to_be_visible()
-        tell(type="plan_ready", plan="1. Look\n2. Tell", is_subagent=False)
-        await expect(page.get_by_label("Plan").locator("li")).to_have_text(["Look", "Tell"])
-        await expect(page.get_by_text("Reflecting")).to_have_count(0)
-        tell(type="tool_started", tool="spawn_agent", args={"task": "dig"}, call_id="call_9", is_subagent=False)
-        tell(type="turn_thinking", thinking="Digging", **worker)
-        tell(type="tool_started", tool="read_file", args={"path": "x.txt"}, call_id="call_10", **worker)
-        tell(
-            type="tool_call",
-            tool="read_file",
-            args={"path": "x.txt"},
-            result="gold",
-            success=True,
-            metadata={},
-            call_id="call_10",
-            **worker,
-        )
-        card = page.get_by_label("Tool spawn_agent")
-        await expect(card.get_by_label("Tool read_file")).to_contain_text("x.txt")
-        await expect(page.locator(".reply > .tool")).to_have_count(1)  # nothing of it on the top level
-        tell(
-            type="tool_call",
-            tool="spawn_agent",
-            args={"task": "dig"},
-            result="Found gold.",
-            success=True,
-            metadata={},
-            call_id="call_9",
-            is_subagent=False,
-        )
-        await expect(card).to_contain_text("Found gold.")
-        tell(type="approval_requested", tool="run_command", args={"command": "rm x"}, call_id="c/11", is_subagent=False)
-        answers = []
-
-        async def take(route):
-            answers.append((route.request.url, route.request.post_data_json))
-            await route.fulfill(json={"ok": True})
-
-        await page.route("**/approvals/**", take)
+        planning = page.locator(".reply [role=status]", has=page.locator(".steps"))
+        await expect(planning).to_be_visible()
+        analysis.say("It wants gold.")
+        analysis.end()
         word = page.get_by_role("group", name="Your word is needed")
+        await expect(word).to_be_visible()
+        await expect(planning).to_have_count(0)
+        await page.reload()  # who comes back is asked as well
         await word.get_by_label("A word to the agent").fill("Only this once")
         await word.get_by_role("button", name="Approve").click()
-        tell(type="approval_answered", tool="run_command", call_id="c/11", approved=True, is_subagent=False)
         await expect(word).to_have_count(0)
-        await expect(page.get_by_label("Tool run_command")).to_contain_text("approved")
-        [(address, said)] = answers
-        assert address.endswith("/approvals/c%2F11")
-        assert said == {"approve": True, "note": "Only this once"}
-        tap.say("All done.")
-        tap.end()
-        await expect(page.locator(".answer")).to_have_text("All done.")
+        ending.say("All done.")
+        ending.end()
+        await expect(page.locator(".answer").last).to_have_text("All done.")
+        await expect(page.locator(".footnote")).to_be_visible()
+        for _ in range(2):  # as it was told, and as it was saved
+            await expect(page.get_by_label("Plan").locator("li")).to_have_text(["Look", "Tell"])
+            card = page.get_by_label("Tool spawn_agent")
+            await expect(card).to_contain_text("Found gold.")
+            await expect(card.get_by_label("Tool list_files")).to_be_visible()
+            await expect(card.get_by_role("button", name="Thought")).to_be_visible()
+            await expect(page.locator(".reply > .tool")).to_have_count(2)  # nothing of the helper on the top level
+            await expect(page.get_by_label("Tool write_file")).to_contain_text("gold.txt")
+            await page.reload()
+    [run] = await server.runs_of(session)
+    [asked] = (await server.call("GET", f"/runs/{run['id']}/approvals"))["approvals"]
+    assert (asked["call_id"], asked["status"], asked["note"]) == ("c/11", "approved", "Only this once")
+    for agent in (boss, helper):
+        await server.call("DELETE", f"/agents/{agent['id']}")
 
 
 async def test_a_session_is_renamed_and_deleted(server, come):

@@ -3,41 +3,24 @@
 import asyncio
 import json
 import re
-from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import pytest
 import pytest_asyncio
 from playwright.async_api import expect
 
-from browser.visits import log_in, send, visit
-from served import TOKEN, eventually, served
+from browser.visits import send
+from served import eventually, served
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 TASKS = "title,cost,note\nmilk,2,\nbread,3,fresh\ntea,5,green\nbutter,4,\n"
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def server(built_page, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("data")
-    settings = {"data_dir": folder / "data", "config_dir": folder / "config"}
-    async with served(settings, model="demo", agent_database_mb=1) as server:
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def server(own_files):
+    async with served(own_files, model="demo", agent_database_mb=1) as server:
         yield server
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def cookies(server):
-    return await log_in(server.address, TOKEN)
-
-
-@pytest.fixture
-def come(server, browser, cookies):
-    @asynccontextmanager
-    async def come(path="/", **how):
-        async with visit(browser, cookies, server.address + path, **how) as page:
-            yield page
-
-    return come
 
 
 class Keeper:
@@ -75,7 +58,7 @@ class Keeper:
         return run
 
 
-@pytest_asyncio.fixture(loop_scope="module")
+@pytest_asyncio.fixture(loop_scope="session")
 async def keeper(server):
     return Keeper(server, await server.call("POST", "/agents", json={"name": "Keeper", "toolsets": ["database"]}))
 
@@ -278,6 +261,71 @@ async def test_long_values_and_json_are_short_in_the_table_and_whole_when_opened
         await expect(page.get_by_role("dialog").locator("code")).to_have_text(re.compile(r'"a": \{\n    "b": \['))
 
 
+async def test_a_file_is_imported_by_hand_into_a_new_table_and_into_one_that_is_there(keeper, come, tmp_path):
+    csv, lines, bad = tmp_path / "My tasks 2026.csv", tmp_path / "more.jsonl", tmp_path / "bad.json"
+    csv.write_text(TASKS)
+    lines.write_text('{"title": "jam", "cost": 6}\n')
+    bad.write_text("not JSON")
+    async with come(f"{keeper.place}/data") as page:
+        await page.get_by_role("button", name="Import a file").click()
+        dialog = page.get_by_role("dialog", name="Import a file")
+        await dialog.get_by_label("File").set_input_files(csv)
+        await expect(dialog.get_by_label("Table")).to_have_value("my_tasks_2026")
+        await dialog.get_by_role("button", name="Import").click()
+        await expect(rows_of(page)).to_have_count(4)
+        await expect(page).to_have_url(re.compile(r"/data\?table=my_tasks_2026$"))
+        await page.get_by_role("button", name="Import").click()
+        await dialog.get_by_label("File").set_input_files(bad)
+        await dialog.get_by_role("button", name="Import").click()
+        await expect(dialog.get_by_role("alert")).to_contain_text("JSON")
+        await dialog.get_by_label("File").set_input_files(lines)
+        await dialog.get_by_role("button", name="Import").click()
+        await expect(dialog).to_contain_text("1 row imported into my_tasks_2026.")
+        await dialog.get_by_role("button", name="Show them").click()
+        await expect(rows_of(page)).to_have_count(5)
+    assert await keeper.column("title", table="my_tasks_2026") == ["milk", "bread", "tea", "butter", "jam"]
+
+
+async def test_a_database_gets_a_new_key_and_is_erased_by_who_types_its_agents_name(server, keeper, come):
+    await keeper.load()
+    key = server.node.settings.data_dir / "agents" / keeper.id / "db.key"
+    before = key.read_bytes()
+    async with come(f"{keeper.place}/configure") as page:
+        kept = page.get_by_role("region", name="Database")
+        await kept.get_by_role("button", name="Change its key").click()
+        await page.get_by_role("dialog", name="Change the key?").get_by_role("button", name="Change").click()
+        await expect(kept).to_contain_text("It has a new key.")
+        assert key.read_bytes() != before
+        assert await keeper.column("title") == ["milk", "bread", "tea", "butter"]
+        await kept.get_by_role("button", name="Erase its data").click()
+        dialog = page.get_by_role("dialog", name=f"Erase what {keeper.name} keeps?")
+        await dialog.get_by_role("textbox").fill("keeper")
+        await expect(dialog.get_by_role("button", name="Erase")).to_be_disabled()
+        await dialog.get_by_role("textbox").fill(keeper.name)
+        await dialog.get_by_role("button", name="Erase").click()
+        await expect(kept).to_contain_text("Everything was erased.")
+    assert (await keeper.call("GET"))["state"] == "none"
+
+
+async def test_a_migration_is_taken_back_where_it_is_listed(server, keeper, come):
+    await keeper.load()
+    run = await keeper.tell("remember that migrations can be taken back")
+    data = server.node.services.data
+    [user] = [each for each in (await server.call("GET", "/users"))["users"] if each["role"] == "owner"]
+    by = replace(await data.person(keeper.id, user["id"]), run_id=run)
+    await data.migrate(
+        by, "A colour", "ALTER TABLE tasks ADD COLUMN colour TEXT", "ALTER TABLE tasks DROP COLUMN colour"
+    )
+    async with come(f"{keeper.place}/activity?run={run}") as page:
+        await page.get_by_role("button", name="Take back").click()
+        dialog = page.get_by_role("dialog", name="Take this migration back?")
+        await expect(dialog).to_contain_text("DROP COLUMN colour")
+        await dialog.get_by_role("button", name="Take back").click()
+        await expect(page.get_by_text("It was taken back.")).to_be_visible()
+    found = await keeper.call("GET", "/tables/tasks/rows")
+    assert "colour" not in found["columns"]
+
+
 # ── Views and Home ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -368,7 +416,7 @@ async def test_the_tabs_come_and_go_with_the_toolset_and_snap_back_to_configure(
         await expect(tabs).to_have_text(["Configure", "Home", "Schema", "Data", "Views", "Activity"])
         await server.call("PATCH", f"/agents/{keeper.id}", json={"toolsets": ["files"]})
         await expect(page).to_have_url(re.compile("/configure$"))
-        await expect(tabs).to_have_text(["Configure", "Activity"])
+        await expect(tabs).to_have_text(["Configure"])
         await server.call("PATCH", f"/agents/{keeper.id}", json={"toolsets": ["files", "database"]})
         await expect(tabs).to_have_count(6)
         await tabs.filter(has_text="Data").click()

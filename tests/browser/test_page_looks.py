@@ -1,118 +1,75 @@
-"""What a newcomer does in the first minutes, on the demo model, and how every page looks to them.
+"""Every page in light, in the dark and on a phone: it has its picture taken, fits, and axe finds nothing serious.
 
-The pictures go to WAKEFUL_TEST_SHOTS if it is set; for people, and for the README.
+The pictures go to WAKEFUL_TEST_SHOTS if it is set, for people to look at.
 """
 
 import os
-import re
 from pathlib import Path
 
 import pytest
 import pytest_asyncio
 from playwright.async_api import expect
 
-from browser.conftest import TOKEN
-from browser.visits import go, log_in, send, visit, watch
+from browser.visits import go
+from openai_server import call, calls, say, stream, thinking
+from served import Patient, served
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def cookies(served):
-    return await log_in(served.address, TOKEN)
-
-
-async def test_a_newcomer_with_nothing_but_the_link_sees_the_whole_loop(served, browser):
-    """First message, a wake in ten seconds, its live run, rows in the database, a pause, the agenda."""
-    context = await browser.new_context()
-    page = await context.new_page()
-    complaints = watch(page)
-    await page.goto(served.login_link)
-    await page.wait_for_url(f"{served.address}/")
-
-    await send(page, "What can you do?")
-    await expect(page.locator(".answer")).to_contain_text("This is the demo model, not an LLM")
-    await send(page, "Write buy milk to notes.txt")
-    await expect(page.get_by_label("Tool write_file")).to_contain_text("notes.txt")
-
-    await send(page, "In 10 seconds check notes.txt")
-    banner = page.get_by_label("Next wake")
-    await expect(banner).to_contain_text("by the agent")
-    await expect(banner).to_contain_text(re.compile(r"in \d+ s"))
-    await expect(page.locator(".session-clock")).to_be_visible()
-    woken = page.locator(".asked.is-woken")
-    await expect(woken).to_contain_text("Read notes.txt with read_file", timeout=20_000)
-    await expect(page.locator(".answer").last).to_contain_text("buy milk")
-    await expect(page.locator(".session-clock")).to_have_count(0)
-
-    await send(page, "Remember that the plumber comes on Friday")
-    await expect(page.get_by_label("Tool db_insert")).to_be_visible()
-    await expect(page.locator(".answer").last).to_contain_text("I have noted that.")
-    await page.get_by_role("link", name="Agents").click()
-    await page.get_by_role("main").get_by_role("link", name="Wakeful").click()
-    tabs = page.get_by_role("navigation", name="Parts of this agent")
-    await tabs.get_by_role("link", name="Data").click()
-    await expect(page.get_by_role("cell", name="the plumber comes on Friday")).to_be_visible()
-
-    await page.get_by_label("No wake booked").get_by_role("button", name="Pause").click()
-    await page.get_by_role("menuitem", name="1 hour").click()
-    await expect(page.get_by_label("Paused", exact=True)).to_contain_text("Paused until")
-    await page.get_by_role("button", name="Resume").click()
-    await expect(page.get_by_label("No wake booked")).to_be_visible()
-
-    await page.get_by_role("link", name="Agenda").click()
-    await page.locator(".agenda-entry.is-good", has_text="Recall").click()
-    await expect(page.locator(".facts")).to_contain_text("Recall, booked by the agent")
-    await page.get_by_role("link", name="Settings").click()
-    await expect(page.get_by_text("This is the built-in demo model.")).to_be_visible()
-    assert complaints == []
-    await context.close()
-
-
-LOOKS = [
-    pytest.param({"color_scheme": "light", "viewport": {"width": 1280, "height": 820}}, id="light"),
-    pytest.param({"color_scheme": "dark", "viewport": {"width": 1280, "height": 820}}, id="dark"),
-    pytest.param({"viewport": {"width": 360, "height": 740}, "has_touch": True, "is_mobile": True}, id="phone"),
-]
-
-
+AXE = Path(__file__).parents[2] / "web/node_modules/axe-core/axe.min.js"
+CHECK = """async only => {
+  const found = await axe.run(document, {resultTypes: ['violations'], ...(only && {runOnly: only})});
+  return found.violations
+    .filter(each => each.impact === 'serious' || each.impact === 'critical')
+    .map(({id, nodes}) => `${id}: ${nodes.map(node => node.html.slice(0, 160) + node.failureSummary).join(' | ')}`);
+}"""
+BEDS = "day,plant,beds,note\n2026-11-01,tomato,3,\n2026-11-03,bean,5,climbs\n2026-11-09,leek,2,\n2026-11-12,beet,4,\n"
 VIEWS = [
     ("beds_by_plant", "bar", "SELECT plant, beds, beds * 1.5 AS next_year FROM garden WHERE beds > 0"),
     ("beds_over_time", "line", "SELECT day, beds FROM garden WHERE day IS NOT NULL"),
-    ("share_of_beds", "pie", "SELECT plant, beds FROM garden WHERE beds > 0"),
+    ("share_of_beds", "pie", "SELECT plant, beds FROM garden WHERE beds >= :least"),
     ("all_beds", "number", "SELECT sum(beds) AS beds, count(*) AS plants FROM garden"),
     ("notes", "table", "SELECT plant, note FROM garden"),
 ]
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def places(served, cookies, browser):
-    """Every page by its name, with something on each."""
-    session = (await served.ask("POST", "/sessions", {"title": "Notes on the garden"}))["id"]
-    async with visit(browser, cookies, f"{served.address}/ui/sessions/{session}") as page:
-        for text in ("write beans to garden.txt", "read garden.txt", "read nothing.txt", "remember that beans climb"):
-            await send(page, text)
-            await expect(page.get_by_role("button", name="Stop")).to_have_count(0)
-            await expect(page.locator(".footnote").last).to_be_visible()
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def server(own_files):
+    async with served(own_files, patient=Patient(retries=0)) as server:
+        yield server
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def places(server):
+    """Every page by its name, with something of everything on each."""
+    session = await server.session("Notes on the garden")
+    server.provider.then(
+        stream(*thinking("Let me see"), *call("write_file", '{"path": "a.txt", "content": "x"}'), finish="tool_calls"),
+        calls(*call("read_file", '{"path": "gone.txt"}', id="call_2")),
+        say(
+            "# Title\n\nA [link](https://example.org), `code` and\n\n```js\nlet x = 1\n```\n\n| a | b |\n",
+            "|---|---|\n| 1 | 2 |\n\n- [x] done\n- one\n\n> quote\n",
+        ),
+    )
+    async with server.watch(session) as client:
+        await client.ask("Show me all sorts of things")
     brief = "Read garden.txt with read_file and say what it contains."
     asked = {"call_type": "recurring", "when": "2h", "interval_seconds": 14_400, "additional_context_message": brief}
-    await served.ask("POST", f"/sessions/{session}/recall", asked | {"internal_comment": "Look at the garden"})
-    agents = (await served.ask("GET", "/agents"))["agents"]
-    agent = agents[0]["id"]
-    await served.ask("PUT", f"/agents/{agent}/next-run", {"in_seconds": 9_000, "instructions": brief})
-    if len(agents) == 1:
-        more = {"name": "Researcher", "description": "Looks things up on the web", "self_scheduling": True}
-        await served.ask("POST", "/agents", more | {"schedule": {"mode": "project"}, "timezone": "Asia/Tokyo"})
+    await server.call("POST", f"/sessions/{session}/recall", json=asked | {"internal_comment": "Look at the garden"})
+    [run] = await server.runs_of(session)
+    agent = run["agent_id"]
+    await server.call("PUT", f"/agents/{agent}/next-run", json={"in_seconds": 9_000, "instructions": brief})
+    more = {"name": "Researcher", "description": "Looks things up on the web", "self_scheduling": True}
+    await server.call("POST", "/agents", json=more | {"schedule": {"mode": "project"}, "timezone": "Asia/Tokyo"})
     data = f"/agents/{agent}/db"
-    beds = (
-        "day,plant,beds,note\n2026-11-01,tomato,3,\n2026-11-03,bean,5,climbs\n2026-11-09,leek,2,\n2026-11-12,beet,4,\n"
-    )
-    await served.ask("POST", f"{data}/import", {"table": "garden", "text": beds})
-    await served.ask("POST", f"{data}/tables/garden/rows/delete", {"row_ids": [3]})
-    await served.ask("POST", f"{data}/tables/garden/rows", {"rows": [{"plant": "pea", "note": "sow early " * 20}]})
+    await server.call("POST", f"{data}/import", json={"table": "garden", "text": BEDS})
+    await server.call("POST", f"{data}/tables/garden/rows/delete", json={"row_ids": [3]})
+    late = {"plant": "pea", "note": "sow early " * 20}
+    await server.call("POST", f"{data}/tables/garden/rows", json={"rows": [late]})
+    least = {"name": "least", "description": "How many beds", "default": 1}
     for name, render, sql in VIEWS:
-        await served.ask("PUT", f"{data}/views/{name}", {"sql": sql, "render": render, "pinned": True})
-    [run, *_] = (await served.ask("GET", f"/runs?session_id={session}"))["runs"]
+        view = {"sql": sql, "render": render, "pinned": True, "parameters": [least] if ":least" in sql else []}
+        await server.call("PUT", f"{data}/views/{name}", json=view)
     return {
         "start": "/",
         "chat": f"/ui/sessions/{session}",
@@ -131,20 +88,55 @@ async def places(served, cookies, browser):
     }
 
 
-@pytest.mark.parametrize("how", LOOKS)
-async def test_every_page_has_its_picture_taken(served, browser, cookies, places, how, request, tmp_path):
+# In the dark only the colours differ, on a phone only the layout, so axe looks for no more there.
+LOOKS = [
+    pytest.param({"color_scheme": "light", "viewport": {"width": 1280, "height": 820}}, None, id="light"),
+    pytest.param({"color_scheme": "dark", "viewport": {"width": 1280, "height": 820}}, ["color-contrast"], id="dark"),
+    pytest.param(
+        {"viewport": {"width": 360, "height": 740}, "has_touch": True, "is_mobile": True},
+        ["target-size", "scrollable-region-focusable"],
+        id="phone",
+    ),
+]
+
+
+@pytest.mark.parametrize(("how", "only"), LOOKS)
+async def test_every_page_fits_and_axe_finds_nothing_serious(places, come, how, only, request, tmp_path):
     folder = Path(os.environ.get("WAKEFUL_TEST_SHOTS", tmp_path))
-    look = request.node.callspec.id
-    async with visit(browser, cookies, served.address, **how) as page:
+    look, found = request.node.callspec.id, {}
+    async with come(**how) as page:
+        await page.evaluate(AXE.read_text(encoding="utf-8") + "; undefined")
         for name, path in places.items():
             await go(page, path)
             await page.screenshot(path=folder / f"{name}-{look}.png", animations="disabled")
-        if look == "phone":
-            await page.get_by_role("button", name="Open the sidebar").click()
-            await page.screenshot(path=folder / f"sidebar-{look}.png", animations="disabled")
-        else:
-            await go(page, places["chat"])
-            await page.get_by_role("button", name="Edit").click()
-            await expect(page.locator(".next-times li")).to_have_count(5)
-            await page.screenshot(path=folder / f"edit-{look}.png", animations="disabled")
-    assert (folder / f"chat-{look}.png").stat().st_size > 10_000
+            wide = await page.evaluate("document.documentElement.scrollWidth")
+            assert (name, wide) == (name, how["viewport"]["width"])
+            await page.evaluate("document.querySelectorAll('.fold[aria-expanded=false]').forEach(fold => fold.click())")
+            found[name] = await page.evaluate(CHECK, only)
+        assert {name: problems for name, problems in found.items() if problems} == {}
+
+
+async def test_on_a_phone_the_sidebar_opens_and_closes(come):
+    async with come(viewport={"width": 360, "height": 740}, has_touch=True, is_mobile=True) as page:
+        await page.get_by_role("button", name="Open the sidebar").click()
+        await page.get_by_role("link", name="Agenda").click()
+        await expect(page.get_by_role("heading", level=1)).to_have_text("Agenda")
+        await expect(page.get_by_role("link", name="Agenda")).to_be_hidden()
+
+
+async def test_axe_finds_nothing_serious_in_dialogs_and_menus(places, come):
+    async with come(places["chat"]) as page:
+        await page.evaluate(AXE.read_text(encoding="utf-8") + "; undefined")
+        await page.get_by_role("button", name="Edit").click()
+        await expect(page.locator(".next-times li")).to_have_count(5)
+        assert await page.evaluate(CHECK) == []
+        await page.keyboard.press("Escape")
+        await page.get_by_label("Next wake").get_by_role("button", name="Pause").click()
+        await expect(page.get_by_role("menu")).to_be_visible()
+        assert await page.evaluate(CHECK) == []
+        await go(page, places["data"])
+        await page.get_by_role("button", name="Open row 1").click()
+        await page.get_by_text("What happened to it").click()
+        assert await page.evaluate(CHECK) == []
+        await page.get_by_role("dialog").get_by_role("button", name="Edit").click()
+        assert await page.evaluate(CHECK) == []

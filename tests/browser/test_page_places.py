@@ -1,37 +1,30 @@
 """Everything beside the chat: banner, sidebar, agents, agenda, runs, inbox, settings."""
 
 import re
-from contextlib import asynccontextmanager
 from datetime import timedelta
 
 import pytest
 import pytest_asyncio
 from playwright.async_api import expect
 
-from browser.visits import log_in, send, visit
+from browser.visits import send
 from openai_server import improvise
-from served import TOKEN, Patient, eventually, served
-from wakeful.domain.types import Notice
+from served import Patient, eventually, served
+from wakeful.domain.ids import new_id
+from wakeful.domain.types import Notice, Session
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 BRIEF = "Read notes.txt with read_file and say what it contains."
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def server(built_page, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("places")
-    settings = {"data_dir": folder / "data", "config_dir": folder / "config"}
-    async with served(settings, always=improvise, patient=Patient(retries=0)) as server:
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def server(own_files):
+    async with served(own_files, always=improvise, patient=Patient(retries=0)) as server:
         yield server
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def cookies(server):
-    return await log_in(server.address, TOKEN)
-
-
-@pytest_asyncio.fixture(loop_scope="module")
+@pytest_asyncio.fixture(loop_scope="session")
 async def agent(server):
     """The first agent, as it was at the start."""
     agents = (await server.call("GET", "/agents"))["agents"]
@@ -41,16 +34,6 @@ async def agent(server):
     await server.call("DELETE", "/pause")
     change = {"self_scheduling": True, "schedule": {"mode": "reactive"}}
     await server.call("PATCH", f"/agents/{first}", json=change)
-
-
-@pytest.fixture
-def come(server, browser, cookies):
-    @asynccontextmanager
-    async def come(path="/", **how):
-        async with visit(browser, cookies, server.address + path, **how) as page:
-            yield page
-
-    return come
 
 
 async def recall_of(server, session):
@@ -122,24 +105,27 @@ async def test_what_someone_else_books_appears_by_itself(server, agent, come):
         await expect(page.get_by_label("No wake booked")).to_be_visible()
 
 
-@pytest.mark.parametrize(
-    ("item", "shown"),
-    [
-        ("1 hour", "Paused until"),
-        ("4 hours", "Paused until"),
-        ("Until tomorrow", "Paused until"),
-        ("Indefinitely", "Paused until you resume"),
-    ],
-)
-async def test_the_pause_menu_pauses_and_resume_lifts_it(server, agent, come, item, shown):
+async def test_the_pause_menu_pauses_for_a_reason_and_resume_lifts_it(server, agent, come):
     async with come(f"/ui/agents/{agent}") as page:
-        await page.get_by_label("No wake booked").get_by_role("button", name="Pause").click()
-        await page.get_by_role("menuitem", name=item).click()
         banner = page.get_by_label("Paused", exact=True)
-        await expect(banner).to_contain_text(shown)
-        assert (await server.call("GET", f"/agents/{agent}/pause"))["pause"] is not None
-        await banner.get_by_role("button", name="Resume").click()
-        await expect(page.get_by_label("No wake booked")).to_be_visible()
+        for item, shown in {
+            "1 hour": "Paused until",
+            "4 hours": "Paused until",
+            "Until tomorrow": "Paused until",
+            "Indefinitely": "Paused until you resume",
+        }.items():
+            await page.get_by_label("No wake booked").get_by_role("button", name="Pause").click()
+            await page.get_by_role("menuitem", name=item).click()
+            await expect(banner).to_contain_text(shown)
+            before = (await server.call("GET", f"/agents/{agent}/pause"))["pause"]
+            await banner.get_by_role("button", name="Say why").click()
+            await banner.get_by_label("Reason").fill(f"Guests, {item}")
+            await banner.get_by_label("Reason").press("Enter")
+            await expect(banner).to_contain_text(f"Guests, {item}")
+            paused = (await server.call("GET", f"/agents/{agent}/pause"))["pause"]
+            assert (paused["until"], paused["reason"]) == (before["until"], f"Guests, {item}")
+            await banner.get_by_role("button", name="Resume").click()
+            await expect(page.get_by_label("No wake booked")).to_be_visible()
 
 
 async def test_a_custom_pause_has_a_time_and_a_reason(server, agent, come):
@@ -160,6 +146,8 @@ async def test_pause_everything_is_in_reach_of_every_page(server, agent, come):
         await page.get_by_role("button", name="Pause everything").click()
         await page.get_by_role("menuitem", name="4 hours").click()
         await expect(page.locator(".pause-all")).to_contain_text("Everything is paused")
+        await server.call("PUT", "/pause", json={"preset": "1h", "reason": "By another window"})
+        await expect(page.locator(".pause-all")).to_contain_text("By another window")
         await page.goto(f"{server.address}/ui/agents/{agent}")
         await expect(page.get_by_label("Paused", exact=True)).to_contain_text("Everything is paused")
         await page.locator(".pause-all").get_by_role("button", name="Resume").click()
@@ -206,6 +194,43 @@ async def test_sessions_are_searched_filtered_and_show_what_happens_in_them(serv
         await server.call("POST", f"/sessions/{quiet}/messages", json={"content": "fail 400"})
         await expect(row.get_by_label("failed")).to_be_visible()
     await server.call("DELETE", f"/sessions/{waiting}")
+
+
+async def test_sessions_of_long_ago_are_listed_further_down_and_found_at_once(server, agent, come):
+    old = server.node.clock.now() - timedelta(days=400)
+    [user] = [each for each in (await server.call("GET", "/users"))["users"] if each["role"] == "owner"]
+    sessions = [
+        Session(
+            id=new_id(old), agent_id=agent, user_id=user["id"], title=f"Old {number}", created_at=old, updated_at=old
+        )
+        for number in range(120)
+    ]
+    await server.node.store.write(lambda tx: tx.sessions.add(sessions))
+    async with come("/ui/inbox") as page:
+        links = page.get_by_role("list", name="Sessions").get_by_role("link")
+        await expect(links).to_have_count(100)
+        await page.get_by_role("searchbox", name="Search sessions").fill("OLD 7")
+        await expect(links).to_have_count(11)
+        await page.get_by_role("searchbox", name="Search sessions").fill("nowhere to be found")
+        await expect(page.get_by_text("No session is called “nowhere to be found”.")).to_be_visible()
+        await page.get_by_role("searchbox", name="Search sessions").fill("")
+        await expect(links).to_have_count(100)
+        await page.get_by_role("button", name="Show more").click()
+        await expect(page.get_by_role("button", name="Show more")).to_have_count(0)
+        await expect(links.filter(has_text="Old")).to_have_count(120)
+
+
+async def test_times_are_the_viewers_and_the_agents_when_hovered(server, agent, come):
+    other = await server.call("POST", "/agents", json={"name": "Far off", "timezone": "Asia/Tokyo"})
+    session = await server.session("Far off", agent_id=other["id"])
+    at = (server.node.clock.now() + timedelta(days=2)).replace(hour=3, minute=0, second=0, microsecond=0)
+    await server.book(session, BRIEF, call_type="once", at=at)
+    async with come(f"/ui/sessions/{session}", timezone_id="America/New_York", locale="en-GB") as page:
+        when = page.get_by_label("Next wake").locator("time").last
+        await expect(when).to_contain_text(re.compile("2[23]:00"))  # by the time of the year
+        await when.hover()
+        await expect(when).to_have_attribute("title", re.compile("12:00:00 in Asia/Tokyo"))
+    await server.call("DELETE", f"/agents/{other['id']}")
 
 
 async def test_a_new_session_can_be_begun_with_another_agent(server, agent, come):

@@ -1,57 +1,30 @@
-"""What others wrote stays text; everyone can use the page; nothing comes from elsewhere."""
+"""What others wrote stays text; nothing comes from elsewhere; keys are enough, and nothing need move."""
 
 import json
-from contextlib import asynccontextmanager
-from pathlib import Path
 
 import pytest
 import pytest_asyncio
 from playwright.async_api import expect
 
-from browser.visits import go, log_in, send, visit
+from browser.visits import go, send
 from browser.xss import PAYLOADS
 from openai_server import call, calls, say, stream, text, thinking, usage
-from served import TOKEN, Patient, served
+from served import Patient, served
 from wakeful.domain.ids import new_id
 from wakeful.domain.types import Message, Notice
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 RENDERS = ("table", "bar", "line", "pie", "number")
-ROOT = Path(__file__).parents[2]
-AXE = ROOT / "web/node_modules/axe-core/axe.min.js"
-CHECK = """async only => {
-  const found = await axe.run(document, {resultTypes: ['violations'], ...(only && {runOnly: only})});
-  return found.violations
-    .filter(each => each.impact === 'serious' || each.impact === 'critical')
-    .map(({id, nodes}) => `${id}: ${nodes.map(node => node.html.slice(0, 160) + node.failureSummary).join(' | ')}`);
-}"""
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def server(built_page, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("safety")
-    settings = {"data_dir": folder / "data", "config_dir": folder / "config"}
-    async with served(settings, patient=Patient(retries=0)) as server:
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def server(own_files):
+    async with served(own_files, patient=Patient(retries=0)) as server:
         yield server
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def cookies(server):
-    return await log_in(server.address, TOKEN)
-
-
-@pytest.fixture
-def come(server, browser, cookies):
-    @asynccontextmanager
-    async def come(path="/", **how):
-        async with visit(browser, cookies, server.address + path, **how) as page:
-            yield page
-
-    return come
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def hostile(server):
     """A session, an agent and an inbox in which everything that can be named is a payload; returns the session's id."""
     now = server.node.clock.now()
@@ -146,7 +119,7 @@ async def test_fifty_payloads_in_everything_that_can_be_named_run_nowhere(server
         assert [url for url in asked if not url.startswith((server.address, "data:", "blob:"))] == []
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def hostile_data(server):
     """A database in which all that is not a bare name is a payload: values, purpose, headings, descriptions.
 
@@ -224,106 +197,6 @@ async def test_the_policy_stops_what_would_run(server, browser):
     assert tried["ran"] is None
     assert tried["said"] == ["TypeError", "TypeError"]
     await page.close()
-
-
-PLACES = ["/", "/ui/agents", "/ui/agenda", "/ui/agenda?view=day", "/ui/inbox", "/ui/settings"]
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def busy(server):
-    """A session with something of everything in it; returns the places that have ids in their address."""
-    session = await server.session("All sorts")
-    server.provider.then(
-        stream(*thinking("Let me see"), *call("write_file", '{"path": "a.txt", "content": "x"}'), finish="tool_calls"),
-        calls(*call("read_file", '{"path": "gone.txt"}', id="call_2")),
-        say(
-            "# Title\n\nA [link](https://example.org), `code` and\n\n```js\nlet x = 1\n```\n\n| a | b |\n",
-            "|---|---|\n| 1 | 2 |\n\n- [x] done\n- one\n\n> quote\n",
-        ),
-    )
-    async with server.watch(session) as client:
-        await client.ask("Show me all sorts of things")
-    asked = {
-        "call_type": "recurring",
-        "when": "1h",
-        "interval_seconds": 3600,
-        "additional_context_message": "Read a.txt with read_file.",
-    }
-    await server.call("POST", f"/sessions/{session}/recall", json=asked)
-    [run] = await server.runs_of(session)
-    agent = run["agent_id"]
-    data = f"/agents/{agent}/db"
-    garden = f"plant,beds,note\ntomato,3,\nbean,5,{'climbs ' * 30}\nleek,2,\n"
-    await server.call("POST", f"{data}/import", json={"table": "garden", "text": garden})
-    await server.call("POST", f"{data}/tables/garden/rows/delete", json={"row_ids": [3]})
-    for render in RENDERS:
-        view = {"sql": "SELECT plant, beds FROM garden WHERE beds >= :least", "render": render, "pinned": True}
-        view |= {"parameters": [{"name": "least", "description": "How many beds", "default": 0}]}
-        await server.call("PUT", f"{data}/views/as_{render}", json=view)
-    return [
-        f"/ui/sessions/{session}",
-        f"/ui/runs/{run['id']}",
-        f"/ui/agents/{agent}/configure",
-        f"/ui/agents/{agent}/home",
-        f"/ui/agents/{agent}/schema",
-        f"/ui/agents/{agent}/data?table=garden&show=all",
-        f"/ui/agents/{agent}/views?view=as_bar",
-        f"/ui/agents/{agent}/activity",
-    ]
-
-
-# In the dark only the colours differ, on a phone only the layout.
-LOOKS = [
-    pytest.param({"color_scheme": "light"}, None, id="light"),
-    pytest.param({"color_scheme": "dark"}, ["color-contrast"], id="dark"),
-    pytest.param(
-        {"viewport": {"width": 360, "height": 740}}, ["target-size", "scrollable-region-focusable"], id="phone"
-    ),
-]
-
-
-@pytest.mark.parametrize(("how", "only"), LOOKS)
-async def test_axe_finds_nothing_serious_on_any_page(server, busy, come, how, only):
-    found = {}
-    async with come(**how) as page:
-        await page.evaluate(AXE.read_text(encoding="utf-8") + "; undefined")
-        for place in [*PLACES, *busy]:
-            await go(page, place)
-            await expect(page.get_by_role("heading", level=1)).to_be_visible()
-            await page.evaluate("document.querySelectorAll('.fold[aria-expanded=false]').forEach(fold => fold.click())")
-            found[place] = await page.evaluate(CHECK, only)
-        assert {place: problems for place, problems in found.items() if problems} == {}
-
-
-async def test_axe_finds_nothing_serious_in_dialogs_and_menus(server, busy, come):
-    async with come(busy[0]) as page:
-        await page.evaluate(AXE.read_text(encoding="utf-8") + "; undefined")
-        await page.get_by_role("button", name="Edit").click()
-        await expect(page.locator(".next-times li")).to_have_count(5)
-        assert await page.evaluate(CHECK) == []
-        await page.keyboard.press("Escape")
-        await page.get_by_label("Next wake").get_by_role("button", name="Pause").click()
-        await expect(page.get_by_role("menu")).to_be_visible()
-        assert await page.evaluate(CHECK) == []
-        await go(page, next(place for place in busy if "/data?" in place))
-        await page.get_by_role("button", name="Open row 1").click()
-        await page.get_by_text("What happened to it").click()
-        assert await page.evaluate(CHECK) == []
-        await page.get_by_role("dialog").get_by_role("button", name="Edit").click()
-        assert await page.evaluate(CHECK) == []
-
-
-async def test_on_a_phone_nothing_is_wider_than_the_screen_and_the_sidebar_opens(server, busy, come):
-    async with come(viewport={"width": 360, "height": 740}, has_touch=True, is_mobile=True) as page:
-        for place in [*PLACES, *busy]:
-            await go(page, place)
-            await expect(page.get_by_role("heading", level=1)).to_be_visible()
-            wide = await page.evaluate("document.documentElement.scrollWidth")
-            assert (place, wide) == (place, 360)
-        await page.get_by_role("button", name="Open the sidebar").click()
-        await page.get_by_role("link", name="Agenda").click()
-        await expect(page.get_by_role("heading", level=1)).to_have_text("Agenda")
-        await expect(page.get_by_role("link", name="Agenda")).to_be_hidden()
 
 
 async def test_all_of_it_works_with_the_keyboard_alone(server, come):

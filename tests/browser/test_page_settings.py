@@ -1,7 +1,6 @@
 """What a person sets: an agent's Configure tab, the server's settings, and what the inbox lets them do."""
 
 import sys
-from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
 
@@ -9,14 +8,14 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import expect
 
-from browser.visits import go, log_in, visit
+from browser.visits import go, log_in
 from http_server import HttpServer
 from openai_server import improvise, refuse
-from served import TOKEN, Patient, eventually, served
+from served import Patient, eventually, served
 from wakeful.domain.mcp_servers import McpServer
 from wakeful.domain.types import Notice
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 CALC = (sys.executable, str(Path(__file__).parents[1] / "mcp_server.py"))
 WRITE = 'call write_file {"path": "approved.txt", "content": "x"}'
@@ -28,35 +27,19 @@ async def answer(exchange):
     await (refuse(401, {"error": {"message": "This key was revoked."}}) if is_revoked else improvise)(exchange)
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def server(built_page, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("settings")
-    settings = {"data_dir": folder / "data", "config_dir": folder / "config", "fetch_private_hosts": ["127.0.0.1"]}
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def server(own_files):
+    settings = own_files | {"fetch_private_hosts": ["127.0.0.1"]}
     mcp = {"calc": McpServer(name="calc", command=CALC)}
     async with served(settings, always=answer, patient=Patient(retries=0), mcp=mcp) as server:
         yield server
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def cookies(server):
-    return await log_in(server.address, TOKEN)
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def agent(server):
     [first] = (await server.call("GET", "/agents"))["agents"]
     await server.call("POST", "/agents", json={"name": "Researcher"})
     return first["id"]
-
-
-@pytest.fixture
-def come(server, browser, cookies):
-    @asynccontextmanager
-    async def come(path="/", as_=None, **how):
-        async with visit(browser, as_ or cookies, server.address + path, **how) as page:
-            yield page
-
-    return come
 
 
 async def settings_of(server, agent):
@@ -297,6 +280,27 @@ async def test_a_wake_is_muted_where_it_was_heard_and_heard_again_where_it_waits
         await expect(banner.get_by_role("button", name="Mute", exact=True)).to_be_visible()
     assert (await server.call("GET", f"/wakes/{wake.id}"))["muted"] is False
     await server.call("DELETE", f"/wakes/{wake.id}")
+
+
+async def test_the_browser_tells_of_news_while_nobody_looks(server, agent, come):
+    async with come("/ui/inbox", permissions=["notifications"]) as page:
+        await page.get_by_role("button", name="Browser notifications off").click()
+        await expect(page.get_by_role("button", name="Browser notifications on")).to_be_visible()
+        await page.evaluate("""() => {
+          window.made = [];
+          window.Notification = class extends Notification {
+            constructor(title, options) { super(title, options); made.push([title, options.body]); window.last = this; }
+          };
+        }""")
+        await tell(server, agent, "Seen")
+        await expect(page.get_by_role("listitem").filter(has_text="Seen")).to_be_visible()
+        await page.evaluate("Object.defineProperty(document, 'visibilityState', {get: () => 'hidden'})")
+        session = await server.session("What it is about")
+        await tell(server, agent, "Unseen", session_id=session)
+        await page.wait_for_function("made.length > 0")
+        assert await page.evaluate("made") == [["Unseen", "Body"]]
+        await page.evaluate("last.onclick()")
+        await expect(page.get_by_role("heading", level=1)).to_have_text("What it is about")
 
 
 async def test_a_notification_leads_to_the_view_it_names(server, agent, come):

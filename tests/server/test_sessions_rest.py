@@ -86,6 +86,34 @@ async def test_the_list_can_be_of_one_agent(server, session):
     assert [each["id"] for each in found["sessions"]] == [other]
 
 
+async def test_any_session_of_ones_own_is_found_by_words_in_its_title(server):
+    titles = ["Über 100 % of it", "under_score", r"back\slash", "Over", "Overcast"]
+    made = {title: await server.session(title) for title in titles}
+    grace = await server.add_user()
+    await server.call("POST", "/sessions", json={"title": "Over there"}, token=grace)
+
+    async def find(words, **more):
+        answer = await server.call("GET", "/sessions", params={"q": words} | more)
+        return [each["title"] for each in answer["sessions"]], answer.get("next")
+
+    assert (await find("OVER"))[0] == ["Overcast", "Over"]
+    assert [(await find(words))[0] for words in ("über", "%", "_", "\\", "a%t")] == [
+        [titles[0]],
+        *([each] for each in titles[:3]),
+        [],
+    ]
+    assert (await find("under.score"))[0] == []
+    first, page = await find("over", limit=1)
+    assert (first, (await find("over", limit=1, page=page))[0]) == (["Overcast"], ["Over"])
+    await server.call(
+        "POST",
+        f"/sessions/{made['Over']}/recall",
+        json={"call_type": "once", "when": "2h", "additional_context_message": "Read a.txt."},
+    )
+    waiting = await server.call("GET", "/sessions", params={"has_recall": True})
+    assert [each["title"] for each in waiting["sessions"]] == ["Over"]
+
+
 async def test_a_page_that_was_never_given_is_refused(server):
     assert await refused(server, "GET", "/sessions", params={"page": "nonsense"}) == (400, "bad_page")
 

@@ -73,6 +73,17 @@ async def test_an_agent_that_is_changed_twice_is_told_twice(server, client):
     assert second["seq"] > first["seq"]
 
 
+async def test_a_pause_of_everything_is_told_of_each_agent_and_its_end_too(server, client):
+    agents = [each["id"] for each in (await server.call("GET", "/agents"))["agents"]]
+    other = await server.call("POST", "/agents", json={"name": "Marvin"})
+    await hear(client, "agent_update", agent_id=other["id"])
+    for method, asked in (("PUT", {"json": {"preset": "1h"}}), ("DELETE", {})):
+        await server.call(method, "/pause", **asked)
+        lacking = {*agents, other["id"]}
+        while lacking:
+            lacking.discard((await hear(client, "agent_update"))["agent_id"])
+
+
 async def test_a_run_is_told_from_queue_to_end(server, client):
     session = await server.session()
     tap = Tap()

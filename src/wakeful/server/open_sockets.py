@@ -38,6 +38,8 @@ class OpenSockets:
     async def _watch(self) -> None:
         while self._open:
             await asyncio.sleep(self._look_every)
+            if not self._open:
+                break  # the server may have gone down meanwhile, and its store with it
             try:
                 valid = await self._accounts.still_valid(set(self._open.values()))
             except Exception:

@@ -86,13 +86,15 @@ class SessionService:
         user_id: str,
         *,
         agent_id: str | None = None,
+        named: str | None = None,
+        with_recall: bool = False,
         before: tuple[datetime, str] | None = None,
         most: int = 50,
     ) -> list[SessionView]:
         """Return a page of a user's sessions, the latest first."""
 
         async def work(tx: Tx) -> list[SessionView]:
-            found = await tx.sessions.of_user(user_id, agent_id, before, most)
+            found = await tx.sessions.of_user(user_id, agent_id, before, most, named=named, with_recall=with_recall)
             return [await _view(tx, session) for session in found]
 
         return await self._store.read(work)

@@ -1,5 +1,6 @@
 """Sessions, their transcripts and their events in the store."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -8,7 +9,7 @@ import orjson
 
 from wakeful.domain.errors import NotFound
 from wakeful.domain.types import Message, Session, Upload
-from wakeful.store.database import Statements
+from wakeful.store.database import Params, Statements
 from wakeful.store.rows import MESSAGES, SESSIONS, UPLOADS, to_micros
 
 
@@ -58,14 +59,27 @@ class Sessions:
         return SESSIONS.read(rows[0]) if rows else None
 
     async def of_user(
-        self, user_id: str, agent_id: str | None, before: tuple[datetime, str] | None, most: int
+        self,
+        user_id: str,
+        agent_id: str | None,
+        before: tuple[datetime, str] | None,
+        most: int,
+        *,
+        named: str | None = None,
+        with_recall: bool = False,
     ) -> list[Session]:
-        """Return a page of a user's sessions, the latest first."""
+        """Return a page of a user's sessions, the latest first; of those with some words in the title, if any."""
         at, before_id = (None, None) if before is None else (to_micros(before[0]), before[1])
-        rows = await self._statements.fetch(
-            "sessions_of_user",
-            {"user_id": user_id, "agent_id": agent_id, "before": at, "before_id": before_id, "most": most},
-        )
+        params: Params = {
+            "user_id": user_id,
+            "agent_id": agent_id,
+            "before": at,
+            "before_id": before_id,
+            "most": most,
+            "title": None if named is None else f"%{_as_written(named.lower())}%",
+            "is_any": int(not with_recall),
+        }
+        rows = await self._statements.fetch("sessions_of_user", params)
         return [SESSIONS.read(row) for row in rows]
 
     async def rename(self, session_id: str, user_id: str, title: str) -> Session:
@@ -180,3 +194,8 @@ class Sessions:
 
     async def delete_old_events(self, before: datetime) -> None:
         await self._statements.fetch("delete_old_events", {"before": to_micros(before)})
+
+
+def _as_written(text: str) -> str:
+    """Take from LIKE's signs what they mean."""
+    return re.sub(r"([\\%_])", r"\\\1", text)

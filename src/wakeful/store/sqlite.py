@@ -7,7 +7,7 @@ import fcntl
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import apsw
 
@@ -125,6 +125,8 @@ class SqliteDatabase:
             connection.set_busy_timeout(_BUSY_MS)
             # One plan per statement. Otherwise SQLite makes it anew for every value that is bound, ten times the work.
             connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
+            # SQLite's own knows the 26 letters only; PostgreSQL's knows all that people write titles with.
+            connection.create_scalar_function("lower", _lower, 1, deterministic=True)
             connection.pragma("journal_mode", "wal")
             connection.pragma("synchronous", "FULL")
             connection.pragma("foreign_keys", True)
@@ -146,6 +148,10 @@ class _Side:
 
     async def close(self) -> None:
         self._connection.close()
+
+
+def _lower(*values: Any) -> str | None:
+    return None if values[0] is None else str(values[0]).lower()
 
 
 def _opened(thread: SqliteThread | None) -> SqliteThread:

@@ -1,6 +1,6 @@
 /** What the page knows of the server: every read has a name here, so that news can make it fresh again. */
 
-import { QueryClient, queryOptions, useMutation, useQueryClient } from "@tanstack/react-query";
+import { infiniteQueryOptions, keepPreviousData, QueryClient, queryOptions, useMutation, useQueryClient } from "@tanstack/react-query";
 import { call, Refused } from "./client";
 
 export const queryClient = new QueryClient({
@@ -19,10 +19,15 @@ export const me = queryOptions({ queryKey: ["me"], queryFn: () => call("GET /me"
 export const about = queryOptions({ queryKey: ["about"], queryFn: () => call("GET /about"), staleTime: Infinity });
 export const readiness = queryOptions({ queryKey: ["ready"], queryFn: () => call("GET /readyz"), retry: false });
 export const agents = queryOptions({ queryKey: ["agents"], queryFn: async () => (await call("GET /agents")).agents });
-export const sessions = queryOptions({
-  queryKey: ["sessions"],
-  queryFn: async () => (await call("GET /sessions", { query: { limit: MANY } })).sessions,
-});
+/** The latest sessions, or those that fit, in pages; the server looks through all there are. */
+export const sessions = (filter: { q?: string; has_recall?: boolean }) =>
+  infiniteQueryOptions({
+    queryKey: ["sessions", filter],
+    queryFn: ({ pageParam }) => call("GET /sessions", { query: { ...filter, limit: 100, page: pageParam } }),
+    initialPageParam: null as string | null,
+    getNextPageParam: (last) => last.next ?? undefined,
+    placeholderData: keepPreviousData, // the list stays while someone types
+  });
 export const session = (id: string) =>
   queryOptions({
     queryKey: ["session", id],

@@ -1163,7 +1163,7 @@ export interface Routes {
   "POST /runs/{run_id}/undo-data": { path: { run_id: string }; query: Record<never, never>; body?: undefined; answer: Undone };
   "GET /schedules/{schedule_id}": { path: { schedule_id: string }; query: { fields?: string | null }; body?: undefined; answer: ChosenFields };
   "DELETE /schedules/{schedule_id}": { path: { schedule_id: string }; query: Record<never, never>; body?: undefined; answer: Done };
-  "GET /sessions": { path: Record<never, never>; query: { agent_id?: string | null; limit?: number; page?: string | null }; body?: undefined; answer: Sessions };
+  "GET /sessions": { path: Record<never, never>; query: { agent_id?: string | null; q?: string | null; has_recall?: boolean; limit?: number; page?: string | null }; body?: undefined; answer: Sessions };
   "POST /sessions": { path: Record<never, never>; query: Record<never, never>; body?: NewSession | null; answer: SessionDetail };
   "GET /sessions/{session_id}": { path: { session_id: string }; query: Record<never, never>; body?: undefined; answer: SessionDetail };
   "PATCH /sessions/{session_id}": { path: { session_id: string }; query: Record<never, never>; body: SessionChange; answer: SessionShape };

@@ -23,8 +23,7 @@ const UNITS = { minutes: 60, hours: 3600, days: 86_400 } as const;
 type Unit = keyof typeof UNITS;
 
 export function BookDialog({ agent, sessionId, wake, onClose }: Props) {
-  const recall = useQuery({ ...queries.sessions, enabled: wake?.kind === "recall" }).data?.find((each) => each.id === sessionId)?.recall;
-  const seconds = recall?.interval_seconds ?? null;
+  const seconds = wake?.interval_seconds ?? null;
   const [what, setWhat] = useState(wake?.instructions ?? "");
   const [when, setWhen] = useState("");
   const [repeat, setRepeat] = useState<Repeat>(wake?.cron ? "cron" : wake?.call_type === "recurring" ? "interval" : "once");

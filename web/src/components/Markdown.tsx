@@ -1,11 +1,12 @@
 /** Markdown as elements. No text ever becomes markup: HTML in it is shown as it was written, and links are checked. */
 
 import { type Token, type Tokens, marked } from "marked";
-import { memo, type ReactNode } from "react";
+import { memo, type ReactNode, useState } from "react";
 import { CodeBlock } from "./CodeBlock";
 
-export const Markdown = memo(function Markdown({ text }: { text: string }) {
-  const blocks = marked.lexer(text, { gfm: true, breaks: false });
+export const Markdown = memo(function Markdown({ text, isGrowing = false }: { text: string; isGrowing?: boolean }) {
+  const [reader] = useState(() => new GrowingText());
+  const blocks = isGrowing ? reader.read(text) : toBlocks(text);
   return (
     <div className="markdown">
       {blocks.map((token, index) => (
@@ -14,6 +15,38 @@ export const Markdown = memo(function Markdown({ text }: { text: string }) {
     </div>
   );
 });
+
+function toBlocks(text: string): Token[] {
+  return marked.lexer(text, { gfm: true, breaks: false });
+}
+
+/**
+ * Text that only grows at its end is not read again from its beginning: what comes can change its last block, a list
+ * that goes on after an empty line among them, and nothing before it. A link whose address is named further down is one
+ * when all of the text is read at the end.
+ */
+class GrowingText {
+  private settled: Token[] = [];
+  private before = ""; // the text of the settled blocks
+
+  read(written: string): Token[] {
+    const text = written.replace(/\r\n|\r/g, "\n"); // as the lexer does, so that its blocks add up to it
+    if (!text.startsWith(this.before)) this.forget();
+    const open = toBlocks(text.slice(this.before.length));
+    const blocks = [...this.settled, ...open];
+    const last = open.findLastIndex((token) => token.type !== "space");
+    if (last > 0) {
+      this.settled = blocks.slice(0, this.settled.length + last);
+      this.before += open.slice(0, last).map((token) => token.raw).join("");
+    }
+    return blocks;
+  }
+
+  private forget(): void {
+    this.settled = [];
+    this.before = "";
+  }
+}
 
 // While text streams in, only its last block is new: the ones before are the same text and stay as they are.
 const Block = memo(

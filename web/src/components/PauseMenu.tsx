@@ -1,7 +1,7 @@
 import { useState } from "react";
 import { call, explain } from "../api/client";
 import { useAct } from "../api/queries";
-import type { NewPause } from "../api/rest.generated";
+import type { NewPause, PauseShape } from "../api/rest.generated";
 import { Dialog } from "./Dialog";
 import { Menu, MenuItem, MenuLabel } from "./Menu";
 
@@ -33,6 +33,46 @@ export function PauseMenu({ agentId, text = "Pause" }: { agentId: string | null;
       </Menu>
       {isCustom && <CustomPause agentId={agentId} error={act.isError ? explain(act.error) : null} onPause={act.mutate} onClose={() => setCustom(false)} />}
     </>
+  );
+}
+
+/** Why it is paused: a preset is one click, so the reason can follow. */
+export function PauseReason({ pause: { agent_id, until, reason } }: { pause: PauseShape }) {
+  const [written, setWritten] = useState<string | null>(null);
+  const act = useAct(
+    (reason: string) => pause(agent_id, { until, reason }),
+    CHANGES,
+    () => setWritten(null),
+  );
+  if (written === null) {
+    return (
+      <span className="pause-reason">
+        {reason}
+        <button type="button" className="quiet small" onClick={() => setWritten(reason)}>
+          {reason ? "Change the reason" : "Say why"}
+        </button>
+      </span>
+    );
+  }
+  return (
+    <form
+      className="pause-reason"
+      onSubmit={(event) => {
+        event.preventDefault();
+        act.mutate(written.trim());
+      }}
+      onKeyDown={(event) => event.key === "Escape" && setWritten(null)}
+    >
+      <input aria-label="Reason" autoFocus value={written} maxLength={1000} onChange={(event) => setWritten(event.target.value)} />
+      <button type="submit" className="small" disabled={act.isPending}>
+        Keep
+      </button>
+      {act.isError && (
+        <span className="bad-text" role="alert">
+          {explain(act.error)}
+        </span>
+      )}
+    </form>
   );
 }
 

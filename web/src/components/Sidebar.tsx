@@ -1,11 +1,11 @@
-import { useQuery } from "@tanstack/react-query";
+import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { useEffect, useMemo, useState } from "react";
 import { Link, useLocation } from "wouter";
 import * as queries from "../api/queries";
 import type { SessionShape } from "../api/rest.generated";
 import { Icon, type IconName } from "./Icon";
 import { Menu, MenuItem, MenuLabel } from "./Menu";
-import { PauseMenu, useResume } from "./PauseMenu";
+import { PauseMenu, PauseReason, useResume } from "./PauseMenu";
 import { Time } from "./times";
 
 export function Sidebar() {
@@ -109,22 +109,30 @@ function useFailed(): Set<string> {
   }, [runs]);
 }
 
+/** A value once it has not changed for a moment: a question for each letter would be many. */
+function useSettled(value: string): string {
+  const [settled, setSettled] = useState(value);
+  useEffect(() => {
+    const timer = setTimeout(() => setSettled(value), 150);
+    return () => clearTimeout(timer);
+  }, [value]);
+  return settled;
+}
+
 function SessionList() {
-  const sessions = useQuery(queries.sessions);
   const failed = useFailed();
   const [search, setSearch] = useState("");
   const [isPendingOnly, setPendingOnly] = useState(false);
-  const wanted = search.trim().toLowerCase();
-  const shown = (sessions.data ?? []).filter(
-    (session) => (!isPendingOnly || session.recall !== null) && (!wanted || (session.title || "New session").toLowerCase().includes(wanted)),
-  );
+  const wanted = useSettled(search.trim());
+  const sessions = useInfiniteQuery(queries.sessions({ ...(wanted && { q: wanted }), ...(isPendingOnly && { has_recall: true }) }));
+  const shown = (sessions.data?.pages ?? []).flatMap((page) => page.sessions);
   return (
     <div className="sessions">
       <div className="session-tools">
         <label className="search">
           <Icon name="search" size={15} />
           <span className="hidden">Search sessions</span>
-          <input type="search" placeholder="Search sessions" value={search} onChange={(event) => setSearch(event.target.value)} />
+          <input type="search" placeholder="Search sessions" maxLength={200} value={search} onChange={(event) => setSearch(event.target.value)} />
         </label>
         <button
           type="button"
@@ -142,9 +150,14 @@ function SessionList() {
           <SessionRow key={session.id} session={session} isFailed={failed.has(session.id)} />
         ))}
       </ul>
-      {sessions.data && shown.length === 0 && (
+      {sessions.hasNextPage && (
+        <button type="button" className="quiet small" disabled={sessions.isFetchingNextPage} onClick={() => void sessions.fetchNextPage()}>
+          Show more
+        </button>
+      )}
+      {sessions.data && !sessions.isPlaceholderData && shown.length === 0 && (
         <p className="muted small pad">
-          {isPendingOnly ? "No session has a recall waiting." : wanted ? `No session is called “${search}”.` : "Sessions appear here."}
+          {wanted ? `No session is called “${wanted}”.` : isPendingOnly ? "No session has a recall waiting." : "Sessions appear here."}
         </p>
       )}
     </div>
@@ -186,6 +199,7 @@ function PauseEverything() {
         <button type="button" className="small" onClick={() => resume.mutate(null)}>
           Resume
         </button>
+        <PauseReason pause={pause} />
       </div>
     );
   }

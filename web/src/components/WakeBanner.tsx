@@ -9,7 +9,7 @@ import type { AgentShape, PauseShape, WakeShape } from "../api/rest.generated";
 import { BookDialog } from "./BookDialog";
 import { Icon } from "./Icon";
 import { MuteButton } from "./MuteButton";
-import { PauseMenu, useResume } from "./PauseMenu";
+import { PauseMenu, PauseReason, useResume } from "./PauseMenu";
 import { Time } from "./times";
 import { byWhom, kindText, MODES, reasonText } from "./words";
 
@@ -118,13 +118,13 @@ function PausedBanner({ agent, pause, waiting }: { agent: AgentShape; pause: Pau
     <section className="banner is-paused" aria-label="Paused">
       <div className="banner-top">
         <Icon name="pause" />
-        <p className="banner-when">
+        <div className="banner-when">
           <strong>
             {isEverything ? "Everything is paused" : "Paused"} {pause.until ? <>until <Time at={pause.until} zone={agent.timezone} /></> : "until you resume"}
           </strong>
-          {pause.reason && <span>{pause.reason}</span>}
+          <PauseReason pause={pause} />
           {waiting > 0 && <span className="muted">{waiting === 1 ? "One wake waits." : `${waiting} wakes wait.`}</span>}
-        </p>
+        </div>
         <ModeChip agent={agent} />
       </div>
       <div className="banner-bottom">

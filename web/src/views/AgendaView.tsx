@@ -1,6 +1,6 @@
 /** What ran and what will run, by day or week. */
 
-import { useQuery } from "@tanstack/react-query";
+import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
 import { Link, useSearchParams } from "wouter";
 import { explain } from "../api/client";
@@ -96,7 +96,7 @@ interface DaysProps {
 }
 
 function Days({ agenda, agents, agentId, first, count, now }: DaysProps) {
-  const sessions = useQuery(queries.sessions).data;
+  const sessions = useInfiniteQuery(queries.sessions({})).data?.pages[0]?.sessions;
   const entries = useMemo(() => {
     const titles = new Map(sessions?.map((session) => [session.id, session.title]));
     return toEntries(agenda, titles).filter((entry) => !agentId || entry.agentId === agentId);

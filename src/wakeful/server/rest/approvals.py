@@ -51,7 +51,7 @@ async def list_approvals(caller: Reader, services: ServicesDep, run_id: PathId) 
     return Approvals(approvals=[ApprovalShape.model_validate(each) for each in found])
 
 
-@router.post("/runs/{run_id}/approvals/{call_id}")
+@router.post("/runs/{run_id}/approvals/{call_id:path}")
 async def answer_approval(
     caller: Chatter, services: ServicesDep, run_id: PathId, call_id: CallId, asked: Answer
 ) -> Answered:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from typing import Annotated, Any, Self
 
-from fastapi import APIRouter, Response, UploadFile
+from fastapi import APIRouter, Query, Response, UploadFile
 from pydantic import AwareDatetime, ConfigDict, Field, model_validator
 
 from wakeful.domain.errors import NotFound
@@ -23,6 +23,9 @@ from wakeful.service.sessions import MOST_TITLE, SessionView
 router = APIRouter(tags=["sessions"])
 
 Title = Annotated[str, Field(max_length=MOST_TITLE, pattern=r"^[^\x00-\x1f\x7f-\x9f]*$")]
+Wanted = Annotated[
+    str, Query(max_length=MOST_TITLE, pattern=r"^[^\x00]*$", description="Words in the title, in big or small letters.")
+]
 
 
 class SubagentStep(Told):
@@ -149,10 +152,18 @@ class NoSuchImage(NotFound):
 
 @router.get("/sessions")
 async def list_sessions(
-    caller: Reader, services: ServicesDep, agent_id: Id | None = None, most: Most = 50, page: Page = None
+    caller: Reader,
+    services: ServicesDep,
+    agent_id: Id | None = None,
+    q: Wanted | None = None,
+    has_recall: bool = False,
+    most: Most = 50,
+    page: Page = None,
 ) -> Sessions:
-    """List the caller's sessions, the latest first."""
-    found = await services.sessions.find(caller.user.id, agent_id=agent_id, before=read_page(page), most=most)
+    """List the caller's sessions, the latest first: all, or those with words in the title, or with a recall waiting."""
+    found = await services.sessions.find(
+        caller.user.id, agent_id=agent_id, named=q, with_recall=has_recall, before=read_page(page), most=most
+    )
     last = found[-1].session if found else None
     return Sessions(
         sessions=[_tell(view) for view in found],

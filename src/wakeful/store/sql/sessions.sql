@@ -17,11 +17,15 @@ SELECT * FROM sessions WHERE id = :id AND user_id = :user_id;
 SELECT * FROM sessions WHERE id = :id;
 
 -- name: sessions_of_user
--- The latest first. Each page goes on where the one before ended.
+-- The latest first. Each page goes on where the one before ended. Titles are few and short enough to be looked through.
 SELECT * FROM sessions
 WHERE
     user_id = :user_id AND (CAST(:agent_id AS TEXT) IS NULL OR agent_id = :agent_id)
     AND (CAST(:before AS BIGINT) IS NULL OR updated_at < :before OR (updated_at = :before AND id < :before_id))
+    AND (CAST(:title AS TEXT) IS NULL OR LOWER(title) LIKE :title ESCAPE '\')
+    AND (:is_any = 1 OR EXISTS (
+        SELECT 1 FROM wakes w WHERE w.slot = 'session:' || sessions.id AND w.status IN ('pending', 'queued')
+    ))
 ORDER BY updated_at DESC, id DESC LIMIT :most;
 
 -- name: rename_session

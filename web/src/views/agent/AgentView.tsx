@@ -31,7 +31,7 @@ const TABS: Tab[] = [
   { name: "schema", text: "Schema", needsDatabase: true, View: Schema },
   { name: "data", text: "Data", needsDatabase: true, View: Data },
   { name: "views", text: "Views", needsDatabase: true, View: Views },
-  { name: "activity", text: "Activity", needsDatabase: false, View: Activity },
+  { name: "activity", text: "Activity", needsDatabase: true, View: Activity },
 ];
 
 export default function AgentView({ agentId, tab }: { agentId: string; tab: string }) {
@@ -53,6 +53,12 @@ export default function AgentView({ agentId, tab }: { agentId: string; tab: stri
   return (
     <div className="page">
       <PageHeader title={agent.name}>
+        {!hasDatabase && (
+          <Link className="button" href={`/ui/agenda?agent=${agent.id}`}>
+            <Icon name="clock" size={16} />
+            Runs
+          </Link>
+        )}
         <Link className="button" href={`/?agent=${agent.id}`}>
           <Icon name="plus" size={16} />
           New session

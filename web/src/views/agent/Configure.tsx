@@ -8,6 +8,7 @@ import * as queries from "../../api/queries";
 import { useAct } from "../../api/queries";
 import type { AgentShape } from "../../api/rest.generated";
 import { Confirm } from "../../components/Dialog";
+import { Kept } from "./configure/Kept";
 import { Limits } from "./configure/Limits";
 import { Model } from "./configure/Model";
 import { Others } from "./configure/Others";
@@ -44,6 +45,7 @@ export function Configure({ agent }: { agent: AgentShape }) {
         <Scheduling {...part} />
         <Limits {...part} />
         <Others {...part} />
+        {agent.toolsets.includes("database") && <Kept agent={agent} />}
         <End agent={agent} />
       </fieldset>
     </Guard>

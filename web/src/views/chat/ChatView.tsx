@@ -157,7 +157,7 @@ function pendingMessage({ content, images, files }: Outgoing): MessageShape {
 }
 
 const FIRST_SHOWN = 16;
-const MORE_SHOWN = 6; // as many as fit into a frame
+const MORE_SHOWN = 4; // as many as fit into a frame
 
 interface TranscriptProps {
   turns: Turn[];

@@ -45,7 +45,7 @@ function ThinkingBlock({ item }: { item: Thinking }) {
       </button>
       {isOpen && (
         <div className="thinking-text">
-          <Markdown text={item.text} />
+          <Markdown text={item.text} isGrowing={item.isRunning} />
         </div>
       )}
     </section>
@@ -55,7 +55,7 @@ function ThinkingBlock({ item }: { item: Thinking }) {
 function TextBlock({ item }: { item: Text }) {
   return (
     <div className={item.isRunning ? "answer is-running" : "answer"}>
-      <Markdown text={item.text} />
+      <Markdown text={item.text} isGrowing={item.isRunning} />
     </div>
   );
 }
@@ -138,7 +138,7 @@ function ApprovalForm({ callId }: { callId: string }) {
   };
   return (
     <div className="approval" role="group" aria-label="Your word is needed">
-      <input value={note} maxLength={2000} placeholder="A word to the agent, if you like" aria-label="A word to the agent" onChange={(event) => setNote(event.target.value)} />
+      <input value={note} maxLength={2000} placeholder="If you refuse: why, for the agent to read" aria-label="A word to the agent" onChange={(event) => setNote(event.target.value)} />
       <button type="button" disabled={isSent} onClick={() => void answer(false)}>
         Refuse
       </button>

@@ -44,7 +44,7 @@ export const TurnView = memo(function TurnView({ turn, sessionId, live, run, zon
           )}
         </div>
       )}
-      {!isRunning && <Ending turn={turn} live={live} run={run} isLast={isLast} />}
+      {!isRunning && <Ending turn={turn} live={live} run={run} zone={zone} isLast={isLast} />}
     </article>
   );
 });
@@ -114,7 +114,7 @@ const ENDINGS: Record<string, string> = {
 };
 
 /** How a run ended, if not well; and the way on. */
-function Ending({ turn, live, run, isLast }: { turn: Turn; live: LiveRun | null; run: RunShape | undefined; isLast: boolean }) {
+function Ending({ turn, live, run, zone, isLast }: Omit<Props, "sessionId">) {
   const status = live && live.status !== "done" ? live.status : run?.status;
   const message = live?.error?.message ?? run?.error;
   if (status === "failed" || status === "stopped" || status === "interrupted") {
@@ -135,7 +135,7 @@ function Ending({ turn, live, run, isLast }: { turn: Turn; live: LiveRun | null;
   return (
     <p className="footnote">
       <Link href={`/ui/runs/${turn.runId}`} title="What this run did, and what it cost">
-        <Time at={run.finished_at} /> · {took(seconds)}
+        <Time at={run.finished_at} zone={zone} /> · {took(seconds)}
       </Link>
     </p>
   );

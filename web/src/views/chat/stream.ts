@@ -3,9 +3,10 @@
 import { useEffect, useState, useSyncExternalStore } from "react";
 import { call } from "../../api/client";
 import { queryClient, session as sessionQuery } from "../../api/queries";
+import type { SessionFrame } from "../../api/frames.generated";
 import type { SessionDetail } from "../../api/rest.generated";
 import { LiveSocket, type LinkState } from "../../api/socket";
-import { addFrame, type Item, type RunFrame, settleAll, toTurns } from "./transcript";
+import { addFrame, type Item, savedPart, settleAll, toTurns } from "./transcript";
 
 export interface LiveRun {
   runId: string;
@@ -22,7 +23,9 @@ export interface StreamState {
   ended: readonly string[]; // the runs that have ended since we came
 }
 
-type Numbered = RunFrame & { seq?: number | null };
+type Numbered = SessionFrame & { seq?: number | null };
+
+const APART = 24; // milliseconds between two drawings: every second frame of most screens
 
 export class SessionStream {
   private state: StreamState = { link: "connecting", live: null, settling: [], isReplaying: false, ended: [] };
@@ -30,6 +33,7 @@ export class SessionStream {
   private readonly listeners = new Set<() => void>();
   private readonly socket: LiveSocket<Numbered>;
   private frameAsked = 0;
+  private drawnAt = 0;
   private lastAsked = 0; // loads are counted, so that an answer that is late does not undo a later one
   private lastTaken = 0;
 
@@ -52,17 +56,24 @@ export class SessionStream {
     this.socket.close();
   }
 
-  /** Text comes faster than a screen shows it, so everything that came is drawn together. */
+  /** Text comes faster than eyes read it, so everything that came is drawn together, and never in two frames running. */
   private change(changed: Partial<StreamState>): void {
     this.state = { ...this.state, ...changed };
-    if (this.frameAsked) return;
-    const draw = () => {
-      this.frameAsked = 0;
-      this.shown = this.state;
-      for (const listener of this.listeners) listener();
-    };
-    if (document.visibilityState === "hidden") draw();
-    else this.frameAsked = requestAnimationFrame(draw);
+    if (document.visibilityState === "hidden") this.draw(); // a hidden page is given no frames, and may have a message to send
+    else this.frameAsked ||= requestAnimationFrame(this.drawInTime);
+  }
+
+  private readonly drawInTime = (now: number): void => {
+    const isEarly = now - this.drawnAt < APART;
+    this.frameAsked = isEarly ? requestAnimationFrame(this.drawInTime) : 0;
+    if (isEarly) return;
+    this.drawnAt = now;
+    this.draw();
+  };
+
+  private draw(): void {
+    this.shown = this.state;
+    for (const listener of this.listeners) listener();
   }
 
   private hear(frame: Numbered): void {
@@ -101,14 +112,16 @@ export class SessionStream {
   }
 
   private begin(runId: string): void {
-    const isCutOff = this.state.live?.runId === runId; // by a crash: what it said after its last saved step is void
+    const { live, settling } = this.state;
+    const cutOff = live?.runId === runId ? live.items : null; // by a crash: what it said after its last saved step is void
+    // A run that is continued goes on behind what it has said before. The transcript may have more of it than that.
+    const before = settling.findLast((run) => run.runId === runId)?.items;
     const known = queryClient.getQueryData(sessionQuery(this.sessionId).queryKey);
-    // A run that is continued goes on behind what it has said before.
-    this.change({ live: { runId, items: isCutOff ? [] : savedOf(runId, known), status: "running", error: null } });
+    this.change({ live: { runId, items: cutOff ? [] : (before ?? savedOf(runId, known)), status: "running", error: null } });
     void queryClient.invalidateQueries({ queryKey: ["runs", { session_id: this.sessionId }] });
     void this.loadOpening(runId).then((saved) => {
       const { live } = this.state;
-      if (isCutOff && live?.runId === runId) this.change({ live: { ...live, items: [...savedOf(runId, saved), ...live.items] } });
+      if (cutOff && live?.runId === runId) this.change({ live: { ...live, items: [...savedPart(cutOff, savedOf(runId, saved)), ...live.items] } });
     });
   }
 
@@ -122,17 +135,17 @@ export class SessionStream {
     }
   }
 
-  private add(frame: RunFrame): void {
+  private add(frame: SessionFrame): void {
     const { live, isReplaying } = this.state;
     if (live) this.change({ live: { ...live, items: addFrame(live.items, frame, isReplaying ? null : Date.now()) } });
   }
 
   private end(status: LiveRun["status"], error: LiveRun["error"] = null): void {
-    const { live, settling, ended } = this.state;
-    if (live) {
-      const over: LiveRun = { ...live, status, error, items: settleAll(live.items) };
-      this.change({ live: null, settling: [...settling, over], ended: [...ended, live.runId] });
-    }
+    const { live, settling, ended, isReplaying } = this.state;
+    const over: LiveRun[] = live ? [{ ...live, status, error, items: settleAll(live.items) }] : [];
+    // What is replayed is a run at work: an end in it was one of before it was continued.
+    if (isReplaying) return this.change({ live: null, settling: [...settling, ...over] });
+    this.change({ live: null, settling: [...settling, ...over], ended: [...ended, ...over.map((run) => run.runId)] });
     void this.reload();
   }
 

@@ -42,14 +42,6 @@ export interface Tool {
 }
 export type Item = Thinking | Text | Plan | Planning | Note | Tool;
 
-/** Frames and a field that the server's next part brings; then the generated types have them, and these go. */
-export type ApprovalFrame = { call_id: string; tool: string; is_subagent?: boolean; subagent_id?: string | null } & (
-  | { type: "approval_requested"; args: Record<string, unknown> }
-  | { type: "approval_answered"; approved: boolean; note?: string | null }
-);
-export type RunFrame = SessionFrame | ApprovalFrame;
-type SavedMessage = MessageShape & { subagent?: { id: string; agent: string; role: string } | null };
-
 /** A message and what came of it. */
 export interface Turn {
   key: string;
@@ -103,7 +95,7 @@ function withKeys(turns: Turn[]): Turn[] {
 
 type OpenCalls = Map<string, { tool: Tool; at: number }>;
 
-function addSaved(turn: Turn, message: SavedMessage, openCalls: OpenCalls): void {
+function addSaved(turn: Turn, message: MessageShape, openCalls: OpenCalls): void {
   if (message.subagent) {
     const host = turn.items.find((item) => item.kind === "tool" && item.callId === message.subagent?.id);
     if (host?.kind === "tool") addStep(host.inner, { ...message, role: message.subagent.role }, openCalls);
@@ -156,12 +148,12 @@ function newTool(callId: string, tool: string, args: Record<string, unknown>): T
 }
 
 /** Add a frame to what a run has said. `now` is null for what was said before we came. */
-export function addFrame(items: Item[], frame: RunFrame, now: number | null): Item[] {
+export function addFrame(items: Item[], frame: SessionFrame, now: number | null): Item[] {
   if ("is_subagent" in frame && frame.is_subagent) return addToSubagent(items, frame, now);
   return addTo(items, frame, now);
 }
 
-function addTo(items: Item[], frame: RunFrame, now: number | null): Item[] {
+function addTo(items: Item[], frame: SessionFrame, now: number | null): Item[] {
   switch (frame.type) {
     case "thinking_delta":
       return append(items, "thinking", frame.delta);
@@ -212,6 +204,23 @@ export function settleAll(items: Item[]): Item[] {
   );
 }
 
+/** Return the part of a saved transcript that was said already when a crash cut a run off; later attempts may have saved more. */
+export function savedPart(said: Item[], saved: Item[]): Item[] {
+  let place = 0;
+  const isOfLater = (item: Item) => {
+    if (item.kind === "note") return false; // made by the server, in words of its own
+    place = said.findIndex((other, index) => index >= place && isSame(item, other)) + 1;
+    return place === 0;
+  };
+  const end = saved.findIndex(isOfLater);
+  return end < 0 ? saved : saved.slice(0, end);
+}
+
+function isSame(one: Item, other: Item): boolean {
+  if (one.kind === "tool") return other.kind === "tool" && other.callId === one.callId;
+  return one.kind === other.kind && "text" in one && "text" in other && one.text.trim() === other.text.trim();
+}
+
 function withoutPlanning(items: Item[]): Item[] {
   return items.some((item) => item.kind === "planning") ? items.filter((item) => item.kind !== "planning") : items;
 }
@@ -245,12 +254,12 @@ function answerTool(items: Item[], frame: Extract<SessionFrame, { type: "tool_ca
 }
 
 /** A subagent's frames go into the card of the call that spawned it. */
-function addToSubagent(items: Item[], frame: Extract<RunFrame, { is_subagent?: boolean }>, now: number | null): Item[] {
+function addToSubagent(items: Item[], frame: Extract<SessionFrame, { is_subagent?: boolean }>, now: number | null): Item[] {
   const id = frame.subagent_id;
   const isHost = (item: Item) => item.kind === "tool" && (item.callId === id || item.metadata.subagent_id === id);
   let index = items.findLastIndex(isHost);
   if (index < 0) index = items.findLastIndex((item) => item.kind === "tool" && item.isRunning);
   const host = items[index];
-  if (host?.kind !== "tool") return addTo(items, frame as RunFrame, now);
-  return items.with(index, { ...host, inner: addTo(host.inner, frame as RunFrame, now) });
+  if (host?.kind !== "tool") return addTo(items, frame as SessionFrame, now);
+  return items.with(index, { ...host, inner: addTo(host.inner, frame as SessionFrame, now) });
 }

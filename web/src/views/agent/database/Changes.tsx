@@ -1,9 +1,11 @@
 /** Entries of the changelog: what was written, by whom, and what was there before. */
 
 import { useInfiniteQuery } from "@tanstack/react-query";
-import { explain, Refused } from "../../../api/client";
-import { type Cell, changes } from "../../../api/database";
+import { useState } from "react";
+import { call, explain, Refused } from "../../../api/client";
+import { type Cell, changes, useWrite } from "../../../api/database";
 import type { ChangeShape } from "../../../api/rest.generated";
+import { Confirm } from "../../../components/Dialog";
 import { Loading } from "../../../components/Page";
 import { Time } from "../../../components/times";
 import { Value } from "./Value";
@@ -30,7 +32,7 @@ export function Changes({ agentId, zone, which, nothing }: Props) {
     <>
       <ol className="changes">
         {entries.map((entry) => (
-          <Change key={entry.id} entry={entry} zone={zone} />
+          <Change key={entry.id} agentId={agentId} entry={entry} zone={zone} />
         ))}
       </ol>
       {found.hasNextPage && (
@@ -56,7 +58,7 @@ const OPS: Record<ChangeShape["op"], { text: string; tone: string }> = {
 const ACTORS: Record<ChangeShape["actor"], string> = { agent: "the agent", user: "you", migration: "a migration", system: "the server" };
 const HOST = ["_created_at", "_updated_at", "_deleted_at"];
 
-function Change({ entry, zone }: { entry: ChangeShape; zone: string | undefined }) {
+function Change({ agentId, entry, zone }: { agentId: string; entry: ChangeShape; zone: string | undefined }) {
   const { text, tone } = OPS[entry.op];
   return (
     <li>
@@ -72,6 +74,7 @@ function Change({ entry, zone }: { entry: ChangeShape; zone: string | undefined 
           by {ACTORS[entry.actor]}, <Time at={entry.at} zone={zone} />
         </span>
       </p>
+      {Boolean(entry.detail?.down_sql) && <TakeBack agentId={agentId} entry={entry} />}
       <Difference before={entry.before} after={entry.after} />
       {entry.detail && (
         <p className="small">
@@ -79,6 +82,38 @@ function Change({ entry, zone }: { entry: ChangeShape; zone: string | undefined 
         </p>
       )}
     </li>
+  );
+}
+
+/** A migration comes with the statements that take it back; only a person can have them run. */
+function TakeBack({ agentId, entry }: { agentId: string; entry: ChangeShape }) {
+  const [isAsking, setAsking] = useState(false);
+  const undo = useWrite(
+    () => call("POST /agents/{agent_id}/db/changelog/{change_id}/take-back", { path: { agent_id: agentId, change_id: entry.id } }),
+    () => setAsking(false),
+  );
+  return (
+    <>
+      <p role="status">
+        {undo.isSuccess ? (
+          "It was taken back."
+        ) : (
+          <button type="button" className="small" onClick={() => setAsking(true)}>
+            Take back
+          </button>
+        )}
+      </p>
+      {isAsking && (
+        <Confirm
+          title="Take this migration back?"
+          text={`The statements that its author wrote for this are run; the file is copied first. They are: ${String(entry.detail?.down_sql)}`}
+          action="Take back"
+          error={undo.isError ? explain(undo.error) : null}
+          onConfirm={() => undo.mutate(undefined)}
+          onClose={() => setAsking(false)}
+        />
+      )}
+    </>
   );
 }
 

@@ -9,6 +9,7 @@ import type { AgentShape, ColumnShape, TableShape } from "../../../api/rest.gene
 import { Icon } from "../../../components/Icon";
 import { Loading } from "../../../components/Page";
 import { Time } from "../../../components/times";
+import { ImportDialog } from "./ImportDialog";
 import { NothingKept, Opened } from "./Opened";
 import { NewRowDialog, RowDialog } from "./RowDialog";
 import { count } from "./Schema";
@@ -81,6 +82,7 @@ function TableRows({ agent, table, picker }: { agent: AgentShape; table: TableSh
   const [chosen, setChosen] = useState<ReadonlySet<number>>(new Set());
   const [opened, setOpened] = useState<number | null>(null);
   const [isAdding, setAdding] = useState(false);
+  const [isImporting, setImporting] = useState(false);
   const showing = `${show} ${where} ${page}`;
   useEffect(() => setChosen(new Set()), [showing]);
 
@@ -108,6 +110,9 @@ function TableRows({ agent, table, picker }: { agent: AgentShape; table: TableSh
             <Icon name="down2" size={15} />
             CSV
           </a>
+          <button type="button" onClick={() => setImporting(true)}>
+            Import
+          </button>
           <button type="button" className="primary" onClick={() => setAdding(true)}>
             <Icon name="plus" size={15} />
             Add row
@@ -200,6 +205,17 @@ function TableRows({ agent, table, picker }: { agent: AgentShape; table: TableSh
       )}
       {openRow && <RowDialog agent={agent} table={table} row={openRow} onClose={() => setOpened(null)} />}
       {isAdding && <NewRowDialog agent={agent} table={table} onClose={() => setAdding(false)} />}
+      {isImporting && (
+        <ImportDialog
+          agent={agent}
+          table={table.name}
+          onDone={(name) => {
+            setImporting(false);
+            setParams({ table: name });
+          }}
+          onClose={() => setImporting(false)}
+        />
+      )}
     </div>
   );
 }

@@ -1,11 +1,13 @@
 /** Lets a tab at its database, or says why there is nothing to see. */
 
 import { useQuery } from "@tanstack/react-query";
-import type { ReactNode } from "react";
+import { type ReactNode, useState } from "react";
+import { useLocation } from "wouter";
 import { explain } from "../../../api/client";
 import { database } from "../../../api/database";
 import type { AgentShape, DatabaseShape } from "../../../api/rest.generated";
 import { Empty, Loading } from "../../../components/Page";
+import { ImportDialog } from "./ImportDialog";
 
 interface Props {
   agent: AgentShape;
@@ -38,11 +40,23 @@ export function Opened({ agent, children }: Props) {
 
 /** What to do where an agent has kept nothing yet. */
 export function NothingKept({ agent }: { agent: AgentShape }) {
+  const [isImporting, setImporting] = useState(false);
+  const [, navigate] = useLocation();
   return (
     <Empty icon="table" title={`${agent.name} has kept nothing yet`}>
       <p>
         Ask it to, in a session: “remember that the plumber comes on Friday”. It makes the tables it needs, and they appear here.
       </p>
+      <button type="button" onClick={() => setImporting(true)}>
+        Import a file
+      </button>
+      {isImporting && (
+        <ImportDialog
+          agent={agent}
+          onDone={(table) => navigate(`/ui/agents/${agent.id}/data?table=${encodeURIComponent(table)}`)}
+          onClose={() => setImporting(false)}
+        />
+      )}
     </Empty>
   );
 }

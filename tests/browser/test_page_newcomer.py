@@ -1,0 +1,66 @@
+"""What a newcomer who only ran `make serve` does in the first minutes, on the demo model."""
+
+import re
+
+import pytest
+from playwright.async_api import expect
+
+from browser.visits import send, watch
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+
+async def test_a_newcomer_with_nothing_but_the_link_sees_the_whole_loop(served, browser):
+    """First message, a wake in ten seconds, its live run, rows in the database, a chart, a pause, the agenda."""
+    context = await browser.new_context()
+    page = await context.new_page()
+    complaints = watch(page)
+    await page.goto(served.login_link)
+    await page.wait_for_url(f"{served.address}/")
+
+    await send(page, "What can you do?")
+    await expect(page.locator(".answer")).to_contain_text("This is the demo model, not an LLM")
+    await send(page, "Write buy milk to notes.txt")
+    await expect(page.get_by_label("Tool write_file")).to_contain_text("notes.txt")
+
+    await send(page, "In 10 seconds check notes.txt")
+    banner = page.get_by_label("Next wake")
+    await expect(banner).to_contain_text("by the agent")
+    await expect(banner).to_contain_text(re.compile(r"in \d+ s"))
+    await expect(page.locator(".session-clock")).to_be_visible()
+    woken = page.locator(".asked.is-woken")
+    await expect(woken).to_contain_text("Read notes.txt with read_file", timeout=20_000)
+    await expect(page.locator(".answer").last).to_contain_text("buy milk")
+    await expect(page.locator(".session-clock")).to_have_count(0)
+
+    await send(page, "Remember that the plumber comes on Friday")
+    await expect(page.get_by_label("Tool db_insert").last).to_be_visible()
+    await expect(page.locator(".answer").last).to_contain_text("I have noted that.")
+    await page.get_by_role("link", name="Agents").click()
+    await page.get_by_role("main").get_by_role("link", name="Wakeful").click()
+    tabs = page.get_by_role("navigation", name="Parts of this agent")
+    await tabs.get_by_role("link", name="Data").click()
+    await expect(page.get_by_role("cell", name="the plumber comes on Friday")).to_be_visible()
+
+    await page.get_by_role("list", name="Sessions").get_by_role("link").click()
+    await send(page, "Draw a chart of memories")
+    await expect(page.get_by_label("Tool db_define_view")).to_be_visible()
+    await expect(page.get_by_role("button", name="Stop")).to_have_count(0)
+    await page.get_by_role("link", name="Agents").click()
+    await page.get_by_role("main").get_by_role("link", name="Wakeful").click()
+    await tabs.get_by_role("link", name="Home").click()
+    await expect(page.get_by_role("img", name=re.compile("chart of"))).to_be_visible()
+
+    await page.get_by_label("No wake booked").get_by_role("button", name="Pause").click()
+    await page.get_by_role("menuitem", name="1 hour").click()
+    await expect(page.get_by_label("Paused", exact=True)).to_contain_text("Paused until")
+    await page.get_by_role("button", name="Resume").click()
+    await expect(page.get_by_label("No wake booked")).to_be_visible()
+
+    await page.get_by_role("link", name="Agenda").click()
+    await page.locator(".agenda-entry.is-good", has_text="Recall").click()
+    await expect(page.locator(".facts")).to_contain_text("Recall, booked by the agent")
+    await page.get_by_role("link", name="Settings").click()
+    await expect(page.get_by_text("This is the built-in demo model.")).to_be_visible()
+    assert complaints == []
+    await context.close()

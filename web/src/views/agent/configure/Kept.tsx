@@ -1,0 +1,88 @@
+import { useQuery } from "@tanstack/react-query";
+import { useState } from "react";
+import { call, explain } from "../../../api/client";
+import { database, useWrite } from "../../../api/database";
+import type { AgentShape } from "../../../api/rest.generated";
+import { Confirm, Dialog } from "../../../components/Dialog";
+import { Section } from "./saving";
+
+/** What the agent keeps in its database, as a whole: a new key for it, or its end. */
+export function Kept({ agent }: { agent: AgentShape }) {
+  const state = useQuery(database(agent.id)).data?.state;
+  const [asking, setAsking] = useState<"rotate" | "erase" | null>(null);
+  const path = { agent_id: agent.id };
+  const close = () => setAsking(null);
+  const rotate = useWrite(() => call("POST /agents/{agent_id}/db/rotate-key", { path }), close);
+  const erase = useWrite((confirm: string) => call("DELETE /agents/{agent_id}/db", { path, body: { confirm } }), close);
+  if (state === undefined || (state === "none" && !erase.isSuccess)) return null;
+  return (
+    <Section id="kept" title="Database" text="A file of its own, encrypted with a key of its own.">
+      <div className="row wrap">
+        {state === "open" && (
+          <button type="button" onClick={() => setAsking("rotate")}>
+            Change its key
+          </button>
+        )}
+        {state !== "none" && (
+          <button type="button" className="danger" onClick={() => setAsking("erase")}>
+            Erase its data
+          </button>
+        )}
+        <span role="status">{state === "none" ? "Everything was erased." : rotate.isSuccess && "It has a new key."}</span>
+      </div>
+      {asking === "rotate" && (
+        <Confirm
+          title="Change the key?"
+          text="The database and its snapshots are encrypted anew. Copies made before, as in a backup, still need the old key, which is thrown away."
+          action="Change"
+          error={rotate.isError ? explain(rotate.error) : null}
+          onConfirm={() => rotate.mutate(undefined)}
+          onClose={close}
+        />
+      )}
+      {asking === "erase" && <Erase name={agent.name} error={erase.isError ? explain(erase.error) : null} onErase={erase.mutate} onClose={close} />}
+    </Section>
+  );
+}
+
+interface EraseProps {
+  name: string;
+  error: string | null;
+  onErase: (typed: string) => void;
+  onClose: () => void;
+}
+
+/** Nothing brings this back, so a slip of the mouse must not do it. */
+function Erase({ name, error, onErase, onClose }: EraseProps) {
+  const [typed, setTyped] = useState("");
+  return (
+    <Dialog title={`Erase what ${name} keeps?`} onClose={onClose}>
+      <form
+        className="stack"
+        onSubmit={(event) => {
+          event.preventDefault();
+          onErase(typed);
+        }}
+      >
+        <p>Every table, view and change is gone for good: the key is destroyed, so that no copy can be read either. The agent stays, and may begin anew.</p>
+        <label className="field">
+          Type “{name}” to go on
+          <input value={typed} autoComplete="off" onChange={(event) => setTyped(event.target.value)} />
+        </label>
+        {error && (
+          <p className="bad-text" role="alert">
+            {error}
+          </p>
+        )}
+        <div className="row end">
+          <button type="button" onClick={onClose}>
+            Keep
+          </button>
+          <button type="submit" className="danger" disabled={typed !== name}>
+            Erase
+          </button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}

@@ -1,0 +1,98 @@
+/** Rows from a file: into a table that is there, or into one that is made for them. */
+
+import { useState } from "react";
+import { call, explain } from "../../../api/client";
+import { useWrite } from "../../../api/database";
+import type { AgentShape, Imported, NewImport } from "../../../api/rest.generated";
+import { Dialog } from "../../../components/Dialog";
+import { count } from "./Schema";
+
+interface Props {
+  agent: AgentShape;
+  table?: string; // that is shown: a file goes into it unless another is named
+  onDone: (table: string) => void;
+  onClose: () => void;
+}
+
+const MOST = 10 * 1024 * 1024; // characters, as the server takes
+
+export function ImportDialog({ agent, table, onDone, onClose }: Props) {
+  const [file, setFile] = useState<File | null>(null);
+  const [name, setName] = useState(table ?? "");
+  const write = useWrite(
+    async (file: File) => {
+      if (file.size > MOST) throw new Error(`“${file.name}” is larger than 10 MB. Split it into several.`);
+      const body: NewImport = { table: name, format: formatOf(file.name), text: await file.text(), source: file.name };
+      return call("POST /agents/{agent_id}/db/import", { path: { agent_id: agent.id }, body });
+    },
+    (done) => table === undefined && onDone(done.table), // the first rows there are: they say it themselves
+  );
+  const choose = (chosen: File | null) => {
+    setFile(chosen);
+    write.reset();
+    if (chosen && !name) setName(tableOf(chosen.name));
+  };
+  return (
+    <Dialog title="Import a file" onClose={onClose}>
+      {write.data ? (
+        <Report done={write.data} onShow={() => onDone(write.data.table)} />
+      ) : (
+        <form
+          className="stack"
+          onSubmit={(event) => {
+            event.preventDefault();
+            if (file) write.mutate(file);
+          }}
+        >
+          <label className="field">
+            File
+            <input type="file" accept=".csv,.json,.jsonl,.ndjson,text/csv,application/json" required onChange={(event) => choose(event.target.files?.[0] ?? null)} />
+          </label>
+          <label className="field">
+            Table
+            <input value={name} required maxLength={64} onChange={(event) => setName(event.target.value)} />
+          </label>
+          <p className="muted small">CSV with names in its first line, a JSON list of objects, or an object on each line. A table that is not there is made. All of it goes in, or nothing.</p>
+          {write.isError && (
+            <p className="bad-text" role="alert">
+              {explain(write.error)}
+            </p>
+          )}
+          <div className="row end">
+            <button type="submit" className="primary" disabled={!file || write.isPending}>
+              {write.isPending ? "Importing…" : "Import"}
+            </button>
+          </div>
+        </form>
+      )}
+    </Dialog>
+  );
+}
+
+function Report({ done, onShow }: { done: Imported; onShow: () => void }) {
+  return (
+    <div className="stack" role="status">
+      <p>
+        <strong>{count(done.imported, "row")} imported</strong> into {done.created_table ? "the new table " : ""}
+        <code>{done.table}</code>.
+      </p>
+      {done.ignored_columns.length > 0 && <p className="muted">Left out, because the server sets them itself: {done.ignored_columns.join(", ")}.</p>}
+      <div className="row end">
+        <button type="button" className="primary" onClick={onShow}>
+          Show them
+        </button>
+      </div>
+    </div>
+  );
+}
+
+function formatOf(file: string): "csv" | "json" | "jsonl" {
+  const ending = file.split(".").at(-1)?.toLowerCase();
+  return ending === "json" ? "json" : ending === "jsonl" || ending === "ndjson" ? "jsonl" : "csv";
+}
+
+/** A name for a table, from that of a file. */
+function tableOf(file: string): string {
+  const plain = file.replace(/\.[^.]*$/, "").toLowerCase().replace(/[^a-z0-9_]+/g, "_").replace(/^_+|_+$/g, "");
+  return /^[0-9]/.test(plain) ? `t_${plain}` : plain;
+}
