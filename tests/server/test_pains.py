@@ -266,6 +266,41 @@ async def test_clamped_to_a_fixed_point_by_quiet_hours_days_and_horizon_together
         assert "max_horizon" in back["metadata"]["clamp_reasons"]
 
 
+MOVED = [  # seconds asked for in mode Reactive, when it comes instead, and why
+    (-60, 5 * MINUTE, ["past", "min_interval"]),
+    (1, 5 * MINUTE, ["min_interval"]),
+    (600, 10 * MINUTE, []),
+    (10 * 86_400, DAY, ["max_horizon"]),
+]
+
+
+async def test_each_bound_moves_or_refuses_a_models_booking_and_says_so(server, session, clock):
+    path = f"/agents/{await agent_id(server)}"
+    await server.change_agent(timezone="UTC", schedule={"mode": "reactive"})
+    async with server.watch(session) as client:
+        for seconds, later, reasons in MOVED:
+            told = (await use(client, "schedule_next_run", in_seconds=seconds, instructions=TODO))["metadata"]
+            assert (told["clamped"], told["clamp_reasons"]) == (bool(reasons), reasons)
+            assert (at(told["requested_at"]), at(told["scheduled_at"])) == (NOON + seconds * SECOND, NOON + later)
+            assert told["remaining_budget_today"] == (48 if later == DAY else 47)
+        assert (await use(client, "cancel_next_run"))["success"]
+
+        async def refused(**bounds):
+            await server.change_agent(schedule=bounds)
+            answer = await use(client, "schedule_next_run", in_seconds=600, instructions=TODO)
+            assert not answer["success"]
+            return answer["metadata"]["reasons"], answer["result"]
+
+        await server.call("PUT", f"{path}/pause", json={"until": (NOON + HOUR).isoformat()})
+        reasons, words = await refused()
+        assert (reasons, "earliest acceptable time is 2026-03-02T13:00:00+00:00" in words) == (["paused"], True)
+        await server.call("DELETE", f"{path}/pause")
+        for bounds, reason in (({"mode": "manual"}, "manual"), ({"mode": "reactive", "daily_cap": 0}, "daily_cap")):
+            reasons, words = await refused(**bounds)
+            assert (reasons, "your user can change these bounds" in words) == ([reason], True)
+    assert (await server.call("GET", f"{path}/next-run"))["next_run"] is None
+
+
 async def test_the_slot_is_taken_from_the_booking_before(server):
     path = f"/agents/{await agent_id(server)}/next-run"
     first, second = [
