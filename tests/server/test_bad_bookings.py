@@ -11,6 +11,7 @@ from served import TOKEN, of_kind, served
 
 TODO = "Read notes.txt with read_file."
 HALF = "half \ud800 of it"  # a lone surrogate, which JSON can carry and no database can keep
+MOST_WORDS = 1_500  # characters; a model must find the mistake in them
 LONG = "Read notes.txt with read_file. " * 3_300  # 100 kB
 
 
@@ -37,7 +38,8 @@ async def find_faults(server, tool, base, table, token=TOKEN, agent=None):
             arguments = {name: value for name, value in (base | changes).items() if value is not None}
             told = await answer_to(server, client, tool, arguments)
             lacking = [word for word in words if word not in told["result"]]
-            if told["success"] or lacking or told["metadata"]["code"] == "tool_broke":
+            is_readable = len(told["result"]) < MOST_WORDS and told["metadata"]["code"] != "tool_broke"
+            if told["success"] or lacking or not is_readable:
                 faults.append((str(changes)[:80], lacking, told["result"][:300]))
             booked = (await server.call("GET", "/wakes", token=token))["wakes"]
             if booked:
@@ -84,7 +86,11 @@ WRONG_RECALLS = [
     ({"additional_context_message": LONG}, ["additional_context_message", "102,300", "32,000"]),
     ({"additional_context_message": f"{TODO}\x00"}, ["additional_context_message", "NUL"]),
     ({"additional_context_message": f"{TODO} {HALF}"}, ["additional_context_message", "half characters"]),
-    ({"additional_context_message": "Tell the user that 2 hours have passed"}, ["additional_context_message"]),
+    (
+        {"additional_context_message": "Tell the user that 2 hours have passed"},
+        ["additional_context_message", "notify"],
+    ),
+    ({"additional_context_message": "Remind the user to drink."}, ["additional_context_message", "notify"]),
     ({"internal_comment": "a\x00b"}, ["internal_comment", r"'a\x00b'", "NUL"]),
     ({"internal_comment": HALF}, ["internal_comment", "half characters"]),
     ({"internal_comment": "x" * 5_000}, ["internal_comment", "5,000", "1,000"]),
@@ -241,7 +247,7 @@ async def test_cancel_next_run(server):
 # ── The same at the doors of people ─────────────────────────────────────────────────────────────────────────────────
 
 # An empty comment is none, and a person may write what the linter would refuse.
-OF_THE_MODEL_ONLY = ("Tell the user that 2 hours have passed",)
+OF_THE_MODEL_ONLY = ("Tell the user that 2 hours have passed", "Remind the user to drink.")
 
 
 async def test_wrong_bodies_name_their_field_and_book_nothing(server):

@@ -266,6 +266,41 @@ async def test_clamped_to_a_fixed_point_by_quiet_hours_days_and_horizon_together
         assert "max_horizon" in back["metadata"]["clamp_reasons"]
 
 
+MOVED = [  # seconds asked for in mode Reactive, when it comes instead, and why
+    (-60, 5 * MINUTE, ["past", "min_interval"]),
+    (1, 5 * MINUTE, ["min_interval"]),
+    (600, 10 * MINUTE, []),
+    (10 * 86_400, DAY, ["max_horizon"]),
+]
+
+
+async def test_each_bound_moves_or_refuses_a_models_booking_and_says_so(server, session, clock):
+    path = f"/agents/{await agent_id(server)}"
+    await server.change_agent(timezone="UTC", schedule={"mode": "reactive"})
+    async with server.watch(session) as client:
+        for seconds, later, reasons in MOVED:
+            told = (await use(client, "schedule_next_run", in_seconds=seconds, instructions=TODO))["metadata"]
+            assert (told["clamped"], told["clamp_reasons"]) == (bool(reasons), reasons)
+            assert (at(told["requested_at"]), at(told["scheduled_at"])) == (NOON + seconds * SECOND, NOON + later)
+            assert told["remaining_budget_today"] == (48 if later == DAY else 47)
+        assert (await use(client, "cancel_next_run"))["success"]
+
+        async def refused(**bounds):
+            await server.change_agent(schedule=bounds)
+            answer = await use(client, "schedule_next_run", in_seconds=600, instructions=TODO)
+            assert not answer["success"]
+            return answer["metadata"]["reasons"], answer["result"]
+
+        await server.call("PUT", f"{path}/pause", json={"until": (NOON + HOUR).isoformat()})
+        reasons, words = await refused()
+        assert (reasons, "earliest acceptable time is 2026-03-02T13:00:00+00:00" in words) == (["paused"], True)
+        await server.call("DELETE", f"{path}/pause")
+        for bounds, reason in (({"mode": "manual"}, "manual"), ({"mode": "reactive", "daily_cap": 0}, "daily_cap")):
+            reasons, words = await refused(**bounds)
+            assert (reasons, "your user can change these bounds" in words) == ([reason], True)
+    assert (await server.call("GET", f"{path}/next-run"))["next_run"] is None
+
+
 async def test_the_slot_is_taken_from_the_booking_before(server):
     path = f"/agents/{await agent_id(server)}/next-run"
     first, second = [
@@ -452,63 +487,3 @@ async def test_one_broken_wake_touches_no_other(server, clock):
     await settled(server, sound["id"], 1)
     [told] = await eventually(lambda: notices(server, "unfirable"))
     assert told["wake_id"] == broken["id"]
-
-
-# ── Bad input ───────────────────────────────────────────────────────────────────────────────────────────────────────
-
-WRONG = [
-    ("schedule_recall", {"call_type": "once", "additional_context_message": TODO}, "when"),
-    ("schedule_recall", {"call_type": "once", "when": "yesterday", "additional_context_message": TODO}, "'yesterday'"),
-    ("schedule_recall", {"call_type": "twice", "when": "1h", "additional_context_message": TODO}, "'twice'"),
-    (
-        "schedule_recall",
-        {"call_type": "recurring", "when": "1h", "additional_context_message": TODO},
-        "interval_seconds",
-    ),
-    (
-        "schedule_recall",
-        {"call_type": "once", "when": "1h", "interval_seconds": 60, "additional_context_message": TODO},
-        "interval_seconds",
-    ),
-    ("schedule_recall", {"call_type": "once", "when": "1h", "additional_context_message": " "}, "additional_context"),
-    (
-        "schedule_recall",
-        {"call_type": "once", "when": "1h", "additional_context_message": "x.txt " * 20_000},
-        "character",
-    ),
-    (
-        "schedule_recall",
-        {"call_type": "once", "when": "1h", "additional_context_message": "Remind the user to drink."},
-        "notify",
-    ),
-    ("schedule_next_run", {"instructions": TODO}, "in_seconds"),
-    (
-        "schedule_next_run",
-        {"instructions": TODO, "in_seconds": 60, "scheduled_at": "2026-03-02T14:00:00Z"},
-        "scheduled_at",
-    ),
-    ("schedule_next_run", {"instructions": TODO, "scheduled_at": "2026-03-02T14:00:00"}, "2026-03-02T14:00:00"),
-    ("schedule_next_run", {"instructions": TODO, "in_seconds": 60, "priority": "urgent"}, "'urgent'"),
-    ("schedule_next_run", {"instructions": TODO, "in_seconds": 60, "context_views": ["open_tasks"]}, "'open_tasks'"),
-    ("schedule_next_run", {"instructions": "", "in_seconds": 60}, "instructions"),
-    ("scheduler", {"op": "create", "kind": "message", "message": TODO}, "delay_ms"),
-    ("scheduler", {"op": "create", "kind": "message", "message": TODO, "delay_ms": 90_000_000}, "90000000"),
-    ("scheduler", {"op": "create", "kind": "message", "message": TODO, "delay_ms": 500}, "500"),
-    (
-        "scheduler",
-        {"op": "create", "kind": "session", "message": TODO, "delay_ms": 5000, "session_config": {"evil": 1}},
-        "evil",
-    ),
-    ("manage_recall", {"action": "list", "session_id": "not-mine"}, "'not-mine'"),
-]
-
-
-@pytest.mark.parametrize(("tool", "arguments", "said"), WRONG)
-@pytest.mark.parametrize("backend_settings", ["sqlite"], indirect=True)
-async def test_a_wrong_call_names_what_is_wrong_and_books_nothing(server, session, tool, arguments, said):
-    async with server.watch(session) as client:
-        answer = await use(client, tool, **arguments)
-    assert not answer["success"]
-    assert said in answer["result"].replace("90,000,000", "90000000")
-    assert len(answer["result"]) < 1_500
-    assert (await server.call("GET", "/wakes"))["wakes"] == []

@@ -46,7 +46,7 @@ class BookingRefused(LimitReached):
     ) -> None:
         why = next(WHY[reason] for reason in reversed(reasons) if reason in WHY)
         advice = (
-            "No time is acceptable at present."
+            "No time is acceptable at present; your user can change these bounds."
             if earliest is None
             else f"The earliest acceptable time is {_show(earliest, zone_name)}."
         )

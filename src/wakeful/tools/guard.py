@@ -9,18 +9,19 @@ import resource
 import signal
 import sys
 import time
-from collections.abc import Sequence
-from pathlib import Path
-from typing import NoReturn
+
+TYPE_CHECKING = False  # `typing` and `pathlib` would take longer to import than most commands last
+if TYPE_CHECKING:
+    from typing import NoReturn
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _MOST_ROUNDS = 500
 
 
-def guarded(*command: str) -> Sequence[str]:
+def guarded(*command: str) -> list[str]:
     """Return how this process starts a command under a guard."""
-    return (sys.executable, "-I", "-S", __file__, str(os.getpid()), *command)
+    return [sys.executable, "-I", "-S", __file__, str(os.getpid()), *command]
 
 
 def main(server: int, command: list[str]) -> int:
@@ -55,7 +56,7 @@ def _end(number: int, _frame: object) -> None:
     _die_of(number)
 
 
-def _die_of(number: int) -> NoReturn:
+def _die_of(number: int) -> "NoReturn":
     """End as the program did, so that whoever waits for us learns how."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     if number not in (signal.SIGKILL, signal.SIGSTOP):
@@ -68,7 +69,8 @@ def _kill_all() -> None:
     """Kill our children until there are none; those of a child that died become ours."""
     for _ in range(_MOST_ROUNDS):
         try:
-            children = Path(f"/proc/self/task/{os.getpid()}/children").read_text(encoding="ascii").split()
+            with open(f"/proc/self/task/{os.getpid()}/children", encoding="ascii") as file:  # noqa: PTH123
+                children = file.read().split()
         except OSError:  # a system that does not tell: then at least everything in our group, and ourselves
             os.killpg(0, signal.SIGKILL)
             return
