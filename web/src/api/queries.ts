@@ -45,7 +45,7 @@ export const why = (id: string) =>
     queryKey: ["wakes", id, "why"],
     queryFn: async () => (await call("GET /wakes/{wake_id}/why", { path: { wake_id: id } })).decisions,
   });
-export const runs = (filter: { agent_id?: string; session_id?: string } = {}) =>
+export const runs = (filter: { agent_id?: string; session_id?: string }) =>
   queryOptions({
     queryKey: ["runs", filter],
     queryFn: async () => (await call("GET /runs", { query: { ...filter, limit: 100 } })).runs,
