@@ -155,6 +155,24 @@ async def test_pause_everything_is_in_reach_of_every_page(server, agent, come):
         await expect(page.get_by_label("No wake booked")).to_be_visible()
 
 
+async def test_a_click_that_fails_says_so_above_the_page(server, agent, come):
+    async with come(f"/ui/agents/{agent}") as page:
+        pause = page.get_by_label("No wake booked").get_by_role("button", name="Pause")
+        await pause.click()
+        await page.context.set_offline(True)
+        await page.get_by_role("menuitem", name="1 hour").click()
+        notice = page.get_by_role("alert").filter(has_text="The server does not answer.")
+        await expect(notice).to_be_visible()
+        await notice.get_by_role("button", name="Close this notice").click()
+        await expect(notice).to_have_count(0)
+        await page.context.set_offline(False)
+        # The machine is in a tunnel; its own server is as near as ever.
+        await page.evaluate("window.dispatchEvent(new Event('offline'))")
+        await pause.click()
+        await page.get_by_role("menuitem", name="1 hour").click()
+        await expect(page.get_by_label("Paused", exact=True)).to_be_visible()
+
+
 async def test_the_next_run_is_booked_changed_and_cancelled_on_the_agents_page(server, agent, come):
     async with come(f"/ui/agents/{agent}") as page:
         await page.get_by_label("No wake booked").get_by_role("button", name="Book").click()

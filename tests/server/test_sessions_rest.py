@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from openai_server import call, calls, say
+from openai_server import call, calls, refuse, say
 from served import ENDS, Tap, eventually, of_kind
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(40)
@@ -112,6 +112,20 @@ async def test_any_session_of_ones_own_is_found_by_words_in_its_title(server):
     )
     waiting = await server.call("GET", "/sessions", params={"has_recall": True})
     assert [each["title"] for each in waiting["sessions"]] == ["Over"]
+
+
+async def test_a_session_whose_last_run_failed_says_so_until_something_is_said_again(server, session):
+    async def is_failed():
+        [listed] = (await server.call("GET", "/sessions"))["sessions"]
+        return listed["is_failed"]
+
+    assert not await is_failed()
+    server.provider.then(refuse(400, "No."), say("Better."))
+    async with server.watch(session) as client:
+        await client.ask("Hello")
+        assert await is_failed()
+        await client.ask("Again")
+        assert not await is_failed()
 
 
 async def test_a_page_that_was_never_given_is_refused(server):

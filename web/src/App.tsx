@@ -1,10 +1,12 @@
 import { QueryClientProvider, useQuery } from "@tanstack/react-query";
 import { lazy, type ReactNode, Suspense, useCallback, useEffect, useState } from "react";
-import { Redirect, Route, Switch } from "wouter";
+import { Redirect, Route, Switch, useLocation } from "wouter";
 import { onSignedOut, Refused } from "./api/client";
 import type { Notification as Notice } from "./api/frames.generated";
 import { useLinkState, useNews } from "./api/news";
 import * as queries from "./api/queries";
+import { forgetRefusal, useRefusal } from "./api/refusals";
+import { Icon } from "./components/Icon";
 import { Failure, Loading } from "./components/Page";
 import { showNotification } from "./components/notifications";
 import { Sidebar } from "./components/Sidebar";
@@ -47,6 +49,7 @@ function Shell() {
       <Sidebar />
       <main id="main" tabIndex={-1}>
         <LinkNotice />
+        <RefusalNotice />
         <Suspense fallback={<Loading what="this page" />}>
           <Places />
         </Suspense>
@@ -73,6 +76,24 @@ function Places(): ReactNode {
         <Failure title="Nothing is here" text="This address leads nowhere on this page." />
       </Route>
     </Switch>
+  );
+}
+
+function RefusalNotice() {
+  const text = useRefusal();
+  const [location] = useLocation();
+  useEffect(forgetRefusal, [location]);
+  return (
+    <div role="alert">
+      {text && (
+        <p className="link-notice row">
+          <span className="grow">That did not work. {text}</span>
+          <button type="button" className="quiet icon-only" aria-label="Close this notice" onClick={forgetRefusal}>
+            <Icon name="close" />
+          </button>
+        </p>
+      )}
+    </div>
   );
 }
 

@@ -40,6 +40,7 @@ class SessionView:
     session: Session
     recall: Wake | None
     is_running: bool
+    is_failed: bool  # the last that was done there failed
 
 
 class SessionService:
@@ -186,7 +187,8 @@ class SessionService:
 async def _view(tx: Tx, session: Session) -> SessionView:
     recall = await tx.wakes.in_slot(f"session:{session.id}")
     run = await tx.runs.unfinished_in(session.id)
-    return SessionView(session=session, recall=recall, is_running=run is not None)
+    is_failed = run is None and await tx.runs.has_failed_since(session.id, session.updated_at)
+    return SessionView(session=session, recall=recall, is_running=run is not None, is_failed=is_failed)
 
 
 async def all_messages(tx: Tx, session_id: str) -> list[Message]:

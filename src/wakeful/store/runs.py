@@ -96,6 +96,11 @@ class Runs:
         rows = await self._statements.fetch("unfinished_run_of_session", {"session_id": session_id})
         return RUNS.read(rows[0]) if rows else None
 
+    async def has_failed_since(self, session_id: str, since: datetime) -> bool:
+        """Tell whether a run of a session failed, and nothing was said there after that."""
+        params = {"session_id": session_id, "since": to_micros(since)}
+        return bool(await self._statements.fetch("failed_run_since", params))
+
     async def go_on(self, run_id: str) -> Run | None:
         """Put a run back into the queue that had ended before its work was done."""
         rows = await self._statements.fetch("continue_run", {"id": run_id})

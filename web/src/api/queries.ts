@@ -2,10 +2,14 @@
 
 import { infiniteQueryOptions, keepPreviousData, QueryClient, queryOptions, useMutation, useQueryClient } from "@tanstack/react-query";
 import { call, Refused } from "./client";
+import { forgetRefusal, tellRefusal } from "./refusals";
 
 export const queryClient = new QueryClient({
   defaultOptions: {
+    // A machine without a network still reaches a server of its own, so the browser's word on that counts for nothing.
+    mutations: { networkMode: "always" },
     queries: {
+      networkMode: "always",
       staleTime: 30_000,
       retry: (count, error) => count < 2 && (!(error instanceof Refused) || error.status === 0 || error.status >= 500),
       refetchOnWindowFocus: true,
@@ -45,7 +49,7 @@ export const why = (id: string) =>
     queryKey: ["wakes", id, "why"],
     queryFn: async () => (await call("GET /wakes/{wake_id}/why", { path: { wake_id: id } })).decisions,
   });
-export const runs = (filter: { agent_id?: string; session_id?: string } = {}) =>
+export const runs = (filter: { agent_id?: string; session_id?: string }) =>
   queryOptions({
     queryKey: ["runs", filter],
     queryFn: async () => (await call("GET /runs", { query: { ...filter, limit: 100 } })).runs,
@@ -104,4 +108,15 @@ export function useAct<T, R = unknown>(act: (given: T) => Promise<R>, changes: s
     onSuccess: onDone,
     onSettled: () => Promise.all(changes.map((queryKey) => client.invalidateQueries({ queryKey }))),
   });
+}
+
+/** The same for a click that shows nothing of its own: a refusal is said above the page. */
+export function useQuickAct<T, R = unknown>(act: (given: T) => Promise<R>, changes: string[][]) {
+  return useAct((given: T) => {
+    forgetRefusal();
+    return act(given).catch((error: unknown) => {
+      tellRefusal(error);
+      throw error;
+    });
+  }, changes);
 }

@@ -772,6 +772,7 @@ export interface SessionDetail {
   scheduled_from_schedule_id?: string | null;
   scheduled_from_label?: string | null;
   is_running: boolean;
+  is_failed: boolean;
   recall: RecallShape | null;
   messages: MessageShape[];
 }
@@ -791,6 +792,7 @@ export interface SessionShape {
   scheduled_from_schedule_id?: string | null;
   scheduled_from_label?: string | null;
   is_running: boolean;
+  is_failed: boolean;
   recall: RecallShape | null;
 }
 

@@ -7,8 +7,10 @@ import { CodeBlock } from "./CodeBlock";
 export const Markdown = memo(function Markdown({ text, isGrowing = false }: { text: string; isGrowing?: boolean }) {
   const [reader] = useState(() => new GrowingText());
   const blocks = isGrowing ? reader.read(text) : toBlocks(text);
+  // An address that is named at the end makes links of words before it, so those are drawn anew.
+  const hasNamed = !isGrowing && blocks.some((token) => token.type === "def");
   return (
-    <div className="markdown">
+    <div key={hasNamed ? "named" : "plain"} className="markdown">
       {blocks.map((token, index) => (
         <Block key={index} raw={token.raw} token={token} />
       ))}
@@ -48,12 +50,12 @@ class GrowingText {
   }
 }
 
-// While text streams in, only its last block is new: the ones before are the same text and stay as they are.
+// While text streams in, only its last block is new: the ones before are the same and stay as they are.
 const Block = memo(
   function Block({ token }: { raw: string; token: Token }) {
     return <>{block(token)}</>;
   },
-  (before, after) => before.raw === after.raw,
+  (before, after) => before.raw === after.raw && before.token.type === after.token.type, // a list that gets looser has other items
 );
 
 function block(token: Token): ReactNode {

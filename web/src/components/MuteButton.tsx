@@ -5,7 +5,7 @@ import { Icon } from "./Icon";
 
 /** What a muted wake has to tell comes to the inbox and goes nowhere else. */
 export function MuteButton({ wake }: { wake: WakeShape }) {
-  const mute = queries.useAct((muted: boolean) => call("PATCH /wakes/{wake_id}", { path: { wake_id: wake.id }, body: { muted } }), [["wakes"]]);
+  const mute = queries.useQuickAct((muted: boolean) => call("PATCH /wakes/{wake_id}", { path: { wake_id: wake.id }, body: { muted } }), [["wakes"]]);
   return (
     <button
       type="button"

@@ -1,6 +1,6 @@
 import { useState } from "react";
 import { call, explain } from "../api/client";
-import { useAct } from "../api/queries";
+import { useAct, useQuickAct } from "../api/queries";
 import type { NewPause, PauseShape } from "../api/rest.generated";
 import { Dialog } from "./Dialog";
 import { Menu, MenuItem, MenuLabel } from "./Menu";
@@ -15,21 +15,22 @@ export function resume(agentId: string | null) {
   return agentId === null ? call("DELETE /pause") : call("DELETE /agents/{agent_id}/pause", { path: { agent_id: agentId } });
 }
 
-export const useResume = () => useAct(resume, CHANGES);
+export const useResume = () => useQuickAct(resume, CHANGES);
 
 /** The five ways to let wakes wait, of one agent or (null) of everything. */
 export function PauseMenu({ agentId, text = "Pause" }: { agentId: string | null; text?: string }) {
   const [isCustom, setCustom] = useState(false);
   const act = useAct((body: NewPause) => pause(agentId, body), CHANGES, () => setCustom(false));
+  const quick = useQuickAct((body: NewPause) => pause(agentId, body), CHANGES);
   return (
     <>
       <Menu label={agentId === null ? "Pause everything" : "Pause this agent"} icon="pause" text={text}>
         <MenuLabel>{agentId === null ? "Let all wakes wait" : "Let its wakes wait"}</MenuLabel>
-        <MenuItem onSelect={() => act.mutate({ preset: "1h" })}>1 hour</MenuItem>
-        <MenuItem onSelect={() => act.mutate({ preset: "4h" })}>4 hours</MenuItem>
-        <MenuItem onSelect={() => act.mutate({ preset: "tomorrow" })}>Until tomorrow</MenuItem>
+        <MenuItem onSelect={() => quick.mutate({ preset: "1h" })}>1 hour</MenuItem>
+        <MenuItem onSelect={() => quick.mutate({ preset: "4h" })}>4 hours</MenuItem>
+        <MenuItem onSelect={() => quick.mutate({ preset: "tomorrow" })}>Until tomorrow</MenuItem>
         <MenuItem onSelect={() => setCustom(true)}>Custom…</MenuItem>
-        <MenuItem onSelect={() => act.mutate({ preset: "indefinitely" })}>Indefinitely</MenuItem>
+        <MenuItem onSelect={() => quick.mutate({ preset: "indefinitely" })}>Indefinitely</MenuItem>
       </Menu>
       {isCustom && <CustomPause agentId={agentId} error={act.isError ? explain(act.error) : null} onPause={act.mutate} onClose={() => setCustom(false)} />}
     </>

@@ -1,5 +1,5 @@
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
-import { useEffect, useMemo, useState } from "react";
+import { useEffect, useState } from "react";
 import { Link, useLocation } from "wouter";
 import * as queries from "../api/queries";
 import type { SessionShape } from "../api/rest.generated";
@@ -94,21 +94,6 @@ function InboxPlace() {
   return <Place href="/ui/inbox" icon="inbox" text="Inbox" count={unread} />;
 }
 
-/** Sessions whose latest run did not end well. */
-function useFailed(): Set<string> {
-  const runs = useQuery(queries.runs()).data;
-  return useMemo(() => {
-    const seen = new Set<string>();
-    const failed = new Set<string>();
-    for (const run of runs ?? []) {
-      if (run.session_id === null || seen.has(run.session_id) || run.status === "skipped") continue;
-      seen.add(run.session_id);
-      if (run.status === "failed" || run.status === "interrupted") failed.add(run.session_id);
-    }
-    return failed;
-  }, [runs]);
-}
-
 /** A value once it has not changed for a moment: a question for each letter would be many. */
 function useSettled(value: string): string {
   const [settled, setSettled] = useState(value);
@@ -120,7 +105,6 @@ function useSettled(value: string): string {
 }
 
 function SessionList() {
-  const failed = useFailed();
   const [search, setSearch] = useState("");
   const [isPendingOnly, setPendingOnly] = useState(false);
   const wanted = useSettled(search.trim());
@@ -147,7 +131,7 @@ function SessionList() {
       </div>
       <ul aria-label="Sessions">
         {shown.map((session) => (
-          <SessionRow key={session.id} session={session} isFailed={failed.has(session.id)} />
+          <SessionRow key={session.id} session={session} />
         ))}
       </ul>
       {sessions.hasNextPage && (
@@ -164,7 +148,7 @@ function SessionList() {
   );
 }
 
-function SessionRow({ session, isFailed }: { session: SessionShape; isFailed: boolean }) {
+function SessionRow({ session }: { session: SessionShape }) {
   const [location] = useLocation();
   const href = `/ui/sessions/${session.id}`;
   return (
@@ -174,7 +158,7 @@ function SessionRow({ session, isFailed }: { session: SessionShape; isFailed: bo
         {session.is_running ? (
           <span className="dot is-running" role="img" aria-label="running" title="Running" />
         ) : (
-          isFailed && <span className="dot is-failed" role="img" aria-label="failed" title="Its last run failed" />
+          session.is_failed && <span className="dot is-failed" role="img" aria-label="failed" title="Its last run failed" />
         )}
         {session.recall && (
           <span className="session-clock" role="img" aria-label="recall pending" title={`Wakes ${new Date(session.recall.trigger_at).toLocaleString()}`}>

@@ -18,7 +18,7 @@ export function InboxEntry({ entry }: { entry: NotificationShape }) {
   const agent = useQuery(queries.agents).data?.find((each) => each.id === entry.agent_id);
   const wake = useQuery(queries.wakes).data?.find((each) => each.id === entry.wake_id); // none: it came for the last time
   const [isBooking, setBooking] = useState(false);
-  const read = queries.useAct(() => call("POST /notifications/{notification_id}/read", { path: { notification_id: entry.id } }), CHANGES);
+  const read = queries.useQuickAct(() => call("POST /notifications/{notification_id}/read", { path: { notification_id: entry.id } }), CHANGES);
   const again = queries.useAct(() => call("POST /runs/{run_id}/again", { path: { run_id: entry.run_id ?? "" } }), CHANGES);
   const markRead = () => entry.read_at === null && read.mutate(undefined);
   const isLoopEnd = entry.code === "loop_ended";

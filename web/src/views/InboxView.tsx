@@ -9,7 +9,7 @@ import { InboxEntry } from "./InboxEntry";
 
 export default function InboxView() {
   const inbox = useQuery(queries.notifications);
-  const readAll = queries.useAct(() => call("POST /notifications/read"), [["notifications"]]);
+  const readAll = queries.useQuickAct(() => call("POST /notifications/read"), [["notifications"]]);
   if (inbox.isError) return <Failure title="Inbox" text={explain(inbox.error)} retry={() => void inbox.refetch()} />;
   if (!inbox.data) return <Loading what="the inbox" />;
   const unread = inbox.data.filter((each) => each.read_at === null).length;

@@ -76,6 +76,7 @@ class SessionShape(Told):
     scheduled_from_schedule_id: str | None = None
     scheduled_from_label: str | None = None
     is_running: bool
+    is_failed: bool  # its last run failed, and nothing was said since
     recall: RecallShape | None
 
 
@@ -182,7 +183,7 @@ async def open_session(caller: Chatter, services: ServicesDep, asked: NewSession
             raise NoAgent
         agent_id = agents[0].id
     session = await services.sessions.open(agent_id, caller.user.id, asked.title)
-    return _detail(SessionView(session=session, recall=None, is_running=False), [])
+    return _detail(SessionView(session=session, recall=None, is_running=False, is_failed=False), [])
 
 
 @router.get("/sessions/{session_id}")
@@ -270,6 +271,7 @@ def _tell(view: SessionView) -> SessionShape:
         scheduled_from_schedule_id=f"{PREFIX}{session.origin_wake_id}" if is_scheduled else None,
         scheduled_from_label=session.origin_label if is_scheduled else None,
         is_running=view.is_running,
+        is_failed=view.is_failed,
         recall=None if view.recall is None else tell_recall(view.recall),
     )
 

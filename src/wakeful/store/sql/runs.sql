@@ -31,6 +31,11 @@ SELECT * FROM runs WHERE id = :id /*postgres FOR UPDATE */;
 -- In planned order.
 SELECT * FROM runs WHERE wake_id = :wake_id ORDER BY nominal_at, queued_at, id LIMIT :most;
 
+-- name: failed_run_since
+-- Whatever is said in a session after a failure is later than it.
+SELECT id FROM runs
+WHERE session_id = :session_id AND status IN ('failed', 'interrupted') AND finished_at >= :since LIMIT 1;
+
 -- name: unfinished_run_of_session
 -- What keeps a session from taking a user's message: a running run, or a user's run that waits.
 SELECT * FROM runs WHERE session_id = :session_id AND status = 'running'

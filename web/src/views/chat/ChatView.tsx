@@ -5,6 +5,7 @@ import { startTransition, useCallback, useEffect, useLayoutEffect, useMemo, useR
 import { useLocation, useSearchParams } from "wouter";
 import { call, explain, Refused } from "../../api/client";
 import * as queries from "../../api/queries";
+import { tellRefusal } from "../../api/refusals";
 import type { MessageShape, RunShape, SessionDetail } from "../../api/rest.generated";
 import { Failure, Loading, PageHeader } from "../../components/Page";
 import { WakeBanner } from "../../components/WakeBanner";
@@ -70,7 +71,7 @@ function Chat({ session }: { session: SessionDetail }) {
     [session.id, session.messages.length],
   );
 
-  const stop = () => void call("POST /sessions/{session_id}/stop", { path: { session_id: session.id } });
+  const stop = () => void call("POST /sessions/{session_id}/stop", { path: { session_id: session.id } }).catch(tellRefusal);
   const title = session.title || "New session";
   return (
     <div className="chat">

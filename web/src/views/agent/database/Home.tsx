@@ -3,7 +3,8 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "wouter";
 import { call, explain } from "../../../api/client";
-import { schema, useWrite, viewRun } from "../../../api/database";
+import { schema, viewRun } from "../../../api/database";
+import { useQuickAct } from "../../../api/queries";
 import type { AgentShape, ViewShape } from "../../../api/rest.generated";
 import { Menu, MenuItem } from "../../../components/Menu";
 import { Empty, Loading } from "../../../components/Page";
@@ -50,7 +51,10 @@ function Pinned({ agent }: { agent: AgentShape }) {
 function PinnedView({ agent, view }: { agent: AgentShape; view: ViewShape }) {
   const needs = view.required_parameters;
   const found = useQuery({ ...viewRun(agent.id, view.name, {}), enabled: needs.length === 0 });
-  const unpin = useWrite(() => call("PUT /agents/{agent_id}/db/views/{view}/pin", { path: { agent_id: agent.id, view: view.name }, body: { pinned: false } }));
+  const unpin = useQuickAct(
+    () => call("PUT /agents/{agent_id}/db/views/{view}/pin", { path: { agent_id: agent.id, view: view.name }, body: { pinned: false } }),
+    [["database"]],
+  );
   const place = `/ui/agents/${agent.id}/views?view=${encodeURIComponent(view.name)}`;
   const title = `pinned-${view.name}`;
   return (

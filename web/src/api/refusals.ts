@@ -1,0 +1,25 @@
+/** What became of a click that has no place of its own to say it: it is said above the page. */
+
+import { useSyncExternalStore } from "react";
+import { explain } from "./client";
+
+let text: string | null = null;
+const listeners = new Set<() => void>();
+
+function set(next: string | null): void {
+  text = next;
+  for (const listener of listeners) listener();
+}
+
+export const tellRefusal = (error: unknown): void => set(explain(error));
+export const forgetRefusal = (): void => set(null);
+
+export function useRefusal(): string | null {
+  return useSyncExternalStore(
+    (listener) => {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+    () => text,
+  );
+}
