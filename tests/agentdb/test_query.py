@@ -185,3 +185,18 @@ def test_a_statement_of_the_hosts_own_is_refused_when_a_model_says_it(tasks, op)
         with pytest.raises(Refused) as refused:
             tasks.ask(op, sql=text)
         assert refused.value.kind == "refused"
+
+
+def test_a_statement_that_is_asked_again_sees_what_has_changed_since(tasks):
+    sql = "SELECT * FROM tasks ORDER BY id"
+    names = [row[1] for row in tasks.query(sql)]
+    assert names == ["Task 1", "Task 2", "Task 3"]
+    tasks.ask("delete", table="tasks", where={"id": 2})
+    assert [row[1] for row in tasks.query(sql)] == ["Task 1", "Task 3"]
+    assert [row[1] for row in tasks.query(sql, include_deleted=True)] == names
+    assert [row[1] for row in tasks.query(sql)] == ["Task 1", "Task 3"]
+    tasks.ask("alter_table", name="tasks", columns=[{"name": "place", "type": "text", "default": "home"}])
+    assert tasks.query(sql)[0][-1] == "home"
+    tasks.ask("migrate", purpose="x", up_sql="DROP TABLE tasks", down_sql="")
+    with pytest.raises(Refused, match="no table 'tasks'"):
+        tasks.query(sql)

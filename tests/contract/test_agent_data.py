@@ -149,7 +149,7 @@ async def test_a_rotation_that_was_cut_off_locks_nobody_out(world, data, tasks, 
     data._vault.save(tasks.agent.id, AgentKeys(current=new, previous=old))
     await data._engine.close_file(str(path))
     if is_rekeyed:
-        await data._engine.ask(data._request(tasks, "rekey", path, old, {"new_key": new.hex()}))
+        await data._engine.ask(data._request(tasks, "rekey", str(path), old, {"new_key": new.hex()}))
     assert (await data.query(tasks, "SELECT count(*) FROM tasks"))["rows"] == [[2]]
     assert data.state(tasks.agent) == "open"
 

@@ -72,21 +72,24 @@ class Capture:
     def __init__(self, connection: Raw) -> None:
         self._connection = connection
         self.changes: list[Change] = []
-        self.is_on = False
         self.may_delete = False
+        self._counts = True
         self._bytes = 0
         self._table, self._is_ours = "", False
-        connection.preupdate_hook(self._note, id="changelog")
 
-    def begin(self, *, may_delete: bool) -> None:
+    def begin(self, *, may_delete: bool, is_bounded: bool = False) -> None:
+        """Collect from here on. What is bounded, because a request of ours brought it along, need not be measured."""
         self.changes = []
         self._bytes = 0
         self.may_delete = may_delete
-        self.is_on = True
+        self._counts = not is_bounded
+        self.turn(on=True)
+
+    def turn(self, *, on: bool) -> None:
+        """Look, or look away while the host keeps its own books: even a look that leads to nothing has its price."""
+        self._connection.preupdate_hook(self._note if on else None, id="changelog")
 
     def _note(self, update: Any) -> None:
-        if not self.is_on:
-            return
         table = update.table_name
         if table != self._table:  # looked at once for many rows
             self._table, self._is_ours = table, is_reserved(table) or update.database_name != "main"
@@ -107,17 +110,24 @@ class Capture:
                 f"This would delete a row of {table!r} for good, as REPLACE does with a row in its way. "
                 "Nothing was changed. Use db_upsert to insert or update, or db_delete, which can be undone.",
             )
-        for values in (old, new):
-            for value in values or ():
-                if value.__class__ in _SIZED:
-                    self._bytes += len(value)
-        self.changes.append(Change(op, table, update.rowid, update.rowid_new, old, new))
+        if self._counts:
+            self._bytes += _size(old) + _size(new)
+        # As Change(…) does, only quicker; there may be thousands.
+        self.changes.append(tuple.__new__(Change, (op, table, update.rowid, update.rowid_new, old, new)))
         if len(self.changes) > MOST_CHANGES or self._bytes > MOST_BYTES:
-            raise Refusal(
-                "limit",
-                f"One call may change {MOST_CHANGES:,} rows and {MOST_BYTES // 1024**2} MB; this one changes more. "
-                "Nothing was changed. Narrow it, for example by a range of ids, and call several times.",
-            )
+            raise too_much()
+
+
+def too_much() -> Refusal:
+    return Refusal(
+        "limit",
+        f"One call may change {MOST_CHANGES:,} rows and {MOST_BYTES // 1024**2} MB; this one changes more. "
+        "Nothing was changed. Narrow it, for example by a range of ids, and call several times.",
+    )
+
+
+def _size(values: Row | None) -> int:
+    return 0 if values is None else sum([len(value) for value in values if value.__class__ in _SIZED])
 
 
 class Changelog:
@@ -135,11 +145,16 @@ class Changelog:
         """Append entries of (op, table, row id, before, after, detail); return the number of the last one."""
         number, digest = self.last()
         rows: list[tuple[Any, ...]] = []
+        at, actor, run_id = who.at, who.actor, who.run_id
+        size = 0
         for op, table, row_id, before, after, detail in entries:
             number += 1
-            row = (number, who.at, who.actor, who.run_id, op, table, row_id, before, after, detail)
+            size += len(before or "") + len(after or "")
+            row = (number, at, actor, run_id, op, table, row_id, before, after, detail)
             digest = chained(digest, row)
             rows.append((*row, digest))
+        if size > 2 * MOST_BYTES:  # as JSON they are longer than they were
+            raise too_much()
         if rows:
             self._connection.executemany(_ADD, rows)
         return number

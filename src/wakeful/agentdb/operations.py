@@ -92,6 +92,7 @@ def _writing(opened: Opened, request: Request) -> Generator[None]:
         op=op,
         detail=detail,
         uses_reserve=may_use_reserve,
+        is_bounded=request.op in ("insert", "import"),
         most_value=files.HOST_VALUE if request.op == "undo" else files.MOST_VALUE,
     ):
         yield

@@ -28,7 +28,7 @@ def query(
         need_reading(statement)
         # Closed in any case: one that is left half-read would hold on to an old state of the database.
         with closing(connection.run(statement, bindings(statement, params))) as cursor:
-            return take(statement.columns, cursor, limit, most_bytes)
+            return take(statement.columns, cursor, limit, most_bytes, reader.taken)
 
 
 def check(reader: Reader, sql: str) -> Statement:
@@ -39,11 +39,21 @@ def check(reader: Reader, sql: str) -> Statement:
         return statement
 
 
-def take(columns: Sequence[str], rows: Iterable[Sequence[Any]], limit: int, most_bytes: int) -> dict[str, Any]:
-    """Take rows up to a number and a size; they are written as JSON here, and not touched again."""
+def take(
+    columns: Sequence[str],
+    rows: Iterable[Sequence[Any]],
+    limit: int,
+    most_bytes: int,
+    wanted: list[Sequence[Any]] | None = None,
+) -> dict[str, Any]:
+    """Take rows up to a number and a size; they are written as JSON here, and not touched again.
+
+    They are put into `wanted` by who wants to let go of them later: to free a thousand of them takes its time.
+    """
     limit = max(1, min(limit, MOST_ROWS))
-    wanted = list(islice(rows, limit + 1))
-    taken = wanted[:limit]
+    wanted = [] if wanted is None else wanted
+    wanted.extend(islice(rows, limit + 1))
+    taken = wanted if len(wanted) <= limit else wanted[:limit]
     written = orjson.dumps(taken, default=blob_as_json)
     if len(written) > most_bytes:  # seldom, so only then is each row looked at
         taken = _fitting(taken, most_bytes)

@@ -36,29 +36,38 @@ class Vault:
     def __init__(self, folder_of: Callable[[str], Path], device_key: Callable[[], bytes]) -> None:
         self._folder_of = folder_of
         self._device_key = device_key
+        self._places: dict[str, tuple[str, str]] = {}  # a database and its key; put together once, asked for always
         self._known: dict[
             str, tuple[tuple[int, int] | None, AgentKeys]
         ] = {}  # unwrapped, while their files are as they were
 
-    def database_of(self, agent_id: str) -> Path:
-        return self._folder_of(agent_id) / DATABASE_FILE
+    def database_of(self, agent_id: str) -> str:
+        return self._place(agent_id)[0]
 
     def has_database(self, agent_id: str) -> bool:
-        return self.database_of(agent_id).exists()
+        return os.path.exists(self._place(agent_id)[0])  # noqa: PTH110  (asked at each request)
 
     def open(self, agent_id: str) -> AgentKeys:
         """Return the keys of an agent's file. Raises DatabaseLocked, and touches nothing, if none fits."""
-        path = self._folder_of(agent_id) / KEY_FILE
+        path = self._place(agent_id)[1]
         try:
-            version = path.stat().st_mtime_ns, path.stat().st_ino
+            seen = os.stat(path)  # noqa: PTH116  (asked at each request)
+            version = seen.st_mtime_ns, seen.st_ino
         except OSError:
             version = None
         known = self._known.get(agent_id)
         if known is not None and known[0] == version:
             return known[1]
-        keys = self._open(agent_id, path)
+        keys = self._open(agent_id, Path(path))
         self._known[agent_id] = (version, keys)
         return keys
+
+    def _place(self, agent_id: str) -> tuple[str, str]:
+        place = self._places.get(agent_id)
+        if place is None:
+            folder = self._folder_of(agent_id)
+            place = self._places[agent_id] = (str(folder / DATABASE_FILE), str(folder / KEY_FILE))
+        return place
 
     def _open(self, agent_id: str, path: Path) -> AgentKeys:
         try:

@@ -11,7 +11,6 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 from secrets import token_bytes
 from typing import Any, Literal
 
@@ -362,7 +361,7 @@ class AgentData:
             keys = AgentKeys(current=token_bytes(32), previous=old)
             # Both are kept until the file surely has the new one: a crash in between leaves nothing locked.
             self._vault.save(agent.id, keys)
-            await self._engine.close_file(str(path))
+            await self._engine.close_file(path)
             await self._engine.ask(self._request(by, "rekey", path, old, {"new_key": keys.current.hex()}))
             self._vault.save(agent.id, AgentKeys(current=keys.current))
         self._tell(agent, None)
@@ -371,7 +370,7 @@ class AgentData:
         """Destroy an agent's database for good, by destroying its key first."""
         async with self._lock(agent.id):
             had_one = self._vault.has_database(agent.id)
-            await self._engine.close_file(str(self._vault.database_of(agent.id)))
+            await self._engine.close_file(self._vault.database_of(agent.id))
             self._vault.erase(agent.id)
         if had_one:
             self._tell(agent, None)
@@ -423,10 +422,10 @@ class AgentData:
     async def _ask(self, by: By, op: str, args: Values) -> Answered:
         agent_id = by.agent.id
         path = self._vault.database_of(agent_id)
-        if not path.exists():
+        if not self._vault.has_database(agent_id):
             if op not in MAKES:
                 # Nothing is made for the sake of a look: it is asked of an empty database in memory.
-                return await self._engine.ask(self._request(by, op, None, _NO_KEY, args))
+                return await self._engine.ask(self._request(by, op, "", _NO_KEY, args))
             key = self._vault.make(agent_id).current
         else:
             key = self._vault.open(agent_id).current
@@ -436,20 +435,20 @@ class AgentData:
             key = await self._fitting_key(by.agent, path)
             return await self._engine.ask(self._request(by, op, path, key, args))
 
-    def _request(self, by: By, op: str, path: Path | None, key: bytes, args: Values) -> Request:
+    def _request(self, by: By, op: str, path: str, key: bytes, args: Values) -> Request:
         return Request(
             op=op,
-            path="" if path is None else str(path),
+            path=path,
             key=key.hex(),
             seconds=LONG_SECONDS if op in _LONG else SECONDS,
             quota=self._quota,
             at=self._clock.now().isoformat(),
             actor=by.actor,
             run_id=by.run_id,
-            args=dict(args),
+            args=args,
         )
 
-    async def _fitting_key(self, agent: Agent, path: Path) -> bytes:
+    async def _fitting_key(self, agent: Agent, path: str) -> bytes:
         """Return the key a file really has; a rotation that was cut off leaves two to try.
 
         A file that none of its keys opens is damaged: it is put aside, so that the agent can begin anew.
