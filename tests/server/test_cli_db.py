@@ -75,6 +75,38 @@ def test_a_statement_and_a_view_are_run(tasks):
     assert "'dear'" in refused.stderr
 
 
+def test_tables_are_made_and_changed_and_views_saved(terminal):
+    def said(*words):
+        done = terminal.run("db", *words)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    made = said(
+        "create", "pages", "--purpose", "Read.", "--column", "url:text:required:unique", "--column", "hits:integer"
+    )
+    assert made == "Made the table pages.\n"
+    assert "seen" in said("alter", "pages", "--column", "seen:date")
+    upsert = ("upsert", "pages", "--by", "url", "--set", "url=a")
+    assert said(*upsert, "--set", "hits=1") == "Inserted row 1.\n"
+    assert said(*upsert, "--set", "hits=2") == "Updated row 1.\n"
+    assert said("execute", "UPDATE pages SET hits = hits + :n", "--param", "n=3") == "Changed 1.\n"
+    down = "ALTER TABLE pages RENAME COLUMN visits TO hits"
+    moved = ("migrate", "ALTER TABLE pages RENAME COLUMN hits TO visits", "--down", down, "--purpose", "Clearer.")
+    assert said(*moved) == "Ran 1. Tables: pages.\n"
+    sql = "SELECT url FROM pages WHERE visits >= :least AND url <> :but"
+    saved = said("save-view", "busy", sql, "--param", "least=3", "--param", "but", "--render", "bar", "--pin")
+    assert saved == "Created the view busy.\n"
+    assert terminal.read("db", "view", "busy", "--param", "but=b")["rows"] == [["a"]]
+    [view] = terminal.read("db", "views")["views"]
+    assert (view["pinned"], view["render"], view["required_parameters"]) == (True, "bar", ["but"])
+    assert said("pin", "busy", "--off") == "Taken off.\n"
+    assert said("drop-view", "busy") == "Dropped.\n"
+    refused = terminal.run("db", "execute", "DELETE FROM pages")
+    assert (refused.returncode, "`wakeful db delete`" in refused.stderr) == (1, True)
+    assert terminal.run("db", "alter", "pages", "--column", "a:text:dear").returncode == 2
+    said("erase", "--agent", "Wakeful", "--confirm", "Wakeful")
+
+
 def test_two_columns_of_one_name_are_both_shown(tasks):
     shown = tasks.run("db", "query", "SELECT 1 AS n, 2 AS n").stdout
     assert shown.split() == ["n", "n", "1", "2"]

@@ -34,8 +34,8 @@ TOO_MUCH_MEMORY = Refusal(
     "limit", "That needs more memory than an agent's database may have (64 MB). Ask for less at a time."
 )
 _FULL = (
-    "Your database is full: of {quota:,} bytes, 5 % are kept for deleting. Nothing of this was written. Delete rows "
-    "you no longer need with db_delete, or ask your user for more room."
+    "The database is full: of {quota:,} bytes, 5 % are kept for deleting. Nothing of this was written. Delete rows "
+    "that are no longer needed with db_delete, or ask your user for more room."
 )
 
 Answer = dict[str, Any]

@@ -9,7 +9,7 @@ import logging
 from collections import Counter
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from secrets import token_bytes
 from typing import Any, Literal
@@ -17,7 +17,7 @@ from typing import Any, Literal
 import orjson
 
 from wakeful.agentdb.engine import Answered, Engine
-from wakeful.agentdb.errors import DatabaseLocked, DatabaseUnreadable, DataNotFound, is_retryable
+from wakeful.agentdb.errors import DatabaseLocked, DatabaseUnreadable, DataNotFound, for_people, is_retryable
 from wakeful.agentdb.errors import kind_of as error_kind
 from wakeful.agentdb.opened import Request
 from wakeful.agentdb.operations import MAKES
@@ -135,8 +135,8 @@ class AgentData:
         return await self._write(by, "alter_table", name, name=name, columns=list(columns))
 
     async def migrate(self, by: By, purpose: str, up_sql: str, down_sql: str) -> dict[str, Any]:
-        """Run a migration the agent wrote, after a snapshot."""
-        mover = By(agent=by.agent, actor="migration", run_id=by.run_id)
+        """Run a migration, after a snapshot."""
+        mover = replace(by, actor="migration") if by.actor == "agent" else by
         return await self._write(mover, "migrate", None, purpose=purpose, up_sql=up_sql, down_sql=down_sql)
 
     async def take_back_migration(self, by: By, change_id: int) -> dict[str, Any]:
@@ -420,6 +420,14 @@ class AgentData:
         self._feed.tell(agent.user_id, frame)
 
     async def _ask(self, by: By, op: str, args: Values) -> Answered:
+        try:
+            return await self._ask_as_it_is(by, op, args)
+        except WakefulError as error:
+            if by.actor == "user":
+                error.message = for_people(error.message)
+            raise
+
+    async def _ask_as_it_is(self, by: By, op: str, args: Values) -> Answered:
         agent_id = by.agent.id
         path = self._vault.database_of(agent_id)
         if not self._vault.has_database(agent_id):
