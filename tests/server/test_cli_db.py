@@ -3,10 +3,14 @@
 import json
 import re
 import stat
+from contextlib import closing
 
+import httpx2
 import pytest
+from typer.testing import CliRunner
 
 from terminal import Terminal, a_terminal
+from wakeful.cli.main import app
 
 TASKS = "title,cost\nmilk,2\nbread,3\ntea,5\n"
 
@@ -75,11 +79,23 @@ def test_a_statement_and_a_view_are_run(tasks):
     assert "'dear'" in refused.stderr
 
 
-def test_tables_are_made_and_changed_and_views_saved(terminal):
+def prepared(http, *, base_url, headers, **_):
+    http.base_url = base_url
+    http.headers.update(headers)
+    return http
+
+
+def test_tables_are_made_and_changed_and_views_saved(terminal, monkeypatch):
+    def run(*words):
+        # In this process, since there are many and each would load Python anew; so what it opens is closed here.
+        with closing(httpx2.Client(trust_env=False)) as http, monkeypatch.context() as patched:
+            patched.setattr(httpx2, "Client", lambda **given: prepared(http, **given))
+            return CliRunner().invoke(app, ["db", *words], env=terminal.environment)
+
     def said(*words):
-        done = terminal.run("db", *words)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
+        done = run(*words)
+        assert done.exit_code == 0, done.output
+        return done.output
 
     made = said(
         "create", "pages", "--purpose", "Read.", "--column", "url:text:required:unique", "--column", "hits:integer"
@@ -96,14 +112,14 @@ def test_tables_are_made_and_changed_and_views_saved(terminal):
     sql = "SELECT url FROM pages WHERE visits >= :least AND url <> :but"
     saved = said("save-view", "busy", sql, "--param", "least=3", "--param", "but", "--render", "bar", "--pin")
     assert saved == "Created the view busy.\n"
-    assert terminal.read("db", "view", "busy", "--param", "but=b")["rows"] == [["a"]]
-    [view] = terminal.read("db", "views")["views"]
+    assert json.loads(said("view", "busy", "--param", "but=b", "--json"))["rows"] == [["a"]]
+    [view] = json.loads(said("views", "--json"))["views"]
     assert (view["pinned"], view["render"], view["required_parameters"]) == (True, "bar", ["but"])
     assert said("pin", "busy", "--off") == "Taken off.\n"
     assert said("drop-view", "busy") == "Dropped.\n"
-    refused = terminal.run("db", "execute", "DELETE FROM pages")
-    assert (refused.returncode, "`wakeful db delete`" in refused.stderr) == (1, True)
-    assert terminal.run("db", "alter", "pages", "--column", "a:text:dear").returncode == 2
+    refused = run("execute", "DELETE FROM pages")
+    assert (refused.exit_code, "`wakeful db delete`" in refused.output) == (1, True)
+    assert run("alter", "pages", "--column", "a:text:dear").exit_code == 2
     said("erase", "--agent", "Wakeful", "--confirm", "Wakeful")
 
 
