@@ -377,7 +377,7 @@ class House:
                 return [dict(row) for row in await connection.fetch(text)]
             finally:
                 await connection.close()
-        with_names = _database(self._settings)._connect()
+        with_names = _database(self._settings).connect()
         try:
             with_names.row_trace = _with_names
             return list(with_names.execute(text))

@@ -299,17 +299,30 @@ def _purge(opened: Opened, request: Request) -> Answer:
 
 
 def _rekey(opened: Opened, request: Request) -> Answer:
-    """Encrypt the file and its snapshots with another key."""
+    """Encrypt the file and its snapshots with another key; those that have it already are left as they are.
+
+    The file comes last: while it has the old key, what was cut off can be found by it and be finished.
+    """
     opened.close()
     key = bytes.fromhex(request.args["new_key"])
-    for path in (Path(opened.path), *snapshots.of(Path(opened.path))):
-        connection = files.connect(str(path), opened.key)
+    path = Path(opened.path)
+    damaged: list[str] = []
+    for each in (*snapshots.of(path), path):
+        if files.opens(each, key):
+            continue
+        try:
+            connection = files.connect(str(each), opened.key)
+        except apsw.NotADBError:
+            if each == path:
+                raise Refusal("unreadable", f"The file {str(path)!r} cannot be read with its key.") from None
+            damaged.append(each.name)  # a copy that is of no use does not keep the others from a new key
+            continue
         try:
             files.encrypt(connection, key)
         finally:
             connection.close()
     opened.key = key
-    return {"rekeyed": True}
+    return {"rekeyed": True, "damaged": damaged}
 
 
 def _check(opened: Opened, _request: Request) -> Answer:

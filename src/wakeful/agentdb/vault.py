@@ -47,6 +47,11 @@ class Vault:
     def has_database(self, agent_id: str) -> bool:
         return os.path.exists(self._place(agent_id)[0])  # noqa: PTH110  (asked at each request)
 
+    def has_anything(self, agent_id: str) -> bool:
+        """Tell whether there is a database, or what an erasing that was cut off has left of one."""
+        folder = self._folder_of(agent_id)
+        return any(folder.glob(f"{DATABASE_FILE}*")) or (folder / KEY_FILE).exists()
+
     def open(self, agent_id: str) -> AgentKeys:
         """Return the keys of an agent's file. Raises DatabaseLocked, and touches nothing, if none fits."""
         path = self._place(agent_id)[1]
@@ -92,17 +97,35 @@ class Vault:
 
     def save(self, agent_id: str, keys: AgentKeys) -> None:
         """Keep the keys of a file, durably, before anything is encrypted with them."""
+        folder = self._folder_of(agent_id)
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._save(folder / KEY_FILE, agent_id, keys)
+
+    def _save(self, path: Path, agent_id: str, keys: AgentKeys) -> None:
         stored = {"version": 1, "key": self._wrap(agent_id, keys.current)}
         if keys.previous is not None:
             stored["previous"] = self._wrap(agent_id, keys.previous)
-        folder = self._folder_of(agent_id)
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        _replace(folder / KEY_FILE, orjson.dumps(stored) + b"\n")
+        _replace(path, orjson.dumps(stored) + b"\n")
 
-    def rewrap(self, agent_id: str, old_device_key: bytes) -> None:
-        """Wrap a file's key with the present device key instead of an old one."""
+    def rewrap(self, agent_id: str, old_device_key: bytes) -> bool:
+        """Wrap an agent's keys with the present device key instead of an old one, those of quarantined files too.
+
+        Those that are wrapped so already are left as they are. False: there is one that neither key opens.
+        """
         before = Vault(self._folder_of, lambda: old_device_key)
-        self.save(agent_id, before.open(agent_id))
+        folder = self._folder_of(agent_id)
+        fits = True
+        for path in (folder / KEY_FILE, *sorted(folder.glob(f"quarantine/*/{KEY_FILE}"))):
+            if not path.exists():
+                continue
+            try:
+                self._open(agent_id, path)
+            except DatabaseLocked:
+                try:
+                    self._save(path, agent_id, before._open(agent_id, path))
+                except DatabaseLocked:
+                    fits = False
+        return fits
 
     def erase(self, agent_id: str) -> None:
         """Destroy an agent's key, so that no copy of its file can ever be read, and then the files."""

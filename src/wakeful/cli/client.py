@@ -18,6 +18,7 @@ _OPTIONS = {  # which option of a command a field of the server's is
     "instructions": "TEXT",
     "internal_comment": "--comment",
     "comment": "--comment",
+    "database_mb": "--database-mb",
     "down_sql": "--down",
     "interval_seconds": "--every",
     "label": "--comment",

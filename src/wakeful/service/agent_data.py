@@ -5,6 +5,7 @@ watch, and deals with keys that do not fit.
 """
 
 import asyncio
+import contextlib
 import logging
 from collections import Counter
 from collections.abc import AsyncGenerator, Mapping, Sequence
@@ -356,15 +357,25 @@ class AgentData:
         if not self._vault.has_database(agent.id):
             return
         async with self._writing(by, None):
-            path = self._vault.database_of(agent.id)
-            old = await self._fitting_key(agent, path)
-            keys = AgentKeys(current=token_bytes(32), previous=old)
-            # Both are kept until the file surely has the new one: a crash in between leaves nothing locked.
-            self._vault.save(agent.id, keys)
-            await self._engine.close_file(path)
-            await self._engine.ask(self._request(by, "rekey", path, old, {"new_key": keys.current.hex()}))
-            self._vault.save(agent.id, AgentKeys(current=keys.current))
+            old = await self._fitting_key(agent, self._vault.database_of(agent.id))
+            # Both are kept until every file surely has the new one: a crash in between leaves nothing locked.
+            self._vault.save(agent.id, AgentKeys(current=token_bytes(32), previous=old))
+            await self._finish_rotation(agent)
         self._tell(agent, None)
+
+    async def _finish_rotation(self, agent: Agent) -> None:
+        """See a rotation through, be it one that was cut off: the file and its snapshots get the new key."""
+        keys = self._vault.open(agent.id)
+        if keys.previous is None:
+            return
+        path = self._vault.database_of(agent.id)
+        await self._engine.close_file(path)
+        args = {"new_key": keys.current.hex()}
+        try:
+            await self._engine.ask(self._request(By(agent=agent, actor="system"), "rekey", path, keys.previous, args))
+        except DatabaseUnreadable:
+            raise await self._put_aside(agent) from None
+        self._vault.save(agent.id, AgentKeys(current=keys.current))
 
     async def erase(self, agent: Agent) -> None:
         """Destroy an agent's database for good, by destroying its key first."""
@@ -374,6 +385,13 @@ class AgentData:
             self._vault.erase(agent.id)
         if had_one:
             self._tell(agent, None)
+
+    async def finish_erasing(self) -> None:
+        """Erase what is left of agents that were deleted, in case a crash came before their databases were gone."""
+        for agent_id in await self._store.read(lambda tx: tx.agents.ended()):
+            if self._vault.has_anything(agent_id):
+                log.info("database of a deleted agent erased", extra={"agent_id": agent_id})
+                self._vault.erase(agent_id)
 
     async def aclose(self) -> None:
         await self._engine.aclose()
@@ -385,7 +403,7 @@ class AgentData:
 
     async def _write(self, by: By, op: str, table: str | None, /, **args: Any) -> Any:
         async with self._writing(by, table):
-            answered = await self._ask(by, op, args)
+            answered = await self._ask(by, op, args, is_writing=True)
             if answered.is_crossing:
                 await self._warn(by.agent, answered)
         self._tell(by.agent, table, last_change=answered.last_change)
@@ -419,15 +437,15 @@ class AgentData:
         frame = DbUpdate(agent_id=agent.id, table=table, in_flight=self._in_flight[agent.id], last_change=last_change)
         self._feed.tell(agent.user_id, frame)
 
-    async def _ask(self, by: By, op: str, args: Values) -> Answered:
+    async def _ask(self, by: By, op: str, args: Values, *, is_writing: bool = False) -> Answered:
         try:
-            return await self._ask_as_it_is(by, op, args)
+            return await self._ask_as_it_is(by, op, args, is_writing=is_writing)
         except WakefulError as error:
             if by.actor == "user":
                 error.message = for_people(error.message)
             raise
 
-    async def _ask_as_it_is(self, by: By, op: str, args: Values) -> Answered:
+    async def _ask_as_it_is(self, by: By, op: str, args: Values, *, is_writing: bool) -> Answered:
         agent_id = by.agent.id
         path = self._vault.database_of(agent_id)
         if not self._vault.has_database(agent_id):
@@ -436,7 +454,12 @@ class AgentData:
                 return await self._engine.ask(self._request(by, op, "", _NO_KEY, args))
             key = self._vault.make(agent_id).current
         else:
-            key = self._vault.open(agent_id).current
+            keys = self._vault.open(agent_id)
+            if keys.previous is not None:
+                async with contextlib.nullcontext() if is_writing else self._lock(agent_id):  # who writes holds it
+                    await self._finish_rotation(by.agent)
+                keys = self._vault.open(agent_id)
+            key = keys.current
         try:
             return await self._engine.ask(self._request(by, op, path, key, args))
         except DatabaseUnreadable:
@@ -449,7 +472,7 @@ class AgentData:
             path=path,
             key=key.hex(),
             seconds=LONG_SECONDS if op in _LONG else SECONDS,
-            quota=self._quota,
+            quota=self._quota if by.agent.database_mb is None else by.agent.database_mb * 1024 * 1024,
             at=self._clock.now().isoformat(),
             actor=by.actor,
             run_id=by.run_id,
@@ -457,27 +480,23 @@ class AgentData:
         )
 
     async def _fitting_key(self, agent: Agent, path: str) -> bytes:
-        """Return the key a file really has; a rotation that was cut off leaves two to try.
+        """Return the key of a file after a look whether it really opens it.
 
-        A file that none of its keys opens is damaged: it is put aside, so that the agent can begin anew.
+        A file that it does not open is damaged: it is put aside, so that the agent can begin anew.
         """
-        keys = self._vault.open(agent.id)
-        system = By(agent=agent, actor="system")
-        for key in (keys.current, keys.previous):
-            if key is None:
-                continue
-            try:
-                await self._engine.ask(self._request(system, "check", path, key, {}))
-            except DatabaseUnreadable:
-                continue
-            if keys.previous is not None:
-                self._vault.save(agent.id, AgentKeys(current=key))
-            return key
+        key = self._vault.open(agent.id).current
+        try:
+            await self._engine.ask(self._request(By(agent=agent, actor="system"), "check", path, key, {}))
+        except DatabaseUnreadable:
+            raise await self._put_aside(agent) from None
+        return key
+
+    async def _put_aside(self, agent: Agent) -> DatabaseUnreadable:
         now = self._clock.now()
         aside = self._vault.set_aside(agent.id, now.isoformat())
         log.error("database unreadable, set aside", extra={"agent_id": agent.id, "path": str(aside)})
         await self._notice(notices.database_unreadable(agent, str(aside), now))
-        raise DatabaseUnreadable(
+        return DatabaseUnreadable(
             f"The database of agent {agent.name!r} is damaged. Its file was put aside at {str(aside)!r}, and nothing "
             "of it was deleted. The next write begins a new one."
         )

@@ -41,6 +41,10 @@ class Agents:
     async def delete(self, agent_id: str, now: datetime) -> None:
         await self._statements.fetch("delete_agent", {"id": agent_id, "now": to_micros(now)})
 
+    async def ended(self) -> list[str]:
+        """Return the ids of those that were deleted."""
+        return [str(row["id"]) for row in await self._statements.fetch("ended_agents", {})]
+
     async def get(self, agent_id: str, user_id: str) -> Agent:
         rows = await self._statements.fetch("agent_of_user", {"id": agent_id, "user_id": user_id})
         if not rows:
