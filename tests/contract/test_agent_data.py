@@ -41,7 +41,7 @@ def folder(world, by):
 async def test_looking_makes_nothing(world, data, by):
     assert (await data.schema(by))["tables"] == []
     assert await data.list_views(by) == []
-    assert await data.changelog(by) == []
+    assert await data.changelog(by) == ([], False)
     with pytest.raises(DataNotFound, match="db_create_table"):
         await data.query(by, "SELECT * FROM tasks")
     with pytest.raises(DataNotFound):
@@ -214,6 +214,22 @@ async def test_what_a_crash_left_of_a_deleted_agents_database_is_erased_at_the_n
     await data.finish_erasing()
     assert [path for path in folder(world, tasks).rglob("*") if path.is_file()] == []
     assert (await data.query(other, "SELECT count(*) FROM tasks"))["rows"] == [[0]]
+
+
+async def test_a_changelog_that_was_cut_off_is_noticed_and_a_new_one_is_not(world, data, tasks):
+    assert (await data.verify(tasks))["intact"]
+    await data._heads.aclose()  # as a stop of the server does
+    path = folder(world, tasks) / "db.sqlite"
+    await data._engine.close_file(str(path))
+    forger = files.connect(str(path), data._vault.open(tasks.agent.id).current)
+    forger.execute("DELETE FROM _changelog WHERE id = (SELECT max(id) FROM _changelog)")
+    forger.close()
+    assert await data.verify(tasks) == {"intact": False, "broken_at": 3, "is_cut_off": True}
+    path.rename(path.with_name("elsewhere"))
+    assert (await data.verify(tasks))["is_cut_off"]
+    await data.erase(tasks.agent)
+    await data.create_table(tasks, "tasks", "x", COLUMNS)
+    assert (await data.verify(tasks))["intact"]
 
 
 async def test_an_agent_can_have_a_quota_of_its_own(world, data, tasks):

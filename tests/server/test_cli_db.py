@@ -184,7 +184,7 @@ def test_with_several_agents_the_command_asks_which_by_name_or_id(tasks):
 def test_the_log_is_verified_and_the_key_is_changed(tasks):
     assert tasks.run("db", "verify").stdout == "The changelog is as it was written.\n"
     assert tasks.run("db", "rekey").stdout == "It has a new key.\n"
-    assert tasks.read("db", "verify") == {"intact": True, "broken_at": None}
+    assert tasks.read("db", "verify") == {"intact": True, "broken_at": None, "is_cut_off": False}
     assert titles(tasks) == ["milk", "bread", "tea"]
 
 

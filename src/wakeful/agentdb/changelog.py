@@ -7,6 +7,7 @@ are written in the same transaction, each with a hash over itself and the one be
 
 import base64
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any, NamedTuple
@@ -38,6 +39,8 @@ CREATE INDEX _changelog_by_run ON _changelog (run_id) WHERE run_id IS NOT NULL;
 CREATE INDEX _changelog_by_row ON _changelog (row_id) WHERE row_id IS NOT NULL;
 """
 COLUMNS = ("id", "at", "actor", "run_id", "op", "table_name", "row_id", "before", "after", "detail")
+_LONG = tuple(COLUMNS.index(name) for name in ("before", "after", "detail"))
+MOST_SHOWN = 2_000_000  # characters of a page of entries
 _ADD = f"INSERT INTO _changelog ({', '.join(COLUMNS)}, hash) VALUES ({', '.join('?' * 11)})"
 
 _SIZED = (str, bytes)
@@ -141,8 +144,8 @@ class Changelog:
         found = self._connection.execute("SELECT id, hash FROM _changelog ORDER BY id DESC LIMIT 1").fetchone()
         return (found[0], found[1]) if found else (0, b"")
 
-    def add(self, who: Who, entries: Iterable[tuple[Any, ...]]) -> int:
-        """Append entries of (op, table, row id, before, after, detail); return the number of the last one."""
+    def add(self, who: Who, entries: Iterable[tuple[Any, ...]]) -> tuple[int, bytes]:
+        """Append entries of (op, table, row id, before, after, detail); return the last one's number and hash."""
         number, digest = self.last()
         rows: list[tuple[Any, ...]] = []
         at, actor, run_id = who.at, who.actor, who.run_id
@@ -157,7 +160,7 @@ class Changelog:
             raise too_much()
         if rows:
             self._connection.executemany(_ADD, rows)
-        return number
+        return number, digest
 
     def read(
         self,
@@ -167,15 +170,23 @@ class Changelog:
         row_id: int | None = None,
         before: int | None = None,
         most: int = 100,
-    ) -> list[dict[str, Any]]:
-        """Return entries, the newest first."""
+    ) -> tuple[list[dict[str, Any]], bool]:
+        """Return entries, the newest first, up to a number and a size but at least one; and whether there are more."""
         cursor = self._connection.execute(
             f"SELECT {', '.join(COLUMNS)} FROM _changelog"
             " WHERE (:run IS NULL OR run_id = :run) AND (:table IS NULL OR table_name = :table)"
             " AND (:row IS NULL OR row_id = :row) AND (:before IS NULL OR id < :before) ORDER BY id DESC LIMIT :most",
-            {"run": run_id, "table": table, "row": row_id, "before": before, "most": most},
+            {"run": run_id, "table": table, "row": row_id, "before": before, "most": most + 1},
         )
-        return [_shown(row) for row in cursor]
+        found: list[dict[str, Any]] = []
+        size = 0
+        with closing(cursor):
+            for row in cursor:
+                size += sum(len(row[place] or "") for place in _LONG)
+                if len(found) == most or (found and size > MOST_SHOWN):
+                    return found, True
+                found.append(_shown(row))
+        return found, False
 
     def find_break(self) -> int | None:
         """Return the number of the first entry that is not as it was written, or None."""
@@ -198,6 +209,11 @@ class Changelog:
                 return expected
             expected += 1
         return None
+
+    def has(self, number: int, digest: bytes) -> bool:
+        """Tell whether an entry is there that was written once."""
+        found = self._connection.execute("SELECT hash FROM _changelog WHERE id = ?", (number,)).fetchone()
+        return found is not None and found[0] == digest
 
     def digest_up_to(self, number: int) -> str:
         """Return one hash over all entries up to a number as they are now."""

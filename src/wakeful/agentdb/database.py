@@ -221,7 +221,7 @@ class Writer:
         self._columns: dict[str, list[str]] = {}
         self._most_pages = 0
         self.usage: quota.Usage | None = None
-        self.last_change = 0
+        self.last_change, self.last_hash = 0, b""
 
     def settle(self) -> None:
         """Make the host's own tables, in a file that has none yet."""
@@ -327,7 +327,7 @@ class Writer:
         entries = changelog.entries_of(changes, columns, op)
         # What was asked for stands once, before the rows it changed.
         noted = [] if detail is None else [(op, None, None, None, None, detail)]
-        self.last_change = self.changelog.add(who, chain(noted, entries))
+        self.last_change, self.last_hash = self.changelog.add(who, chain(noted, entries))
 
     def _bound(self, most_bytes: int, *, uses_reserve: bool) -> None:
         pages = quota.most_pages(most_bytes, uses_reserve=uses_reserve)

@@ -35,6 +35,7 @@ class Answered:
     quota: int | None = None
     is_crossing: bool = False  # the write has gone over the warning
     last_change: int | None = None
+    last_hash: str | None = None
 
     @property
     def result(self) -> Any:
@@ -71,6 +72,7 @@ class Engine:
                 quota=quota,
                 is_crossing=is_crossing,
                 last_change=answer.get("last_change"),
+                last_hash=answer.get("last_hash"),
             )
         if answer["kind"] == "broken":
             log.error("database worker broke", extra={"op": request.op, "problem": answer["message"]})

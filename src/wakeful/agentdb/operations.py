@@ -69,7 +69,12 @@ def _write(opened: Opened, request: Request) -> Answer:
     writer = opened.writer
     with _writing(opened, request):
         result = WRITES[request.op](writer, opened, request)
-    return {"result": result, "usage": writer.usage and tuple(writer.usage), "last_change": writer.last_change}
+    return {
+        "result": result,
+        "usage": writer.usage and tuple(writer.usage),
+        "last_change": writer.last_change,
+        "last_hash": writer.last_hash.hex(),
+    }
 
 
 @contextmanager
@@ -187,13 +192,22 @@ def _rows(opened: Opened, request: Request) -> Answer:
 
 def _changelog(opened: Opened, request: Request) -> Answer:
     with opened.reader.looking() as connection:
-        return {"changes": Changelog(connection.raw).read(**request.args)}
+        changes, is_more = Changelog(connection.raw).read(**request.args)
+    return {"changes": changes, "is_more": is_more}
 
 
-def _verify(opened: Opened, _request: Request) -> Answer:
+def _verify(opened: Opened, request: Request) -> Answer:
+    """Look whether the chain holds, and whether it reaches as far as the server has seen it reach."""
+    known: list[Any] | None = request.args.get("known")
     with opened.reader.looking() as connection:
-        broken_at = Changelog(connection.raw).find_break()
-    return {"intact": broken_at is None, "broken_at": broken_at}
+        log = Changelog(connection.raw)
+        broken_at, last = log.find_break(), log.last()[0]
+        is_cut_off = known is not None and last < known[0]
+        if broken_at is None and is_cut_off:
+            broken_at = last + 1
+        elif broken_at is None and known is not None and not log.has(known[0], bytes.fromhex(known[1])):
+            broken_at = 1  # a whole chain, and not the one that was written here
+    return {"intact": broken_at is None, "broken_at": broken_at, "is_cut_off": is_cut_off}
 
 
 def _export(opened: Opened, request: Request) -> Answer:

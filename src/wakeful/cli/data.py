@@ -383,6 +383,8 @@ def verify(agent: Agent = None, as_json: AsJson = False) -> None:
         show_json(found)
     elif found["intact"]:
         typer.echo("The changelog is as it was written.")
+    if found["is_cut_off"]:
+        fail(f"The changelog was cut off: entry {found['broken_at']} and what came after it are missing or changed.")
     if not found["intact"]:
         fail(f"The changelog was changed afterwards, from entry {found['broken_at']} on.")
 

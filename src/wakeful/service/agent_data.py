@@ -29,6 +29,7 @@ from wakeful.domain.duration import format_duration
 from wakeful.domain.errors import WakefulError
 from wakeful.domain.events import DbUpdate
 from wakeful.domain.types import Agent, Notice
+from wakeful.service.changelog_heads import ChangelogHeads
 from wakeful.service.feed import Feed
 from wakeful.store.store import Store, Tx
 
@@ -77,6 +78,7 @@ class AgentData:
         self._vault = vault
         self._feed = feed
         self._quota = quota
+        self._heads = ChangelogHeads(store)
         self._locks: dict[str, asyncio.Lock] = {}
         self._in_flight: Counter[str] = Counter()
 
@@ -332,14 +334,17 @@ class AgentData:
         row_id: int | None = None,
         before: int | None = None,
         limit: int = 100,
-    ) -> list[dict[str, Any]]:
-        """Return what changed, the newest first; `before` is the number to go on from."""
+    ) -> tuple[list[dict[str, Any]], bool]:
+        """Return what changed, the newest first, and whether there is more; `before` is the number to go on from.
+
+        A page of very large rows has fewer of them.
+        """
         found = await self._read(by, "changelog", run_id=run_id, table=table, row_id=row_id, before=before, most=limit)
-        return found["changes"]
+        return found["changes"], found["is_more"]
 
     async def verify(self, by: By) -> dict[str, Any]:
         """Say whether the changelog is as it was written, and from where on not."""
-        return await self._read(by, "verify")
+        return await self._read(by, "verify", known=await self._heads.of(by.agent.id))
 
     async def undo_run(self, run_id: str, user_id: str) -> dict[str, Any]:
         """Put rows that a run wrote back to what they were, but for those that others have changed since."""
@@ -383,6 +388,7 @@ class AgentData:
             had_one = self._vault.has_database(agent.id)
             await self._engine.close_file(self._vault.database_of(agent.id))
             self._vault.erase(agent.id)
+            await self._heads.forget(agent.id)
         if had_one:
             self._tell(agent, None)
 
@@ -394,6 +400,7 @@ class AgentData:
                 self._vault.erase(agent_id)
 
     async def aclose(self) -> None:
+        await self._heads.aclose()
         await self._engine.aclose()
 
     # How it is done.
@@ -406,6 +413,8 @@ class AgentData:
             answered = await self._ask(by, op, args, is_writing=True)
             if answered.is_crossing:
                 await self._warn(by.agent, answered)
+        if answered.last_change and answered.last_hash:
+            self._heads.note(by.agent.id, (answered.last_change, answered.last_hash))
         self._tell(by.agent, table, last_change=answered.last_change)
         return answered.result
 
@@ -494,6 +503,7 @@ class AgentData:
     async def _put_aside(self, agent: Agent) -> DatabaseUnreadable:
         now = self._clock.now()
         aside = self._vault.set_aside(agent.id, now.isoformat())
+        await self._heads.forget(agent.id)
         log.error("database unreadable, set aside", extra={"agent_id": agent.id, "path": str(aside)})
         await self._notice(notices.database_unreadable(agent, str(aside), now))
         return DatabaseUnreadable(

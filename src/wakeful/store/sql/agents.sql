@@ -61,6 +61,18 @@ SELECT * FROM agents WHERE user_id = :user_id AND deleted_at IS NULL ORDER BY cr
 -- Whose files may be gone only in part, if a crash came in between.
 SELECT id FROM agents WHERE deleted_at IS NOT NULL;
 
+-- name: save_changelog_head
+-- Never back: of two nodes the one that was later has the word.
+INSERT INTO changelog_heads (agent_id, entry, hash) VALUES (:agent_id, :entry, :hash)
+ON CONFLICT (agent_id) DO UPDATE SET entry = excluded.entry, hash = excluded.hash
+WHERE changelog_heads.entry < excluded.entry;
+
+-- name: changelog_head
+SELECT entry, hash FROM changelog_heads WHERE agent_id = :agent_id;
+
+-- name: forget_changelog_head
+DELETE FROM changelog_heads WHERE agent_id = :agent_id;
+
 -- name: add_pause
 INSERT INTO pauses (id, user_id, agent_id, started_at, until, reason)
 VALUES (:id, :user_id, :agent_id, :started_at, :until, :reason);
