@@ -208,7 +208,7 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
         window=settings.context_window,
     )
     fetcher = Fetcher(private_hosts=frozenset(settings.fetch_private_hosts), tls=_trusted())
-    briefings = Briefings(store, clock, data.show_views)
+    briefings = Briefings(store, clock, data.show_views, data.describe)
     titles = Titles(briefings, sessions, models)
 
     def workspace_of(agent_id: str) -> Path:

@@ -41,6 +41,8 @@ SECONDS = 5.0  # for one statement
 LONG_SECONDS = 30.0  # for what goes through a whole file
 CONTEXT_ROWS = 50
 CONTEXT_BYTES = 8_000
+PROMPT_CHARACTERS = 4_000  # of the tables and views in a prompt
+_LONGEST_LINE = 600
 
 _LONG = frozenset({"migrate", "down", "import", "export", "undo", "verify", "purge", "rekey"})
 _NO_KEY = bytes(32)
@@ -118,6 +120,27 @@ class AgentData:
         except (DatabaseLocked, DatabaseUnreadable):
             return [], {}
         return found["tables"], found["views"]
+
+    async def describe(self, agent: Agent) -> list[str]:
+        """Return a line for each table and view of an agent, for its prompt; none if it has no database to look into.
+
+        Only so many that they fit, and the last line says how many more there are.
+        """
+        if "database" not in agent.toolsets or self.state(agent) != "open":
+            return []
+        try:
+            found = await self._read(By(agent=agent, actor="system"), "schema", with_counts=False)
+        except WakefulError as error:  # the run goes on, and its tools will meet the same
+            return [f"what there is could not be read: {error.message}"]
+        lines = [_table_line(table) for table in found["tables"]] + [_view_line(view) for view in found["views"]]
+        shown: list[str] = []
+        left = PROMPT_CHARACTERS
+        for line in lines:
+            left -= len(line) + 1
+            if left < 0:
+                return [*shown, f"and {len(lines) - len(shown)} more, which db_schema lists"]
+            shown.append(line)
+        return shown
 
     async def views_of(self, agent: Agent) -> dict[str, list[str]]:
         """Return the names of an agent's views, each with the parameters it cannot do without."""
@@ -525,3 +548,18 @@ class AgentData:
 
 def _line(values: Sequence[Any]) -> str:
     return " | ".join("" if value is None else " ".join(str(value).split()) for value in values)
+
+
+def _table_line(table: Mapping[str, Any]) -> str:
+    columns = ", ".join(f"{each['name']} {each['type']}".strip() for each in table["columns"] if not each["system"])
+    return _one_line(f"table {table['name']} ({columns})", table["purpose"])
+
+
+def _view_line(view: Mapping[str, Any]) -> str:
+    parameters = ", ".join(f":{each['name']}" for each in view["parameters"])
+    return _one_line(f"view {view['name']}" + (f" ({parameters})" if parameters else ""), view["description"])
+
+
+def _one_line(what: str, words: str) -> str:
+    text = " ".join(f"{what}: {words}".split()) if words else what
+    return text if len(text) <= _LONGEST_LINE else text[:_LONGEST_LINE] + "…"
