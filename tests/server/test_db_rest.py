@@ -137,7 +137,7 @@ async def test_before_the_first_write_there_is_nothing_and_looking_makes_nothing
     assert (found["used_bytes"], found["quota_bytes"], found["in_flight"]) == (0, 100 * 1024 * 1024, 0)
     assert (await shelf.call("GET", "/schema"))["tables"] == []
     assert await shelf.changes() == []
-    assert await shelf.call("GET", "/verify") == {"intact": True, "broken_at": None}
+    assert await shelf.call("GET", "/verify") == {"intact": True, "broken_at": None, "is_cut_off": False}
     assert (await shelf.refused("GET", "/tables/tasks/rows"))[:3] == (404, "data_not_found", "table")
     assert not list(shelf.server.workspaces.rglob("db.*"))
 
@@ -330,7 +330,7 @@ async def test_the_changelog_comes_in_pages_and_by_run_table_and_row(tasks):
         paged += [change["id"] for change in page["changes"]]
         before = {"before": page["next"]} if "next" in page else None
     assert paged == whole == sorted(whole, reverse=True)
-    assert await tasks.call("GET", "/verify") == {"intact": True, "broken_at": None}
+    assert await tasks.call("GET", "/verify") == {"intact": True, "broken_at": None, "is_cut_off": False}
 
 
 async def test_undo_puts_back_what_a_run_wrote_and_reports_what_others_changed_since(tasks):

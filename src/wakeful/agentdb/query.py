@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 
-from wakeful.agentdb.changelog import Who, blob_as_json, from_json
+from wakeful.agentdb.changelog import Change, Who, blob_as_json, from_json
 from wakeful.agentdb.database import Reader, Statement, Writer
 from wakeful.agentdb.errors import Refusal
 
@@ -87,9 +87,26 @@ def execute(writer: Writer, who: Who, sql: str, params: Params) -> dict[str, Any
         for _ in cursor:  # what RETURNING has more than that; the rows were written before the first came
             pass
     changes = writer.capture.changes
+    _leave_deleted(writer, changes)
     with writer.unnoted():
         writer.capture.changes = writer.stamp(who, changes)
     return {"changed": len(changes), **(returned if statement.columns else {})}
+
+
+def _leave_deleted(writer: Writer, changes: Sequence[Change]) -> None:
+    """Refuse to change what is deleted, as the typed tools leave it alone: it comes back as it was, or not at all."""
+    touched = [
+        change.table
+        for change in changes
+        if change.old is not None and change.old[writer.columns(change.table).index("_deleted_at")] is not None
+    ]
+    if touched:
+        raise Refusal(
+            "refused",
+            f"This would change {len(touched)} deleted rows of {touched[0]!r}. Nothing was changed. Add "
+            "'WHERE _deleted_at IS NULL' (or 'AND …'), or bring them back with db_restore or db_upsert first.",
+            field="sql",
+        )
 
 
 def bindings(statement: Statement, params: Params) -> dict[str, Any] | list[Any] | None:

@@ -43,6 +43,7 @@ export interface AgentChange {
   max_iterations?: number | null;
   run_limit_seconds?: number | null;
   budgets?: BudgetsChange | null;
+  database_mb?: number | null;
   timezone?: string | null;
   self_scheduling?: boolean | null;
   schedule?: ScheduleChange | null;
@@ -72,6 +73,7 @@ export interface AgentShape {
   max_iterations: number;
   run_limit_seconds: number;
   budgets: BudgetsShape;
+  database_mb: number | null;
   timezone: string;
   self_scheduling: boolean;
   schedule: wakeful__server__rest__agents__ScheduleShape;
@@ -164,7 +166,7 @@ export interface ChangeShape {
   detail: Record<string, unknown> | null;
 }
 
-/** Entries, the newest first. `next` goes on with `before`. */
+/** Entries, the newest first; fewer than asked for if they are large. `next` goes on with `before`. */
 export interface Changes {
   changes: ChangeShape[];
   next?: number | null;
@@ -417,6 +419,7 @@ export interface NewAgent {
   max_iterations?: number | null;
   run_limit_seconds?: number | null;
   budgets?: BudgetsChange | null;
+  database_mb?: number | null;
   timezone?: string | null;
   self_scheduling?: boolean | null;
   schedule?: ScheduleChange | null;
@@ -1015,6 +1018,7 @@ export interface Users {
 export interface Verified {
   intact: boolean;
   broken_at: number | null;
+  is_cut_off: boolean;
 }
 
 export interface ViewBrief {
