@@ -1,11 +1,12 @@
 """What the sandbox of agents' databases costs, next to direct apsw-sqlite3mc calls on the same kind of file.
 
 Writes bench/out/agentdb.json and says which of the targets are met. What is compared is measured in turns, and the
-quickest of each counts: on a busy machine two processes wait for a processor more often than one.
+middle of each counts. Measure on a quiet machine: on a busy one two processes wait for a processor more often than one.
 """
 
 import asyncio
 import json
+import statistics
 import sys
 import tempfile
 import time
@@ -27,7 +28,7 @@ from wakeful.domain.types import User
 from wakeful.service.agent_data import By
 
 OUT = Path(__file__).parent / "out" / "agentdb.json"
-ROUNDS = 15
+ROUNDS = 31
 SINGLE_ROUNDS = 150
 AGENTS, ACTIVE = 300, 20
 COLUMNS = [
@@ -147,9 +148,9 @@ async def compare(built: Wakeful, user: User) -> dict[str, float]:
     select = "SELECT id, title, state, hours FROM tasks LIMIT 1000"
     for _ in range(ROUNDS * 4):
         note("query 1,000 rows, ours", await timed_async(lambda: data.query_as_json(ours, select)))
-        note("query 1,000 rows, direct, as JSON", timed(with_log.query_as_json))
-        note("query 1,000 rows, direct, rows only", timed(with_log.query))
-    return {name: min(each) * 1000 for name, each in took.items()}
+        note("query 1,000 rows, direct and as JSON", timed(with_log.query_as_json))
+        note("query 1,000 rows, direct", timed(with_log.query))
+    return {name: statistics.median(each) * 1000 for name, each in took.items()}
 
 
 async def opening(folder: Path) -> dict[str, float]:
@@ -167,7 +168,7 @@ async def opening(folder: Path) -> dict[str, float]:
             cold.append(await timed_async(lambda: data.query(agents[0], "SELECT count(*) FROM tasks")))
         for by in agents[1:] * 3:
             warm.append(await timed_async(lambda by=by: data.query(by, "SELECT count(*) FROM tasks")))
-    return {"open, cold worker": min(cold) * 1000, "open, warm worker": min(warm) * 1000}
+    return {"open, cold worker": statistics.median(cold) * 1000, "open, warm worker": statistics.median(warm) * 1000}
 
 
 async def many_agents(folder: Path) -> dict[str, float]:
@@ -204,7 +205,7 @@ def judge(took: dict[str, float]) -> list[tuple[str, float, float]]:
         ("1,000 rows, times rows and changelog", ratio(thousand, "insert 1,000 rows, direct with changelog"), 2),
         ("1,000 rows, times the bare rows", ratio(thousand, "insert 1,000 rows, direct, bare"), 8),
         ("1 row, times row and changelog", ratio(one, "insert 1 row, direct with changelog"), 3),
-        ("query of 1,000 rows, times direct", ratio("query 1,000 rows, ours", "query 1,000 rows, direct, as JSON"), 2),
+        ("query of 1,000 rows, times direct", ratio("query 1,000 rows, ours", "query 1,000 rows, direct"), 2),
         ("open with a cold worker, ms", took["open, cold worker"], 150),
         ("open with a warm worker, ms", took["open, warm worker"], 5),
         ("memory with 300 agents, MB", took["memory of all workers, MB"], 2 * 160),

@@ -78,7 +78,13 @@ class Database:
         return self
 
     def changes(self, **which: Any) -> list[dict[str, Any]]:
-        return list(reversed(self.ask("changelog", most=100_000, **which)["changes"]))
+        found: list[dict[str, Any]] = []
+        is_more = True
+        while is_more:
+            page = self.ask("changelog", most=100_000, before=found[-1]["id"] if found else None, **which)
+            found += page["changes"]
+            is_more = page["is_more"]
+        return list(reversed(found))
 
     def close(self) -> None:
         self.worker.close_all()

@@ -77,7 +77,7 @@ from wakeful.service.upkeep import Upkeep
 from wakeful.service.wakes import WakeService
 from wakeful.store.database import Database
 from wakeful.store.postgres import PostgresDatabase
-from wakeful.store.sqlite import SqliteDatabase
+from wakeful.store.sqlite import SqliteDatabase, change_key, hold
 from wakeful.store.store import Store
 from wakeful.tools.database import database_tools
 from wakeful.tools.files import file_tools
@@ -141,6 +141,7 @@ class Wakeful:
         try:
             if isinstance(self.clock, ServerClock):
                 await self.clock.measure()
+            await self.services.data.finish_erasing()
             yield
         finally:
             await self.put_away()
@@ -200,7 +201,7 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
         clock,
         timedelta(seconds=settings.run_limit_seconds),
         data.erase,
-        known=lambda: Known(mcp_servers=settings.mcp, tools=tools.own_names),
+        known=lambda: Known(mcp_servers=settings.mcp, tools=tools.own_names, database_mb=settings.agent_database_mb),
     )
     channels = Channels(
         store,
@@ -219,7 +220,7 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
         window=settings.context_window,
     )
     fetcher = Fetcher(private_hosts=frozenset(settings.fetch_private_hosts), tls=_trusted())
-    briefings = Briefings(store, clock, data.show_views)
+    briefings = Briefings(store, clock, data.show_views, data.describe)
     titles = Titles(briefings, sessions, runs, models, clock)
 
     def workspace_of(agent_id: str) -> Path:
@@ -500,6 +501,30 @@ def show_recovery_key(settings: Settings) -> str:
             "its recovery key; if there was one, put it back with `wakeful key restore`."
         )
     return to_recovery_key(_device_key(settings))
+
+
+def rotate_device_key(settings: Settings) -> tuple[str, list[str]]:
+    """Put another device key in place of the present one, while no server runs, or finish what was cut off.
+
+    Returns the new recovery key, and the ids of agents whose database was locked before and is so still.
+    """
+    if settings.device_key is not None:
+        raise Conflict(
+            "The device key comes from the settings (WAKEFUL_DEVICE_KEY or device_key_file), so it is not ours to "
+            "change. Take it out of them and put it into the file with `wakeful key restore` first."
+        )
+    if not has_device_key(settings.config_dir):
+        raise NotFound(f"There is no device key in {str(settings.config_dir)!r}, so there is nothing to change.")
+    agents = settings.data_dir / "agents"
+    with hold(settings.data_dir):
+        old, new = keys.begin_rotation(settings.config_dir)
+        vault = Vault(lambda agent_id: agents / agent_id, lambda: new)
+        folders = sorted(agents.iterdir()) if agents.exists() else []
+        locked = [folder.name for folder in folders if not vault.rewrap(folder.name, old)]
+        if settings.database_url is None and settings.store_encryption:
+            change_key(settings.data_dir / STORE_FILE, old, new)
+        keys.end_rotation(settings.config_dir)
+    return to_recovery_key(new), locked
 
 
 def restore_device_key(settings: Settings, recovery_key: str) -> Path:

@@ -60,7 +60,7 @@ def test_a_migration_logs_the_rows_it_writes_under_the_columns_they_had(tasks):
     ]
     assert changes[0]["after"]["hours"] == 1
     assert changes[1]["after"]["_created_at"] == tasks.at
-    assert tasks.ask("verify") == {"intact": True, "broken_at": None}
+    assert tasks.ask("verify") == {"intact": True, "broken_at": None, "is_cut_off": False}
 
 
 def test_what_fails_is_not_logged(tasks):
@@ -90,7 +90,30 @@ def test_a_later_edit_shows(tasks, edit, broken_at):
     forger.execute(edit)
     forger.commit()
     forger.close()
-    assert tasks.ask("verify") == {"intact": False, "broken_at": broken_at}
+    assert tasks.ask("verify") == {"intact": False, "broken_at": broken_at, "is_cut_off": False}
+
+
+def test_an_end_that_was_cut_off_shows_to_who_knows_how_far_it_reached(tasks):
+    head = tasks.answer("insert", table="tasks", rows=[{"title": "last"}])
+    known = [head["last_change"], head["last_hash"]]
+    assert tasks.ask("verify", known=known)["intact"]
+    tasks.ask("insert", table="tasks", rows=[{"title": "later still"}])
+    assert tasks.ask("verify", known=known)["intact"]
+    connection = next(iter(tasks.worker._open.values())).writer.raw
+    connection.execute("DELETE FROM _changelog WHERE id > 3")
+    assert tasks.ask("verify")["intact"]  # by itself a shorter chain is whole
+    assert tasks.ask("verify", known=known) == {"intact": False, "broken_at": 4, "is_cut_off": True}
+    tasks.ask("insert", table="tasks", rows=[{"title": "forged"}] * 3)  # as long again, and not the same
+    assert tasks.ask("verify", known=known) == {"intact": False, "broken_at": 1, "is_cut_off": False}
+
+
+def test_a_page_of_very_large_rows_has_fewer_of_them(tasks):
+    tasks.quota = 64 * 1024 * 1024
+    tasks.ask("insert", table="tasks", rows=[{"title": "x" * 900_000}] * 10)
+    page = tasks.ask("changelog", most=200)
+    assert (len(page["changes"]), page["is_more"]) == (2, True)
+    seen = [change["row_id"] for change in tasks.changes()]
+    assert seen == [None, *range(1, 14)]
 
 
 def test_one_call_changes_only_so_many_rows(tasks):

@@ -165,6 +165,23 @@ def test_execute_refuses_what_other_tools_or_nobody_may_do(tasks, sql, words):
     ]
 
 
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "UPDATE tasks SET hours = 1",
+        "UPDATE tasks AS t SET hours = 1 WHERE t._deleted_at IS NOT NULL RETURNING title",
+        "WITH all_of_them AS (SELECT id FROM main.tasks) UPDATE main.tasks SET hours = 1 WHERE id IN all_of_them",
+        "INSERT INTO tasks (id, title) VALUES (2, 'new') ON CONFLICT (id) DO UPDATE SET title = 'new'",
+    ],
+)
+def test_execute_leaves_deleted_rows_alone(hidden, sql):
+    with pytest.raises(Refused, match=r"1 deleted rows of 'tasks'.*db_restore") as refused:
+        hidden.ask("execute", sql=sql)
+    assert refused.value.kind == "refused"
+    assert hidden.query("SELECT count(*) FROM tasks WHERE hours = 1", include_deleted=True) == [[0]]
+    assert hidden.ask("execute", sql="UPDATE tasks SET hours = 1 WHERE _deleted_at IS NULL")["changed"] == 2
+
+
 def test_execute_returns_what_returning_asks_for(tasks):
     done = tasks.ask("execute", sql="UPDATE tasks SET hours = id * 2 WHERE id > 1 RETURNING id, hours")
     assert (done["changed"], done["rows"]) == (2, [[2, 4.0], [3, 6.0]])
@@ -185,3 +202,18 @@ def test_a_statement_of_the_hosts_own_is_refused_when_a_model_says_it(tasks, op)
         with pytest.raises(Refused) as refused:
             tasks.ask(op, sql=text)
         assert refused.value.kind == "refused"
+
+
+def test_a_statement_that_is_asked_again_sees_what_has_changed_since(tasks):
+    sql = "SELECT * FROM tasks ORDER BY id"
+    names = [row[1] for row in tasks.query(sql)]
+    assert names == ["Task 1", "Task 2", "Task 3"]
+    tasks.ask("delete", table="tasks", where={"id": 2})
+    assert [row[1] for row in tasks.query(sql)] == ["Task 1", "Task 3"]
+    assert [row[1] for row in tasks.query(sql, include_deleted=True)] == names
+    assert [row[1] for row in tasks.query(sql)] == ["Task 1", "Task 3"]
+    tasks.ask("alter_table", name="tasks", columns=[{"name": "place", "type": "text", "default": "home"}])
+    assert tasks.query(sql)[0][-1] == "home"
+    tasks.ask("migrate", purpose="x", up_sql="DROP TABLE tasks", down_sql="")
+    with pytest.raises(Refused, match="no table 'tasks'"):
+        tasks.query(sql)

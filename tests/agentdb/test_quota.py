@@ -76,7 +76,7 @@ def test_tombstones_past_their_time_make_room_and_are_logged_as_the_hosts_work(s
     purges = [change for change in small.changes() if change["op"] == "purge"]
     assert {change["actor"] for change in purges} == {"system"}
     assert len([change for change in purges if change["row_id"] is not None]) == count // 2
-    assert small.ask("verify") == {"intact": True, "broken_at": None}
+    assert small.ask("verify") == {"intact": True, "broken_at": None, "is_cut_off": False}
 
 
 def test_a_young_tombstone_stays(small):
@@ -97,7 +97,7 @@ def test_thinned_entries_keep_who_and_when_and_cannot_be_edited_unnoticed(small)
     assert small.ask("verify")["intact"]
     writer = next(iter(small.worker._open.values())).writer
     writer.raw.execute("UPDATE _changelog SET actor = 'user' WHERE id = 2")
-    assert small.ask("verify") == {"intact": False, "broken_at": 1}
+    assert small.ask("verify") == {"intact": False, "broken_at": 1, "is_cut_off": False}
 
 
 def test_a_row_that_another_refers_to_is_not_purged(database):

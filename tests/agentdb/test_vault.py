@@ -1,5 +1,7 @@
 """The keys of agents' files."""
 
+from pathlib import Path
+
 import pytest
 
 from wakeful.agentdb.errors import DatabaseLocked
@@ -94,7 +96,7 @@ def test_keys_can_be_wrapped_with_another_device_key(vault, tmp_path):
 
 def test_erasing_leaves_neither_key_nor_files(vault, tmp_path):
     vault.make("one")
-    vault.database_of("one").write_bytes(b"x")
+    Path(vault.database_of("one")).write_bytes(b"x")
     (tmp_path / "one" / "workspace").mkdir()
     vault.erase("one")
     assert [path.name for path in (tmp_path / "one").iterdir()] == ["workspace"]

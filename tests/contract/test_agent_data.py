@@ -5,9 +5,11 @@ import asyncio
 import pytest
 
 from databases import fingerprints
+from wakeful.agentdb import files, snapshots
 from wakeful.agentdb.errors import DatabaseLocked, DatabaseUnreadable, DataNotFound, QuotaReached
 from wakeful.agentdb.vault import AgentKeys
-from wakeful.domain.errors import NotFound
+from wakeful.domain.errors import Forbidden, Invalid, NotFound
+from wakeful.domain.types import User
 from wakeful.hub import user_topic
 from wakeful.service.agent_data import By
 
@@ -39,7 +41,7 @@ def folder(world, by):
 async def test_looking_makes_nothing(world, data, by):
     assert (await data.schema(by))["tables"] == []
     assert await data.list_views(by) == []
-    assert await data.changelog(by) == []
+    assert await data.changelog(by) == ([], False)
     with pytest.raises(DataNotFound, match="db_create_table"):
         await data.query(by, "SELECT * FROM tasks")
     with pytest.raises(DataNotFound):
@@ -149,7 +151,7 @@ async def test_a_rotation_that_was_cut_off_locks_nobody_out(world, data, tasks, 
     data._vault.save(tasks.agent.id, AgentKeys(current=new, previous=old))
     await data._engine.close_file(str(path))
     if is_rekeyed:
-        await data._engine.ask(data._request(tasks, "rekey", path, old, {"new_key": new.hex()}))
+        await data._engine.ask(data._request(tasks, "rekey", str(path), old, {"new_key": new.hex()}))
     assert (await data.query(tasks, "SELECT count(*) FROM tasks"))["rows"] == [[2]]
     assert data.state(tasks.agent) == "open"
 
@@ -179,3 +181,65 @@ async def test_names_are_those_of_an_agent_that_has_the_toolset(world, data, tas
     assert await data.names(tasks.agent) == (["tasks"], {"all_tasks": [], "one": ["id"]})
     off = await world.node.agents.change(tasks.agent.id, world.user, {"toolsets": ()})
     assert await data.names(off) == ([], {})
+
+
+async def test_a_rotation_cut_off_among_the_snapshots_is_finished_with_the_next_request(world, data, tasks):
+    for number in range(3):
+        await data.migrate(tasks, "x", f"CREATE TABLE t{number} (a)", "")
+    path = folder(world, tasks) / "db.sqlite"
+    copies = snapshots.of(path)
+    old, new = data._vault.open(tasks.agent.id).current, bytes(range(32))
+    # As a crash leaves it: both keys are kept, one copy has the new one, the others and the file the old one.
+    data._vault.save(tasks.agent.id, AgentKeys(current=new, previous=old))
+    connection = files.connect(str(copies[0]), old)
+    files.encrypt(connection, new)
+    connection.close()
+    assert (await data.query(tasks, "SELECT count(*) FROM tasks"))["rows"] == [[2]]
+    assert data._vault.open(tasks.agent.id) == AgentKeys(current=new)
+    assert [files.opens(each, new) for each in (*copies, path)] == [True] * 4
+    await data.rotate_key(tasks)
+    newest = data._vault.open(tasks.agent.id).current
+    assert [files.opens(each, newest) for each in (*copies, path)] == [True] * 4
+
+
+async def test_what_a_crash_left_of_a_deleted_agents_database_is_erased_at_the_next_start(world, data, tasks):
+    other = By(agent=await world.add_agent(toolsets=("database",)), actor="agent")
+    await data.create_table(other, "tasks", "x", COLUMNS)
+
+    async def work(tx):
+        await tx.agents.delete(tasks.agent.id, world.clock.now())
+
+    await world.node.store.write(work)  # and here the server dies, before the files are gone
+    assert (folder(world, tasks) / "db.key").exists()
+    await data.finish_erasing()
+    assert [path for path in folder(world, tasks).rglob("*") if path.is_file()] == []
+    assert (await data.query(other, "SELECT count(*) FROM tasks"))["rows"] == [[0]]
+
+
+async def test_a_changelog_that_was_cut_off_is_noticed_and_a_new_one_is_not(world, data, tasks):
+    assert (await data.verify(tasks))["intact"]
+    await data._heads.aclose()  # as a stop of the server does
+    path = folder(world, tasks) / "db.sqlite"
+    await data._engine.close_file(str(path))
+    forger = files.connect(str(path), data._vault.open(tasks.agent.id).current)
+    forger.execute("DELETE FROM _changelog WHERE id = (SELECT max(id) FROM _changelog)")
+    forger.close()
+    assert await data.verify(tasks) == {"intact": False, "broken_at": 3, "is_cut_off": True}
+    path.rename(path.with_name("elsewhere"))
+    assert (await data.verify(tasks))["is_cut_off"]
+    await data.erase(tasks.agent)
+    await data.create_table(tasks, "tasks", "x", COLUMNS)
+    assert (await data.verify(tasks))["intact"]
+
+
+async def test_an_agent_can_have_a_quota_of_its_own(world, data, tasks):
+    assert (await data.schema(tasks))["storage"]["quota_bytes"] == 100 * 1024 * 1024
+    small = By(agent=await world.node.agents.change(tasks.agent.id, world.user, {"database_mb": 1}))
+    assert (await data.schema(small))["storage"]["quota_bytes"] == 1024 * 1024
+    with pytest.raises(QuotaReached, match="1,048,576"):
+        await data.insert(small, "tasks", [{"title": "x" * 400_000}] * 3)
+    plain = User(id=world.user.id, name="Ada", role="user", created_at=world.user.created_at)
+    with pytest.raises(Forbidden, match="101 MB"):
+        await world.node.agents.change(tasks.agent.id, plain, {"database_mb": 101})
+    with pytest.raises(Invalid, match="0 MB"):
+        await world.node.agents.change(tasks.agent.id, world.user, {"database_mb": 0})

@@ -35,7 +35,8 @@ async def prompt_with(world, by, *views):
     told = []
 
     async def look(run):
-        briefing = await Briefings(world.node.store, world.clock, world.node.services.data.show_views).read(run)
+        data = world.node.services.data
+        briefing = await Briefings(world.node.store, world.clock, data.show_views, data.describe).read(run)
         told.append(system_prompt(briefing, run, world.clock.now()))
 
     request = NextRunRequest(instructions="Look at groceries.", in_seconds=3 * 3600, context_views=views)

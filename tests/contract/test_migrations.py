@@ -59,7 +59,7 @@ async def rows(database, query: str) -> list[tuple]:
     if database.dialect == "postgres":
         async with database._pool.acquire() as connection:
             return [tuple(row) for row in await connection.fetch(query)]
-    connection = database._connect()
+    connection = database.connect()
     try:
         return [tuple(row) for row in connection.execute(query)]
     finally:

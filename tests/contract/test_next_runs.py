@@ -399,7 +399,8 @@ async def test_the_preamble_says_who_booked_it_and_how_the_last_one_ended(world)
     told = []
 
     async def look(run):
-        briefing = await Briefings(world.node.store, world.clock, world.node.services.data.show_views).read(run)
+        data = world.node.services.data
+        briefing = await Briefings(world.node.store, world.clock, data.show_views, data.describe).read(run)
         told.append(system_prompt(briefing, run, world.clock.now()))
         if len(told) == 1:
             await world.node.services.next_runs.book_in_run(request(in_seconds=600), run, world.agent)

@@ -92,7 +92,7 @@ class Scene:
         """Ask the database itself, beside whoever has it open."""
         if self._database_url is not None:
             return asyncio.run(self._fetch(text))
-        connection = _database(Settings.model_validate(self.settings))._connect()
+        connection = _database(Settings.model_validate(self.settings)).connect()
         try:
             connection.row_trace = _with_names
             return list(connection.execute(text))

@@ -121,7 +121,7 @@ def test_whatever_is_asked_nothing_hidden_is_shown_and_every_change_is_told(atte
         try:
             for tool, sql in attempts:
                 attempt(database, tool, sql)
-            assert database.ask("verify") == {"intact": True, "broken_at": None}
+            assert database.ask("verify") == {"intact": True, "broken_at": None, "is_cut_off": False}
             assert set(fingerprints(Path(folder))) - {"db.sqlite-wal", "db.sqlite-shm"} <= {
                 "db.sqlite",
                 *(name for name in fingerprints(Path(folder)) if name.startswith("snapshots/")),

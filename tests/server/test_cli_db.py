@@ -3,10 +3,14 @@
 import json
 import re
 import stat
+from contextlib import closing
 
+import httpx2
 import pytest
+from typer.testing import CliRunner
 
 from terminal import Terminal, a_terminal
+from wakeful.cli.main import app
 
 TASKS = "title,cost\nmilk,2\nbread,3\ntea,5\n"
 
@@ -75,6 +79,50 @@ def test_a_statement_and_a_view_are_run(tasks):
     assert "'dear'" in refused.stderr
 
 
+def prepared(http, *, base_url, headers, **_):
+    http.base_url = base_url
+    http.headers.update(headers)
+    return http
+
+
+def test_tables_are_made_and_changed_and_views_saved(terminal, monkeypatch):
+    def run(*words):
+        # In this process, since there are many and each would load Python anew; so what it opens is closed here.
+        with closing(httpx2.Client(trust_env=False)) as http, monkeypatch.context() as patched:
+            patched.setattr(httpx2, "Client", lambda **given: prepared(http, **given))
+            return CliRunner().invoke(app, ["db", *words], env=terminal.environment)
+
+    def said(*words):
+        done = run(*words)
+        assert done.exit_code == 0, done.output
+        return done.output
+
+    made = said(
+        "create", "pages", "--purpose", "Read.", "--column", "url:text:required:unique", "--column", "hits:integer"
+    )
+    assert made == "Made the table pages.\n"
+    assert "seen" in said("alter", "pages", "--column", "seen:date")
+    upsert = ("upsert", "pages", "--by", "url", "--set", "url=a")
+    assert said(*upsert, "--set", "hits=1") == "Inserted row 1.\n"
+    assert said(*upsert, "--set", "hits=2") == "Updated row 1.\n"
+    assert said("execute", "UPDATE pages SET hits = hits + :n", "--param", "n=3") == "Changed 1.\n"
+    down = "ALTER TABLE pages RENAME COLUMN visits TO hits"
+    moved = ("migrate", "ALTER TABLE pages RENAME COLUMN hits TO visits", "--down", down, "--purpose", "Clearer.")
+    assert said(*moved) == "Ran 1. Tables: pages.\n"
+    sql = "SELECT url FROM pages WHERE visits >= :least AND url <> :but"
+    saved = said("save-view", "busy", sql, "--param", "least=3", "--param", "but", "--render", "bar", "--pin")
+    assert saved == "Created the view busy.\n"
+    assert json.loads(said("view", "busy", "--param", "but=b", "--json"))["rows"] == [["a"]]
+    [view] = json.loads(said("views", "--json"))["views"]
+    assert (view["pinned"], view["render"], view["required_parameters"]) == (True, "bar", ["but"])
+    assert said("pin", "busy", "--off") == "Taken off.\n"
+    assert said("drop-view", "busy") == "Dropped.\n"
+    refused = run("execute", "DELETE FROM pages")
+    assert (refused.exit_code, "`wakeful db delete`" in refused.output) == (1, True)
+    assert run("alter", "pages", "--column", "a:text:dear").exit_code == 2
+    said("erase", "--agent", "Wakeful", "--confirm", "Wakeful")
+
+
 def test_two_columns_of_one_name_are_both_shown(tasks):
     shown = tasks.run("db", "query", "SELECT 1 AS n, 2 AS n").stdout
     assert shown.split() == ["n", "n", "1", "2"]
@@ -136,7 +184,7 @@ def test_with_several_agents_the_command_asks_which_by_name_or_id(tasks):
 def test_the_log_is_verified_and_the_key_is_changed(tasks):
     assert tasks.run("db", "verify").stdout == "The changelog is as it was written.\n"
     assert tasks.run("db", "rekey").stdout == "It has a new key.\n"
-    assert tasks.read("db", "verify") == {"intact": True, "broken_at": None}
+    assert tasks.read("db", "verify") == {"intact": True, "broken_at": None, "is_cut_off": False}
     assert titles(tasks) == ["milk", "bread", "tea"]
 
 

@@ -39,6 +39,18 @@ REFUSED = [
     ("POST", "/query", {"sql": "SELECT 1", "limit": 10_000}, 422, "limit", "10000"),
     ("POST", "/query", {"sql": "SELECT 1", "more": 1}, 422, "more", "1"),
     ("POST", "/query", {"sql": "DELETE FROM tasks"}, 403, "sql", "SELECT"),
+    ("POST", "/query", {"sql": "SELECT * FROM main.tasks"}, 403, None, "main."),
+    ("POST", "/execute", {"sql": "SELECT 1"}, 403, "sql", "`wakeful db query`"),
+    ("POST", "/execute", {"sql": "DELETE FROM tasks"}, 403, None, "`wakeful db delete`"),
+    ("POST", "/execute", {"sql": "DROP TABLE tasks"}, 403, None, "`wakeful db migrate`"),
+    ("POST", "/execute", {"sql": "UPDATE _changelog SET actor = 'agent'"}, 403, None, "_changelog"),
+    ("POST", "/tables", {"name": "a/b", "purpose": "x", "columns": [{"name": "a"}]}, 422, "name", "a/b"),
+    ("POST", "/tables", {"name": "tasks", "purpose": "x", "columns": [{"name": "a"}]}, 409, "name", "db alter"),
+    ("POST", "/tables/chores/columns", {"columns": [{"name": "a"}]}, 404, "table", "chores"),
+    ("POST", "/tables/tasks/columns", {"columns": [{"name": "a", "unique": True}]}, 400, "columns", "db migrate"),
+    ("POST", "/migrate", {"purpose": "x", "up_sql": 'CREATE TABLE "a/b" (c)'}, 400, "name", "a/b"),
+    ("POST", "/migrate", {"purpose": "x", "up_sql": "ATTACH 'x' AS y"}, 403, None, "ATTACH"),
+    ("POST", "/tables/tasks/rows/upsert", {"rows": [{"cost": 1}], "conflict_columns": ["title"]}, 400, "rows", "title"),
     ("PUT", "/views/1st", {"sql": "SELECT 1"}, 422, "view", "1st"),
     ("PUT", "/views/v", {"sql": "SELECT :a"}, 400, "parameters", "a"),
     ("PUT", "/views/v", {"sql": "SELECT 1", "render": "map"}, 422, "render", "map"),
@@ -70,6 +82,7 @@ class Shelf:
         answer = await self.server.rest.request(method, self.path + path, **more)
         assert answer.is_client_error, answer.text
         error = answer.json()["error"]
+        assert "db_" not in error["message"]  # people have no such tools
         return answer.status_code, error["code"], error.get("field"), error["message"]
 
     async def rows(self, **query):
@@ -124,7 +137,7 @@ async def test_before_the_first_write_there_is_nothing_and_looking_makes_nothing
     assert (found["used_bytes"], found["quota_bytes"], found["in_flight"]) == (0, 100 * 1024 * 1024, 0)
     assert (await shelf.call("GET", "/schema"))["tables"] == []
     assert await shelf.changes() == []
-    assert await shelf.call("GET", "/verify") == {"intact": True, "broken_at": None}
+    assert await shelf.call("GET", "/verify") == {"intact": True, "broken_at": None, "is_cut_off": False}
     assert (await shelf.refused("GET", "/tables/tasks/rows"))[:3] == (404, "data_not_found", "table")
     assert not list(shelf.server.workspaces.rglob("db.*"))
 
@@ -177,6 +190,29 @@ async def test_rows_are_added_changed_deleted_and_restored_by_a_person(tasks):
 
 
 @pytest.mark.parametrize("backend_settings", ["sqlite"], indirect=True)  # the store plays no part
+async def test_a_person_makes_tables_changes_them_and_writes_with_sql(shelf):
+    columns = [{"name": "url", "unique": True}, {"name": "hits", "type": "integer", "default": 0}]
+    made = await shelf.call("POST", "/tables", json={"name": "pages", "purpose": "Read.", "columns": columns})
+    assert made["columns"][:3] == ["id", "url", "hits"]
+    await shelf.call("POST", "/tables/pages/columns", json={"columns": [{"name": "seen", "type": "date"}]})
+    rows = [{"url": "a", "hits": 1}, {"url": "b"}]
+    done = await shelf.call(
+        "POST", "/tables/pages/rows/upsert", json={"rows": [*rows, rows[0]], "conflict_columns": ["url"]}
+    )
+    assert done["outcomes"] == ["inserted", "inserted", "updated"]
+    sql = "UPDATE pages SET hits = hits + :more RETURNING url, hits"
+    done = await shelf.call("POST", "/execute", json={"sql": sql, "params": {"more": 2}})
+    assert (done["changed"], done["rows"]) == (2, [["a", 3], ["b", 2]])
+    moved = {"purpose": "x", "up_sql": "ALTER TABLE pages RENAME COLUMN hits TO visits", "down_sql": ""}
+    assert (await shelf.call("POST", "/migrate", json=moved))["statements"] == 1
+    found = await shelf.call("POST", "/query", json={"sql": "SELECT visits FROM pages"})
+    assert found["rows"] == [[3], [2]]
+    changes = await shelf.changes()
+    assert {change["actor"] for change in changes} == {"user"}
+    assert {change["op"] for change in changes} == {"schema", "insert", "update", "execute"}
+    assert (await shelf.call("GET", "/verify"))["intact"]
+
+
 async def test_what_is_refused_names_the_field_and_the_value(tasks):
     for method, path, body, status, field, value in REFUSED:
         answered = await tasks.refused(method, path, json=body)
@@ -294,7 +330,7 @@ async def test_the_changelog_comes_in_pages_and_by_run_table_and_row(tasks):
         paged += [change["id"] for change in page["changes"]]
         before = {"before": page["next"]} if "next" in page else None
     assert paged == whole == sorted(whole, reverse=True)
-    assert await tasks.call("GET", "/verify") == {"intact": True, "broken_at": None}
+    assert await tasks.call("GET", "/verify") == {"intact": True, "broken_at": None, "is_cut_off": False}
 
 
 async def test_undo_puts_back_what_a_run_wrote_and_reports_what_others_changed_since(tasks):

@@ -53,16 +53,21 @@ NEEDS = {
     ("DELETE", "/agents/{agent_id}/db"): "admin",
     ("GET", "/agents/{agent_id}/db/changelog"): "read",
     ("POST", "/agents/{agent_id}/db/changelog/{change_id}/take-back"): "admin",
+    ("POST", "/agents/{agent_id}/db/execute"): "chat",
     ("POST", "/agents/{agent_id}/db/import"): "chat",
+    ("POST", "/agents/{agent_id}/db/migrate"): "admin",
     ("POST", "/agents/{agent_id}/db/query"): "read",
     ("POST", "/agents/{agent_id}/db/rotate-key"): "admin",
     ("GET", "/agents/{agent_id}/db/schema"): "read",
+    ("POST", "/agents/{agent_id}/db/tables"): "chat",
+    ("POST", "/agents/{agent_id}/db/tables/{table}/columns"): "chat",
     ("GET", "/agents/{agent_id}/db/tables/{table}/export"): "read",
     ("GET", "/agents/{agent_id}/db/tables/{table}/rows"): "read",
     ("POST", "/agents/{agent_id}/db/tables/{table}/rows"): "chat",
     ("PATCH", "/agents/{agent_id}/db/tables/{table}/rows"): "chat",
     ("POST", "/agents/{agent_id}/db/tables/{table}/rows/delete"): "chat",
     ("POST", "/agents/{agent_id}/db/tables/{table}/rows/restore"): "chat",
+    ("POST", "/agents/{agent_id}/db/tables/{table}/rows/upsert"): "chat",
     ("GET", "/agents/{agent_id}/db/verify"): "read",
     ("GET", "/agents/{agent_id}/db/views"): "read",
     ("PUT", "/agents/{agent_id}/db/views/{view}"): "chat",
@@ -154,6 +159,14 @@ BODIES = {
     ("POST", "/agents"): {"name": "Evil"},
     ("PATCH", "/agents/{agent_id}"): {"name": "Evil", "system_prompt": "Obey.", "toolsets": []},
     ("DELETE", "/agents/{agent_id}/db"): {"confirm": "adas-secret"},
+    ("POST", "/agents/{agent_id}/db/execute"): {"sql": "INSERT INTO notes (note) VALUES ('evil')"},
+    ("POST", "/agents/{agent_id}/db/migrate"): {"purpose": "evil", "up_sql": "CREATE TABLE evil (a)"},
+    ("POST", "/agents/{agent_id}/db/tables"): {"name": "evil", "purpose": "evil", "columns": [{"name": "a"}]},
+    ("POST", "/agents/{agent_id}/db/tables/{table}/columns"): {"columns": [{"name": "evil"}]},
+    ("POST", "/agents/{agent_id}/db/tables/{table}/rows/upsert"): {
+        "rows": [{"note": "evil"}],
+        "conflict_columns": ["note"],
+    },
     ("POST", "/agents/{agent_id}/db/import"): {"table": "evil", "text": "note\nevil"},
     ("POST", "/agents/{agent_id}/db/query"): {"sql": "SELECT 1"},
     ("POST", "/agents/{agent_id}/db/tables/{table}/rows"): {"rows": [{"note": "evil"}]},
@@ -366,7 +379,8 @@ class House:
         else:
             text = "SELECT table_name AS name FROM information_schema.tables WHERE table_type = 'BASE TABLE'"
             text += " AND table_schema = current_schema()"
-        return sorted(row["name"] for row in await self._fetch(text))
+        # How far changelogs have come is saved a moment after what was written; no route shows or changes it.
+        return sorted(row["name"] for row in await self._fetch(text) if row["name"] != "changelog_heads")
 
     async def _fetch(self, text: str) -> list[dict[str, Any]]:
         if self._settings.database_url is not None:
@@ -375,7 +389,7 @@ class House:
                 return [dict(row) for row in await connection.fetch(text)]
             finally:
                 await connection.close()
-        with_names = _database(self._settings)._connect()
+        with_names = _database(self._settings).connect()
         try:
             with_names.row_trace = _with_names
             return list(with_names.execute(text))

@@ -193,10 +193,8 @@ async def test_every_call_fits_the_tool_it_is_for():
         "schedule_next_run": next_run.ScheduleNextRun,
         "cancel_next_run": next_run.CancelNextRun,
         "notify": notify.NotifyUser,
-        "db_insert": database.DbInsert,
-        "db_query": database.DbQuery,
-        "db_define_view": database.DbDefineView,
     }
+    taken |= {tool: getattr(database, tool.title().replace("_", "")) for tool in ALL if tool.startswith("db_")}
     for sentence in SENTENCES:
         tool, arguments = await call_for(sentence.example)
         taken[tool].model_validate(arguments)

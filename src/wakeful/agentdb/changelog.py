@@ -7,6 +7,7 @@ are written in the same transaction, each with a hash over itself and the one be
 
 import base64
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any, NamedTuple
@@ -38,6 +39,8 @@ CREATE INDEX _changelog_by_run ON _changelog (run_id) WHERE run_id IS NOT NULL;
 CREATE INDEX _changelog_by_row ON _changelog (row_id) WHERE row_id IS NOT NULL;
 """
 COLUMNS = ("id", "at", "actor", "run_id", "op", "table_name", "row_id", "before", "after", "detail")
+_LONG = tuple(COLUMNS.index(name) for name in ("before", "after", "detail"))
+MOST_SHOWN = 2_000_000  # characters of a page of entries
 _ADD = f"INSERT INTO _changelog ({', '.join(COLUMNS)}, hash) VALUES ({', '.join('?' * 11)})"
 
 _SIZED = (str, bytes)
@@ -72,21 +75,24 @@ class Capture:
     def __init__(self, connection: Raw) -> None:
         self._connection = connection
         self.changes: list[Change] = []
-        self.is_on = False
         self.may_delete = False
+        self._counts = True
         self._bytes = 0
         self._table, self._is_ours = "", False
-        connection.preupdate_hook(self._note, id="changelog")
 
-    def begin(self, *, may_delete: bool) -> None:
+    def begin(self, *, may_delete: bool, is_bounded: bool = False) -> None:
+        """Collect from here on. What is bounded, because a request of ours brought it along, need not be measured."""
         self.changes = []
         self._bytes = 0
         self.may_delete = may_delete
-        self.is_on = True
+        self._counts = not is_bounded
+        self.turn(on=True)
+
+    def turn(self, *, on: bool) -> None:
+        """Look, or look away while the host keeps its own books: even a look that leads to nothing has its price."""
+        self._connection.preupdate_hook(self._note if on else None, id="changelog")
 
     def _note(self, update: Any) -> None:
-        if not self.is_on:
-            return
         table = update.table_name
         if table != self._table:  # looked at once for many rows
             self._table, self._is_ours = table, is_reserved(table) or update.database_name != "main"
@@ -107,17 +113,24 @@ class Capture:
                 f"This would delete a row of {table!r} for good, as REPLACE does with a row in its way. "
                 "Nothing was changed. Use db_upsert to insert or update, or db_delete, which can be undone.",
             )
-        for values in (old, new):
-            for value in values or ():
-                if value.__class__ in _SIZED:
-                    self._bytes += len(value)
-        self.changes.append(Change(op, table, update.rowid, update.rowid_new, old, new))
+        if self._counts:
+            self._bytes += _size(old) + _size(new)
+        # As Change(…) does, only quicker; there may be thousands.
+        self.changes.append(tuple.__new__(Change, (op, table, update.rowid, update.rowid_new, old, new)))
         if len(self.changes) > MOST_CHANGES or self._bytes > MOST_BYTES:
-            raise Refusal(
-                "limit",
-                f"One call may change {MOST_CHANGES:,} rows and {MOST_BYTES // 1024**2} MB; this one changes more. "
-                "Nothing was changed. Narrow it, for example by a range of ids, and call several times.",
-            )
+            raise too_much()
+
+
+def too_much() -> Refusal:
+    return Refusal(
+        "limit",
+        f"One call may change {MOST_CHANGES:,} rows and {MOST_BYTES // 1024**2} MB; this one changes more. "
+        "Nothing was changed. Narrow it, for example by a range of ids, and call several times.",
+    )
+
+
+def _size(values: Row | None) -> int:
+    return 0 if values is None else sum([len(value) for value in values if value.__class__ in _SIZED])
 
 
 class Changelog:
@@ -131,18 +144,23 @@ class Changelog:
         found = self._connection.execute("SELECT id, hash FROM _changelog ORDER BY id DESC LIMIT 1").fetchone()
         return (found[0], found[1]) if found else (0, b"")
 
-    def add(self, who: Who, entries: Iterable[tuple[Any, ...]]) -> int:
-        """Append entries of (op, table, row id, before, after, detail); return the number of the last one."""
+    def add(self, who: Who, entries: Iterable[tuple[Any, ...]]) -> tuple[int, bytes]:
+        """Append entries of (op, table, row id, before, after, detail); return the last one's number and hash."""
         number, digest = self.last()
         rows: list[tuple[Any, ...]] = []
+        at, actor, run_id = who.at, who.actor, who.run_id
+        size = 0
         for op, table, row_id, before, after, detail in entries:
             number += 1
-            row = (number, who.at, who.actor, who.run_id, op, table, row_id, before, after, detail)
+            size += len(before or "") + len(after or "")
+            row = (number, at, actor, run_id, op, table, row_id, before, after, detail)
             digest = chained(digest, row)
             rows.append((*row, digest))
+        if size > 2 * MOST_BYTES:  # as JSON they are longer than they were
+            raise too_much()
         if rows:
             self._connection.executemany(_ADD, rows)
-        return number
+        return number, digest
 
     def read(
         self,
@@ -152,15 +170,23 @@ class Changelog:
         row_id: int | None = None,
         before: int | None = None,
         most: int = 100,
-    ) -> list[dict[str, Any]]:
-        """Return entries, the newest first."""
+    ) -> tuple[list[dict[str, Any]], bool]:
+        """Return entries, the newest first, up to a number and a size but at least one; and whether there are more."""
         cursor = self._connection.execute(
             f"SELECT {', '.join(COLUMNS)} FROM _changelog"
             " WHERE (:run IS NULL OR run_id = :run) AND (:table IS NULL OR table_name = :table)"
             " AND (:row IS NULL OR row_id = :row) AND (:before IS NULL OR id < :before) ORDER BY id DESC LIMIT :most",
-            {"run": run_id, "table": table, "row": row_id, "before": before, "most": most},
+            {"run": run_id, "table": table, "row": row_id, "before": before, "most": most + 1},
         )
-        return [_shown(row) for row in cursor]
+        found: list[dict[str, Any]] = []
+        size = 0
+        with closing(cursor):
+            for row in cursor:
+                size += sum(len(row[place] or "") for place in _LONG)
+                if len(found) == most or (found and size > MOST_SHOWN):
+                    return found, True
+                found.append(_shown(row))
+        return found, False
 
     def find_break(self) -> int | None:
         """Return the number of the first entry that is not as it was written, or None."""
@@ -183,6 +209,11 @@ class Changelog:
                 return expected
             expected += 1
         return None
+
+    def has(self, number: int, digest: bytes) -> bool:
+        """Tell whether an entry is there that was written once."""
+        found = self._connection.execute("SELECT hash FROM _changelog WHERE id = ?", (number,)).fetchone()
+        return found is not None and found[0] == digest
 
     def digest_up_to(self, number: int) -> str:
         """Return one hash over all entries up to a number as they are now."""

@@ -35,6 +35,7 @@ CREATE TABLE _meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
 """
 )
 
+_MOST_KNOWN = 50
 _STEPS_BETWEEN_LOOKS = 2_000  # instructions of SQLite's machine from one look at the clock to the next
 
 
@@ -61,6 +62,7 @@ class Connection:
         self.guard = Guard()
         self.raw.authorizer = self.guard
         self.deadline = float("inf")
+        self._known: dict[str, Statement] = {}  # what was understood of queries; SQLite asks the guard all the same
         self.raw.set_progress_handler(self._is_late, _STEPS_BETWEEN_LOOKS)
 
     def _is_late(self) -> bool:
@@ -78,9 +80,20 @@ class Connection:
             self.guard.profile = "host"
             self.raw.limit(apsw.SQLITE_LIMIT_LENGTH, before)
 
+    @property
+    def _handling(self) -> dict[str, Any]:
+        """Say how apsw keeps a model's statement: never where one of the host's own would be found and pass unasked.
+
+        Its cache finds a statement by its text and its flags, and none of the host's bears this flag. What a query may
+        see changes with the temporary views alone, and SQLite asks anew for every statement when those change.
+        """
+        if self.guard.profile == "query":
+            return {"can_cache": True, "prepare_flags": apsw.SQLITE_PREPARE_PERSISTENT}
+        return {"can_cache": False}
+
     def run(self, statement: Statement, bindings: Any = None) -> Any:
-        """Run what was prepared. Never from apsw's cache, where a statement of the host's own would pass unasked."""
-        return self.raw.execute(statement.text, bindings, can_cache=False)
+        """Run what was prepared."""
+        return self.raw.execute(statement.text, bindings, **self._handling)
 
     def prepare(self, sql: str) -> Statement | None:
         """Let SQLite take the first statement off a text, without running it; None if only comments are left."""
@@ -101,7 +114,7 @@ class Connection:
         cursor.exec_trace = note
         try:
             no_values: Any = getattr(apsw, "_null_bindings")  # noqa: B009  (apsw types do not know it)
-            cursor.execute(sql, no_values, can_cache=False)
+            cursor.execute(sql, no_values, **self._handling)
         except apsw.ExecTraceAbort:
             pass
         finally:
@@ -110,12 +123,21 @@ class Connection:
 
     def prepare_only(self, sql: str) -> Statement:
         """Take the one statement a text may hold."""
+        statement = self._known.get(sql) if self.guard.profile == "query" else None
+        if statement is not None:
+            return statement
         statement = self.prepare(sql)
         if statement is None:
             raise Refusal("invalid", "There is no statement in it.", field="sql")
         if statement.rest.strip() and self.prepare(statement.rest) is not None:
             raise Refusal("refused", "Only one statement at a time. Call once for each.", field="sql")
+        if self.guard.profile == "query" and len(self._known) < _MOST_KNOWN:
+            self._known[sql] = statement
         return statement
+
+    def forget_statements(self) -> None:
+        """Understand statements anew, because what their names mean has changed."""
+        self._known.clear()
 
     def tables(self) -> list[str]:
         """Return the names of the agent's own tables."""
@@ -138,6 +160,7 @@ class Reader:
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
+        self.taken: list[Any] = []  # rows of the answer that is being written; freed when it is sent
         self._views_for: tuple[int, bool] | None = None
 
     @contextmanager
@@ -169,9 +192,10 @@ class Reader:
 
     def _make_views(self, *, include_deleted: bool) -> None:
         connection = self.connection
-        version = connection.raw.pragma("schema_version")
+        version = connection.raw.execute("PRAGMA schema_version").get
         if self._views_for == (version, include_deleted):
             return
+        connection.forget_statements()
         for (name,) in connection.raw.execute("SELECT name FROM sqlite_temp_schema WHERE type = 'view'").fetchall():
             connection.raw.execute(f"DROP VIEW temp.{quoted(name)}")
         tables = [] if include_deleted else connection.tables()
@@ -197,7 +221,7 @@ class Writer:
         self._columns: dict[str, list[str]] = {}
         self._most_pages = 0
         self.usage: quota.Usage | None = None
-        self.last_change = 0
+        self.last_change, self.last_hash = 0, b""
 
     def settle(self) -> None:
         """Make the host's own tables, in a file that has none yet."""
@@ -221,6 +245,7 @@ class Writer:
         detail: str | None = None,
         uses_reserve: bool = False,
         may_delete: bool = False,
+        is_bounded: bool = False,
         most_value: int = files.MOST_VALUE,
     ) -> Generator["Writer"]:
         """Keep all of what is done inside, with its changelog, or nothing of it."""
@@ -228,10 +253,10 @@ class Writer:
         self._columns.clear()
         self.raw.execute("BEGIN IMMEDIATE")
         try:
-            self.capture.begin(may_delete=may_delete)
+            self.capture.begin(may_delete=may_delete, is_bounded=is_bounded)
             self.raw.limit(apsw.SQLITE_LIMIT_LENGTH, most_value)
             yield self
-            self.capture.is_on = False
+            self.capture.turn(on=False)
             self.raw.limit(apsw.SQLITE_LIMIT_LENGTH, files.HOST_VALUE)
             self._log(who, op, detail)
             self.usage = quota.look(self.raw, most_bytes)
@@ -242,17 +267,17 @@ class Writer:
                 self.raw.execute("ROLLBACK")
             raise
         finally:
-            self.capture.is_on = False
+            self.capture.turn(on=False)
             self.raw.limit(apsw.SQLITE_LIMIT_LENGTH, files.HOST_VALUE)
 
     @contextmanager
     def unnoted(self) -> Generator[None]:
         """Leave what the host stamps into rows out of the changelog; the images of those rows have it."""
-        self.capture.is_on = False
+        self.capture.turn(on=False)
         try:
             yield
         finally:
-            self.capture.is_on = True
+            self.capture.turn(on=True)
 
     def columns(self, table: str) -> list[str]:
         """Return the columns of a table as they are in this transaction."""
@@ -302,7 +327,7 @@ class Writer:
         entries = changelog.entries_of(changes, columns, op)
         # What was asked for stands once, before the rows it changed.
         noted = [] if detail is None else [(op, None, None, None, None, detail)]
-        self.last_change = self.changelog.add(who, chain(noted, entries))
+        self.last_change, self.last_hash = self.changelog.add(who, chain(noted, entries))
 
     def _bound(self, most_bytes: int, *, uses_reserve: bool) -> None:
         pages = quota.most_pages(most_bytes, uses_reserve=uses_reserve)

@@ -94,6 +94,34 @@ _FAMILIES: dict[type[WakefulError], Kind] = {
 }
 
 
+# What people have where an agent has a tool. The commands are in docs/cli.md, and the routes behind them do the same.
+_FOR_PEOPLE = {
+    "db_query only reads": "a query only reads",
+    "the db_* tools": "`wakeful db`",
+    "ask your user for more room": "give it more room: `wakeful agent edit --database-mb`",
+    "db_schema": "`wakeful db schema`",
+    "db_create_table": "`wakeful db create`",
+    "db_alter_table": "`wakeful db alter`",
+    "db_migrate": "`wakeful db migrate`",
+    "db_insert": "`wakeful db add`",
+    "db_upsert": "`wakeful db upsert`",
+    "db_update": "`wakeful db edit`",
+    "db_delete": "`wakeful db delete`",
+    "db_restore": "`wakeful db restore`",
+    "db_query": "`wakeful db query`",
+    "db_execute": "`wakeful db execute`",
+    "db_define_view": "`wakeful db save-view`",
+    "db_drop_view": "`wakeful db drop-view`",
+}
+
+
+def for_people(message: str) -> str:
+    """Word the next step for someone who has commands instead of tools."""
+    for tool, words in _FOR_PEOPLE.items():
+        message = message.replace(tool, words)
+    return message
+
+
 def kind_of(error: WakefulError) -> Kind:
     """Return the kind of any error, our own or one of the server's rooms."""
     own: dict[type[Any], Kind] = {known: kind for kind, known in _CLASSES.items()}

@@ -67,6 +67,17 @@ def connect(path: str, key: bytes, *, may_make: bool = False) -> Raw:
     return connection
 
 
+def opens(path: Path, key: bytes) -> bool:
+    """Tell whether a key fits a file."""
+    if is_plain(path):
+        return False
+    try:
+        connect(str(path), key).close()
+    except apsw.NotADBError:
+        return False
+    return True
+
+
 def is_plain(path: Path) -> bool:
     """Tell by its header whether a file is an SQLite database that nobody encrypted."""
     try:

@@ -9,6 +9,7 @@ from pathlib import Path
 from wakeful.domain.errors import Invalid, Unavailable
 
 FILE_NAME = "device.key"
+NEXT_FILE = "device.key.next"  # while a rotation is under way
 
 _CHECK_BYTES = 3
 _GROUP = 4
@@ -56,6 +57,27 @@ def restore_device_key(config_dir: Path, recovery_key: str) -> Path:
     return path
 
 
+def is_rotating(config_dir: Path) -> bool:
+    """Tell whether a rotation was begun and not ended: then there are things with the old key and with the new one."""
+    return (config_dir / NEXT_FILE).exists()
+
+
+def begin_rotation(config_dir: Path) -> tuple[bytes, bytes]:
+    """Return the device key and the one that follows it, which is made now or was by a rotation that was cut off."""
+    old = _read(config_dir / FILE_NAME)
+    path = config_dir / NEXT_FILE
+    return old, _read(path) if path.exists() else _make(path, secrets.token_bytes(32))
+
+
+def end_rotation(config_dir: Path) -> Path:
+    """Let the next key take the place of the device key, when nothing needs the old one any more. That is kept."""
+    path = config_dir / FILE_NAME
+    kept = path.with_name(f"{FILE_NAME}.{secrets.token_hex(4)}.old")
+    kept.hardlink_to(path)  # so that there is a device key at every moment
+    (config_dir / NEXT_FILE).replace(path)
+    return kept
+
+
 def has_device_key(config_dir: Path) -> bool:
     return (config_dir / FILE_NAME).exists()
 
@@ -63,6 +85,11 @@ def has_device_key(config_dir: Path) -> bool:
 def load_device_key(config_dir: Path) -> bytes:
     """Read the device key, or make it at first start. It is never replaced: data without its key is lost."""
     path = config_dir / FILE_NAME
+    if is_rotating(config_dir):
+        raise DeviceKeyUnusable(
+            f"A rotation of the device key was cut off: {str(config_dir / NEXT_FILE)!r} is there. Nothing is lost. "
+            "Finish it with `wakeful key rotate`."
+        )
     try:
         return _read(path)
     except FileNotFoundError:

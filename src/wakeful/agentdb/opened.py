@@ -1,6 +1,7 @@
 """A request, and the database it is about as a worker keeps it open."""
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,7 @@ class Request:
     at: str
     actor: str = "system"
     run_id: str | None = None
-    args: dict[str, Any] = field(default_factory=dict[str, Any])
+    args: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     @property
     def who(self) -> Who:
@@ -44,6 +45,7 @@ class Opened:
         self._deadline = 0.0
 
     def begin(self, deadline: float) -> None:
+        self.let_go()
         self._deadline = deadline
         for side in self.sides:
             side.deadline = deadline
@@ -68,6 +70,11 @@ class Opened:
             writer.settle()
             self._writer = writer
         return self._writer
+
+    def let_go(self) -> None:
+        """Free what the answer was made of, now that nobody waits."""
+        if self._reader is not None:
+            self._reader.taken.clear()
 
     def is_same_file(self) -> bool:
         """Tell whether the file is still the one that was opened here."""

@@ -34,8 +34,8 @@ TOO_MUCH_MEMORY = Refusal(
     "limit", "That needs more memory than an agent's database may have (64 MB). Ask for less at a time."
 )
 _FULL = (
-    "Your database is full: of {quota:,} bytes, 5 % are kept for deleting. Nothing of this was written. Delete rows "
-    "you no longer need with db_delete, or ask your user for more room."
+    "The database is full: of {quota:,} bytes, 5 % are kept for deleting. Nothing of this was written. Delete rows "
+    "that are no longer needed with db_delete, or ask your user for more room."
 )
 
 Answer = dict[str, Any]
@@ -69,7 +69,12 @@ def _write(opened: Opened, request: Request) -> Answer:
     writer = opened.writer
     with _writing(opened, request):
         result = WRITES[request.op](writer, opened, request)
-    return {"result": result, "usage": writer.usage and tuple(writer.usage), "last_change": writer.last_change}
+    return {
+        "result": result,
+        "usage": writer.usage and tuple(writer.usage),
+        "last_change": writer.last_change,
+        "last_hash": writer.last_hash.hex(),
+    }
 
 
 @contextmanager
@@ -92,6 +97,7 @@ def _writing(opened: Opened, request: Request) -> Generator[None]:
         op=op,
         detail=detail,
         uses_reserve=may_use_reserve,
+        is_bounded=request.op in ("insert", "import"),
         most_value=files.HOST_VALUE if request.op == "undo" else files.MOST_VALUE,
     ):
         yield
@@ -186,13 +192,22 @@ def _rows(opened: Opened, request: Request) -> Answer:
 
 def _changelog(opened: Opened, request: Request) -> Answer:
     with opened.reader.looking() as connection:
-        return {"changes": Changelog(connection.raw).read(**request.args)}
+        changes, is_more = Changelog(connection.raw).read(**request.args)
+    return {"changes": changes, "is_more": is_more}
 
 
-def _verify(opened: Opened, _request: Request) -> Answer:
+def _verify(opened: Opened, request: Request) -> Answer:
+    """Look whether the chain holds, and whether it reaches as far as the server has seen it reach."""
+    known: list[Any] | None = request.args.get("known")
     with opened.reader.looking() as connection:
-        broken_at = Changelog(connection.raw).find_break()
-    return {"intact": broken_at is None, "broken_at": broken_at}
+        log = Changelog(connection.raw)
+        broken_at, last = log.find_break(), log.last()[0]
+        is_cut_off = known is not None and last < known[0]
+        if broken_at is None and is_cut_off:
+            broken_at = last + 1
+        elif broken_at is None and known is not None and not log.has(known[0], bytes.fromhex(known[1])):
+            broken_at = 1  # a whole chain, and not the one that was written here
+    return {"intact": broken_at is None, "broken_at": broken_at, "is_cut_off": is_cut_off}
 
 
 def _export(opened: Opened, request: Request) -> Answer:
@@ -298,17 +313,30 @@ def _purge(opened: Opened, request: Request) -> Answer:
 
 
 def _rekey(opened: Opened, request: Request) -> Answer:
-    """Encrypt the file and its snapshots with another key."""
+    """Encrypt the file and its snapshots with another key; those that have it already are left as they are.
+
+    The file comes last: while it has the old key, what was cut off can be found by it and be finished.
+    """
     opened.close()
     key = bytes.fromhex(request.args["new_key"])
-    for path in (Path(opened.path), *snapshots.of(Path(opened.path))):
-        connection = files.connect(str(path), opened.key)
+    path = Path(opened.path)
+    damaged: list[str] = []
+    for each in (*snapshots.of(path), path):
+        if files.opens(each, key):
+            continue
+        try:
+            connection = files.connect(str(each), opened.key)
+        except apsw.NotADBError:
+            if each == path:
+                raise Refusal("unreadable", f"The file {str(path)!r} cannot be read with its key.") from None
+            damaged.append(each.name)  # a copy that is of no use does not keep the others from a new key
+            continue
         try:
             files.encrypt(connection, key)
         finally:
             connection.close()
     opened.key = key
-    return {"rekeyed": True}
+    return {"rekeyed": True, "damaged": damaged}
 
 
 def _check(opened: Opened, _request: Request) -> Answer:

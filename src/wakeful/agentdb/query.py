@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 
-from wakeful.agentdb.changelog import Who, blob_as_json, from_json
+from wakeful.agentdb.changelog import Change, Who, blob_as_json, from_json
 from wakeful.agentdb.database import Reader, Statement, Writer
 from wakeful.agentdb.errors import Refusal
 
@@ -28,7 +28,7 @@ def query(
         need_reading(statement)
         # Closed in any case: one that is left half-read would hold on to an old state of the database.
         with closing(connection.run(statement, bindings(statement, params))) as cursor:
-            return take(statement.columns, cursor, limit, most_bytes)
+            return take(statement.columns, cursor, limit, most_bytes, reader.taken)
 
 
 def check(reader: Reader, sql: str) -> Statement:
@@ -39,11 +39,21 @@ def check(reader: Reader, sql: str) -> Statement:
         return statement
 
 
-def take(columns: Sequence[str], rows: Iterable[Sequence[Any]], limit: int, most_bytes: int) -> dict[str, Any]:
-    """Take rows up to a number and a size; they are written as JSON here, and not touched again."""
+def take(
+    columns: Sequence[str],
+    rows: Iterable[Sequence[Any]],
+    limit: int,
+    most_bytes: int,
+    wanted: list[Sequence[Any]] | None = None,
+) -> dict[str, Any]:
+    """Take rows up to a number and a size; they are written as JSON here, and not touched again.
+
+    They are put into `wanted` by who wants to let go of them later: to free a thousand of them takes its time.
+    """
     limit = max(1, min(limit, MOST_ROWS))
-    wanted = list(islice(rows, limit + 1))
-    taken = wanted[:limit]
+    wanted = [] if wanted is None else wanted
+    wanted.extend(islice(rows, limit + 1))
+    taken = wanted if len(wanted) <= limit else wanted[:limit]
     written = orjson.dumps(taken, default=blob_as_json)
     if len(written) > most_bytes:  # seldom, so only then is each row looked at
         taken = _fitting(taken, most_bytes)
@@ -77,9 +87,26 @@ def execute(writer: Writer, who: Who, sql: str, params: Params) -> dict[str, Any
         for _ in cursor:  # what RETURNING has more than that; the rows were written before the first came
             pass
     changes = writer.capture.changes
+    _leave_deleted(writer, changes)
     with writer.unnoted():
         writer.capture.changes = writer.stamp(who, changes)
     return {"changed": len(changes), **(returned if statement.columns else {})}
+
+
+def _leave_deleted(writer: Writer, changes: Sequence[Change]) -> None:
+    """Refuse to change what is deleted, as the typed tools leave it alone: it comes back as it was, or not at all."""
+    touched = [
+        change.table
+        for change in changes
+        if change.old is not None and change.old[writer.columns(change.table).index("_deleted_at")] is not None
+    ]
+    if touched:
+        raise Refusal(
+            "refused",
+            f"This would change {len(touched)} deleted rows of {touched[0]!r}. Nothing was changed. Add "
+            "'WHERE _deleted_at IS NULL' (or 'AND …'), or bring them back with db_restore or db_upsert first.",
+            field="sql",
+        )
 
 
 def bindings(statement: Statement, params: Params) -> dict[str, Any] | list[Any] | None:

@@ -1,7 +1,7 @@
 """Rows, written by name and value: insert, upsert, update, delete, restore."""
 # pyright: reportUnknownMemberType=false
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -30,11 +30,13 @@ def _insert(writer: Writer, who: Who, table: str, names: Sequence[str], rows: An
     places = ", ".join("?" * (len(names) + 2))
     writer.raw.executemany(
         f"INSERT INTO main.{quoted(table)} ({written}) VALUES ({places})",
-        (
-            (*(value if value.__class__ in PLAIN else from_json(value) for value in row.values()), who.at, who.at)
-            for row in rows
-        ),
+        ((*_kept(row.values()), who.at, who.at) for row in rows),
     )
+
+
+def _kept(values: Collection[Any]) -> Iterable[Any]:
+    """Return values as SQLite keeps them; most rows have only such."""
+    return values if PLAIN.issuperset(map(type, values)) else map(from_json, values)
 
 
 def take_in(
@@ -47,7 +49,7 @@ def take_in(
     if is_new and may_create:
         schema.create_table(writer, who, table, "Imported from a file.", schema.infer(cleaned), ())
     columns = writer.need_table(table)
-    for names in {tuple(row) for row in cleaned}:
+    for names in set(map(tuple, cleaned)):
         _check_names(names, columns, field="path")
     for names, group in groupby(cleaned, key=tuple):
         _insert(writer, who, table, names, group)
@@ -166,7 +168,7 @@ def check_rows(rows: Sequence[Values], columns: Sequence[str]) -> None:
         )
     if len(rows) > MOST_ROWS:
         raise Refusal("limit", f"{len(rows):,} rows at once are too many; {MOST_ROWS:,} is the most.", field="rows")
-    for names in {tuple(row) for row in rows}:
+    for names in set(map(tuple, rows)):
         _check_names(names, columns, field="rows")
 
 

@@ -36,29 +36,43 @@ class Vault:
     def __init__(self, folder_of: Callable[[str], Path], device_key: Callable[[], bytes]) -> None:
         self._folder_of = folder_of
         self._device_key = device_key
+        self._places: dict[str, tuple[str, str]] = {}  # a database and its key; put together once, asked for always
         self._known: dict[
             str, tuple[tuple[int, int] | None, AgentKeys]
         ] = {}  # unwrapped, while their files are as they were
 
-    def database_of(self, agent_id: str) -> Path:
-        return self._folder_of(agent_id) / DATABASE_FILE
+    def database_of(self, agent_id: str) -> str:
+        return self._place(agent_id)[0]
 
     def has_database(self, agent_id: str) -> bool:
-        return self.database_of(agent_id).exists()
+        return os.path.exists(self._place(agent_id)[0])  # noqa: PTH110  (asked at each request)
+
+    def has_anything(self, agent_id: str) -> bool:
+        """Tell whether there is a database, or what an erasing that was cut off has left of one."""
+        folder = self._folder_of(agent_id)
+        return any(folder.glob(f"{DATABASE_FILE}*")) or (folder / KEY_FILE).exists()
 
     def open(self, agent_id: str) -> AgentKeys:
         """Return the keys of an agent's file. Raises DatabaseLocked, and touches nothing, if none fits."""
-        path = self._folder_of(agent_id) / KEY_FILE
+        path = self._place(agent_id)[1]
         try:
-            version = path.stat().st_mtime_ns, path.stat().st_ino
+            seen = os.stat(path)  # noqa: PTH116  (asked at each request)
+            version = seen.st_mtime_ns, seen.st_ino
         except OSError:
             version = None
         known = self._known.get(agent_id)
         if known is not None and known[0] == version:
             return known[1]
-        keys = self._open(agent_id, path)
+        keys = self._open(agent_id, Path(path))
         self._known[agent_id] = (version, keys)
         return keys
+
+    def _place(self, agent_id: str) -> tuple[str, str]:
+        place = self._places.get(agent_id)
+        if place is None:
+            folder = self._folder_of(agent_id)
+            place = self._places[agent_id] = (str(folder / DATABASE_FILE), str(folder / KEY_FILE))
+        return place
 
     def _open(self, agent_id: str, path: Path) -> AgentKeys:
         try:
@@ -83,17 +97,35 @@ class Vault:
 
     def save(self, agent_id: str, keys: AgentKeys) -> None:
         """Keep the keys of a file, durably, before anything is encrypted with them."""
+        folder = self._folder_of(agent_id)
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._save(folder / KEY_FILE, agent_id, keys)
+
+    def _save(self, path: Path, agent_id: str, keys: AgentKeys) -> None:
         stored = {"version": 1, "key": self._wrap(agent_id, keys.current)}
         if keys.previous is not None:
             stored["previous"] = self._wrap(agent_id, keys.previous)
-        folder = self._folder_of(agent_id)
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        _replace(folder / KEY_FILE, orjson.dumps(stored) + b"\n")
+        _replace(path, orjson.dumps(stored) + b"\n")
 
-    def rewrap(self, agent_id: str, old_device_key: bytes) -> None:
-        """Wrap a file's key with the present device key instead of an old one."""
+    def rewrap(self, agent_id: str, old_device_key: bytes) -> bool:
+        """Wrap an agent's keys with the present device key instead of an old one, those of quarantined files too.
+
+        Those that are wrapped so already are left as they are. False: there is one that neither key opens.
+        """
         before = Vault(self._folder_of, lambda: old_device_key)
-        self.save(agent_id, before.open(agent_id))
+        folder = self._folder_of(agent_id)
+        fits = True
+        for path in (folder / KEY_FILE, *sorted(folder.glob(f"quarantine/*/{KEY_FILE}"))):
+            if not path.exists():
+                continue
+            try:
+                self._open(agent_id, path)
+            except DatabaseLocked:
+                try:
+                    self._save(path, agent_id, before._open(agent_id, path))
+                except DatabaseLocked:
+                    fits = False
+        return fits
 
     def erase(self, agent_id: str) -> None:
         """Destroy an agent's key, so that no copy of its file can ever be read, and then the files."""

@@ -6,11 +6,13 @@ request brings the file and its key along, so a few workers serve any number of 
 """
 # pyright: reportUnknownMemberType=false
 
+import gc
 import resource
 import sys
 import time
 from collections import OrderedDict
-from typing import Any
+from contextlib import suppress
+from typing import Any, BinaryIO
 
 import apsw
 import orjson
@@ -33,12 +35,19 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a dump would hold keys
     apsw.hard_heap_limit(HEAP)
     apsw.soft_heap_limit(HEAP * 3 // 4)
-    worker = Worker()
-    requests, answers = sys.stdin.buffer, sys.stdout.buffer
+    # Rows come and go by the thousand and none refers to another, so there is little for a search of cycles to find.
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 20)
+    with suppress(ConnectionError):  # the server is gone, and with it whoever would read the answer
+        _serve(Worker(), sys.stdin.buffer, sys.stdout.buffer)
+
+
+def _serve(worker: "Worker", requests: BinaryIO, answers: BinaryIO) -> None:
     while head := requests.read(4):
         answer = worker.answer(requests.read(int.from_bytes(head)))
         answers.write(len(answer).to_bytes(4) + answer)
         answers.flush()
+        worker.let_go()
 
 
 class Worker:
@@ -103,6 +112,11 @@ class Worker:
         opened = self._open.pop(path, None)
         if opened is not None:
             opened.close()
+
+    def let_go(self) -> None:
+        """Do what can wait until an answer is sent."""
+        for opened in self._open.values():
+            opened.let_go()
 
     def close_all(self) -> None:
         for path in list(self._open):

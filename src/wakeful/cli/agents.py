@@ -21,6 +21,7 @@ Toolset = Annotated[
 SelfScheduling = Annotated[
     bool | None, typer.Option("--self-scheduling/--no-self-scheduling", help="Whether it may book its own wakes.")
 ]
+DatabaseMb = Annotated[int | None, typer.Option("--database-mb", help="How much its own database may hold, in MB.")]
 Mode = Literal["ambient", "reactive", "project", "manual"]
 
 
@@ -55,11 +56,12 @@ def add(
     description: Description = None,
     toolset: Toolset = None,
     self_scheduling: SelfScheduling = None,
+    database_mb: DatabaseMb = None,
     mode: Annotated[Mode | None, typer.Option(help="How far it may go with booking its next run.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Make an agent."""
-    changes = _changes(None, model, prompt, zone, description, toolset, self_scheduling)
+    changes = _changes(None, model, prompt, zone, description, toolset, self_scheduling, database_mb)
     if mode is not None:
         changes["schedule"] = {"mode": mode}
     made = connect().post("agents", body={"name": name} | changes)
@@ -76,10 +78,11 @@ def edit(
     description: Description = None,
     toolset: Toolset = None,
     self_scheduling: SelfScheduling = None,
+    database_mb: DatabaseMb = None,
     as_json: AsJson = False,
 ) -> None:
     """Change settings of an agent. Switching self-scheduling off ends what it booked."""
-    changes = _changes(name, model, prompt, zone, description, toolset, self_scheduling)
+    changes = _changes(name, model, prompt, zone, description, toolset, self_scheduling, database_mb)
     if not changes:
         fail("Nothing to change: give at least one option, such as --prompt or --toolset.", 2)
     server = connect()
@@ -159,6 +162,7 @@ def _changes(
     description: str | None,
     toolset: list[str] | None,
     self_scheduling: bool | None,
+    database_mb: int | None,
 ) -> dict[str, Any]:
     given: dict[str, Any] = {
         "name": name,
@@ -168,5 +172,6 @@ def _changes(
         "description": description,
         "toolsets": [each for each in toolset if each] if toolset else None,
         "self_scheduling": self_scheduling,
+        "database_mb": database_mb,
     }
     return {key: value for key, value in given.items() if value is not None}

@@ -17,6 +17,10 @@ RowIds = Annotated[list[int], typer.Argument(help="Row ids, as `wakeful db rows`
 View = Annotated[str, typer.Argument(help="A view, as `wakeful db views` shows it.")]
 Params = Annotated[list[str] | None, typer.Option("--param", help="NAME=VALUE, for each parameter.")]
 Values = Annotated[list[str], typer.Option("--set", help="COLUMN=VALUE; null, numbers and JSON are read as such.")]
+Columns = Annotated[
+    list[str],
+    typer.Option("--column", help="NAME:TYPE, such as price:real; after it :required, :unique or :key. Repeatable."),
+]
 Show = Annotated[Literal["active", "deleted", "all"], typer.Option(help="Which rows.")]
 Limit = Annotated[int, typer.Option(help="How many at most.", min=1, max=1_000)]
 Format = Literal["csv", "json", "jsonl"]
@@ -57,6 +61,45 @@ def schema(
 
 
 @app.command()
+def create(
+    table: Annotated[str, typer.Argument(help="Its name: letters, digits and _.")],
+    columns: Columns,
+    purpose: Annotated[str, typer.Option(help="What it is for; the agent reads it.")],
+    agent: Agent = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make a table."""
+    server = connect()
+    body = {"name": table, "purpose": purpose, "columns": [_column(each) for each in columns]}
+    done = server.post("agents", server.agent(agent)["id"], "db", "tables", body=body)
+    show_json(done) if as_json else typer.echo(f"Made the table {done['table']}.")
+
+
+@app.command()
+def alter(table: Table, columns: Columns, agent: Agent = None, as_json: AsJson = False) -> None:
+    """Append columns to a table."""
+    server = connect()
+    body = {"columns": [_column(each) for each in columns]}
+    done = server.post("agents", server.agent(agent)["id"], "db", "tables", table, "columns", body=body)
+    show_json(done) if as_json else typer.echo(f"{done['table']} has the columns {', '.join(done['columns'])}.")
+
+
+@app.command()
+def migrate(
+    sql: Annotated[str, typer.Argument(help="Statements, separated by ;.")],
+    purpose: Annotated[str, typer.Option(help="Why the schema changes.")],
+    down: Annotated[str, typer.Option(help="Statements for `wakeful db revert` to take it back with.")] = "",
+    agent: Agent = None,
+    as_json: AsJson = False,
+) -> None:
+    """Change the schema with SQL, all or nothing. The file is copied first."""
+    server = connect()
+    body = {"purpose": purpose, "up_sql": sql, "down_sql": down}
+    done = server.post("agents", server.agent(agent)["id"], "db", "migrate", body=body)
+    show_json(done) if as_json else typer.echo(f"Ran {done['statements']}. Tables: {', '.join(done['tables'])}.")
+
+
+@app.command()
 def rows(
     table: Table,
     agent: Agent = None,
@@ -85,6 +128,19 @@ def add(table: Table, values: Values, agent: Agent = None, as_json: AsJson = Fal
     """Add a row."""
     done = _rows(agent, "post", table, body={"rows": [_pairs(values, "--set")]})
     show_json(done) if as_json else typer.echo(f"Added row {done['row_ids'][0]}.")
+
+
+@app.command()
+def upsert(
+    table: Table,
+    values: Values,
+    by: Annotated[list[str], typer.Option("--by", help="A column by which a row is the same; may be repeated.")],
+    agent: Agent = None,
+    as_json: AsJson = False,
+) -> None:
+    """Add a row, or change the one that has the same values in some columns; one that was deleted comes back."""
+    done = _rows(agent, "post", table, "upsert", body={"rows": [_pairs(values, "--set")], "conflict_columns": by})
+    show_json(done) if as_json else typer.echo(f"{done['outcomes'][0].capitalize()} row {done['row_ids'][0]}.")
 
 
 @app.command()
@@ -127,6 +183,25 @@ def query(
 
 
 @app.command()
+def execute(
+    sql: Annotated[str, typer.Argument(help="One INSERT or UPDATE.")],
+    params: Params = None,
+    agent: Agent = None,
+    as_json: AsJson = False,
+) -> None:
+    """Run a statement that writes, in the sandbox of the agent's own."""
+    server = connect()
+    body = {"sql": sql, "params": _pairs(params, "--param") if params else None}
+    done = server.post("agents", server.agent(agent)["id"], "db", "execute", body=body)
+    if as_json:
+        show_json(done)
+        return
+    typer.echo(f"Changed {done['changed']}.")
+    if "rows" in done:
+        show_found(done)
+
+
+@app.command()
 def views(agent: Agent = None, as_json: AsJson = False) -> None:
     """List saved views."""
     server = connect()
@@ -145,6 +220,51 @@ def view(name: View, params: Params = None, agent: Agent = None, limit: Limit = 
     body = {"params": _pairs(params or [], "--param"), "limit": limit}
     found = server.post("agents", server.agent(agent)["id"], "db", "views", name, "run", body=body)
     (show_json if as_json else show_found)(found)
+
+
+@app.command(name="save-view")
+def save_view(
+    name: Annotated[str, typer.Argument(help="Its name; a view of that name is replaced.")],
+    sql: Annotated[str, typer.Argument(help="One statement that only reads; parameters as :name.")],
+    description: Annotated[str, typer.Option(help="What it shows.")] = "",
+    params: Annotated[
+        list[str] | None, typer.Option("--param", help="NAME of a parameter, or NAME=DEFAULT; may be repeated.")
+    ] = None,
+    render: Annotated[Literal["table", "bar", "line", "pie", "number"], typer.Option(help="How to draw it.")] = "table",
+    pinned: Annotated[bool | None, typer.Option("--pin/--no-pin", help="Whether it is on the agent's home.")] = None,
+    agent: Agent = None,
+    as_json: AsJson = False,
+) -> None:
+    """Save a statement under a name."""
+    server = connect()
+    parameters = [
+        {"name": each.partition("=")[0]} | ({"default": _read(each.partition("=")[2])} if "=" in each else {})
+        for each in params or []
+    ]
+    body = {"sql": sql, "description": description, "parameters": parameters, "render": render, "pinned": pinned}
+    done = server.put("agents", server.agent(agent)["id"], "db", "views", name, body=body)
+    show_json(done) if as_json else typer.echo(f"{done['outcome'].capitalize()} the view {done['view']}.")
+
+
+@app.command()
+def pin(
+    name: View,
+    off: Annotated[bool, typer.Option("--off", help="No longer.")] = False,
+    agent: Agent = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show a view on the agent's home."""
+    server = connect()
+    done = server.put("agents", server.agent(agent)["id"], "db", "views", name, "pin", body={"pinned": not off})
+    show_json(done) if as_json else typer.echo("Taken off." if off else "Pinned.")
+
+
+@app.command(name="drop-view")
+def drop_view(name: View, agent: Agent = None, as_json: AsJson = False) -> None:
+    """Forget a view; the changelog keeps what it was."""
+    server = connect()
+    done = server.delete("agents", server.agent(agent)["id"], "db", "views", name)
+    show_json(done) if as_json else typer.echo("Dropped.")
 
 
 @app.command()
@@ -263,6 +383,8 @@ def verify(agent: Agent = None, as_json: AsJson = False) -> None:
         show_json(found)
     elif found["intact"]:
         typer.echo("The changelog is as it was written.")
+    if found["is_cut_off"]:
+        fail(f"The changelog was cut off: entry {found['broken_at']} and what came after it are missing or changed.")
     if not found["intact"]:
         fail(f"The changelog was changed afterwards, from entry {found['broken_at']} on.")
 
@@ -294,6 +416,17 @@ def _rows(agent: str | None, method: Literal["post", "patch"], table: str, *path
     return getattr(server, method)("agents", server.agent(agent)["id"], "db", "tables", table, "rows", *path, body=body)
 
 
+def _column(given: str) -> dict[str, Any]:
+    """Read NAME:TYPE and what else a column is."""
+    name, *rest = given.split(":")
+    kind = rest[0] if rest else "text"
+    known = {"required": "required", "unique": "unique", "key": "primary_key"}
+    unknown = [word for word in rest[1:] if word not in known]
+    if unknown:
+        fail(f"--column takes NAME:TYPE with {', '.join(known)} after it, and got {given!r}.", 2)
+    return {"name": name, "type": kind, **{known[word]: True for word in rest[1:]}}
+
+
 def _pairs(given: list[str], option: str) -> dict[str, Any]:
     """Read NAME=VALUE; what is JSON is read as JSON, and everything else is a text."""
     pairs: dict[str, Any] = {}
@@ -301,8 +434,12 @@ def _pairs(given: list[str], option: str) -> dict[str, Any]:
         name, sign, text = each.partition("=")
         if not sign or not name:
             fail(f"{option} takes NAME=VALUE, and got {each!r}.", 2)
-        try:
-            pairs[name] = json.loads(text)
-        except ValueError:
-            pairs[name] = text
+        pairs[name] = _read(text)
     return pairs
+
+
+def _read(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text

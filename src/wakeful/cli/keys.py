@@ -48,6 +48,24 @@ def restore(
         typer.echo(f"The device key is back at {path}. Start the server again, so that it reads it.")
 
 
+@app.command()
+def rotate(as_json: AsJson = False) -> None:
+    """Put a new device key in place of the old one, which is kept beside it. No server may be running."""
+    from wakeful.app import StartError, rotate_device_key
+
+    settings = _settings()
+    try:
+        text, locked = rotate_device_key(settings)
+    except StartError as error:
+        fail(str(error))
+    if as_json:
+        show_json({"recovery_key": text, "locked": locked})
+        return
+    typer.echo(f"There is a new device key. Its recovery key, instead of the one you have: {text}")
+    if locked:
+        typer.echo(f"Neither key opens the databases of these agents, which were locked before: {', '.join(locked)}")
+
+
 def _settings() -> Settings:
     try:
         return load_settings()

@@ -19,6 +19,7 @@ MOST_NAMED = 200  # servers, tools or agents in one list
 MOST_NAME = 200
 MOST_TEXT = 100_000
 MOST_SUBAGENTS = 50
+MOST_DATABASE_MB = 100_000
 
 
 class BadAgent(Invalid):
@@ -32,6 +33,17 @@ class ShellNotGranted(Forbidden):
         super().__init__(
             "Only an owner of this server can give an agent the toolset 'shell'. Ask one of them, or leave it out.",
             field="toolsets",
+        )
+
+
+class RoomNotGranted(Forbidden):
+    code = "room_not_granted"
+
+    def __init__(self, wanted: int, most: int) -> None:
+        super().__init__(
+            f"Only an owner of this server can give an agent a database of {wanted} MB; the server's own limit is "
+            f"{most} (agent_database_mb).",
+            field="database_mb",
         )
 
 
@@ -52,6 +64,7 @@ class Known:
 
     mcp_servers: Mapping[str, McpServer] = field(default_factory=dict[str, McpServer])
     tools: Collection[str] = ()
+    database_mb: int = 100  # what an agent's own database may hold unless it has its own quota
 
 
 def check(agent: Agent, known: Known | None = None, before: Agent | None = None) -> None:
@@ -76,6 +89,10 @@ def check(agent: Agent, known: Known | None = None, before: Agent | None = None)
     for name in agent.toolsets:
         if name not in TOOLSETS:
             raise BadAgent(f"There is no toolset {name!r}. There are: {', '.join(TOOLSETS)}.", field="toolsets")
+    if agent.database_mb is not None and not 1 <= agent.database_mb <= MOST_DATABASE_MB:
+        raise BadAgent(
+            f"A database of {agent.database_mb} MB is not one of 1 to {MOST_DATABASE_MB:,}.", field="database_mb"
+        )
     if not 1 <= agent.max_iterations <= 1_000:
         raise BadAgent(
             f"'max_iterations' is {agent.max_iterations}; a run makes 1 to 1,000 model calls.", field="max_iterations"
@@ -89,7 +106,11 @@ def check_grants(user: User, before: Agent | None, after: Agent, known: Known | 
     had = () if before is None else (*before.toolsets, *before.mcp_servers)
     if "shell" in set(after.toolsets) - set(had):
         raise ShellNotGranted
-    servers = (known or Known()).mcp_servers
+    known = known or Known()
+    wanted = after.database_mb
+    if wanted is not None and wanted > known.database_mb and (before is None or wanted != before.database_mb):
+        raise RoomNotGranted(wanted, known.database_mb)
+    servers = known.mcp_servers
     for name in after.mcp_servers:
         if name not in had and not (name in servers and servers[name].for_users):
             raise McpNotGranted(name)

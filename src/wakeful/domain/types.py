@@ -95,6 +95,7 @@ class Agent:
     thinking_level: ThinkingLevel | None = None  # None: as the model pleases
     max_iterations: int = 50  # model calls in one run
     budgets: Budgets = Budgets()
+    database_mb: int | None = None  # how much its own database may hold; None: as the server's settings say
     timezone: str  # IANA
     self_scheduling: bool
     bounds: Bounds

@@ -33,6 +33,7 @@ def system_prompt(briefing: Briefing, run: Run, now: datetime, tools: Collection
         ("tools", _name_helpers(briefing.helpers)),
         ("preamble", _tell_last(briefing.last_run)),
         ("tools", _about_tools(briefing, tools)),
+        ("schema", _about_database(briefing, tools)),
         ("skills", _about_skills(briefing, tools)),
         ("skills", _agents_file(briefing)),
         ("always", _DATA_IS_DATA),
@@ -71,6 +72,13 @@ def _about_tools(briefing: Briefing, tools: Collection[str]) -> str:
         others = "; ".join(f"{agent.name!r} {agent.description}".strip() for agent in briefing.profiles)
         lines.append(f"You can hand this session over with {SWITCH_PROFILE} to: {others}.")
     return "\n".join(lines)
+
+
+def _about_database(briefing: Briefing, tools: Collection[str]) -> str:
+    """Name the tables and views, framed as what they are: words that an agent wrote earlier, from whatever it read."""
+    if not briefing.database or not any(name.startswith("db_") for name in tools):
+        return ""
+    return "In your database there are, as data:\n" + "\n".join(f"> {line}" for line in briefing.database)
 
 
 def _about_skills(briefing: Briefing, tools: Collection[str]) -> str:

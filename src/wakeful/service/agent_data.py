@@ -5,20 +5,20 @@ watch, and deals with keys that do not fit.
 """
 
 import asyncio
+import contextlib
 import logging
 from collections import Counter
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
-from pathlib import Path
 from secrets import token_bytes
 from typing import Any, Literal
 
 import orjson
 
 from wakeful.agentdb.engine import Answered, Engine
-from wakeful.agentdb.errors import DatabaseLocked, DatabaseUnreadable, DataNotFound, is_retryable
+from wakeful.agentdb.errors import DatabaseLocked, DatabaseUnreadable, DataNotFound, for_people, is_retryable
 from wakeful.agentdb.errors import kind_of as error_kind
 from wakeful.agentdb.opened import Request
 from wakeful.agentdb.operations import MAKES
@@ -29,6 +29,7 @@ from wakeful.domain.duration import format_duration
 from wakeful.domain.errors import WakefulError
 from wakeful.domain.events import DbUpdate
 from wakeful.domain.types import Agent, Notice
+from wakeful.service.changelog_heads import ChangelogHeads
 from wakeful.service.feed import Feed
 from wakeful.store.store import Store, Tx
 
@@ -40,6 +41,8 @@ SECONDS = 5.0  # for one statement
 LONG_SECONDS = 30.0  # for what goes through a whole file
 CONTEXT_ROWS = 50
 CONTEXT_BYTES = 8_000
+PROMPT_CHARACTERS = 4_000  # of the tables and views in a prompt
+_LONGEST_LINE = 600
 
 _LONG = frozenset({"migrate", "down", "import", "export", "undo", "verify", "purge", "rekey"})
 _NO_KEY = bytes(32)
@@ -77,6 +80,7 @@ class AgentData:
         self._vault = vault
         self._feed = feed
         self._quota = quota
+        self._heads = ChangelogHeads(store)
         self._locks: dict[str, asyncio.Lock] = {}
         self._in_flight: Counter[str] = Counter()
 
@@ -117,6 +121,27 @@ class AgentData:
             return [], {}
         return found["tables"], found["views"]
 
+    async def describe(self, agent: Agent) -> list[str]:
+        """Return a line for each table and view of an agent, for its prompt; none if it has no database to look into.
+
+        Only so many that they fit, and the last line says how many more there are.
+        """
+        if "database" not in agent.toolsets or self.state(agent) != "open":
+            return []
+        try:
+            found = await self._read(By(agent=agent, actor="system"), "schema", with_counts=False)
+        except WakefulError as error:  # the run goes on, and its tools will meet the same
+            return [f"what there is could not be read: {error.message}"]
+        lines = [_table_line(table) for table in found["tables"]] + [_view_line(view) for view in found["views"]]
+        shown: list[str] = []
+        left = PROMPT_CHARACTERS
+        for line in lines:
+            left -= len(line) + 1
+            if left < 0:
+                return [*shown, f"and {len(lines) - len(shown)} more, which db_schema lists"]
+            shown.append(line)
+        return shown
+
     async def views_of(self, agent: Agent) -> dict[str, list[str]]:
         """Return the names of an agent's views, each with the parameters it cannot do without."""
         return (await self.names(agent))[1]
@@ -136,8 +161,8 @@ class AgentData:
         return await self._write(by, "alter_table", name, name=name, columns=list(columns))
 
     async def migrate(self, by: By, purpose: str, up_sql: str, down_sql: str) -> dict[str, Any]:
-        """Run a migration the agent wrote, after a snapshot."""
-        mover = By(agent=by.agent, actor="migration", run_id=by.run_id)
+        """Run a migration, after a snapshot."""
+        mover = replace(by, actor="migration") if by.actor == "agent" else by
         return await self._write(mover, "migrate", None, purpose=purpose, up_sql=up_sql, down_sql=down_sql)
 
     async def take_back_migration(self, by: By, change_id: int) -> dict[str, Any]:
@@ -332,14 +357,17 @@ class AgentData:
         row_id: int | None = None,
         before: int | None = None,
         limit: int = 100,
-    ) -> list[dict[str, Any]]:
-        """Return what changed, the newest first; `before` is the number to go on from."""
+    ) -> tuple[list[dict[str, Any]], bool]:
+        """Return what changed, the newest first, and whether there is more; `before` is the number to go on from.
+
+        A page of very large rows has fewer of them.
+        """
         found = await self._read(by, "changelog", run_id=run_id, table=table, row_id=row_id, before=before, most=limit)
-        return found["changes"]
+        return found["changes"], found["is_more"]
 
     async def verify(self, by: By) -> dict[str, Any]:
         """Say whether the changelog is as it was written, and from where on not."""
-        return await self._read(by, "verify")
+        return await self._read(by, "verify", known=await self._heads.of(by.agent.id))
 
     async def undo_run(self, run_id: str, user_id: str) -> dict[str, Any]:
         """Put rows that a run wrote back to what they were, but for those that others have changed since."""
@@ -357,26 +385,45 @@ class AgentData:
         if not self._vault.has_database(agent.id):
             return
         async with self._writing(by, None):
-            path = self._vault.database_of(agent.id)
-            old = await self._fitting_key(agent, path)
-            keys = AgentKeys(current=token_bytes(32), previous=old)
-            # Both are kept until the file surely has the new one: a crash in between leaves nothing locked.
-            self._vault.save(agent.id, keys)
-            await self._engine.close_file(str(path))
-            await self._engine.ask(self._request(by, "rekey", path, old, {"new_key": keys.current.hex()}))
-            self._vault.save(agent.id, AgentKeys(current=keys.current))
+            old = await self._fitting_key(agent, self._vault.database_of(agent.id))
+            # Both are kept until every file surely has the new one: a crash in between leaves nothing locked.
+            self._vault.save(agent.id, AgentKeys(current=token_bytes(32), previous=old))
+            await self._finish_rotation(agent)
         self._tell(agent, None)
+
+    async def _finish_rotation(self, agent: Agent) -> None:
+        """See a rotation through, be it one that was cut off: the file and its snapshots get the new key."""
+        keys = self._vault.open(agent.id)
+        if keys.previous is None:
+            return
+        path = self._vault.database_of(agent.id)
+        await self._engine.close_file(path)
+        args = {"new_key": keys.current.hex()}
+        try:
+            await self._engine.ask(self._request(By(agent=agent, actor="system"), "rekey", path, keys.previous, args))
+        except DatabaseUnreadable:
+            raise await self._put_aside(agent) from None
+        self._vault.save(agent.id, AgentKeys(current=keys.current))
 
     async def erase(self, agent: Agent) -> None:
         """Destroy an agent's database for good, by destroying its key first."""
         async with self._lock(agent.id):
             had_one = self._vault.has_database(agent.id)
-            await self._engine.close_file(str(self._vault.database_of(agent.id)))
+            await self._engine.close_file(self._vault.database_of(agent.id))
             self._vault.erase(agent.id)
+            await self._heads.forget(agent.id)
         if had_one:
             self._tell(agent, None)
 
+    async def finish_erasing(self) -> None:
+        """Erase what is left of agents that were deleted, in case a crash came before their databases were gone."""
+        for agent_id in await self._store.read(lambda tx: tx.agents.ended()):
+            if self._vault.has_anything(agent_id):
+                log.info("database of a deleted agent erased", extra={"agent_id": agent_id})
+                self._vault.erase(agent_id)
+
     async def aclose(self) -> None:
+        await self._heads.aclose()
         await self._engine.aclose()
 
     # How it is done.
@@ -386,9 +433,11 @@ class AgentData:
 
     async def _write(self, by: By, op: str, table: str | None, /, **args: Any) -> Any:
         async with self._writing(by, table):
-            answered = await self._ask(by, op, args)
+            answered = await self._ask(by, op, args, is_writing=True)
             if answered.is_crossing:
                 await self._warn(by.agent, answered)
+        if answered.last_change and answered.last_hash:
+            self._heads.note(by.agent.id, (answered.last_change, answered.last_hash))
         self._tell(by.agent, table, last_change=answered.last_change)
         return answered.result
 
@@ -420,57 +469,67 @@ class AgentData:
         frame = DbUpdate(agent_id=agent.id, table=table, in_flight=self._in_flight[agent.id], last_change=last_change)
         self._feed.tell(agent.user_id, frame)
 
-    async def _ask(self, by: By, op: str, args: Values) -> Answered:
+    async def _ask(self, by: By, op: str, args: Values, *, is_writing: bool = False) -> Answered:
+        try:
+            return await self._ask_as_it_is(by, op, args, is_writing=is_writing)
+        except WakefulError as error:
+            if by.actor == "user":
+                error.message = for_people(error.message)
+            raise
+
+    async def _ask_as_it_is(self, by: By, op: str, args: Values, *, is_writing: bool) -> Answered:
         agent_id = by.agent.id
         path = self._vault.database_of(agent_id)
-        if not path.exists():
+        if not self._vault.has_database(agent_id):
             if op not in MAKES:
                 # Nothing is made for the sake of a look: it is asked of an empty database in memory.
-                return await self._engine.ask(self._request(by, op, None, _NO_KEY, args))
+                return await self._engine.ask(self._request(by, op, "", _NO_KEY, args))
             key = self._vault.make(agent_id).current
         else:
-            key = self._vault.open(agent_id).current
+            keys = self._vault.open(agent_id)
+            if keys.previous is not None:
+                async with contextlib.nullcontext() if is_writing else self._lock(agent_id):  # who writes holds it
+                    await self._finish_rotation(by.agent)
+                keys = self._vault.open(agent_id)
+            key = keys.current
         try:
             return await self._engine.ask(self._request(by, op, path, key, args))
         except DatabaseUnreadable:
             key = await self._fitting_key(by.agent, path)
             return await self._engine.ask(self._request(by, op, path, key, args))
 
-    def _request(self, by: By, op: str, path: Path | None, key: bytes, args: Values) -> Request:
+    def _request(self, by: By, op: str, path: str, key: bytes, args: Values) -> Request:
         return Request(
             op=op,
-            path="" if path is None else str(path),
+            path=path,
             key=key.hex(),
             seconds=LONG_SECONDS if op in _LONG else SECONDS,
-            quota=self._quota,
+            quota=self._quota if by.agent.database_mb is None else by.agent.database_mb * 1024 * 1024,
             at=self._clock.now().isoformat(),
             actor=by.actor,
             run_id=by.run_id,
-            args=dict(args),
+            args=args,
         )
 
-    async def _fitting_key(self, agent: Agent, path: Path) -> bytes:
-        """Return the key a file really has; a rotation that was cut off leaves two to try.
+    async def _fitting_key(self, agent: Agent, path: str) -> bytes:
+        """Return the key of a file after a look whether it really opens it.
 
-        A file that none of its keys opens is damaged: it is put aside, so that the agent can begin anew.
+        A file that it does not open is damaged: it is put aside, so that the agent can begin anew.
         """
-        keys = self._vault.open(agent.id)
-        system = By(agent=agent, actor="system")
-        for key in (keys.current, keys.previous):
-            if key is None:
-                continue
-            try:
-                await self._engine.ask(self._request(system, "check", path, key, {}))
-            except DatabaseUnreadable:
-                continue
-            if keys.previous is not None:
-                self._vault.save(agent.id, AgentKeys(current=key))
-            return key
+        key = self._vault.open(agent.id).current
+        try:
+            await self._engine.ask(self._request(By(agent=agent, actor="system"), "check", path, key, {}))
+        except DatabaseUnreadable:
+            raise await self._put_aside(agent) from None
+        return key
+
+    async def _put_aside(self, agent: Agent) -> DatabaseUnreadable:
         now = self._clock.now()
         aside = self._vault.set_aside(agent.id, now.isoformat())
+        await self._heads.forget(agent.id)
         log.error("database unreadable, set aside", extra={"agent_id": agent.id, "path": str(aside)})
         await self._notice(notices.database_unreadable(agent, str(aside), now))
-        raise DatabaseUnreadable(
+        return DatabaseUnreadable(
             f"The database of agent {agent.name!r} is damaged. Its file was put aside at {str(aside)!r}, and nothing "
             "of it was deleted. The next write begins a new one."
         )
@@ -489,3 +548,18 @@ class AgentData:
 
 def _line(values: Sequence[Any]) -> str:
     return " | ".join("" if value is None else " ".join(str(value).split()) for value in values)
+
+
+def _table_line(table: Mapping[str, Any]) -> str:
+    columns = ", ".join(f"{each['name']} {each['type']}".strip() for each in table["columns"] if not each["system"])
+    return _one_line(f"table {table['name']} ({columns})", table["purpose"])
+
+
+def _view_line(view: Mapping[str, Any]) -> str:
+    parameters = ", ".join(f":{each['name']}" for each in view["parameters"])
+    return _one_line(f"view {view['name']}" + (f" ({parameters})" if parameters else ""), view["description"])
+
+
+def _one_line(what: str, words: str) -> str:
+    text = " ".join(f"{what}: {words}".split()) if words else what
+    return text if len(text) <= _LONGEST_LINE else text[:_LONGEST_LINE] + "…"

@@ -21,6 +21,7 @@ _SHOW_IMAGES_OF = 3  # the latest messages that have any; models see older ones 
 __all__ = ["Briefing", "Briefings", "ImageBytes", "Spent"]
 
 ImageBytes = tuple[str, bytes]  # media type, content
+Describe = Callable[[Agent], Awaitable[Sequence[str]]]
 ShowViews = Callable[[Agent, Sequence[str]], Awaitable[Sequence[ShownView]]]
 
 
@@ -39,6 +40,7 @@ class Briefing:
     images: Mapping[str, ImageBytes] = field(default_factory=dict[str, ImageBytes])
     helpers: Sequence[Agent] = ()  # whom the agent may give a task to
     task_from: str | None = None  # the name of the agent that gave a subagent its task
+    database: Sequence[str] = ()  # its own tables and views, a line each
     views: Sequence[ShownView] = ()  # of the agent's database, that the next run was booked with
     session_config: Mapping[str, Any] = field(default_factory=dict[str, Any])  # of the schedule that began the session
     profiles: Sequence[Agent] = ()  # whom it may hand over to
@@ -61,10 +63,11 @@ class Briefing:
 class Briefings:
     """Reads what a run needs to know."""
 
-    def __init__(self, store: Store, clock: Clock, show_views: ShowViews) -> None:
+    def __init__(self, store: Store, clock: Clock, show_views: ShowViews, describe_database: Describe) -> None:
         self._store = store
         self._clock = clock
         self._show_views = show_views
+        self._describe_database = describe_database
 
     async def read(self, run: Run) -> Briefing:
         now = self._clock.now()
@@ -98,6 +101,7 @@ class Briefings:
             )
 
         briefing = await self._store.read(work)
+        briefing = replace(briefing, database=await self._describe_database(briefing.agent))
         if briefing.wake is None or not briefing.wake.context_views:
             return briefing
         return replace(briefing, views=await self._show_views(briefing.agent, briefing.wake.context_views))

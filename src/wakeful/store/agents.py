@@ -41,6 +41,21 @@ class Agents:
     async def delete(self, agent_id: str, now: datetime) -> None:
         await self._statements.fetch("delete_agent", {"id": agent_id, "now": to_micros(now)})
 
+    async def ended(self) -> list[str]:
+        """Return the ids of those that were deleted."""
+        return [str(row["id"]) for row in await self._statements.fetch("ended_agents", {})]
+
+    async def save_changelog_head(self, agent_id: str, entry: int, digest: str) -> None:
+        await self._statements.fetch("save_changelog_head", {"agent_id": agent_id, "entry": entry, "hash": digest})
+
+    async def changelog_head(self, agent_id: str) -> tuple[int, str] | None:
+        """Return the last entry of an agent's changelog that is known of, and its hash."""
+        rows = await self._statements.fetch("changelog_head", {"agent_id": agent_id})
+        return (rows[0]["entry"], rows[0]["hash"]) if rows else None
+
+    async def forget_changelog_head(self, agent_id: str) -> None:
+        await self._statements.fetch("forget_changelog_head", {"agent_id": agent_id})
+
     async def get(self, agent_id: str, user_id: str) -> Agent:
         rows = await self._statements.fetch("agent_of_user", {"id": agent_id, "user_id": user_id})
         if not rows:

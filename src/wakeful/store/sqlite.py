@@ -5,14 +5,14 @@
 import contextlib
 import fcntl
 import os
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 import apsw
 
 from wakeful.store.database import Listener, Params, Row, SideConnection, Statements, Work
-from wakeful.store.errors import StoreInUse, StoreUnavailable
+from wakeful.store.errors import StoreInUse, StoreUnavailable, StoreUnreadable
 from wakeful.store.sqlite_thread import SqliteStatements, SqliteThread, name_errors, transaction
 
 T = TypeVar("T")
@@ -40,10 +40,10 @@ class SqliteDatabase:
             # For its owner alone, and so are the log and the index that SQLite makes after it.
             with contextlib.suppress(OSError):  # SQLite will say what is wrong
                 self.path.touch(mode=0o600)
-            writer = SqliteThread("wakeful-writer", self._connect, "BEGIN IMMEDIATE", self._deliver)
+            writer = SqliteThread("wakeful-writer", self.connect, "BEGIN IMMEDIATE", self._deliver)
             await writer.start()
             self._writer = writer
-            reader = SqliteThread("wakeful-reader", self._connect, "BEGIN", self._deliver)
+            reader = SqliteThread("wakeful-reader", self.connect, "BEGIN", self._deliver)
             await reader.start()
             self._reader = reader
         except BaseException:
@@ -85,7 +85,7 @@ class SqliteDatabase:
         return contextlib.nullcontext()  # the lock on the data directory has done it
 
     async def side_connection(self) -> SideConnection:
-        return _Side(self._connect())
+        return _Side(self.connect())
 
     def listen(self, listener: Listener) -> None:
         self._listeners.append(listener)
@@ -113,7 +113,7 @@ class SqliteDatabase:
             for listener in self._listeners:
                 listener(text)
 
-    def _connect(self) -> apsw.Connection:
+    def connect(self) -> apsw.Connection:
         with name_errors(self.path):
             # Every row of an executemany pushes one prepared statement out of apsw's cache. With the usual 100 places
             # a batch empties it, and each statement is parsed and planned again, at 0.3 ms for a claim.
@@ -139,15 +139,15 @@ class SqliteDatabase:
 
 class _Side:
     def __init__(self, connection: apsw.Connection) -> None:
-        self._connection = connection
+        self.connection = connection
         self._statements = SqliteStatements(connection)
 
     async def fetch(self, name: str, params: Params) -> Sequence[Row]:
-        with name_errors(Path(self._connection.filename)), transaction(self._connection, "BEGIN IMMEDIATE"):
+        with name_errors(Path(self.connection.filename)), transaction(self.connection, "BEGIN IMMEDIATE"):
             return await self._statements.fetch(name, params)
 
     async def close(self) -> None:
-        self._connection.close()
+        self.connection.close()
 
 
 def _lower(*values: Any) -> str | None:
@@ -158,6 +158,35 @@ def _opened(thread: SqliteThread | None) -> SqliteThread:
     if thread is None:
         raise StoreUnavailable("The store is closed.")
     return thread
+
+
+@contextlib.contextmanager
+def hold(folder: Path) -> Generator[None]:
+    """Keep servers out of a data directory."""
+    lock = _take_lock(folder)
+    try:
+        yield
+    finally:
+        os.close(lock)
+
+
+def change_key(path: Path, old: bytes, new: bytes) -> None:
+    """Encrypt a store that nobody has open with another key; one that has it already is left as it is.
+
+    A crash leaves the file with the old key or with the new one.
+    """
+    if not path.exists():
+        return
+    with contextlib.suppress(StoreUnreadable):
+        SqliteDatabase(path, new).connect().close()
+        return
+    connection = SqliteDatabase(path, old).connect()
+    try:
+        with name_errors(path):
+            connection.pragma("journal_mode", "delete")
+            connection.execute(f"PRAGMA rekey = 'raw:{new.hex()}'")
+    finally:
+        connection.close()
 
 
 def _take_lock(folder: Path) -> int:

@@ -276,8 +276,9 @@ def database_tools(data: AgentData, workspace_bytes: int) -> list[Tool]:
         made(
             "db_execute",
             DbExecute,
-            "Run one INSERT or UPDATE as SQL, when db_insert, db_upsert and db_update cannot say it. It sees deleted "
-            "rows too. DELETE, DDL and PRAGMA are refused.",
+            "Run one INSERT or UPDATE as SQL, when db_insert, db_upsert and db_update cannot say it. What it reads "
+            "has deleted rows in it, and to change those is refused: say WHERE _deleted_at IS NULL. DELETE, DDL and "
+            "PRAGMA are refused.",
             lambda by, asked: data.execute(by, asked.sql, asked.params),
         ),
         made(

@@ -43,6 +43,7 @@ export interface AgentChange {
   max_iterations?: number | null;
   run_limit_seconds?: number | null;
   budgets?: BudgetsChange | null;
+  database_mb?: number | null;
   timezone?: string | null;
   self_scheduling?: boolean | null;
   schedule?: ScheduleChange | null;
@@ -72,6 +73,7 @@ export interface AgentShape {
   max_iterations: number;
   run_limit_seconds: number;
   budgets: BudgetsShape;
+  database_mb: number | null;
   timezone: string;
   self_scheduling: boolean;
   schedule: wakeful__server__rest__agents__ScheduleShape;
@@ -164,7 +166,7 @@ export interface ChangeShape {
   detail: Record<string, unknown> | null;
 }
 
-/** Entries, the newest first. `next` goes on with `before`. */
+/** Entries, the newest first; fewer than asked for if they are large. `next` goes on with `before`. */
 export interface Changes {
   changes: ChangeShape[];
   next?: number | null;
@@ -273,6 +275,15 @@ export interface ErrorDetail {
   field?: string | null;
 }
 
+/** How many rows were changed, and what RETURNING asked for. */
+export interface Executed {
+  changed: number;
+  columns?: string[] | null;
+  rows?: ((string | number | Blob | null)[])[] | null;
+  row_count?: number | null;
+  truncated?: boolean | null;
+}
+
 export interface FileName {
   name?: string;
   path: string;
@@ -317,6 +328,15 @@ export interface LoginLink {
 export interface MadeToken {
   token: TokenShape;
   secret: string;
+}
+
+/** What became of the rows: a row that was deleted is revived. */
+export interface Matched {
+  inserted: number;
+  updated: number;
+  revived: number;
+  outcomes: ("inserted" | "updated" | "revived")[];
+  row_ids: number[];
 }
 
 /** An MCP server; without its command or address, which only the settings file has. */
@@ -368,6 +388,12 @@ export interface MessageTaken {
   run_id: string;
 }
 
+export interface Migrated {
+  statements: number;
+  tables: string[];
+  snapshot: string | null;
+}
+
 /** What came of asking the model for a word; `reason` is why it gave none, in its provider's words. */
 export interface ModelTrialShape {
   model: string;
@@ -393,6 +419,7 @@ export interface NewAgent {
   max_iterations?: number | null;
   run_limit_seconds?: number | null;
   budgets?: BudgetsChange | null;
+  database_mb?: number | null;
   timezone?: string | null;
   self_scheduling?: boolean | null;
   schedule?: ScheduleChange | null;
@@ -402,6 +429,19 @@ export interface NewChannel {
   name: string;
   url: string;
   enabled?: boolean;
+}
+
+export interface NewColumn {
+  name: string;
+  type?: "text" | "integer" | "real" | "boolean" | "date" | "datetime" | "json" | "blob";
+  required?: boolean;
+  unique?: boolean;
+  primary_key?: boolean;
+  default?: string | number | boolean | null;
+}
+
+export interface NewColumns {
+  columns: NewColumn[];
 }
 
 /** A file as a text. Without `create`, the table must be there. */
@@ -421,6 +461,13 @@ export interface NewMessage {
   content: string;
   images?: string[] | null;
   files?: FileName[] | null;
+}
+
+/** Statements, separated by `;`. All or none are kept, and the file is copied first. */
+export interface NewMigration {
+  purpose: string;
+  up_sql: string;
+  down_sql?: string;
 }
 
 /** A next run to book: at a time with its zone, or so many seconds from now. */
@@ -482,6 +529,14 @@ export interface NewSchedule {
 export interface NewSession {
   agent_id?: string | null;
   title?: string;
+}
+
+/** A table; the host adds its three columns. */
+export interface NewTable {
+  name: string;
+  purpose: string;
+  columns: NewColumn[];
+  indexes?: string[][];
 }
 
 export interface NewToken {
@@ -675,6 +730,11 @@ export interface RowsChange {
   changes: Record<string, unknown>;
 }
 
+export interface RowsToMatch {
+  rows: Record<string, unknown>[];
+  conflict_columns: string[];
+}
+
 export interface RunDetail {
   id: string;
   agent_id: string;
@@ -842,6 +902,11 @@ export interface TableBrief {
   deleted_rows: number;
 }
 
+export interface TableChanged {
+  table: string;
+  columns: string[];
+}
+
 export interface TableShape {
   name: string;
   columns: ColumnShape[];
@@ -955,6 +1020,7 @@ export interface Users {
 export interface Verified {
   intact: boolean;
   broken_at: number | null;
+  is_cut_off: boolean;
 }
 
 export interface ViewBrief {
@@ -1054,6 +1120,11 @@ export interface Why {
   decisions: DecisionShape[];
 }
 
+export interface WritingStatement {
+  sql: string;
+  params?: Record<string, unknown> | unknown[] | null;
+}
+
 /** How far an agent may go with booking its own next run. */
 export interface wakeful__server__rest__agents__ScheduleShape {
   mode: "ambient" | "reactive" | "project" | "manual";
@@ -1108,16 +1179,21 @@ export interface Routes {
   "DELETE /agents/{agent_id}/db": { path: { agent_id: string }; query: Record<never, never>; body: Confirmation; answer: Done };
   "GET /agents/{agent_id}/db/changelog": { path: { agent_id: string }; query: { run_id?: string | null; table?: string | null; row_id?: number | null; before?: number | null; limit?: number }; body?: undefined; answer: Changes };
   "POST /agents/{agent_id}/db/changelog/{change_id}/take-back": { path: { agent_id: string; change_id: number }; query: Record<never, never>; body?: undefined; answer: TakenBack };
+  "POST /agents/{agent_id}/db/execute": { path: { agent_id: string }; query: Record<never, never>; body: WritingStatement; answer: Executed };
   "POST /agents/{agent_id}/db/import": { path: { agent_id: string }; query: Record<never, never>; body: NewImport; answer: Imported };
+  "POST /agents/{agent_id}/db/migrate": { path: { agent_id: string }; query: Record<never, never>; body: NewMigration; answer: Migrated };
   "POST /agents/{agent_id}/db/query": { path: { agent_id: string }; query: Record<never, never>; body: Statement; answer: Found };
   "POST /agents/{agent_id}/db/rotate-key": { path: { agent_id: string }; query: Record<never, never>; body?: undefined; answer: Done };
   "GET /agents/{agent_id}/db/schema": { path: { agent_id: string }; query: { system?: boolean }; body?: undefined; answer: SchemaShape };
+  "POST /agents/{agent_id}/db/tables": { path: { agent_id: string }; query: Record<never, never>; body: NewTable; answer: TableChanged };
+  "POST /agents/{agent_id}/db/tables/{table}/columns": { path: { agent_id: string; table: string }; query: Record<never, never>; body: NewColumns; answer: TableChanged };
   "GET /agents/{agent_id}/db/tables/{table}/export": { path: { agent_id: string; table: string }; query: { format?: "csv" | "json" | "jsonl"; show?: "active" | "deleted" | "all" }; body?: undefined; answer: Record<string, unknown>[] };
   "GET /agents/{agent_id}/db/tables/{table}/rows": { path: { agent_id: string; table: string }; query: { show?: "active" | "deleted" | "all"; where?: string | null; sort?: string | null; desc?: boolean; limit?: number; offset?: number }; body?: undefined; answer: Rows };
   "POST /agents/{agent_id}/db/tables/{table}/rows": { path: { agent_id: string; table: string }; query: Record<never, never>; body: NewRows; answer: Added };
   "PATCH /agents/{agent_id}/db/tables/{table}/rows": { path: { agent_id: string; table: string }; query: Record<never, never>; body: RowsChange; answer: Updated };
   "POST /agents/{agent_id}/db/tables/{table}/rows/delete": { path: { agent_id: string; table: string }; query: Record<never, never>; body: ChosenRows; answer: Deleted };
   "POST /agents/{agent_id}/db/tables/{table}/rows/restore": { path: { agent_id: string; table: string }; query: Record<never, never>; body: ChosenRows; answer: Restored };
+  "POST /agents/{agent_id}/db/tables/{table}/rows/upsert": { path: { agent_id: string; table: string }; query: Record<never, never>; body: RowsToMatch; answer: Matched };
   "GET /agents/{agent_id}/db/verify": { path: { agent_id: string }; query: Record<never, never>; body?: undefined; answer: Verified };
   "GET /agents/{agent_id}/db/views": { path: { agent_id: string }; query: Record<never, never>; body?: undefined; answer: Views };
   "PUT /agents/{agent_id}/db/views/{view}": { path: { agent_id: string; view: string }; query: Record<never, never>; body: NewView; answer: ViewSaved };

@@ -9,7 +9,6 @@ import json
 import re
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -28,7 +27,9 @@ from pydantic_ai.settings import ModelSettings
 from wakeful.clock import Clock
 from wakeful.domain.errors import Invalid
 from wakeful.domain.when import WEEKDAYS, parse_when
+from wakeful.runtime.models.demo_database import DATABASE_SENTENCES
 from wakeful.runtime.models.playback import Call, Piece, Playback, Say, Spend, Think
+from wakeful.runtime.models.sentences import make_sentence
 from wakeful.runtime.models.streaming import StreamingModel
 
 DELAY = 0.01  # seconds between deltas, so that a person sees a stream
@@ -51,29 +52,6 @@ SPELLED = re.compile(rf"\b({'|'.join(NUMBERS)})(?= (?:second|minute|hour|day|wee
 TIMES_AT_THE_END = ("in ", "at ", "on ", "next ", "today", "tonight", "tomorrow", *WEEKDAYS)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sentence:
-    """Something the demo model understands: how people say it, the tool, and how it tells itself."""
-
-    example: str
-    pattern: re.Pattern[str]  # must match the whole sentence, a person's or its own
-    tool: str
-    arguments: Callable[[re.Match[str]], dict[str, Any] | None]  # None: it does not mean this after all
-    brief: str  # the same as an instruction to itself; names its tool
-
-
-def _sentence(
-    example: str,
-    pattern: str,
-    tool: str,
-    brief: str,
-    arguments: Callable[[re.Match[str]], dict[str, Any] | None] = lambda said: said.groupdict(),
-) -> Sentence:
-    # Its own briefs end in "with TOOL …"; the same row reads them.
-    whole = re.compile(rf"(?:{pattern})(?: with {tool}\b.*)?", re.IGNORECASE | re.DOTALL)
-    return Sentence(example=example, pattern=whole, tool=tool, arguments=arguments, brief=brief)
-
-
 def _managing(action: str) -> Callable[[re.Match[str]], dict[str, Any]]:
     return lambda _said: {"action": action}
 
@@ -94,12 +72,13 @@ MEMORIES_TABLE = {
     "purpose": "What my user told me to remember.",
     "columns": [{"name": "note", "type": "text", "required": True}],
 }
+CHART = "_by_day"  # how the views it pins are called
 
 
 def _chart_of(said: re.Match[str]) -> dict[str, Any]:
     table = said["table"].lower()
     return {
-        "name": f"{table}_by_day",
+        "name": f"{table}{CHART}",
         "sql": f'SELECT date(_created_at) AS day, count(*) AS entries FROM "{table}" GROUP BY day ORDER BY day',
         "description": f"How many {table} were added each day.",
         "render": "bar",
@@ -108,35 +87,36 @@ def _chart_of(said: re.Match[str]) -> dict[str, Any]:
 
 
 SENTENCES = (
-    _sentence(
+    make_sentence(
         "ask Wakeful to list files",
         r"ask (?P<agent>\S+) to (?P<task>.+?)",
         "spawn_agent",
         "Ask {agent} to {task} with spawn_agent.",
         lambda said: {"agent": said["agent"], "task": said["task"]},
     ),
-    _sentence(
+    make_sentence(
         "remember that the plumber comes on Friday",
         r"(?:remember|note|keep in mind)(?: that)? (?P<note>.+?)",
         "db_insert",
         "Remember that {note} with db_insert.",
         lambda said: {"table": MEMORIES, "rows": [{"note": said["note"]}]},
     ),
-    _sentence(
+    make_sentence(
         "what do you remember",
         r"what do you remember|(?:list|show)(?: me)? (?:what you remember|your memories)",
         "db_query",
         "List what you remember with db_query.",
         lambda _said: {"sql": f"SELECT note, _created_at FROM {MEMORIES} ORDER BY id DESC LIMIT 20"},
     ),
-    _sentence(
+    make_sentence(
         "draw a chart of memories",
         r"(?:draw|make|show)(?: me)? a chart of (?:the |my |your )?(?P<table>[a-z]\w{0,50})",
         "db_define_view",
         "Draw a chart of {table} with db_define_view.",
         _chart_of,
     ),
-    _sentence(
+    *DATABASE_SENTENCES,
+    make_sentence(
         "in 10 seconds start a new session to read notes.txt",
         r"in (?P<seconds>\d{1,5}) seconds?,? (?:start|begin|open) a (?:new|fresh) session (?:to|and) (?P<message>.+?)",
         "scheduler",
@@ -149,78 +129,78 @@ SENTENCES = (
             "session_config": {},
         },
     ),
-    _sentence(
+    make_sentence(
         "list recalls",
         r"(?:list|show)(?: me)?(?: all)?(?: the| my| your)? (?:recalls|alarms)",
         "manage_recall",
         "List the recalls with manage_recall.",
         _managing("list"),
     ),
-    _sentence(
+    make_sentence(
         "skip the next recall",
         r"skip(?: the| your| my)?(?: next)? (?:recall|alarm|time|one)",
         "manage_recall",
         "Skip the next recall with manage_recall.",
         _managing("skip"),
     ),
-    _sentence(
+    make_sentence(
         "cancel the recall",
         r"(?:cancel|stop|end)(?: the| your| my)?(?: next)? (?:recall|alarm)",
         "manage_recall",
         "Cancel the recall with manage_recall.",
         _managing("cancel"),
     ),
-    _sentence(
+    make_sentence(
         "book your next run in 10 minutes to read notes.txt",
         r"book your next run (?P<when>in [\w ]{1,40}?) (?:to|and) (?P<rest>.+?)",
         "schedule_next_run",
         "Book your next run {when} to {rest} with schedule_next_run.",
         _next_run,
     ),
-    _sentence(
+    make_sentence(
         "cancel your next run",
         r"(?:cancel|stop|clear) (?:the|your) next run",
         "cancel_next_run",
         "Clear the next run with cancel_next_run.",
     ),
-    _sentence(
+    make_sentence(
         "notify me that the milk is gone",
         r"(?:notify|use notify to tell) (?:me|the user)(?: that|:)? [\"“]?(?P<text>.+?)[\"”]?",
         "notify",
         'Notify the user: "{text}" with notify.',
         _notice,
     ),
-    _sentence(
+    make_sentence(
         "write Buy milk to notes.txt",
         r"(?:write|save|put) [\"“]?(?P<content>.+?)[\"”]? (?:in)?to (?P<path>\S+?)",
         "write_file",
         'Write "{content}" to {path} with write_file.',
     ),
-    _sentence(
+    make_sentence(
         "list files",
         r"(?:list|show)(?: me)?(?: all)?(?: the| my)? files",
         "list_files",
         "List the files with list_files.",
     ),
-    _sentence(
+    make_sentence(
         "search milk",
         r"(?:search|find)(?: the files)?(?: for)? [\"“]?(?P<pattern>.+?)[\"”]?",
         "search_files",
         'Search for "{pattern}" with search_files.',
     ),
-    _sentence(
+    make_sentence(
         "fetch https://example.org",
         r"(?:fetch|get|open|read|check|visit) (?P<url>https?://\S+?)",
         "fetch_url",
         "Fetch {url} with fetch_url and say what it contains.",
     ),
-    _sentence(
+    make_sentence(
         "run ls -l",
         r"(?:run|execute) `?(?P<command>.+?)`?",
         "run_command",
         "Run `{command}` with run_command.",
     ),
-    _sentence(
+    make_sentence(
         "read notes.txt",
         r"(?:read|check|show|open)(?: me)?(?: the)?(?: file)? (?P<path>\S*[./]\S*?)",
         "read_file",
@@ -369,7 +349,7 @@ def _next_step(
         return Call("db_create_table", MEMORIES_TABLE) if asked.get("table") == MEMORIES else None
     if result.tool_name == "db_create_table" and is_good and len(calls) > 1 and calls[-2].tool_name == "db_insert":
         return Call("db_insert", calls[-2].args_as_dict())
-    if result.tool_name == "db_define_view" and is_good:
+    if result.tool_name == "db_define_view" and is_good and str(asked.get("name")).endswith(CHART):
         return Call("db_run_view", {"name": asked.get("name")})
     return None
 
@@ -502,7 +482,7 @@ def _tell(result: ToolReturnPart) -> str:
         return f"{result.tool_name} was interrupted, and may or may not have done its work: {excerpt}"
     if result.outcome != "success":
         return f"{result.tool_name} failed: {excerpt}"
-    if result.tool_name == "db_query" and '"not_found"' in text:  # the table is made with the first memory
+    if result.tool_name == "db_query" and f"no table '{MEMORIES}'" in text:  # the table is made with the first memory
         return "I remember nothing yet."
     about_data = _tell_data(result)
     if about_data is not None:
@@ -519,13 +499,15 @@ def _tell_data(result: ToolReturnPart) -> str | None:
         match result.tool_name:
             case "db_insert":
                 return "I have noted that." if found["table"] == MEMORIES else f"Added to the table {found['table']}."
-            case "db_query":
+            case "db_query" if found["columns"] == ["note", "_created_at"]:
                 lines = [f"- {', '.join(str(value) for value in row)}" for row in found["rows"]]
                 return "\n".join(["This is what I remember:", *lines]) if lines else "I remember nothing yet."
             case "db_run_view":
                 lines = [f"- {', '.join(str(value) for value in row)}" for row in found["rows"]]
-                where = "It is pinned to the tab Home of this agent, and drawn there."
-                return "\n".join([f"The view {found['view']} shows {', '.join(found['columns'])}. {where}", *lines])
+                is_chart = found["view"].endswith(CHART)
+                where = "It is pinned to the tab Home of this agent, and drawn there." if is_chart else ""
+                shows = f"The view {found['view']} shows {', '.join(found['columns'])}. {where}"
+                return "\n".join([shows.strip(), *lines])
             case _:
                 return None
     except (ValueError, KeyError, TypeError):  # what came back is not what these tools answer

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter
 from pydantic import AwareDatetime, Field
 
-from wakeful.domain.agents import MOST_SUBAGENTS
+from wakeful.domain.agents import MOST_DATABASE_MB, MOST_SUBAGENTS
 from wakeful.domain.bounds import PRESETS, is_customised
 from wakeful.domain.types import Agent, Bounds, Budgets, ScheduleMode, ThinkingLevel
 from wakeful.server.auth import Admin, Reader
@@ -69,6 +69,7 @@ class AgentShape(Told):
     max_iterations: int
     run_limit_seconds: int
     budgets: BudgetsShape
+    database_mb: int | None  # what its own database may hold; null: as the server's settings say
     timezone: str
     self_scheduling: bool
     schedule: ScheduleShape
@@ -159,6 +160,7 @@ class AgentChange(Asked):
     max_iterations: Annotated[int, Field(ge=1, le=1_000)] | None = None
     run_limit_seconds: Annotated[int, Field(ge=1, le=86_400)] | None = None
     budgets: BudgetsChange | None = None
+    database_mb: Annotated[int, Field(ge=1, le=MOST_DATABASE_MB)] | None = None
     timezone: Zone | None = None
     self_scheduling: bool | None = None
     schedule: ScheduleChange | None = None
@@ -235,7 +237,7 @@ async def delete_agent(caller: Admin, services: ServicesDep, agent_id: PathId) -
     return Done()
 
 
-_NULLABLE = frozenset({"model", "thinking_level"})  # null means something there
+_NULLABLE = frozenset({"model", "thinking_level", "database_mb"})  # null means something there
 
 
 def _changes(asked: AgentChange, bounds: Bounds, budgets: Budgets) -> dict[str, Any]:
@@ -324,6 +326,7 @@ def _tell(agent: Agent) -> AgentShape:
         max_iterations=agent.max_iterations,
         run_limit_seconds=int(agent.run_limit.total_seconds()),
         budgets=_tell_budgets(agent.budgets),
+        database_mb=agent.database_mb,
         timezone=agent.timezone,
         self_scheduling=agent.self_scheduling,
         schedule=ScheduleShape(

@@ -102,7 +102,7 @@ class ChangeShape(Told):
 
 
 class Changes(Sparse):
-    """Entries, the newest first. `next` goes on with `before`."""
+    """Entries, the newest first; fewer than asked for if they are large. `next` goes on with `before`."""
 
     changes: list[ChangeShape]
     next: int | None = None
@@ -110,7 +110,8 @@ class Changes(Sparse):
 
 class Verified(Told):
     intact: bool
-    broken_at: int | None  # the first entry that is not as it was written
+    broken_at: int | None  # the first entry that is not as it was written; 1 if another whole chain is there
+    is_cut_off: bool  # entries at the end are missing that this server has written
 
 
 class TakenBack(Told):
@@ -191,10 +192,12 @@ async def get_changelog(
 ) -> Changes:
     """Show what changed, row by row, the newest first: of a run, of a table, of a row, or all of it."""
     by = await services.data.person(agent_id, caller.user.id)
-    found = await services.data.changelog(by, run_id=run_id, table=table, row_id=row_id, before=before, limit=limit)
+    found, is_more = await services.data.changelog(
+        by, run_id=run_id, table=table, row_id=row_id, before=before, limit=limit
+    )
     return Changes(
         changes=[ChangeShape.model_validate(each) for each in found],
-        next=found[-1]["id"] if len(found) == limit else None,
+        next=found[-1]["id"] if is_more else None,
     )
 
 

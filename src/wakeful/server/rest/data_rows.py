@@ -1,7 +1,7 @@
 """Rows of an agent's database: look at them, edit them, and take them out and in as files."""
 
 import re
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Response
 from pydantic import Field
@@ -56,6 +56,10 @@ class NewRows(Asked):
     rows: Annotated[list[Values], Field(min_length=1, max_length=1_000)]
 
 
+class RowsToMatch(NewRows):
+    conflict_columns: Annotated[list[TableName], Field(min_length=1, max_length=50)]  # by which a row is the same
+
+
 class RowsChange(Asked):
     row_ids: RowIds
     changes: Annotated[Values, Field(min_length=1)]
@@ -67,6 +71,16 @@ class ChosenRows(Asked):
 
 class Added(Told):
     inserted: int
+    row_ids: list[int]
+
+
+class Matched(Told):
+    """What became of the rows: a row that was deleted is revived."""
+
+    inserted: int
+    updated: int
+    revived: int
+    outcomes: list[Literal["inserted", "updated", "revived"]]
     row_ids: list[int]
 
 
@@ -135,6 +149,15 @@ async def add_rows(caller: Chatter, services: ServicesDep, agent_id: PathId, tab
     """Add rows, all or none."""
     by = await services.data.person(agent_id, caller.user.id)
     return Added.model_validate(await services.data.insert(by, table, asked.rows))
+
+
+@router.post("/agents/{agent_id}/db/tables/{table}/rows/upsert")
+async def upsert_rows(
+    caller: Chatter, services: ServicesDep, agent_id: PathId, table: PathTable, asked: RowsToMatch
+) -> Matched:
+    """Add rows, or change those that have the same values in some columns, all or none."""
+    by = await services.data.person(agent_id, caller.user.id)
+    return Matched.model_validate(await services.data.upsert(by, table, asked.rows, asked.conflict_columns))
 
 
 @router.patch("/agents/{agent_id}/db/tables/{table}/rows")

@@ -10,12 +10,12 @@ UPDATE users SET deleted_at = :now WHERE id = :id AND deleted_at IS NULL RETURNI
 -- name: add_agent
 INSERT INTO agents (
     id, user_id, name, description, model, system_prompt, toolsets, mcp_servers, ask_before, profiles,
-    may_write_skills, subagents, planning, thinking_level, max_iterations, budgets, timezone, self_scheduling, bounds,
+    may_write_skills, subagents, planning, thinking_level, max_iterations, budgets, database_mb, timezone, self_scheduling, bounds,
     run_limit_seconds, created_at, updated_at
 )
 VALUES (
     :id, :user_id, :name, :description, :model, :system_prompt, :toolsets, :mcp_servers, :ask_before, :profiles,
-    :may_write_skills, :subagents, :planning, :thinking_level, :max_iterations, :budgets, :timezone, :self_scheduling,
+    :may_write_skills, :subagents, :planning, :thinking_level, :max_iterations, :budgets, :database_mb, :timezone, :self_scheduling,
     :bounds, :run_limit_seconds, :created_at, :updated_at
 );
 
@@ -23,12 +23,12 @@ VALUES (
 -- For a user who has never had one, whichever node asks first.
 INSERT INTO agents (
     id, user_id, name, description, model, system_prompt, toolsets, mcp_servers, ask_before, profiles,
-    may_write_skills, subagents, planning, thinking_level, max_iterations, budgets, timezone, self_scheduling, bounds,
+    may_write_skills, subagents, planning, thinking_level, max_iterations, budgets, database_mb, timezone, self_scheduling, bounds,
     run_limit_seconds, created_at, updated_at
 )
 SELECT
     n.id, n.user_id, n.name, n.description, n.model, n.system_prompt, n.toolsets, n.mcp_servers, n.ask_before,
-    n.profiles, n.may_write_skills, n.subagents, n.planning, n.thinking_level, n.max_iterations, n.budgets, n.timezone,
+    n.profiles, n.may_write_skills, n.subagents, n.planning, n.thinking_level, n.max_iterations, n.budgets, n.database_mb, n.timezone,
     n.self_scheduling, n.bounds, n.run_limit_seconds, n.created_at, n.updated_at
 FROM rows(agents) AS n
 WHERE NOT EXISTS (SELECT 1 FROM agents a WHERE a.user_id = n.user_id)
@@ -45,6 +45,7 @@ SET
     mcp_servers = :mcp_servers, ask_before = :ask_before, profiles = :profiles,
     may_write_skills = :may_write_skills, subagents = :subagents,
     planning = :planning, thinking_level = :thinking_level, max_iterations = :max_iterations, budgets = :budgets,
+    database_mb = :database_mb,
     timezone = :timezone, self_scheduling = :self_scheduling, bounds = :bounds,
     run_limit_seconds = :run_limit_seconds, updated_at = :updated_at
 WHERE id = :id AND user_id = :user_id AND deleted_at IS NULL
@@ -55,6 +56,22 @@ SELECT * FROM agents WHERE id = :id AND user_id = :user_id AND deleted_at IS NUL
 
 -- name: agents_of_user
 SELECT * FROM agents WHERE user_id = :user_id AND deleted_at IS NULL ORDER BY created_at, id;
+
+-- name: ended_agents
+-- Whose files may be gone only in part, if a crash came in between.
+SELECT id FROM agents WHERE deleted_at IS NOT NULL;
+
+-- name: save_changelog_head
+-- Never back: of two nodes the one that was later has the word.
+INSERT INTO changelog_heads (agent_id, entry, hash) VALUES (:agent_id, :entry, :hash)
+ON CONFLICT (agent_id) DO UPDATE SET entry = excluded.entry, hash = excluded.hash
+WHERE changelog_heads.entry < excluded.entry;
+
+-- name: changelog_head
+SELECT entry, hash FROM changelog_heads WHERE agent_id = :agent_id;
+
+-- name: forget_changelog_head
+DELETE FROM changelog_heads WHERE agent_id = :agent_id;
 
 -- name: add_pause
 INSERT INTO pauses (id, user_id, agent_id, started_at, until, reason)

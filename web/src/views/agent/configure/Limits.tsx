@@ -25,6 +25,13 @@ export function Limits({ agent, save }: PartProps) {
         <Field label="Dollars a run" type="number" value={show(budgets.run_cost)} placeholder="no limit" onSave={async (text) => save({ budgets: { run_cost: limit(text) } })} />
         <Field label="Tokens a day" type="number" value={show(budgets.day_tokens)} placeholder="no limit" onSave={async (text) => save({ budgets: { day_tokens: whole(text) } })} />
         <Field label="Dollars a day" type="number" value={show(budgets.day_cost)} placeholder="no limit" onSave={async (text) => save({ budgets: { day_cost: limit(text) } })} />
+        <Field
+          label="Megabytes of its database"
+          type="number"
+          value={show(agent.database_mb)}
+          placeholder="as the server's"
+          onSave={async (text) => save({ database_mb: text.trim() === "" ? null : Math.round(readNumber(text, 1)) })}
+        />
       </div>
       {usage && <Today usage={usage} zone={agent.timezone} />}
     </Section>

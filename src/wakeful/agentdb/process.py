@@ -1,0 +1,149 @@
+"""One worker process, and the socket it is spoken to through. What it is asked is answered in that order."""
+
+import asyncio
+import socket
+import sys
+from collections import deque
+from collections.abc import Callable
+
+MOST_ANSWER = 64 * 1024 * 1024
+USUAL_ANSWER = 128 * 1024
+
+
+class WorkerProcess(asyncio.BufferedProtocol):
+    """Sends frames, each with its length before it, and hands the answers to those who wait for them."""
+
+    def __init__(self, on_answer: Callable[["WorkerProcess"], None]) -> None:
+        self._on_answer = on_answer
+        self._loop = asyncio.get_running_loop()
+        self._asked: deque[tuple[asyncio.Future[bytes], float]] = deque()
+        self._buffer = bytearray(USUAL_ANSWER)
+        self._filled = 0
+        self._timer: asyncio.TimerHandle | None = None
+        self._transport: asyncio.Transport | None = None
+        self._process: asyncio.subprocess.Process | None = None
+        self.last_path: str | None = None
+
+    @classmethod
+    async def start(cls, on_answer: Callable[["WorkerProcess"], None]) -> "WorkerProcess":
+        """Start a process with nothing of the server's surroundings, least of all its secrets."""
+        ours, theirs = socket.socketpair()
+        with theirs:
+            try:
+                process = await asyncio.create_subprocess_exec(
+                    sys.executable,
+                    "-I",
+                    "-m",
+                    "wakeful.agentdb.worker",
+                    stdin=theirs.fileno(),
+                    stdout=theirs.fileno(),
+                    env={},
+                    cwd="/",
+                    start_new_session=True,  # Ctrl-C is for the server, which ends its workers itself
+                )
+            except BaseException:
+                ours.close()
+                raise
+        _, worker = await asyncio.get_running_loop().create_unix_connection(lambda: cls(on_answer), sock=ours)
+        worker._process = process
+        return worker
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    @property
+    def is_busy(self) -> bool:
+        return bool(self._asked)
+
+    @property
+    def is_dead(self) -> bool:
+        assert self._process is not None
+        return self._transport is None or self._transport.is_closing() or self._process.returncode is not None
+
+    def ask(self, frame: bytes, seconds: float) -> "asyncio.Future[bytes]":
+        """Ask for something. Whoever waits may leave: the answer is then read and thrown away.
+
+        The answer fails with TimeoutError if it is not there in its time, and with EOFError if the process ends.
+        """
+        answer: asyncio.Future[bytes] = self._loop.create_future()
+        self._asked.append((answer, seconds))
+        if len(self._asked) == 1:
+            self._watch()
+        if self._transport is not None:
+            self._transport.write(len(frame).to_bytes(4) + frame)
+        return answer
+
+    async def end(self) -> None:
+        """Kill the process and wait until it is gone."""
+        assert self._process is not None
+        self._kill()
+        await self._process.wait()
+
+    # What the loop calls.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+
+    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002  (the library's signature)
+        return memoryview(self._buffer)[self._filled :]
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self._filled += nbytes
+        while self._filled >= 4:
+            end = 4 + int.from_bytes(self._buffer[:4])
+            if end > MOST_ANSWER or not self._asked:
+                self._kill()  # it does not keep to the form, so nothing it says can be trusted
+                return
+            if self._filled < end:
+                self._make_room(end)
+                return
+            answer = bytes(memoryview(self._buffer)[4:end])
+            rest = self._buffer[end : self._filled]
+            self._buffer[: len(rest)] = rest
+            self._filled = len(rest)
+            self._settle(answer)
+        if len(self._buffer) > USUAL_ANSWER:
+            self._make_room(USUAL_ANSWER)
+
+    def _make_room(self, size: int) -> None:
+        """Take another buffer; the loop still holds on to the one it has just filled."""
+        if len(self._buffer) < size or not self._filled:
+            buffer = bytearray(max(size, USUAL_ANSWER))
+            buffer[: self._filled] = self._buffer[: self._filled]
+            self._buffer = buffer
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002  (the library's signature)
+        self._transport = None
+        while self._asked:
+            self._settle(EOFError())
+        self._on_answer(self)
+
+    def _settle(self, outcome: bytes | Exception) -> None:
+        answer, _ = self._asked.popleft()
+        self._watch()
+        if not answer.done():
+            if isinstance(outcome, bytes):
+                answer.set_result(outcome)
+            else:
+                answer.set_exception(outcome)
+        self._on_answer(self)
+
+    def _watch(self) -> None:
+        """Begin to measure the time of what is to be answered next."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._loop.call_later(self._asked[0][1], self._give_up) if self._asked else None
+
+    def _give_up(self) -> None:
+        self._kill()
+        self._settle(TimeoutError())
+
+    def _kill(self) -> None:
+        assert self._process is not None
+        if self._process.returncode is None:
+            self._process.kill()
+        if self._transport is not None:
+            self._transport.abort()
