@@ -189,7 +189,10 @@ class Settings(BaseSettings):
     log_format: Literal["text", "json"] = Field("text", description="One line of text, or one JSON object, a message.")
 
     agent_database_mb: Whole = Field(
-        100, ge=1, le=100_000, description="How much each agent's own database may hold, in mebibytes."
+        100,
+        ge=1,
+        le=100_000,
+        description="How much an agent's own database may hold, in mebibytes, if the agent has no quota of its own.",
     )
     agent_database_workers: Whole = Field(
         2, ge=1, le=64, description="Processes that carry out what agents ask of their databases."

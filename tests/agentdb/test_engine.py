@@ -130,6 +130,26 @@ async def test_what_cannot_be_sent_is_refused(engine, tmp_path, value):
         await engine.ask(request(tmp_path / "a", "insert", table="tasks", rows=[{"title": value}]))
 
 
+async def test_who_waits_for_a_worker_is_told_when_the_server_goes_down(tmp_path):
+    engine = Engine(1)
+    await made(engine, tmp_path / "a")
+    asked = [engine.ask(request(tmp_path / "a", "query", sql=sql)) for sql in (BOMB, "SELECT 1", "SELECT 2")]
+    asking = [asyncio.ensure_future(each) for each in asked]
+    await asyncio.sleep(0.05)
+    asking[1].cancel()
+    await engine.aclose()
+    outcomes = await asyncio.gather(*asking, return_exceptions=True)
+    assert [type(each) for each in outcomes] == [WorkerBroke, asyncio.CancelledError, WorkerBroke]
+
+
+async def test_a_file_is_let_go_of_even_by_a_worker_that_is_dead(engine, tmp_path):
+    await made(engine, tmp_path / "a")
+    [pid] = engine.pids
+    os.kill(pid, signal.SIGKILL)
+    await engine.close_file(str(tmp_path / "a"))
+    assert await count(engine, tmp_path / "a") == 1
+
+
 async def test_workers_end_with_the_server(tmp_path):
     engine = Engine(2)
     await made(engine, tmp_path / "a")

@@ -5,6 +5,7 @@ waited for it is told; SQLite sees to it that nothing is half-written.
 """
 
 import asyncio
+import contextlib
 import logging
 from collections import deque
 from dataclasses import dataclass
@@ -80,15 +81,19 @@ class Engine:
         raise to_error(answer)
 
     async def close_file(self, path: str) -> None:
-        """Have every worker let go of a file."""
+        """Have every worker let go of a file. One that does not answer is ended, and so has let go too."""
         frame = orjson.dumps({"op": "close", "path": path})
-        await asyncio.gather(*(self._exchange(worker, frame, CLOSING) for worker in list(self._workers)))
+        for worker in list(self._workers):
+            with contextlib.suppress(WorkerBroke, DataTimeout):
+                await self._exchange(worker, frame, CLOSING)
 
     async def aclose(self) -> None:
         """End all workers."""
         self._is_closed = True
         for worker in list(self._workers):
             await self._end(worker)
+        while self._waiting:
+            self._wake()  # to hear that nobody will come
 
     async def _exchange(self, worker: WorkerProcess, frame: bytes, seconds: float) -> bytes:
         """Ask a worker; one that does not answer is gone when this fails."""
@@ -153,6 +158,7 @@ class Engine:
         try:
             worker = await WorkerProcess.start(self._freed)
         except OSError as error:
+            self._wake()  # whoever waits may have more luck
             raise WorkerBroke(f"A database worker cannot be started: {error.strerror}. Try again.") from error
         finally:
             self._starting -= 1

@@ -44,7 +44,11 @@ class WorkerProcess(asyncio.BufferedProtocol):
             except BaseException:
                 ours.close()
                 raise
-        _, worker = await asyncio.get_running_loop().create_unix_connection(lambda: cls(on_answer), sock=ours)
+        try:
+            _, worker = await asyncio.get_running_loop().create_unix_connection(lambda: cls(on_answer), sock=ours)
+        except BaseException:
+            process.kill()
+            raise
         worker._process = process
         return worker
 
@@ -68,11 +72,13 @@ class WorkerProcess(asyncio.BufferedProtocol):
         The answer fails with TimeoutError if it is not there in its time, and with EOFError if the process ends.
         """
         answer: asyncio.Future[bytes] = self._loop.create_future()
+        if self._transport is None:
+            answer.set_exception(EOFError())
+            return answer
         self._asked.append((answer, seconds))
         if len(self._asked) == 1:
             self._watch()
-        if self._transport is not None:
-            self._transport.write(len(frame).to_bytes(4) + frame)
+        self._transport.write(len(frame).to_bytes(4) + frame)
         return answer
 
     async def end(self) -> None:

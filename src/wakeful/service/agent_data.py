@@ -421,6 +421,7 @@ class AgentData:
             if self._vault.has_anything(agent_id):
                 log.info("database of a deleted agent erased", extra={"agent_id": agent_id})
                 self._vault.erase(agent_id)
+                await self._heads.forget(agent_id)
 
     async def aclose(self) -> None:
         await self._heads.aclose()
