@@ -199,7 +199,7 @@ FILES = {("POST", "/sessions/{session_id}/uploads"): [("files", ("evil.txt", b"e
 # What means something only inside one agent's database: everyone here has the same.
 LOCAL = {"change_id": "1", "table": "notes", "view": "all_notes"}
 SOCKETS = {"/ws/sessions/{session_id}", "/ws/events"}
-PAGE = {"/", "/ui/{path:path}"}  # its files, the same for everyone
+PAGE = {"/", "/ui/{path}"}  # its files, the same for everyone
 NOT_DESCRIBED = {"/docs", "/openapi.json"} | PAGE
 
 
