@@ -107,7 +107,7 @@ def _scopes(routes: Any) -> dict[tuple[str, str], str]:
     for route in _flat(routes):
         scope = next((name for name in _needs(route.dependant)), None)
         if scope is not None:
-            found |= {(method, route.path): scope for method in route.methods}
+            found |= {(method, route.path_format): scope for method in route.methods}
     return found
 
 
