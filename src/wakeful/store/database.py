@@ -22,6 +22,10 @@ class Statements(Protocol):
         """Run one statement that takes `rows(…)` for these and return what it gives back, in no particular order."""
         ...
 
+    async def write_each(self, name: str, rows: Sequence[Params]) -> set[str]:
+        """Run one statement that takes `rows(…)` for these and return the ids of those that it added or changed."""
+        ...
+
     def tell(self, news: str) -> None:
         """Send a short text to every listener, on every node, once this transaction is committed."""
         ...
@@ -54,8 +58,8 @@ class Database(Protocol):
         """Run work in one transaction and return when it is durable; if it need not be synced, when it is committed."""
         ...
 
-    async def write_rows(self, name: str, rows: Sequence[Params], news: Sequence[str]) -> Sequence[Row]:
-        """Run one statement that takes `rows(…)`, and nothing else, durably; then tell the news."""
+    async def write_rows(self, name: str, rows: Sequence[Params], news: Sequence[str]) -> set[str]:
+        """Do `write_each`, and nothing else, durably; then tell the news."""
         ...
 
     async def read(self, work: Work[T]) -> T:

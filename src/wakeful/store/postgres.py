@@ -109,15 +109,15 @@ class PostgresDatabase:
         self._deliver(statements.news)
         return result
 
-    async def write_rows(self, name: str, rows: Sequence[Params], news: Sequence[str]) -> Sequence[Row]:
+    async def write_rows(self, name: str, rows: Sequence[Params], news: Sequence[str]) -> set[str]:
         # A single statement is a transaction by itself, and spares the journeys that begin and commit one.
         async with _acquire(self._pool) as connection:
             statements = _Statements(connection)
-            result = await statements.fetch_many(name, rows)
+            written = await statements.write_each(name, rows)
             statements.news.extend(news)
             await statements.send_news()
         self._deliver(news)
-        return result
+        return written
 
     async def read(self, work: Work[T]) -> T:
         async with _acquire(self._pool) as connection, _snapshot(connection):
@@ -216,8 +216,11 @@ class _Statements:
             return []
         query = self._queries[name]
         # What is left out is null to the server, and half of a row is.
-        rows = [{name: value for name in query.columns if (value := each[name]) is not None} for each in params]
+        rows = [{name: value for name in query.names if (value := each[name]) is not None} for each in params]
         return await self._connection.fetch(query.sql, orjson.dumps(rows).decode())
+
+    async def write_each(self, name: str, rows: Sequence[Params]) -> set[str]:
+        return {row["id"] for row in await self.fetch_many(name, rows)}
 
     def tell(self, news: str) -> None:
         self.news.append(news)

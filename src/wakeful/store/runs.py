@@ -54,10 +54,10 @@ class Runs:
                 turns[run.agent_id] += 1
             else:
                 params.append(RUNS.write(run))
-        rows = await self._statements.fetch_many("add_runs", params)
+        added = await self._statements.write_each("add_runs", params)
         if waiting:
             self._statements.tell("runs")
-        return {row["id"] for row in rows}
+        return added
 
     async def _next_turns(self, agent_ids: Iterable[str]) -> dict[str, int]:
         """Return the next free place in the queue of each agent.
@@ -173,7 +173,7 @@ class Runs:
     async def finish(self, finished: Sequence[tuple[Run, Outcome]], now: datetime) -> set[str]:
         """Write how runs ended and return the ids that were still ours to finish."""
         at = to_micros(now)
-        rows = await self._statements.fetch_many(
+        return await self._statements.write_each(
             "finish_runs",
             [
                 {
@@ -188,15 +188,14 @@ class Runs:
                 for run, outcome in finished
             ],
         )
-        return {row["id"] for row in rows}
 
     async def release(self, runs: Sequence[Run]) -> int:
-        rows = await self._statements.fetch_many(
+        released = await self._statements.write_each(
             "release_runs", [{"id": run.id, "owner": run.owner, "fence": run.fence} for run in runs]
         )
-        if rows:
+        if released:
             self._statements.tell("runs")
-        return len(rows)
+        return len(released)
 
     async def expired(self, now: datetime, most: int, only_owner: str | None = None) -> list[Run]:
         """Return runs whose lease ran out; with an owner, also those of every other process."""

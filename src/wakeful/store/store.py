@@ -85,7 +85,7 @@ class Store:
     async def add_wakes(self, wakes: Sequence[Wake]) -> set[str]:
         """Book wakes, durably and by themselves, and return the ids of those that found room."""
         rows = [WAKES.write(wake) for wake in wakes]
-        added = {row["id"] for row in await self._database.write_rows("add_wakes", rows, news_of(wakes))}
+        added = await self._database.write_rows("add_wakes", rows, news_of(wakes))
         # Told on this node alone: to tell the others would cost as much as the booking, and it is only a hint.
         for hint in hints("wake", [wake.id for wake in wakes if wake.id in added]):
             for listener in self._listeners:
