@@ -9,6 +9,11 @@ def test_both_databases_know_the_same_queries():
     assert queries.for_sqlite().keys() == queries.for_postgres().keys()
 
 
+@pytest.mark.parametrize("name", [name for name, each in queries.for_postgres().items() if "json_pop" in each.sql])
+def test_a_row_has_one_order_for_both_databases(name):
+    assert queries.for_sqlite()[name].names == queries.for_postgres()[name].names
+
+
 def test_parameters_are_numbered_once_per_name_for_postgres():
     query = queries.for_postgres()["renew_leases"]
     assert sorted(query.names) == ["lease_until", "now", "owner"]

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
+from typing import Any
 
 _NAME = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
 _COMMENT = re.compile(r"--[^\n]*")
@@ -32,6 +33,15 @@ class Query:
 
     sql: str
     names: tuple[str, ...]
+
+    def in_order(self, params: Mapping[str, Any]) -> list[Any]:
+        """Return the parameters as they are numbered."""
+        return [params[name] for name in self.names]
+
+
+def row_of(name: str, params: Mapping[str, Any]) -> list[Any]:
+    """Return one row of those that a query takes, which are the same for both databases."""
+    return for_sqlite()[name].in_order(params)
 
 
 @cache

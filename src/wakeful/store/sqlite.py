@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import apsw
 
-from wakeful.store.database import Listener, Params, Row, SideConnection, Statements, Work
+from wakeful.store.database import Listener, Params, Row, SideConnection, Statements, Values, Work
 from wakeful.store.errors import StoreInUse, StoreUnavailable
 from wakeful.store.sqlite_thread import SqliteStatements, SqliteThread, name_errors, transaction
 
@@ -62,7 +62,7 @@ class SqliteDatabase:
     async def write(self, work: Work[T], *, is_synced: bool = True) -> T:
         return await _opened(self._writer).do(work, "synced" if is_synced else "unsynced")
 
-    async def write_rows(self, name: str, rows: Sequence[Params], news: Sequence[str]) -> set[str]:
+    async def write_rows(self, name: str, rows: Sequence[Values], news: Sequence[str]) -> set[str]:
         async def work(statements: Statements) -> set[str]:
             for text in news:
                 statements.tell(text)

@@ -18,7 +18,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 import apsw
 
 from wakeful.store import queries
-from wakeful.store.database import Params, Row, Work
+from wakeful.store.database import Params, Row, Values, Work
 from wakeful.store.errors import BrokenReference, StoreFull, StoreUnavailable, StoreUnreadable
 
 T = TypeVar("T")
@@ -41,23 +41,22 @@ class SqliteStatements:
 
     async def fetch(self, name: str, params: Params) -> Sequence[Row]:
         query = self._queries[name]
-        return self._rows(name, self.connection.execute(query.sql, [params[each] for each in query.names]))
+        return self._rows(name, self.connection.execute(query.sql, query.in_order(params)))
 
     async def fetch_many(self, name: str, params: Sequence[Params]) -> Sequence[Row]:
         if not params:
             return []
         query = self._queries[name]
-        rows = [[each[column] for column in query.names] for each in params]
-        return self._rows(name, self.connection.executemany(query.sql, rows))
+        return self._rows(name, self.connection.executemany(query.sql, [query.in_order(each) for each in params]))
 
-    async def write_each(self, name: str, rows: Sequence[Params]) -> set[str]:
-        query, connection = self._queries[name], self.connection
-        cursor = connection.cursor()
+    async def write_each(self, name: str, rows: Sequence[Values]) -> set[str]:
+        sql, id_place = self._queries[name].sql, self._queries[name].names.index("id")
+        cursor = self.connection.cursor()
         written: set[str] = set()
         for row in rows:
-            cursor.execute(query.sql, [row[column] for column in query.names])
-            if connection.changes():
-                written.add(row["id"])
+            cursor.execute(sql, row)
+            if self.connection.changes():
+                written.add(row[id_place])
         return written
 
     def tell(self, news: str) -> None:

@@ -309,8 +309,8 @@ WHERE
 LIMIT 1;
 
 -- name: stuck_runs
--- For the liveness audit: a lease that ran out and nobody took the run back.
-SELECT id FROM runs WHERE status = 'running' AND lease_until < :before ORDER BY lease_until LIMIT :most;
+-- A lease that ran out, and nobody took the run back.
+SELECT id FROM runs WHERE status = 'running' AND lease_until <= :before ORDER BY lease_until LIMIT :most;
 
 -- name: old_skipped_runs
 -- For retention: wakes with more than one skipped row from long ago.
