@@ -1,4 +1,8 @@
-"""The raw limit: insert, claim and finish in batches, with the engine's drivers and durability, and nothing else."""
+"""The raw limit: insert, claim and finish in batches, with the engine's drivers and durability, and nothing else.
+
+As in the engine, what is inserted and what is finished is on the disk before it counts, and a claim need not be: lost,
+it is only made again. The connections are set up as the engine's are, as far as it matters to these statements.
+"""
 
 import asyncio
 import time
@@ -56,13 +60,14 @@ class RawSqlite:
         self._thread = ThreadPoolExecutor(1)
 
     def _connect(self) -> None:
-        connection = self._connection = apsw.Connection(str(self._path))
+        connection = self._connection = apsw.Connection(str(self._path), statementcachesize=512)
         connection.pragma("cipher", "aegis")
         connection.execute(f"PRAGMA key = 'raw:{self._key.hex()}'")
         connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
         connection.pragma("journal_mode", "wal")
         connection.pragma("synchronous", "FULL")
         connection.pragma("cache_size", -8_000)
+        connection.pragma("wal_autocheckpoint", 4_000)
         if not connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'jobs'").fetchall():
             connection.execute(TABLE)
 
@@ -81,7 +86,16 @@ class RawSqlite:
 
     async def claim(self, at: int, most: int) -> list[tuple[str, int]]:
         sql = CLAIM.format("?", "?", "?", lock="")
-        return await self._do(lambda db: db.execute(sql, (at + 30_000_000, at, most)).fetchall())
+
+        def act() -> list[tuple[str, int]]:
+            db = self._connection
+            db.execute("PRAGMA synchronous = NORMAL")
+            with db:
+                taken = db.execute(sql, (at + 30_000_000, at, most)).fetchall()
+            db.execute("PRAGMA synchronous = FULL")
+            return taken
+
+        return await asyncio.get_running_loop().run_in_executor(self._thread, act)
 
     async def finish(self, ids: Sequence[str]) -> None:
         await self._do(lambda db: db.executemany(FINISH.format("?"), [(each,) for each in ids]))
@@ -95,13 +109,14 @@ class RawSqlite:
 
 
 class RawPostgres:
-    """One connection that books, one that fires."""
+    """One connection that books, one that claims without a wait for the disk, one that finishes."""
 
     def __init__(self, url: str) -> None:
         self._url = url
 
     async def open(self) -> None:
         self._connection = await asyncpg.connect(self._url)
+        self._claiming = await asyncpg.connect(self._url, server_settings={"synchronous_commit": "off"})
         self._booking = await asyncpg.connect(self._url)
         if not await self._connection.fetchval("SELECT to_regclass('jobs')"):
             await self._connection.execute(TABLE)
@@ -111,7 +126,7 @@ class RawPostgres:
 
     async def claim(self, at: int, most: int) -> list[tuple[str, int]]:
         sql = CLAIM.format("$1", "$2", "$3", lock=" FOR UPDATE SKIP LOCKED")
-        return [(row["id"], row["due"]) for row in await self._connection.fetch(sql, at + 30_000_000, at, most)]
+        return [(row["id"], row["due"]) for row in await self._claiming.fetch(sql, at + 30_000_000, at, most)]
 
     async def finish(self, ids: Sequence[str]) -> None:
         await self._connection.executemany(FINISH.format("$1"), [(each,) for each in ids])
@@ -121,6 +136,7 @@ class RawPostgres:
 
     async def close(self) -> None:
         await self._booking.close()
+        await self._claiming.close()
         await self._connection.close()
 
 

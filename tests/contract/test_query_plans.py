@@ -27,11 +27,12 @@ def connection() -> apsw.Connection:
 
 @pytest.mark.parametrize("name", sorted(set(queries.for_sqlite()) - MAY_SCAN))
 def test_sqlite_walks_through_no_growing_table(connection, name):
-    sql = queries.for_sqlite()[name]
+    query = queries.for_sqlite()[name]
+    sql = query.sql
     aliases = {alias: table for table, alias in re.findall(rf"\b({'|'.join(GROWING)})(?:\s+AS)?\s+([a-z])\b", sql)} | {
         table: table for table in GROWING
     }
-    steps = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}", dict.fromkeys(_parameters(sql)))]
+    steps = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}", [None] * len(query.names))]
     scanned = [step for step in steps if (found := re.match(r"SCAN (\w+)", step)) and found[1] in aliases]
     # A partial index holds only what is live or under way, so walking through it is a look at just that.
     assert [step for step in scanned if not re.search(r"USING (COVERING )?INDEX \w+", step)] == []
@@ -60,7 +61,9 @@ async def test_postgres_keeps_a_plan_from_an_empty_table_that_fits_a_full_one(po
 
     async def plan(statements: Statements) -> str:
         connection = statements._connection
-        kinds = [{"owner": "TEXT"}.get(parameter, "BIGINT") for parameter in query.names] or ["JSON"]
+        kinds = [{"owner": "TEXT"}.get(parameter, "BIGINT") for parameter in query.names]
+        if "json_populate_recordset" in query.sql:
+            kinds = ["JSON"]
         await connection.execute(f"PREPARE one ({', '.join(kinds)}) AS {query.sql}")
         values = ["'[]'" if kind == "JSON" else "'1'" for kind in kinds]
         rows = await connection.fetch(f"EXPLAIN EXECUTE one ({', '.join(values)})")
@@ -73,11 +76,7 @@ async def test_postgres_keeps_a_plan_from_an_empty_table_that_fits_a_full_one(po
     assert "Sort" not in steps
 
 
-def _parameters(sql: str) -> list[str]:
-    return re.findall(r"(?<![:\w]):([a-z_]\w*)", sql)
-
-
 def test_every_column_of_a_wake_and_a_run_is_written_when_it_is_added():
     for name, kind, renamed in (("add_wakes", Wake, {"every": "interval_seconds"}), ("add_runs", Run, {})):
-        columns = set(queries.for_postgres()[name].columns)
+        columns = set(queries.for_postgres()[name].names)
         assert {renamed.get(field, field) for field in kind.__dataclass_fields__} <= columns

@@ -242,16 +242,16 @@ def book_many(wakes: int, seconds: float, seed: int) -> Callable[[World], Any]:
     chance = random.Random(seed)
 
     async def arrange(world: World) -> None:
-        start = world.clock.now() + SECOND
-
-        def some_time() -> datetime:
-            return start + chance.uniform(0, seconds) * SECOND
-
         async def begin_sessions(count: int) -> list[Any]:
             return [await world.session() for _ in range(count)]
 
         few = max(1, wakes // 40)
         sessions = await begin_sessions(few)
+        start = world.clock.now() + SECOND
+
+        def some_time() -> datetime:
+            return start + chance.uniform(0, seconds) * SECOND
+
         bookings = []
         for number in range(wakes):
             if number % 20 == 0:
@@ -264,6 +264,7 @@ def book_many(wakes: int, seconds: float, seed: int) -> Callable[[World], Any]:
             else:
                 request = {"kind": "session", "session": sessions[number % few], "at": some_time()}
             bookings.append(request)
+        bookings.sort(key=lambda request: request["at"])  # on a slow machine, one booked late would begin later
         for begin in range(0, wakes, 100):
             await asyncio.gather(*[world.book(**request) for request in bookings[begin : begin + 100]])
 

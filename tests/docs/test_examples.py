@@ -12,7 +12,7 @@ import pytest
 DOCS = Path(__file__).parents[2] / "docs"
 COMMANDS = Path(sys.executable).parent
 PAGES = {  # and what the last lines of each must have shown
-    "agenda.md": ("morning", "paused", "Resumed."),
+    "agenda.md": ("hourly", "paused", "Resumed."),
     "doors/next-run.md": ("reactive", "run_now", "next_run", "success"),
     "doors/recalls.md": ("Skipped.", "success", "booked", "Cancelled."),
     "doors/scheduler.md": ("A fresh start", "success", "session", "run_now"),

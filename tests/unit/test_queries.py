@@ -9,6 +9,11 @@ def test_both_databases_know_the_same_queries():
     assert queries.for_sqlite().keys() == queries.for_postgres().keys()
 
 
+@pytest.mark.parametrize("name", [name for name, each in queries.for_postgres().items() if "json_pop" in each.sql])
+def test_a_row_has_one_order_for_both_databases(name):
+    assert queries.for_sqlite()[name].names == queries.for_postgres()[name].names
+
+
 def test_parameters_are_numbered_once_per_name_for_postgres():
     query = queries.for_postgres()["renew_leases"]
     assert sorted(query.names) == ["lease_until", "now", "owner"]
@@ -18,20 +23,28 @@ def test_parameters_are_numbered_once_per_name_for_postgres():
 
 
 def test_a_clause_for_postgres_alone_is_not_shown_to_sqlite():
-    assert "SKIP LOCKED" not in queries.for_sqlite()["due_wakes"]
+    assert "SKIP LOCKED" not in queries.for_sqlite()["due_wakes"].sql
     assert "FOR UPDATE OF w SKIP LOCKED" in queries.for_postgres()["due_wakes"].sql
 
 
 def test_rows_become_one_row_for_sqlite_and_all_of_them_for_postgres():
-    assert "wakes.id = :id" in queries.for_sqlite()["mark_wakes_running"]
+    one = queries.for_sqlite()["mark_wakes_running"]
+    assert f"wakes.id = ?{one.names.index('id') + 1}" in one.sql
     query = queries.for_postgres()["mark_wakes_running"]
     assert "json_populate_recordset" in query.sql
-    assert set(query.columns) == {"id", "updated_at"}
+    assert set(query.names) == {"id", "updated_at"}
+
+
+def test_rows_that_are_added_as_they_are_become_values_for_sqlite():
+    sql = queries.for_sqlite()["add_runs"].sql
+    assert "VALUES (" in sql
+    assert "SELECT" not in sql
+    assert "RETURNING" not in sql
 
 
 @pytest.mark.parametrize("name", sorted(queries.for_sqlite()))
 def test_no_query_keeps_a_mark_of_ours(name):
-    for sql in (queries.for_sqlite()[name], queries.for_postgres()[name].sql):
+    for sql in (queries.for_sqlite()[name].sql, queries.for_postgres()[name].sql):
         assert "/*" not in sql
         assert "rows(" not in sql
         assert "--" not in sql

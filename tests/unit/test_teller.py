@@ -48,14 +48,14 @@ STEP = StepSaved(role="assistant", content="Hello")
 
 
 async def test_what_is_said_is_saved_by_itself_within_a_moment(store, teller):
-    async with teller.at_work(), asyncio.timeout(2):
+    async with teller, asyncio.timeout(2):
         await teller.say(StreamStart())
         await store.is_writing.wait()
     assert store.frames == [StreamStart()]
 
 
 async def test_a_step_is_saved_together_with_what_was_said_before_it(store, teller):
-    async with teller.at_work():
+    async with teller:
         await teller.say(StreamDelta(delta="Hel"))
         await teller.say(StreamDelta(delta="lo"))
         await teller.save(STEP)
@@ -66,7 +66,7 @@ async def test_a_step_is_saved_together_with_what_was_said_before_it(store, tell
 
 
 async def test_pieces_that_come_close_together_become_one_frame(store, teller):
-    async with teller.at_work():
+    async with teller:
         for _ in range(100):
             await teller.say(StreamDelta(delta="x"))
         await teller.flush()
@@ -83,7 +83,7 @@ async def test_pieces_of_different_kinds_keep_their_order_and_are_not_merged(sto
         ThinkingDelta(delta="c"),
         StreamDelta(delta="d"),
     ]
-    async with teller.at_work():
+    async with teller:
         for frame in said:
             await teller.say(frame)
         await teller.flush()
@@ -91,14 +91,14 @@ async def test_pieces_of_different_kinds_keep_their_order_and_are_not_merged(sto
 
 
 async def test_nothing_is_written_when_nothing_was_said(store, teller):
-    async with teller.at_work():
+    async with teller:
         await teller.flush()
     assert store.writings == []
     assert not teller.has_spoken
 
 
 async def test_what_was_said_last_is_saved_after_the_work_is_over(store, teller):
-    async with teller.at_work():
+    async with teller:
         await teller.say(StreamDelta(delta="last words"))
     await teller.flush()
     assert store.text == "last words"
@@ -108,7 +108,7 @@ async def test_what_is_being_written_when_the_work_ends_is_not_lost(store, telle
     store.gate.clear()
 
     async def work():
-        async with teller.at_work():
+        async with teller:
             await teller.say(StreamStart())
             await store.is_writing.wait()
             raise ValueError("the run fails")
@@ -126,7 +126,7 @@ async def test_work_that_is_cancelled_does_not_wait_for_a_store_that_hangs(store
     store.gate.clear()
 
     async def work():
-        async with teller.at_work():
+        async with teller:
             await teller.say(StreamStart())
             await asyncio.sleep(60)
 
@@ -140,7 +140,7 @@ async def test_work_that_is_cancelled_does_not_wait_for_a_store_that_hangs(store
 
 async def test_an_error_of_the_store_comes_out_at_the_next_word(store, teller):
     store.error = OSError("disk full")
-    async with teller.at_work():
+    async with teller:
         await teller.say(StreamStart())
         await store.is_writing.wait()
         await asyncio.sleep(0)
@@ -155,7 +155,7 @@ async def test_a_run_that_says_more_than_the_store_takes_waits_for_it(store, tel
 
     async def talk():
         nonlocal said
-        async with teller.at_work():
+        async with teller:
             for _ in range(5_000):
                 await teller.say(ThinkingEnd())
                 said += 1

@@ -107,6 +107,8 @@ def free_from(
 
     Without bounds only the pauses count. FOREVER if there is none.
     """
+    if bounds is None and not pauses:
+        return at, ()
     reasons: dict[str, None] = {}  # each once, in the order met
     for _ in range(MOST_STEPS + len(pauses)):
         stretch = stretch_at(at, bounds, zone_name, pauses)

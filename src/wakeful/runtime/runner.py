@@ -40,12 +40,18 @@ class _Held:
     stop: Stop = field(default_factory=Stop)
     claimed_at: float = field(default_factory=time.monotonic)
     given_up: Literal["lost", "released"] | None = None  # no longer ours to finish
+    is_over_limit: bool = False
     is_finishing: bool = False
     end: StreamEnd | None = None  # what it says last if it ends well
     task: "asyncio.Task[None] | None" = None
 
     def give_up(self, why: Literal["lost", "released"]) -> None:
         self.given_up = why
+        if self.task is not None:
+            self.task.cancel()
+
+    def end_at_limit(self) -> None:
+        self.is_over_limit = True
         if self.task is not None:
             self.task.cancel()
 
@@ -177,34 +183,37 @@ class Runner:
         """Carry out a run. None: it is no longer ours, so we must not say how it ended."""
         try:
             outcome = await self._follow(held)
-            if outcome is not None:
+            if outcome is not None and held.teller.has_spoken:
                 await held.teller.flush()
         except LeaseLost:
             return None
         return outcome
 
     async def _follow(self, held: _Held) -> Outcome | None:
-        limit = asyncio.timeout(held.limit.total_seconds())
+        # A bare timer: asyncio.timeout costs several times as much, and every run has one.
+        limit = asyncio.get_running_loop().call_later(held.limit.total_seconds(), held.end_at_limit)
         try:
-            async with limit, held.teller.at_work():
+            async with held.teller:
                 reason = await self._listen(held)
         except LeaseLost:
             raise
         except asyncio.CancelledError:
             if held.given_up is None and held.stop.is_requested:
                 return Outcome(status="stopped", reason="stopped")
+            if held.given_up is None and held.is_over_limit:
+                text = f"The run took longer than its limit of {held.limit}."
+                return Outcome(status="failed", reason="time_limit", error=text)
             return None
         except Exception as error:
             if held.stop.is_requested:  # as when its session was deleted under it
                 return Outcome(status="stopped", reason="stopped")
-            if isinstance(error, TimeoutError) and limit.expired():
-                text = f"The run took longer than its limit of {held.limit}."
-                return Outcome(status="failed", reason="time_limit", error=text)
             if isinstance(error, WakefulError):  # said for people; a stack would only bury it
                 log.warning("run failed", extra={"run_id": held.run.id, "code": error.code, "error": error.message})
                 return Outcome(status="failed", reason=error.code, error=error.message)
             log.warning("run failed", exc_info=True, extra={"run_id": held.run.id})
             return Outcome(status="failed", reason="error", error=f"{type(error).__name__}: {error}")
+        finally:
+            limit.cancel()
         if held.stop.is_requested:
             return Outcome(status="stopped", reason="stopped")
         return Outcome(status="success", reason=reason)

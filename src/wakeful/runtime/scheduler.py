@@ -61,7 +61,8 @@ class Scheduler:
         self._nudged.clear()  # before looking, so that news which comes while we look is not lost
         while await self._fire_batch() == self._batch:
             self._on_queued()
-        await self._firing.recover()
+        if await self._firing.has_lost():  # a look first: claims would wait for the disk together with a write
+            await self._firing.recover()
         if self._is_full():  # else whoever has waited for long will start now, and did not wait for a slot
             await self._firing.shed_low()
         self._on_queued()

@@ -1,8 +1,8 @@
 """Saves what a run says, then shows it: the first piece at once, after that a moment's worth at a time."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager, nullcontext, suppress
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import nullcontext, suppress
 
 from wakeful.domain.events import RunFrame, StepSaved, StreamDelta, ThinkingDelta
 
@@ -29,23 +29,20 @@ class Teller:
         self._failure: Exception | None = None
         self.has_spoken = False
 
-    @asynccontextmanager
-    async def at_work(self) -> AsyncGenerator[None]:
+    async def __aenter__(self) -> "Teller":
         """Save in the background what is said, as long as the block lasts."""
-        is_cut_off = False
-        try:
-            yield
-        except asyncio.CancelledError:  # perhaps because the store is away: nothing to wait for
-            is_cut_off = True
-            raise
-        finally:
-            # What is being written stands in no queue any more: cut off in the middle, it would be lost.
-            async with nullcontext() if is_cut_off else self._one_at_a_time:
-                if self._task is not None:
-                    self._task.cancel()
-            if self._task is not None:
-                with suppress(asyncio.CancelledError):
-                    await self._task
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if self._task is None:  # nothing was said
+            return
+        # Cut off, perhaps because the store is away: nothing to wait for.
+        is_cut_off = kind is not None and issubclass(kind, asyncio.CancelledError)
+        # What is being written stands in no queue any more: cut off in the middle, it would be lost.
+        async with nullcontext() if is_cut_off else self._one_at_a_time:
+            self._task.cancel()
+        with suppress(asyncio.CancelledError):
+            await self._task
 
     async def say(self, frame: RunFrame) -> None:
         """Say something. It is saved, and then shown, within a moment."""

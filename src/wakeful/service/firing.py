@@ -78,6 +78,11 @@ class Firing:
         now = self._clock.now()
         return await self._store.read(lambda tx: tx.wakes.next_moment(now, self._rules.shed_after))
 
+    async def has_lost(self) -> bool:
+        """Tell whether there are runs whose lease ran out."""
+        now = self._clock.now()
+        return bool(await self._store.read(lambda tx: tx.runs.stuck(now, 1)))
+
     async def recover(self, *, every_other_owner: bool = False) -> list[Run]:
         """Take back runs whose lease ran out; at the start of an embedded store, all that another process held."""
         now = self._clock.now()
@@ -148,7 +153,10 @@ class Firing:
             if is_agents and wake.agent_id not in tallies:
                 tallies[wake.agent_id] = await self._tally(tx, each, now)
             tally = tallies[wake.agent_id] if is_agents else _Tally()
-            verdict = wakes.fire(wake, await self._facts(tx, each, tally, pauses, now), now, self._rules)
+            is_talking = wake.priority == "low" and await tx.runs.is_user_talking(
+                wake.agent_id, now, self._rules.talking_within
+            )
+            verdict = wakes.fire(wake, _facts(each, tally, pauses, is_talking), now, self._rules)
             if is_agents:
                 _count(tally, verdict, now)
             verdicts.append(verdict)
@@ -160,24 +168,22 @@ class Firing:
         used = await tx.runs.next_runs_since(each.wake.agent_id, midnight)
         return _Tally(started.count, started.first_at, used)
 
-    async def _facts(self, tx: Tx, each: DueWake, tally: _Tally, pauses: Sequence[Pause], now: datetime) -> wakes.Facts:
-        wake = each.wake
-        is_talking = wake.priority == "low" and await tx.runs.is_user_talking(
-            wake.agent_id, now, self._rules.talking_within
-        )
-        return wakes.Facts(
-            agent_timezone=each.agent_timezone,
-            bounds=each.read_bounds() if wakes.is_bounded(wake) else None,
-            pauses=[p for p in pauses if p.user_id == wake.user_id and p.agent_id in (None, wake.agent_id)],
-            used_today=tally.used_today,
-            started_lately=tally.started,
-            first_lately=tally.first_at,
-            busy_run_id=each.busy_run_id,
-            waiting_run_id=each.waiting_run_id,
-            running_run_id=each.running_run_id,
-            is_user_talking=is_talking,
-            gone=each.gone,
-        )
+
+def _facts(each: DueWake, tally: _Tally, pauses: Sequence[Pause], is_talking: bool) -> wakes.Facts:
+    wake = each.wake
+    return wakes.Facts(
+        agent_timezone=each.agent_timezone,
+        bounds=each.read_bounds() if wakes.is_bounded(wake) else None,
+        pauses=[p for p in pauses if p.user_id == wake.user_id and p.agent_id in (None, wake.agent_id)],
+        used_today=tally.used_today,
+        started_lately=tally.started,
+        first_lately=tally.first_at,
+        busy_run_id=each.busy_run_id,
+        waiting_run_id=each.waiting_run_id,
+        running_run_id=each.running_run_id,
+        is_user_talking=is_talking,
+        gone=each.gone,
+    )
 
 
 async def _note_recovery(tx: Tx, run: Run, now: datetime, rules: Rules) -> None:

@@ -8,6 +8,7 @@ T = TypeVar("T")
 
 Row = Mapping[str, Any]
 Params = Mapping[str, Any]
+Values = Sequence[Any]
 Listener = Callable[[str], None]
 
 
@@ -20,6 +21,14 @@ class Statements(Protocol):
 
     async def fetch_many(self, name: str, params: Sequence[Params]) -> Sequence[Row]:
         """Run one statement that takes `rows(…)` for these and return what it gives back, in no particular order."""
+        ...
+
+    async def write_each(self, name: str, rows: Sequence[Values]) -> set[str]:
+        """Run one statement that takes `rows(…)` for these and return the ids of those that it added or changed.
+
+        Each row is its parameters in their order: most of what the engine writes comes this way, so no names are looked
+        up.
+        """
         ...
 
     def tell(self, news: str) -> None:
@@ -54,8 +63,8 @@ class Database(Protocol):
         """Run work in one transaction and return when it is durable; if it need not be synced, when it is committed."""
         ...
 
-    async def write_rows(self, name: str, rows: Sequence[Params], news: Sequence[str]) -> Sequence[Row]:
-        """Run one statement that takes `rows(…)`, and nothing else, durably; then tell the news."""
+    async def write_rows(self, name: str, rows: Sequence[Values], news: Sequence[str]) -> set[str]:
+        """Do `write_each`, and nothing else, durably; then tell the news."""
         ...
 
     async def read(self, work: Work[T]) -> T:

@@ -11,7 +11,7 @@ import asyncpg
 import orjson
 
 from wakeful.store import queries
-from wakeful.store.database import Listener, Params, Row, SideConnection, Work
+from wakeful.store.database import Listener, Params, Row, SideConnection, Values, Work
 from wakeful.store.errors import BrokenReference, StoreUnavailable
 
 T = TypeVar("T")
@@ -109,15 +109,15 @@ class PostgresDatabase:
         self._deliver(statements.news)
         return result
 
-    async def write_rows(self, name: str, rows: Sequence[Params], news: Sequence[str]) -> Sequence[Row]:
+    async def write_rows(self, name: str, rows: Sequence[Values], news: Sequence[str]) -> set[str]:
         # A single statement is a transaction by itself, and spares the journeys that begin and commit one.
         async with _acquire(self._pool) as connection:
             statements = _Statements(connection)
-            result = await statements.fetch_many(name, rows)
+            written = await statements.write_each(name, rows)
             statements.news.extend(news)
             await statements.send_news()
         self._deliver(news)
-        return result
+        return written
 
     async def read(self, work: Work[T]) -> T:
         async with _acquire(self._pool) as connection, _snapshot(connection):
@@ -209,15 +209,24 @@ class _Statements:
 
     async def fetch(self, name: str, params: Params) -> Sequence[Row]:
         query = self._queries[name]
-        return await self._connection.fetch(query.sql, *[params[each] for each in query.names])
+        return await self._connection.fetch(query.sql, *query.in_order(params))
 
     async def fetch_many(self, name: str, params: Sequence[Params]) -> Sequence[Row]:
-        if not params:
+        query = self._queries[name]
+        return await self._fetch_rows(name, [query.in_order(each) for each in params])
+
+    async def write_each(self, name: str, rows: Sequence[Values]) -> set[str]:
+        return {row["id"] for row in await self._fetch_rows(name, rows)}
+
+    async def _fetch_rows(self, name: str, rows: Sequence[Values]) -> Sequence[Row]:
+        if not rows:
             return []
         query = self._queries[name]
         # What is left out is null to the server, and half of a row is.
-        rows = [{name: value for name in query.columns if (value := each[name]) is not None} for each in params]
-        return await self._connection.fetch(query.sql, orjson.dumps(rows).decode())
+        objects = [
+            {name: value for name, value in zip(query.names, row, strict=True) if value is not None} for row in rows
+        ]
+        return await self._connection.fetch(query.sql, orjson.dumps(objects).decode())
 
     def tell(self, news: str) -> None:
         self.news.append(news)
@@ -245,7 +254,7 @@ class _Side:
     async def fetch(self, name: str, params: Params) -> Sequence[Row]:
         query = self._queries[name]
         with _errors_named():
-            return await self._connection.fetch(query.sql, *[params[each] for each in query.names])
+            return await self._connection.fetch(query.sql, *query.in_order(params))
 
     async def close(self) -> None:
         await self._connection.close(timeout=2)

@@ -5,7 +5,8 @@ A query begins with `-- name: …`. Parameters are written `:name`.
 - What stands in `/*postgres … */` is read by PostgreSQL only, so the one clause SQLite does not know (`FOR UPDATE
   SKIP LOCKED`) needs no second copy of a query.
 - `rows(TABLE) AS n` stands for the rows a caller hands in, with the columns of that table. SQLite runs the statement
-  once for each of them; PostgreSQL, where every statement is a journey, gets them all at once.
+  once for each of them; PostgreSQL, where every statement is a journey, gets them all at once. So only PostgreSQL needs
+  `RETURNING` to say which of them were written; SQLite counts after each, which is half the work.
 """
 
 import re
@@ -13,37 +14,54 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
+from typing import Any
 
 _NAME = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
 _COMMENT = re.compile(r"--[^\n]*")
 _POSTGRES_ONLY = re.compile(r"/\*postgres(.*?)\*/", re.DOTALL)
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z_]\w*)")
 _ROWS = re.compile(r"\bFROM rows\((?P<table>\w+)\) AS (?P<alias>\w+)(?P<join>\s+JOIN\b)?")
+_ROWS_AS_THEY_ARE = re.compile(
+    r"\bSELECT(?P<values>\s+(?P<alias>\w+)\.\w+(?:,\s+(?P=alias)\.\w+)*)\s+"
+    r"FROM rows\(\w+\) AS (?P=alias)(?:\s+WHERE TRUE\b|(?!\s+WHERE\b))"
+)
 
 
 @dataclass(frozen=True, slots=True)
-class PostgresQuery:
-    """A query with numbered parameters, and the names that go into them."""
+class Query:
+    """A query with numbered parameters, and the names that go into them: those of one row, if it takes rows."""
 
     sql: str
     names: tuple[str, ...]
-    columns: tuple[str, ...] = ()  # of the rows handed in, if it takes any; its one parameter is then their JSON
+
+    def in_order(self, params: Mapping[str, Any]) -> list[Any]:
+        """Return the parameters as they are numbered."""
+        return [params[name] for name in self.names]
+
+
+def row_of(name: str, params: Mapping[str, Any]) -> list[Any]:
+    """Return one row of those that a query takes, which are the same for both databases."""
+    return for_sqlite()[name].in_order(params)
 
 
 @cache
-def for_sqlite() -> Mapping[str, str]:
-    """Return every query as SQLite reads it."""
-    return {name: _one_row(_POSTGRES_ONLY.sub("", text)) for name, text in _texts().items()}
+def for_sqlite() -> Mapping[str, Query]:
+    """Return every query as SQLite reads it. One that takes rows has the columns of one of them as its parameters."""
+    return {name: _number(_one_row(_POSTGRES_ONLY.sub("", text)), "?") for name, text in _texts().items()}
 
 
 @cache
-def for_postgres() -> Mapping[str, PostgresQuery]:
-    """Return every query as PostgreSQL reads it."""
-    return {name: _number(_POSTGRES_ONLY.sub(r"\1", text)) for name, text in _texts().items()}
+def for_postgres() -> Mapping[str, Query]:
+    """Return every query as PostgreSQL reads it. One that takes rows has one parameter, their JSON."""
+    return {name: _for_postgres(_POSTGRES_ONLY.sub(r"\1", text)) for name, text in _texts().items()}
 
 
 def _one_row(text: str) -> str:
     """Put the parameters of one row where the rows stand."""
+    found = _ROWS_AS_THEY_ARE.search(text)
+    if found is not None:  # a SELECT would copy each column once more
+        text = text.replace(found[0], f"VALUES ({found['values']})")
+        return re.sub(rf"\b{found['alias']}\.(\w+)", r":\1", text)
     found = _ROWS.search(text)
     if found is None:
         return text
@@ -57,21 +75,24 @@ def _columns_of(alias: str, text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(re.findall(rf"\b{alias}\.(\w+)", text)))
 
 
-def _number(text: str) -> PostgresQuery:
+def _for_postgres(text: str) -> Query:
     found = _ROWS.search(text)
-    if found is not None:
-        rows = f"FROM json_populate_recordset(CAST(NULL AS {found['table']}), CAST($1 AS json)) AS {found['alias']}"
-        sql = text.replace(found[0], rows + (found["join"] or ""))
-        return PostgresQuery(sql, (), _columns_of(found["alias"], text))
+    if found is None:
+        return _number(text, "$")
+    rows = f"FROM json_populate_recordset(CAST(NULL AS {found['table']}), CAST($1 AS json)) AS {found['alias']}"
+    return Query(text.replace(found[0], rows + (found["join"] or "")), _columns_of(found["alias"], text))
+
+
+def _number(text: str, sign: str) -> Query:
     names: list[str] = []
 
     def numbered(match: re.Match[str]) -> str:
         name = match[1]
         if name not in names:
             names.append(name)
-        return f"${names.index(name) + 1}"
+        return f"{sign}{names.index(name) + 1}"
 
-    return PostgresQuery(_PARAMETER.sub(numbered, text), tuple(names))
+    return Query(_PARAMETER.sub(numbered, text), tuple(names))
 
 
 def _texts() -> dict[str, str]:

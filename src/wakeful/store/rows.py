@@ -27,6 +27,7 @@ from wakeful.domain.types import (
     User,
     Wake,
 )
+from wakeful.store import queries
 from wakeful.store.database import Params, Row
 
 T = TypeVar("T")
@@ -120,6 +121,7 @@ class Table(Generic[T]):
         self._reading = [(column.set_field, column.name, column.decode) for column in self._columns]
         self._writing = [(column.name, column.encode) for column in self._columns]
         self._values: Callable[[T], tuple[Any, ...]] = attrgetter(*listed)
+        self._fields = dict(zip((column.name for column in self._columns), listed, strict=True))
 
     def read(self, row: Row) -> T:
         """Make a value of a row that has at least its columns."""
@@ -135,6 +137,22 @@ class Table(Generic[T]):
             name: each if encode is None or each is None else encode(each)
             for (name, encode), each in zip(self._writing, self._values(value), strict=True)
         }
+
+    def rows_of(self, statement: str) -> Callable[[T], list[Any]]:
+        """Return what makes a row for a statement that takes `rows(…)`: its parameters alone, in their order."""
+        names = queries.for_sqlite()[statement].names
+        values_of: Callable[[T], tuple[Any, ...]] = attrgetter(*[self._fields[name] for name in names])
+        written = dict(self._writing)
+        encodings = [(place, encode) for place, name in enumerate(names) if (encode := written[name]) is not None]
+
+        def write(value: T) -> list[Any]:
+            row = list(values_of(value))
+            for place, encode in encodings:
+                if row[place] is not None:
+                    row[place] = encode(row[place])
+            return row
+
+        return write
 
 
 def _column(kind: type, field: str, name: str, hint: Any) -> _Column:
@@ -161,6 +179,11 @@ TOKENS = Table(Token)
 USAGE = Table(RunUsage)
 UPLOADS = Table(Upload)
 APPROVALS = Table(Approval)
+
+
+ADDED_WAKE = WAKES.rows_of("add_wakes")
+MOVED_WAKE = WAKES.rows_of("move_wakes")
+ADDED_RUN = RUNS.rows_of("add_runs")
 
 
 def read_bounds(text: str) -> Bounds:

@@ -7,11 +7,13 @@ from datetime import datetime, timedelta
 from wakeful.domain.errors import NotFound
 from wakeful.domain.runs import Outcome
 from wakeful.domain.types import Run
-from wakeful.store.database import Params, Row, Statements
-from wakeful.store.rows import RUNS, from_micros, to_micros
+from wakeful.store import queries
+from wakeful.store.database import Row, Statements
+from wakeful.store.rows import ADDED_RUN, RUNS, from_micros, to_micros
 from wakeful.store.wakes import hints
 
 _LONG_AGO = timedelta(days=7)  # bounds the look at old rows
+_TURN = queries.for_sqlite()["add_runs"].names.index("turn")
 
 
 class NoSuchRun(NotFound):
@@ -47,17 +49,15 @@ class Runs:
         """Write new rows, place those that wait in the queue, and return the ids that were not there before."""
         waiting = [run for run in runs if run.status == "queued"]
         turns = await self._next_turns({run.agent_id for run in waiting if run.trigger == "wake"})
-        params: list[Params] = []
-        for run in runs:
+        rows = [ADDED_RUN(run) for run in runs]
+        for run, row in zip(runs, rows, strict=True):
             if run.status == "queued" and run.trigger == "wake":
-                params.append({**RUNS.write(run), "turn": turns[run.agent_id]})
+                row[_TURN] = turns[run.agent_id]
                 turns[run.agent_id] += 1
-            else:
-                params.append(RUNS.write(run))
-        rows = await self._statements.fetch_many("add_runs", params)
+        added = await self._statements.write_each("add_runs", rows)
         if waiting:
             self._statements.tell("runs")
-        return {row["id"] for row in rows}
+        return added
 
     async def _next_turns(self, agent_ids: Iterable[str]) -> dict[str, int]:
         """Return the next free place in the queue of each agent.
@@ -178,9 +178,9 @@ class Runs:
     async def finish(self, finished: Sequence[tuple[Run, Outcome]], now: datetime) -> set[str]:
         """Write how runs ended and return the ids that were still ours to finish."""
         at = to_micros(now)
-        rows = await self._statements.fetch_many(
-            "finish_runs",
-            [
+        rows = [
+            queries.row_of(
+                "finish_runs",
                 {
                     "id": run.id,
                     "owner": run.owner,
@@ -189,19 +189,18 @@ class Runs:
                     "reason": outcome.reason,
                     "error": outcome.error,
                     "finished_at": at,
-                }
-                for run, outcome in finished
-            ],
-        )
-        return {row["id"] for row in rows}
+                },
+            )
+            for run, outcome in finished
+        ]
+        return await self._statements.write_each("finish_runs", rows)
 
     async def release(self, runs: Sequence[Run]) -> int:
-        rows = await self._statements.fetch_many(
-            "release_runs", [{"id": run.id, "owner": run.owner, "fence": run.fence} for run in runs]
-        )
-        if rows:
+        rows = [queries.row_of("release_runs", {"id": run.id, "owner": run.owner, "fence": run.fence}) for run in runs]
+        released = await self._statements.write_each("release_runs", rows)
+        if released:
             self._statements.tell("runs")
-        return len(rows)
+        return len(released)
 
     async def expired(self, now: datetime, most: int, only_owner: str | None = None) -> list[Run]:
         """Return runs whose lease ran out; with an owner, also those of every other process."""

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import apsw
 
-from wakeful.store.database import Listener, Params, Row, SideConnection, Statements, Work
+from wakeful.store.database import Listener, Params, Row, SideConnection, Statements, Values, Work
 from wakeful.store.errors import StoreInUse, StoreUnavailable, StoreUnreadable
 from wakeful.store.sqlite_thread import SqliteStatements, SqliteThread, name_errors, transaction
 
@@ -40,10 +40,10 @@ class SqliteDatabase:
             # For its owner alone, and so are the log and the index that SQLite makes after it.
             with contextlib.suppress(OSError):  # SQLite will say what is wrong
                 self.path.touch(mode=0o600)
-            writer = SqliteThread("wakeful-writer", self.connect, "BEGIN IMMEDIATE", self._deliver)
+            writer = SqliteThread("wakeful-writer", self.connect, self._deliver, is_writer=True)
             await writer.start()
             self._writer = writer
-            reader = SqliteThread("wakeful-reader", self.connect, "BEGIN", self._deliver)
+            reader = SqliteThread("wakeful-reader", self.connect, self._deliver, is_writer=False)
             await reader.start()
             self._reader = reader
         except BaseException:
@@ -62,11 +62,11 @@ class SqliteDatabase:
     async def write(self, work: Work[T], *, is_synced: bool = True) -> T:
         return await _opened(self._writer).do(work, "synced" if is_synced else "unsynced")
 
-    async def write_rows(self, name: str, rows: Sequence[Params], news: Sequence[str]) -> Sequence[Row]:
-        async def work(statements: Statements) -> Sequence[Row]:
+    async def write_rows(self, name: str, rows: Sequence[Values], news: Sequence[str]) -> set[str]:
+        async def work(statements: Statements) -> set[str]:
             for text in news:
                 statements.tell(text)
-            return await statements.fetch_many(name, rows)
+            return await statements.write_each(name, rows)
 
         return await self.write(work)
 

@@ -1,7 +1,7 @@
 """A thread that owns a SQLite connection and carries out the work that is handed to it.
 
 Work is a coroutine that awaits nothing but its own statements, and here those never suspend: so a whole transaction
-runs in the thread with a single hop, and all work that waits there is committed together.
+runs in the thread with a single hop, and all work that waits there is committed together, with what comes meanwhile.
 """
 # apsw's types name collections.abc.Buffer, which Python 3.11 does not have, so its methods count as partly unknown.
 # pyright: reportUnknownMemberType=false
@@ -9,6 +9,7 @@ runs in the thread with a single hop, and all work that waits there is committed
 import asyncio
 import contextlib
 import threading
+from collections import deque
 from collections.abc import Callable, Coroutine, Generator, Sequence
 from pathlib import Path
 from queue import SimpleQueue
@@ -17,7 +18,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 import apsw
 
 from wakeful.store import queries
-from wakeful.store.database import Params, Row, Work
+from wakeful.store.database import Params, Row, Values, Work
 from wakeful.store.errors import BrokenReference, StoreFull, StoreUnavailable, StoreUnreadable
 
 T = TypeVar("T")
@@ -39,12 +40,24 @@ class SqliteStatements:
         self._columns: dict[str, tuple[str, ...]] = {}
 
     async def fetch(self, name: str, params: Params) -> Sequence[Row]:
-        return self._rows(name, self.connection.execute(self._queries[name], params))
+        query = self._queries[name]
+        return self._rows(name, self.connection.execute(query.sql, query.in_order(params)))
 
     async def fetch_many(self, name: str, params: Sequence[Params]) -> Sequence[Row]:
         if not params:
             return []
-        return self._rows(name, self.connection.executemany(self._queries[name], params))
+        query = self._queries[name]
+        return self._rows(name, self.connection.executemany(query.sql, [query.in_order(each) for each in params]))
+
+    async def write_each(self, name: str, rows: Sequence[Values]) -> set[str]:
+        sql, id_place = self._queries[name].sql, self._queries[name].names.index("id")
+        cursor = self.connection.cursor()
+        written: set[str] = set()
+        for row in rows:
+            cursor.execute(sql, row)
+            if self.connection.changes():
+                written.add(row[id_place])
+        return written
 
     def tell(self, news: str) -> None:
         self.news.append(news)
@@ -66,13 +79,15 @@ class _Job(NamedTuple):
 
 
 class SqliteThread:
-    """One connection, one thread, one queue. `begin` says which transactions it makes."""
+    """One connection, one thread, one queue."""
 
-    def __init__(self, name: str, connect: Callable[[], apsw.Connection], begin: str, deliver: Deliver) -> None:
+    def __init__(self, name: str, connect: Callable[[], apsw.Connection], deliver: Deliver, *, is_writer: bool) -> None:
         self._connect = connect
-        self._begin = begin
+        self._is_writer = is_writer
+        self._begin = "BEGIN IMMEDIATE" if is_writer else "BEGIN"
         self._deliver = deliver
         self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
+        self._waiting: deque[_Job | None] = deque()  # taken out of the queue, and not begun
         self._ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._thread = threading.Thread(target=self._main, name=name, daemon=True)
 
@@ -100,35 +115,54 @@ class SqliteThread:
             loop.call_soon_threadsafe(self._ready.set_exception, error)
             return
         loop.call_soon_threadsafe(self._ready.set_result, None)
-        is_open = True
-        while is_open:
-            waiting = self._take_waiting()
-            is_open = waiting[-1] is not None
-            jobs = [job for job in waiting if job is not None]
-            if jobs:
-                self._carry_out(jobs)
-        self._statements.connection.close()
+        while True:
+            self._take_in(self._jobs.get())
+            while self._waiting:
+                first = self._waiting.popleft()
+                if first is None:
+                    self._statements.connection.close()
+                    return
+                self._carry_out(first)
 
-    def _take_waiting(self) -> list[_Job | None]:
-        waiting = [self._jobs.get()]
-        while waiting[-1] is not None and len(waiting) < _MOST_PER_COMMIT and not self._jobs.empty():
-            waiting.append(self._jobs.get())
-        return waiting
+    def _take_in(self, *jobs: _Job | None) -> None:
+        self._waiting.extend(jobs)
+        while not self._jobs.empty():
+            self._waiting.append(self._jobs.get())
 
-    def _carry_out(self, jobs: list[_Job]) -> None:
-        """Commit all jobs together; if one of them fails, carry out each alone so that only that one does."""
-        if len(jobs) > 1 and all(job.how != "bare" for job in jobs):
-            how: How = "synced" if any(job.how == "synced" for job in jobs) else "unsynced"
-            try:
-                with self._transaction(how):
-                    results = [_drive(job.work(self._statements)) for job in jobs]
-            except Exception:  # noqa: BLE001  (each job meets its own error again below)
-                self._statements.news.clear()
-            else:
-                self._answer([(job, result, None) for job, result in zip(jobs, results, strict=True)])
+    def _carry_out(self, first: _Job) -> None:
+        """Commit what waits together; if a part of it fails, carry out each alone so that only that one does."""
+        if first.how == "bare":
+            self._carry_out_alone(first)
+            return
+        self._take_in()
+        how: How = "synced" if any(job and job.how == "synced" for job in (first, *self._waiting)) else "unsynced"
+        done: list[_Job] = []
+        results: list[Any] = []
+        try:
+            with self._transaction(how):
+                job: _Job | None = first
+                while job is not None:
+                    done.append(job)
+                    results.append(_drive(job.work(self._statements)))
+                    job = self._next_for(how) if len(done) < _MOST_PER_COMMIT else None
+        except Exception as error:  # noqa: BLE001  (each meets its own error again below)
+            self._statements.news.clear()
+            if len(done) == 1:
+                self._answer([(first, None, error)])
                 return
-        for job in jobs:
-            self._carry_out_alone(job)
+            for job in done:
+                self._carry_out_alone(job)
+        else:
+            self._answer([(job, result, None) for job, result in zip(done, results, strict=True)])
+
+    def _next_for(self, how: How) -> _Job | None:
+        """Return what comes next, if it can be part of the transaction that is under way."""
+        if self._is_writer:  # a reader would find the past there, and miss what its caller has just written
+            self._take_in()
+        job = self._waiting[0] if self._waiting else None
+        if job is None or job.how not in (how, "unsynced"):
+            return None
+        return self._waiting.popleft()
 
     def _carry_out_alone(self, job: _Job) -> None:
         try:

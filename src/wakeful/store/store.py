@@ -12,7 +12,7 @@ from wakeful.store.channels import Channels
 from wakeful.store.database import Database, Listener, SideConnection, Statements
 from wakeful.store.migrate import Migration, load_migrations, migrate
 from wakeful.store.notices import Notices
-from wakeful.store.rows import WAKES, to_micros
+from wakeful.store.rows import ADDED_WAKE, to_micros
 from wakeful.store.runs import Runs
 from wakeful.store.sessions import Sessions
 from wakeful.store.usage import Usage
@@ -84,8 +84,8 @@ class Store:
 
     async def add_wakes(self, wakes: Sequence[Wake]) -> set[str]:
         """Book wakes, durably and by themselves, and return the ids of those that found room."""
-        rows = [WAKES.write(wake) for wake in wakes]
-        added = {row["id"] for row in await self._database.write_rows("add_wakes", rows, news_of(wakes))}
+        rows = [ADDED_WAKE(wake) for wake in wakes]
+        added = await self._database.write_rows("add_wakes", rows, news_of(wakes))
         # Told on this node alone: to tell the others would cost as much as the booking, and it is only a hint.
         for hint in hints("wake", [wake.id for wake in wakes if wake.id in added]):
             for listener in self._listeners:

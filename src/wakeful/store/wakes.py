@@ -8,7 +8,7 @@ from typing import Literal
 from wakeful.domain.errors import NotFound
 from wakeful.domain.types import Bounds, SetAside, Wake
 from wakeful.store.database import Row, Statements
-from wakeful.store.rows import WAKES, from_micros, read_bounds, to_micros
+from wakeful.store.rows import ADDED_WAKE, MOVED_WAKE, WAKES, from_micros, read_bounds, to_micros
 
 _NAMES_IN_A_HINT = 100
 SOON = timedelta(seconds=30)  # what is due before the scheduler looks again by itself
@@ -48,8 +48,7 @@ class Wakes:
 
     async def add(self, wakes: Sequence[Wake]) -> set[str]:
         """Book wakes and return the ids of those that found room."""
-        rows = await self._statements.fetch_many("add_wakes", [WAKES.write(wake) for wake in wakes])
-        added = {row["id"] for row in rows}
+        added = await self._statements.write_each("add_wakes", [ADDED_WAKE(wake) for wake in wakes])
         self._tell_if_soon([wake for wake in wakes if wake.id in added])
         return added
 
@@ -157,8 +156,7 @@ class Wakes:
 
     async def move(self, wakes: Sequence[Wake]) -> set[str]:
         """Save what firing made of wakes and return the ids of those that were still as they had been read."""
-        rows = await self._statements.fetch_many("move_wakes", [WAKES.write(wake) for wake in wakes])
-        return {row["id"] for row in rows}
+        return await self._statements.write_each("move_wakes", [MOVED_WAKE(wake) for wake in wakes])
 
     async def edit(self, wake: Wake) -> bool:
         rows = await self._statements.fetch("edit_wake", WAKES.write(wake))

@@ -15,7 +15,7 @@ SELECT
 FROM rows(runs) AS n
 WHERE TRUE
 ON CONFLICT DO NOTHING
-RETURNING id;
+/*postgres RETURNING id */;
 
 -- name: fold_into_run
 -- A waiting run covers further planned instants of its wake. No row comes back if it was claimed meanwhile.
@@ -194,7 +194,7 @@ FROM rows(runs) AS n
 WHERE
     runs.id = n.id AND COALESCE(runs.status, n.id) = 'running' AND runs.owner = n.owner AND runs.fence = n.fence
     AND runs.lease_until > n.finished_at
-RETURNING runs.id;
+/*postgres RETURNING runs.id */;
 
 -- name: release_runs
 -- Give runs back untried: the process is going down in good order.
@@ -202,7 +202,7 @@ UPDATE runs
 SET status = 'queued', owner = NULL, lease_until = NULL, attempt = runs.attempt - 1
 FROM rows(runs) AS n
 WHERE runs.id = n.id AND COALESCE(runs.status, n.id) = 'running' AND runs.owner = n.owner AND runs.fence = n.fence
-RETURNING runs.id;
+/*postgres RETURNING runs.id */;
 
 -- name: expired_runs
 -- Runs whose owner is gone: the lease ran out, or (embedded store, at start) it was another process's.
@@ -314,8 +314,8 @@ WHERE
 LIMIT 1;
 
 -- name: stuck_runs
--- For the liveness audit: a lease that ran out and nobody took the run back.
-SELECT id FROM runs WHERE status = 'running' AND lease_until < :before ORDER BY lease_until LIMIT :most;
+-- A lease that ran out, and nobody took the run back.
+SELECT id FROM runs WHERE status = 'running' AND lease_until <= :before ORDER BY lease_until LIMIT :most;
 
 -- name: old_skipped_runs
 -- For retention: wakes with more than one skipped row from long ago.

@@ -7,8 +7,7 @@ SELECT
     n.created_at, n.updated_at
 FROM rows(sessions) AS n
 WHERE TRUE
-ON CONFLICT DO NOTHING
-RETURNING id;
+ON CONFLICT DO NOTHING;
 
 -- name: session_of_user
 SELECT * FROM sessions WHERE id = :id AND user_id = :user_id;

@@ -23,7 +23,7 @@ WHERE
     )
     AND (n.scheduled_by <> 'agent' OR 1 = (SELECT a.self_scheduling FROM agents a WHERE a.id = n.agent_id))
 ON CONFLICT DO NOTHING
-RETURNING id;
+/*postgres RETURNING id */;
 
 -- name: wake_by_id
 SELECT * FROM wakes WHERE id = :id;
@@ -122,7 +122,7 @@ SET
     runs_started = n.runs_started, version = wakes.version + 1, updated_at = n.updated_at
 FROM rows(wakes) AS n
 WHERE wakes.id = n.id AND wakes.version = n.version
-RETURNING wakes.id;
+/*postgres RETURNING wakes.id */;
 
 -- name: edit_wake
 -- Change what was intended; only a wake that is still the version that was read.
