@@ -37,6 +37,15 @@ END $$
 """
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the files that take longest, those that keep a browser busy beside those that wait for processes."""
+    files = list(dict.fromkeys(item.path for item in items))
+    busy, waiting = ([file for file in files if file.parent.name == name] for name in ("browser", "crash"))
+    first = [file for pair in itertools.zip_longest(busy, waiting) for file in pair if file is not None]
+    order = [*first, *(file for file in files if file not in first)]
+    items.sort(key=lambda item: order.index(item.path))
+
+
 @pytest.fixture(autouse=True, scope="session")
 def hasty_servers() -> Iterator[None]:
     """uvicorn looks ten times a second whether it may go, twice over; here a thousand servers would wait for that."""
