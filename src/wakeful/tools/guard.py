@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
+_HEARD = {signal.SIGTERM, signal.SIGCHLD}
 _MOST_ROUNDS = 500
 
 
@@ -29,13 +30,14 @@ def main(server: int, command: list[str]) -> int:
     libc = ctypes.CDLL(None)
     # What leaves the group, as daemons do, becomes our child when its parent ends, so nothing gets away.
     libc.prctl(_PR_SET_CHILD_SUBREAPER, 1)
-    signal.signal(signal.SIGTERM, _end)
+    # Waited for, not handled: a handler that runs just before we wait for the program would leave us waiting.
+    signal.pthread_sigmask(signal.SIG_BLOCK, _HEARD)
     libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
     if os.getppid() != server:  # it died before we had said that we want to know
         return 1
     try:
         child = os.posix_spawnp(
-            command[0], command, os.environ, setsigdef=[signal.SIGTERM, signal.SIGPIPE, signal.SIGXFSZ]
+            command[0], command, os.environ, setsigmask=[], setsigdef=[signal.SIGPIPE, signal.SIGXFSZ]
         )
     except OSError as error:
         os.write(2, f"{command[0]} cannot be started: {error.strerror}\n".encode())
@@ -43,17 +45,24 @@ def main(server: int, command: list[str]) -> int:
     nothing = os.open(os.devnull, os.O_RDWR)
     for descriptor in (0, 1, 2):  # else the pipes would stay open when the program closes them
         os.dup2(nothing, descriptor)
-    while True:
-        ended, status = os.waitpid(-1, 0)
-        if ended == child:
+    while signal.sigwait(_HEARD) != signal.SIGTERM:
+        status = _reap(child)
+        if status is not None:
             _kill_all()
             code = os.waitstatus_to_exitcode(status)
             return code if code >= 0 else _die_of(-code)
-
-
-def _end(number: int, _frame: object) -> None:
     _kill_all()
-    _die_of(number)
+    return _die_of(signal.SIGTERM)
+
+
+def _reap(child: int) -> int | None:
+    """Bury whoever has ended, and return how the program did, if it is among them."""
+    while True:
+        ended, status = os.waitpid(-1, os.WNOHANG)
+        if ended == child:
+            return status
+        if ended == 0:
+            return None
 
 
 def _die_of(number: int) -> "NoReturn":
@@ -61,6 +70,7 @@ def _die_of(number: int) -> "NoReturn":
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     if number not in (signal.SIGKILL, signal.SIGSTOP):
         signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})
     os.kill(os.getpid(), number)
     os._exit(128 + number)  # by a signal that ends nobody
 
