@@ -28,7 +28,9 @@ _HANG_UP = (
     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
     " WHERE datname = current_database() AND pid <> pg_backend_pid();"
 )
-_SWEEP = """
+_EMPTY = _HANG_UP + "DROP SCHEMA public CASCADE; CREATE SCHEMA public"
+_SWEEP = f"""
+{_HANG_UP}
 SET session_replication_role = replica;  -- rows go in any order
 DO $$ DECLARE name text; BEGIN
     FOR name IN SELECT quote_ident(tablename) FROM pg_tables WHERE schemaname = 'public' AND tablename <> 'migrations'
@@ -95,10 +97,7 @@ def swept_postgres_url(postgres_server: str) -> Iterator[str]:
     name = _take(_swept, postgres_server)
     url = _renamed(postgres_server, name)
     yield url
-    if asyncio.run(_is_whole(url)):
-        asyncio.run(_execute(url, _HANG_UP + _SWEEP))
-    else:
-        _empty(url)
+    asyncio.run(_sweep(url))
     _swept.append(name)
 
 
@@ -112,17 +111,17 @@ def _take(waiting: list[str], server: str) -> str:
 
 
 def _empty(url: str) -> None:
-    asyncio.run(_execute(url, _HANG_UP + "DROP SCHEMA public CASCADE; CREATE SCHEMA public"))
+    asyncio.run(_execute(url, _EMPTY))
 
 
-async def _is_whole(url: str) -> bool:
-    """Tell whether a test left the tables as it found or made them."""
+async def _sweep(url: str) -> None:
+    """Take the rows out, and the tables too if a test did not leave them as it found or made them."""
     connection = await asyncpg.connect(url)
     try:
-        if await connection.fetchval("SELECT to_regclass('migrations')") is None:
-            return False
-        applied = await connection.fetch("SELECT number FROM migrations ORDER BY number")
-        return [row["number"] for row in applied] == [step.number for step in load_migrations("postgres")]
+        has_tables = await connection.fetchval("SELECT to_regclass('migrations')") is not None
+        applied = await connection.fetch("SELECT number FROM migrations ORDER BY number") if has_tables else []
+        is_whole = [row["number"] for row in applied] == [step.number for step in load_migrations("postgres")]
+        await connection.execute(_SWEEP if is_whole else _EMPTY)
     finally:
         await connection.close()
 
