@@ -39,7 +39,8 @@ class Served:
 
     async def ask(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
         """Ask as its owner, from outside of any browser."""
-        async with httpx.AsyncClient(base_url=self.address, headers={"Authorization": f"Bearer {TOKEN}"}) as client:
+        headers = {"Authorization": f"Bearer {TOKEN}"}
+        async with httpx.AsyncClient(base_url=self.address, headers=headers, timeout=30) as client:
             answer = await client.request(method, path, json=body)
         assert answer.is_success, answer.text
         return answer.json()

@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 from playwright.async_api import Browser, Page, expect
 
-PATIENCE = 10_000  # milliseconds
+PATIENCE = 20_000  # milliseconds
 
 # What the browser says of its own accord when a test makes something fail on purpose.
 EXPECTED = ("Failed to load resource", "WebSocket connection to")
@@ -15,7 +15,7 @@ EXPECTED = ("Failed to load resource", "WebSocket connection to")
 
 async def log_in(address: str, token: str) -> list[Any]:
     """Log in once, as a browser would, and return the cookie; to do it in every test would take half of their time."""
-    async with httpx.AsyncClient(base_url=address, headers={"Authorization": f"Bearer {token}"}) as client:
+    async with httpx.AsyncClient(base_url=address, headers={"Authorization": f"Bearer {token}"}, timeout=30) as client:
         link = (await client.post("/login-links", json={})).json()["path"]
         code = {"code": link.partition("=")[2]}
         await client.post("/login", data=code, headers={"Origin": address})

@@ -65,7 +65,7 @@ def address(tmp_path_factory):
 @pytest.fixture(scope="module")
 def known(address):
     """One of everything that has an id, by the name of the path parameter that takes it."""
-    with httpx.Client(base_url=address, headers={"Authorization": f"Bearer {TOKEN}"}) as client:
+    with httpx.Client(base_url=address, headers={"Authorization": f"Bearer {TOKEN}"}, timeout=60) as client:
 
         def said(method, path, **request):
             answer = client.request(method, path, **request)
@@ -101,7 +101,7 @@ def known(address):
 
 
 def test_the_page_about_the_api_names_every_route_and_loads_nothing_from_elsewhere(address):
-    with httpx.Client(base_url=address, headers={"Authorization": f"Bearer {TOKEN}"}) as client:
+    with httpx.Client(base_url=address, headers={"Authorization": f"Bearer {TOKEN}"}, timeout=60) as client:
         shown, described = client.get("/docs"), client.get("/openapi.json").json()
     assert [path for path in described["paths"] if f" {path}<" not in shown.text] == []
     assert "<script" not in shown.text
@@ -111,7 +111,7 @@ def test_the_page_about_the_api_names_every_route_and_loads_nothing_from_elsewhe
 
 def test_every_answer_is_as_the_description_says(address, known):
     headers = {"Authorization": f"Bearer {known['secret']}"}
-    described = httpx.get(f"{address}/openapi.json", headers=headers).json()
+    described = httpx.get(f"{address}/openapi.json", headers=headers, timeout=60).json()
     for methods in described["paths"].values():
         for operation in methods.values():
             operation.pop("security", None)  # every request comes with our token, so wrong ones are not to be made up
