@@ -155,13 +155,9 @@ def _toolsets() -> list[str]:
         )
     parts: list[str] = []
     for toolset in TOOLSETS:
-        shown = tools.of([toolset])
-        if shown:
-            parts.append(f"\n## `{toolset}`\n\n" + "\n".join(map(_tool, shown)))
+        parts.append(f"\n## `{toolset}`\n\n" + "\n".join(map(_tool, tools.of([toolset]))))
     others = "\n".join(map(_tool, tools.without_toolset()))
     parts.append(f"\n## Without a toolset\n\n{WITHOUT_TOOLSET}\n{others}")
-    missing = [f"`{name}`" for name in TOOLSETS if not tools.of([name])]
-    parts.append(f"\n## Not there yet\n\n{', '.join(missing)}: their tools come with later parts.\n")
     return parts
 
 
