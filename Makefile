@@ -14,7 +14,7 @@ serve: page ## Start the server (ARGS="--port 9000" for options)
 
 test: page ## Run the tests (WAKEFUL_TEST_LONG=1 for the long variants; ARGS="-k name" for some)
 	@scripts/chromium.sh
-	@PYTHONDONTWRITEBYTECODE= .venv/bin/pytest -n 3 --dist=loadfile --no-loadscope-reorder $(ARGS)
+	@PYTHONDONTWRITEBYTECODE= .venv/bin/pytest -n 4 --dist=loadfile --no-loadscope-reorder $(ARGS)
 
 page: setup ## Build the web page, if its sources have changed
 	@.venv/bin/python scripts/page.py
