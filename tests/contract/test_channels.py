@@ -110,7 +110,8 @@ async def test_with_two_nodes_it_is_told_once(world, outside):
         await tell(world, notice(world))
         world.node.engine.upkeep._outbox.hear("notice notice-1")
         await tell(world, notice(world, id="notice-2", once_key="twice", title="Another"))
-    assert [each["title"] for each in outside.received] == ["The brake is on", "Another"]
+    # Either node may be the quicker one.
+    assert sorted(each["title"] for each in outside.received) == ["Another", "The brake is on"]
 
 
 async def test_a_channel_that_fails_loses_nothing_and_says_why_on_its_row_and_in_the_log(world, outside, caplog):
