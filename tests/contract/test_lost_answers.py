@@ -1,8 +1,9 @@
-"""What becomes of a change that was made while its answer got lost on the way: PostgreSQL, cut off at COMMIT."""
+"""What becomes of a change that was made while its answer got lost on the way: PostgreSQL, cut off as it commits."""
 
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
+from datetime import datetime
 from urllib.parse import parse_qs, urlsplit, urlunsplit
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from wakeful.domain.events import StepSaved
 from wakeful.service.firing import Firing
 from wakeful.store.errors import StoreUnavailable
+from wakeful.store.rows import to_micros
 from world import World
 
 
@@ -67,6 +69,11 @@ class Line:
             writer.write(data)
 
 
+def claim_at(now: datetime) -> bytes:
+    """Return what a claim made now is known by on the line: the time among its parameters."""
+    return to_micros(now).to_bytes(8)
+
+
 @pytest.fixture
 async def line(postgres_url):
     return Line(postgres_url)
@@ -100,7 +107,7 @@ async def test_a_step_whose_answer_got_lost_is_saved_once(world, line):
 async def test_a_run_whose_claim_was_answered_by_nobody_is_claimed_again(world, line):
     wake = await world.book(call_type="immediate")
     await world.node.engine.scheduler.turn()
-    line.cut_at(b"COMMIT")
+    line.cut_at(claim_at(world.clock.now()))
     with pytest.raises(StoreUnavailable):
         await world.node.engine.runner.turn()
     assert line.cuts == 1
@@ -119,7 +126,7 @@ async def test_what_is_at_work_stays_so_when_the_answer_to_another_claim_gets_lo
     await world.turn()
     second = await world.book(call_type="immediate")
     await world.node.engine.scheduler.turn()
-    line.cut_at(b"COMMIT")
+    line.cut_at(claim_at(world.clock.now()))
     with pytest.raises(StoreUnavailable):
         await world.node.engine.runner.turn()
     await world.work()

@@ -36,7 +36,7 @@ CREATE TABLE _meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
 )
 
 _MOST_KNOWN = 50
-_STEPS_BETWEEN_LOOKS = 2_000  # instructions of SQLite's machine from one look at the clock to the next
+_STEPS_BETWEEN_LOOKS = 20_000  # instructions of SQLite's machine from one look at the clock to the next
 
 
 def quoted(name: str) -> str:

@@ -125,7 +125,7 @@ class Worker:
 
 def _joined(head: dict[str, Any], result: Any) -> bytes:
     written = orjson.dumps(head)
-    return len(written).to_bytes(4) + written + orjson.dumps(result)
+    return b"".join((len(written).to_bytes(4), written, orjson.dumps(result)))
 
 
 if __name__ == "__main__":

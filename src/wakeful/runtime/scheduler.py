@@ -61,14 +61,17 @@ class Scheduler:
         self._nudged.clear()  # before looking, so that news which comes while we look is not lost
         while await self._fire_batch() == self._batch:
             self._on_queued()
-        if await self._firing.has_lost():  # a look first: claims would wait for the disk together with a write
-            await self._firing.recover()
         if self._is_full():  # else whoever has waited for long will start now, and did not wait for a slot
             await self._firing.shed_low()
         self._on_queued()
-        self._turned_at = self._clock.monotonic()
         next_moment = await self._firing.next_moment()
-        latest = self._clock.now() + self._longest_wait
+        now = self._clock.now()
+        # A look before the write: claims would wait for the disk together with it.
+        if next_moment is not None and next_moment <= now and await self._firing.has_lost():
+            await self._firing.recover()
+            self._on_queued()
+        self._turned_at = self._clock.monotonic()
+        latest = now + self._longest_wait
         return latest if next_moment is None else min(next_moment, latest)
 
     async def _fire_batch(self) -> int:

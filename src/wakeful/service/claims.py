@@ -49,13 +49,11 @@ class Claims:
         async def work(tx: Tx) -> list[Claimed]:
             taken = await tx.runs.claim(self._owner, now, self._lease, messages=_MOST_USER_RUNS, headless=headless)
             tx.runs.tell_changed(each.run.id for each in taken)
-            wake_ids = [each.run.wake_id for each in taken if each.run.wake_id is not None]
-            await tx.wakes.mark_running(wake_ids, now)
-            tx.wakes.tell_changed(wake_ids)
+            tx.wakes.tell_changed([each.run.wake_id for each in taken if each.run.wake_id is not None])
             return taken
 
         # A claim that the power takes away is only made again; what the run saves later makes it durable too.
-        return await self._store.write(work, is_synced=False)
+        return await self._store.write(work, is_synced=False, is_single=True)
 
     async def saved_steps(self, run: Run) -> list[Message]:
         """Return what an earlier attempt at this run had saved."""
@@ -97,7 +95,7 @@ class Claims:
 
     async def stops(self) -> list[str]:
         """Return which of our runs someone asked to stop."""
-        return await self._store.read(lambda tx: tx.runs.stops_of(self._owner))
+        return await self._store.read(lambda tx: tx.runs.stops_of(self._owner), is_single=True)
 
     async def open_heartbeat(self) -> HeartbeatConnection:
         """Open the connection that renews the leases; it belongs to the thread that calls this."""

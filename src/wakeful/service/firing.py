@@ -47,7 +47,8 @@ class Firing:
             due = await tx.wakes.due(now, limit)
             if not due:
                 return 0, []
-            written = await _write(tx, await self._judge(tx, due, now))
+            turns = {each.wake.agent_id: each.next_turn for each in due}
+            written = await _write(tx, await self._judge(tx, due, now), turns)
             return len(due), await self._tell_deferred(tx, written, now)
 
         # What the power takes away is only decided again, under the same run ids; what a run saves makes it durable.
@@ -76,12 +77,12 @@ class Firing:
     async def next_moment(self) -> datetime | None:
         """Return when there is something to look at next."""
         now = self._clock.now()
-        return await self._store.read(lambda tx: tx.wakes.next_moment(now, self._rules.shed_after))
+        return await self._store.read(lambda tx: tx.wakes.next_moment(now, self._rules.shed_after), is_single=True)
 
     async def has_lost(self) -> bool:
         """Tell whether there are runs whose lease ran out."""
         now = self._clock.now()
-        return bool(await self._store.read(lambda tx: tx.runs.stuck(now, 1)))
+        return bool(await self._store.read(lambda tx: tx.runs.stuck(now, 1), is_single=True))
 
     async def recover(self, *, every_other_owner: bool = False) -> list[Run]:
         """Take back runs whose lease ran out; at the start of an embedded store, all that another process held."""
@@ -215,7 +216,7 @@ def _count(tally: _Tally, verdict: wakes.Verdict, now: datetime) -> None:
     tally.used_today += sum(run.kind == "next_run" for run in queued)
 
 
-async def _write(tx: Tx, verdicts: Sequence[wakes.Verdict]) -> list[wakes.Verdict]:
+async def _write(tx: Tx, verdicts: Sequence[wakes.Verdict], turns: dict[str, int]) -> list[wakes.Verdict]:
     """Write what was decided and return what held: someone may have changed a wake meanwhile."""
     # The wakes first: one that someone changed since it was read keeps that change, and fires as changed.
     moved = await tx.wakes.move([verdict.wake for verdict in verdicts])
@@ -225,10 +226,10 @@ async def _write(tx: Tx, verdicts: Sequence[wakes.Verdict]) -> list[wakes.Verdic
         await tx.sessions.add(sessions)
     new_runs = [run for verdict in held for run in verdict.runs]
     if new_runs:
-        await tx.runs.add(new_runs)
+        await tx.runs.add(new_runs, turns)
     for verdict in held:
         if verdict.fold is not None and not await tx.runs.fold(verdict.fold.into, verdict.fold.run.covers, "overlap"):
-            await tx.runs.add([verdict.fold.run])  # another node claimed the waiting one since we read it
+            await tx.runs.add([verdict.fold.run], turns)  # another node claimed the waiting one since we read it
         if verdict.notice is not None:
             await tx.notices.add(verdict.notice)
         if verdict.wake.status == "skipped":

@@ -15,6 +15,9 @@ Listener = Callable[[str], None]
 class Statements(Protocol):
     """The statements of one transaction, by the name they have in `sql/`."""
 
+    @property
+    def dialect(self) -> str: ...
+
     async def fetch(self, name: str, params: Params) -> Sequence[Row]:
         """Run one statement and return its rows."""
         ...
@@ -59,16 +62,16 @@ class Database(Protocol):
 
     async def close(self) -> None: ...
 
-    async def write(self, work: Work[T], *, is_synced: bool = True) -> T:
-        """Run work in one transaction and return when it is durable; if it need not be synced, when it is committed."""
+    async def write(self, work: Work[T], *, is_synced: bool = True, is_single: bool = False) -> T:
+        """Run work in one transaction and return when it is durable; if it need not be synced, when it is committed.
+
+        Work that is a single statement in PostgreSQL is a transaction by itself there, without the journeys that begin
+        and commit one; its result does not wait until other nodes are told.
+        """
         ...
 
-    async def write_rows(self, name: str, rows: Sequence[Values], news: Sequence[str]) -> set[str]:
-        """Do `write_each`, and nothing else, durably; then tell the news."""
-        ...
-
-    async def read(self, work: Work[T]) -> T:
-        """Run work that only reads, on one consistent snapshot."""
+    async def read(self, work: Work[T], *, is_single: bool = False) -> T:
+        """Run work that only reads, on one consistent snapshot. A single statement needs no journeys to get one."""
         ...
 
     async def run_script(self, script: str) -> None:

@@ -23,6 +23,7 @@ _CHANNEL = "wakeful"
 _MIGRATION_LOCK = 0x77616B65
 _TRIES = 5
 _LISTEN_AGAIN_SECONDS = 0.5
+_TELL_SECONDS = 0.02
 
 # Our statements are small and each is served by an index, in its order: one plan each, made once, whatever the
 # statistics say today. Left to itself, PostgreSQL sorts the whole queue for each claim and scans young tables per row.
@@ -63,6 +64,8 @@ class PostgresDatabase:
         self._unsynced: asyncpg.Pool[Any] | None = None  # its commits do not wait for the disk
         self._listeners: list[Listener] = []
         self._listening: asyncio.Task[None] | None = None
+        self._untold: list[str] = []
+        self._telling: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
         with _errors_named():
@@ -76,6 +79,8 @@ class PostgresDatabase:
             with contextlib.suppress(asyncio.CancelledError):
                 await self._listening
             self._listening = None
+        if self._telling is not None:
+            await asyncio.wait([self._telling], timeout=5)
         pools = [pool for pool in (self._pool, self._unsynced) if pool is not None]
         self._pool = self._unsynced = None
         for pool in pools:
@@ -84,14 +89,15 @@ class PostgresDatabase:
             except TimeoutError:
                 pool.terminate()
 
-    async def write(self, work: Work[T], *, is_synced: bool = True) -> T:
+    async def write(self, work: Work[T], *, is_synced: bool = True, is_single: bool = False) -> T:
         pool = self._pool if is_synced else self._unsynced
+        write = self._write_alone if is_single else self._write
         for attempt in range(1, _TRIES):
             with contextlib.suppress(*_RACES):
-                return await self._write(pool, work)
+                return await write(pool, work)
             await asyncio.sleep(0.002 * attempt)
         try:
-            return await self._write(pool, work)
+            return await write(pool, work)
         except _RACES as error:
             raise BrokenReference(str(error)) from error
 
@@ -109,19 +115,32 @@ class PostgresDatabase:
         self._deliver(statements.news)
         return result
 
-    async def write_rows(self, name: str, rows: Sequence[Values], news: Sequence[str]) -> set[str]:
-        # A single statement is a transaction by itself, and spares the journeys that begin and commit one.
-        async with _acquire(self._pool) as connection:
+    async def _write_alone(self, pool: "asyncpg.Pool[Any] | None", work: Work[T]) -> T:
+        async with _acquire(pool) as connection:
             statements = _Statements(connection)
-            written = await statements.write_each(name, rows)
-            statements.news.extend(news)
-            await statements.send_news()
-        self._deliver(news)
-        return written
+            result = await work(statements)
+        self._deliver(statements.news)
+        self._untold.extend(statements.news)
+        if self._untold and self._telling is None:
+            self._telling = asyncio.create_task(self._tell_others(), name="wakeful-tell")
+        return result
 
-    async def read(self, work: Work[T]) -> T:
-        async with _acquire(self._pool) as connection, _snapshot(connection):
-            return await work(_Statements(connection))
+    async def _tell_others(self) -> None:
+        """Pass on what was told by statements that were a transaction by themselves, together with what comes soon."""
+        await asyncio.sleep(_TELL_SECONDS)
+        news, self._untold, self._telling = self._untold, [], None
+        try:
+            async with _acquire(self._unsynced) as connection:
+                await connection.execute(_news_sql(news))
+        except StoreUnavailable:
+            log.warning("news for other nodes got lost; they look for themselves in time", exc_info=True)
+
+    async def read(self, work: Work[T], *, is_single: bool = False) -> T:
+        async with _acquire(self._pool) as connection:
+            if is_single:
+                return await work(_Statements(connection))
+            async with connection.transaction(isolation="repeatable_read", readonly=True):
+                return await work(_Statements(connection))
 
     async def run_script(self, script: str) -> None:
         async with _acquire(self._pool) as connection, connection.transaction():
@@ -197,11 +216,9 @@ async def _acquire(pool: "asyncpg.Pool[Any] | None") -> "AsyncGenerator[asyncpg.
             yield connection  # pyright: ignore[reportReturnType]
 
 
-def _snapshot(connection: "asyncpg.Connection[Any]") -> contextlib.AbstractAsyncContextManager[object]:
-    return connection.transaction(isolation="repeatable_read", readonly=True)
-
-
 class _Statements:
+    dialect = "postgres"
+
     def __init__(self, connection: "asyncpg.Connection[Any]") -> None:
         self._connection = connection
         self._queries = queries.for_postgres()
@@ -233,17 +250,13 @@ class _Statements:
 
     async def commit(self) -> None:
         """Send the news and commit, in one journey. PostgreSQL passes the news on only if the commit succeeds."""
-        await self._connection.execute(f"{self._news_sql()}COMMIT")
+        await self._connection.execute(f"{_news_sql(self.news)}COMMIT")
 
-    async def send_news(self) -> None:
-        """Send the news by themselves, after a statement that was a transaction of its own."""
-        if self.news:
-            await self._connection.execute(self._news_sql())
 
-    def _news_sql(self) -> str:
-        # They are words of ours and ids, and stand in the statement as they are.
-        assert all(_PLAIN.fullmatch(text) for text in self.news), self.news
-        return "".join(f"SELECT pg_notify('{_CHANNEL}', '{text}');" for text in dict.fromkeys(self.news))
+def _news_sql(news: Sequence[str]) -> str:
+    # They are words of ours and ids, and stand in the statement as they are.
+    assert all(_PLAIN.fullmatch(text) for text in news), news
+    return "".join(f"SELECT pg_notify('{_CHANNEL}', '{text}');" for text in dict.fromkeys(news))
 
 
 class _Side:

@@ -10,7 +10,7 @@ from wakeful.domain.types import Run
 from wakeful.store import queries
 from wakeful.store.database import Row, Statements
 from wakeful.store.rows import ADDED_RUN, RUNS, from_micros, to_micros
-from wakeful.store.wakes import hints
+from wakeful.store.wakes import hints, next_turn
 
 _LONG_AGO = timedelta(days=7)  # bounds the look at old rows
 _TURN = queries.for_sqlite()["add_runs"].names.index("turn")
@@ -45,10 +45,14 @@ class Runs:
     def __init__(self, statements: Statements) -> None:
         self._statements = statements
 
-    async def add(self, runs: Sequence[Run]) -> set[str]:
-        """Write new rows, place those that wait in the queue, and return the ids that were not there before."""
+    async def add(self, runs: Sequence[Run], turns: dict[str, int] | None = None) -> set[str]:
+        """Write new rows, place those that wait in the queue, and return the ids that were not there before.
+
+        Whoever knows the agents' next turns hands them in, and they go on counting.
+        """
         waiting = [run for run in runs if run.status == "queued"]
-        turns = await self._next_turns({run.agent_id for run in waiting if run.trigger == "wake"})
+        if turns is None:
+            turns = await self._next_turns({run.agent_id for run in waiting if run.trigger == "wake"})
         rows = [ADDED_RUN(run) for run in runs]
         for run, row in zip(runs, rows, strict=True):
             if run.status == "queued" and run.trigger == "wake":
@@ -60,16 +64,8 @@ class Runs:
         return added
 
     async def _next_turns(self, agent_ids: Iterable[str]) -> dict[str, int]:
-        """Return the next free place in the queue of each agent.
-
-        An agent with nothing waiting comes in where the queue stands now; one with much waiting queues behind itself.
-        So nobody waits for all of someone else's runs, and nobody is overtaken for ever.
-        """
         rows = await self._statements.fetch_many("turns_of_agents", [{"agent_id": each} for each in agent_ids])
-        return {
-            row["agent_id"]: max(row["current_turn"], -1 if row["last_turn"] is None else row["last_turn"] + 1)
-            for row in rows
-        }
+        return {row["agent_id"]: next_turn(row) for row in rows}
 
     async def fold(self, run_id: str, more: int, reason: str) -> bool:
         return bool(await self._statements.fetch("fold_into_run", {"id": run_id, "more": more, "reason": reason}))
@@ -153,15 +149,20 @@ class Runs:
     async def claim(
         self, owner: str, now: datetime, lease: timedelta, *, messages: int, headless: int
     ) -> list[Claimed]:
-        """Take up to so many runs of each sort whose session is free."""
+        """Take up to so many runs of each sort whose session is free. Their once-wakes leave their slots with that."""
+        at = to_micros(now)
         params = {
             "owner": owner,
-            "now": to_micros(now),
+            "now": at,
             "lease_until": to_micros(now + lease),
             "most_messages": messages,
             "most_headless": max(0, headless),
         }
-        return [_claimed(row) for row in await self._statements.fetch("claim_runs", params)]
+        taken = await self._statements.fetch("claim_runs", params)
+        if self._statements.dialect == "sqlite":  # elsewhere it is part of the claim
+            begun = [row["wake_id"] for row in taken if row["wake_id"] is not None]
+            await self._statements.fetch_many("begin_wakes", [{"id": each, "updated_at": at} for each in begun])
+        return [_claimed(row) for row in taken]
 
     async def held_by(self, owner: str) -> list[Run]:
         return [RUNS.read(row) for row in await self._statements.fetch("runs_of_owner", {"owner": owner})]

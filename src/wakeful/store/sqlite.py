@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import apsw
 
-from wakeful.store.database import Listener, Params, Row, SideConnection, Statements, Values, Work
+from wakeful.store.database import Listener, Params, Row, SideConnection, Statements, Work
 from wakeful.store.errors import StoreInUse, StoreUnavailable, StoreUnreadable
 from wakeful.store.sqlite_thread import SqliteStatements, SqliteThread, name_errors, transaction
 
@@ -59,18 +59,10 @@ class SqliteDatabase:
             os.close(self._lock)
             self._lock = None
 
-    async def write(self, work: Work[T], *, is_synced: bool = True) -> T:
+    async def write(self, work: Work[T], *, is_synced: bool = True, is_single: bool = False) -> T:  # noqa: ARG002  (no journeys to spare)
         return await _opened(self._writer).do(work, "synced" if is_synced else "unsynced")
 
-    async def write_rows(self, name: str, rows: Sequence[Values], news: Sequence[str]) -> set[str]:
-        async def work(statements: Statements) -> set[str]:
-            for text in news:
-                statements.tell(text)
-            return await statements.write_each(name, rows)
-
-        return await self.write(work)
-
-    async def read(self, work: Work[T]) -> T:
+    async def read(self, work: Work[T], *, is_single: bool = False) -> T:  # noqa: ARG002
         return await _opened(self._reader).do(work)
 
     async def run_script(self, script: str) -> None:

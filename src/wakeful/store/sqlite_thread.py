@@ -33,6 +33,8 @@ How = Literal["synced", "unsynced", "bare"]
 class SqliteStatements:
     """Statements on one connection; they never suspend."""
 
+    dialect = "sqlite"
+
     def __init__(self, connection: apsw.Connection) -> None:
         self.connection = connection
         self.news: list[str] = []

@@ -35,6 +35,7 @@ class DueWake:
     busy_run_id: str | None
     waiting_run_id: str | None
     running_run_id: str | None
+    next_turn: int  # of its agent
 
     def read_bounds(self) -> Bounds:
         return read_bounds(self.agent_bounds)
@@ -168,11 +169,6 @@ class Wakes:
         for hint in hints("wake", wake_ids):
             self._statements.tell(hint)
 
-    async def mark_running(self, wake_ids: Sequence[str], now: datetime) -> None:
-        at = to_micros(now)
-        rows = [{"id": wake_id, "updated_at": at} for wake_id in wake_ids]
-        await self._statements.fetch_many("mark_wakes_running", rows)
-
     async def settle(self, settled: Sequence[tuple[str, str | None]], now: datetime) -> None:
         """Note that the runs of these wakes ended well; each comes with the reason to keep."""
         at = to_micros(now)
@@ -245,4 +241,14 @@ def _due(row: Row) -> DueWake:
         busy_run_id=row["busy_run_id"],
         waiting_run_id=row["waiting_run_id"],
         running_run_id=row["running_run_id"],
+        next_turn=next_turn(row),
     )
+
+
+def next_turn(row: Row) -> int:
+    """Return an agent's next free place in the queue.
+
+    An agent with nothing waiting comes in where the queue stands now; one with much waiting queues behind itself. So
+    nobody waits for all of someone else's runs, and nobody is overtaken for ever.
+    """
+    return max(row["current_turn"], -1 if row["last_turn"] is None else row["last_turn"] + 1)

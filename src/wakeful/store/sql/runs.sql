@@ -143,6 +143,7 @@ WITH people AS MATERIALIZED (
 ), chosen AS (
     SELECT people.run_id AS run_id FROM people UNION ALL SELECT headless.run_id AS run_id FROM headless
 )
+/*postgres , claimed AS ( */
 UPDATE runs
 SET
     status = 'running', owner = :owner, lease_until = :lease_until, fence = fence + 1, attempt = attempt + 1,
@@ -150,7 +151,12 @@ SET
     started_at = COALESCE(started_at, CASE WHEN queued_at > :now THEN queued_at ELSE :now END)
 FROM chosen
 WHERE runs.id = chosen.run_id AND COALESCE(runs.status, chosen.run_id) = 'queued'
-RETURNING *, (SELECT a.run_limit_seconds FROM agents a WHERE a.id = runs.agent_id) AS run_limit_seconds;
+RETURNING *, (SELECT a.run_limit_seconds FROM agents a WHERE a.id = runs.agent_id) AS run_limit_seconds
+/*postgres ), began AS (
+    -- As begin_wakes does, in the same journey.
+    UPDATE wakes SET status = 'running', version = wakes.version + 1, updated_at = :now FROM claimed
+    WHERE wakes.id = claimed.wake_id AND COALESCE(wakes.status, claimed.wake_id) = 'queued'
+) SELECT * FROM claimed */;
 
 -- name: turns_of_agents
 -- Where the queue stands (the latest turn that was taken, or else the first that waits), and for each agent the turn of

@@ -86,7 +86,17 @@ SELECT
                 r.session_id = w.session_id AND r.status = 'queued' AND r.wake_id = w.id AND r.started_at IS NOT NULL
             LIMIT 1
         )
-    ) END AS running_run_id
+    ) END AS running_run_id,
+    -- As in turns_of_agents.
+    COALESCE(
+        (SELECT MAX(r.turn) FROM runs r WHERE r.status = 'running'),
+        (SELECT MIN(r.turn) FROM runs r WHERE r.status = 'queued'),
+        0
+    ) AS current_turn,
+    (
+        SELECT CASE WHEN r.status = 'queued' THEN r.turn END FROM runs r
+        WHERE r.agent_id = w.agent_id ORDER BY r.queued_at DESC, r.turn DESC LIMIT 1
+    ) AS last_turn
 FROM wakes w
 JOIN agents a ON a.id = w.agent_id
 JOIN users u ON u.id = w.user_id
@@ -157,8 +167,9 @@ WHERE
     )
 ORDER BY w.created_at LIMIT :most;
 
--- name: mark_wakes_running
--- A once-wake whose run was claimed leaves its slot, so that the run can book the next one there.
+-- name: begin_wakes
+-- A once-wake whose run was claimed leaves its slot, so that the run can book the next one there. In PostgreSQL this is
+-- a part of claim_runs.
 UPDATE wakes SET status = 'running', version = wakes.version + 1, updated_at = n.updated_at
 FROM rows(wakes) AS n
 WHERE wakes.id = n.id AND COALESCE(wakes.status, n.id) = 'queued';  -- so written for the reason in runs.sql
