@@ -10,7 +10,8 @@ from typing import Any
 
 import uvicorn
 
-from wakeful.app import MOST_FRAME, build, build_http, welcome
+from wakeful.app.building import build
+from wakeful.app.serving import MOST_FRAME, build_http, welcome
 from wakeful.config import Settings
 from wakeful.domain.events import RunEvent, StreamDelta, StreamEnd, StreamStart
 from wakeful.domain.types import Message, Run

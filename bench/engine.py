@@ -22,7 +22,8 @@ from typing import Any
 import asyncpg
 
 from _raw import Grouped, Raw, RawPostgres, RawSqlite, call_many, fire_all, fire_exactly, job, now
-from wakeful.app import Wakeful, build, settle_memory
+from wakeful.app.building import Wakeful, build
+from wakeful.app.serving import settle_memory
 from wakeful.config import Settings
 from wakeful.domain import ids, wakes
 from wakeful.domain.bounds import PRESETS

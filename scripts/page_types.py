@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from wakeful.app import build
+from wakeful.app.building import build
 from wakeful.config import Settings
 from wakeful.server.app import create_app
 from wakeful.server.frames import describe_frames

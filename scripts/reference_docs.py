@@ -9,7 +9,7 @@ from typing import Any, get_args, get_type_hints
 
 from fastapi.routing import APIRoute
 
-from wakeful.app import build, build_tools
+from wakeful.app.building import build, build_tools
 from wakeful.config import Settings
 from wakeful.domain.agents import TOOLSETS
 from wakeful.domain.events import SessionFrame, UserFrame

@@ -9,7 +9,8 @@ import httpx
 import uvicorn
 from fastapi import FastAPI, WebSocket
 
-from wakeful.app import Wakeful, build_http
+from wakeful.app.building import Wakeful
+from wakeful.app.serving import build_http
 from wakeful.clock import ManualClock
 from wakeful.domain.accounts import Identity
 from wakeful.server import auth, errors, login

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import IO
 
 processes = multiprocessing.get_context("forkserver")
-processes.set_forkserver_preload(["wakeful.app", "wakeful.cli.main", "wakeful.cli.server"])
+processes.set_forkserver_preload(["wakeful.app.serving", "wakeful.cli.main", "wakeful.cli.server"])
 
 
 class Forked:

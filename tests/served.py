@@ -21,7 +21,8 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 
 from openai_server import Answer, Exchange, OpenAIServer, chunk, event
-from wakeful.app import Wakeful, build, serve
+from wakeful.app.building import Wakeful, build
+from wakeful.app.serving import serve
 from wakeful.clock import Clock
 from wakeful.config import Settings
 from wakeful.domain import wakes

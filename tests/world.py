@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from wakeful.app import Wakeful, build
+from wakeful.app.building import Wakeful, build
 from wakeful.clock import Clock, ManualClock
 from wakeful.config import Settings
 from wakeful.domain import ids, wakes

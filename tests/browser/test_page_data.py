@@ -430,7 +430,7 @@ async def test_a_write_under_way_shows_and_its_row_appears(server, keeper, come)
         badge = page.locator(".writing-badge")
         await expect(badge).to_be_empty()
         # Someone else's turn at the file: the write that comes now has to wait.
-        async with server.node.services.data._lock(keeper.id):
+        async with server.node.services.data.files._lock(keeper.id):
             asked = {"rows": [{"title": "late"}]}
             writing = asyncio.create_task(keeper.call("POST", "/tables/tasks/rows", json=asked))
             await expect(badge).to_have_text("writing")

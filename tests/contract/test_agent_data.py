@@ -46,13 +46,13 @@ async def test_looking_makes_nothing(world, data, by):
         await data.query(by, "SELECT * FROM tasks")
     with pytest.raises(DataNotFound):
         await data.insert(by, "tasks", [{"title": "a"}])
-    assert data.state(by.agent) == "none"
+    assert data.files.state(by.agent) == "none"
     assert not folder(world, by).exists()
 
 
 async def test_the_first_table_makes_the_file_and_its_key(world, data, tasks):
     assert {path.name for path in folder(world, tasks).iterdir()} >= {"db.sqlite", "db.key"}
-    assert data.state(tasks.agent) == "open"
+    assert data.files.state(tasks.agent) == "open"
     assert (await data.query(tasks, "SELECT title FROM tasks"))["rows"] == [["a"], ["b"]]
 
 
@@ -81,7 +81,7 @@ async def test_those_who_listen_are_told_that_a_write_is_under_way_and_done(worl
             break
     flown = [(frame.count('"in_flight":1'), frame.count('"last_change"')) for frame in frames if "db_update" in frame]
     assert flown == [(1, 0), (0, 1), (1, 0), (0, 1)]
-    assert data.in_flight(by.agent.id) == 0
+    assert data.files.in_flight(by.agent.id) == 0
 
 
 async def test_writes_to_one_file_wait_for_each_other_and_all_get_through(data, tasks):
@@ -92,7 +92,7 @@ async def test_writes_to_one_file_wait_for_each_other_and_all_get_through(data, 
 
 async def test_a_full_database_warns_its_owner_once(world, data, by):
     node = world.node
-    node.services.data._quota = 1024 * 1024
+    node.services.data.files._quota = 1024 * 1024
     await data.create_table(by, "tasks", "x", COLUMNS)
 
     async def fill():
@@ -113,7 +113,7 @@ async def test_without_its_key_it_is_locked_and_nothing_is_touched(world, data, 
     for asking in (data.query(tasks, "SELECT 1"), data.insert(tasks, "tasks", [{"title": "c"}]), data.verify(tasks)):
         with pytest.raises(DatabaseLocked, match="locked"):
             await asking
-    assert data.state(tasks.agent) == "locked"
+    assert data.files.state(tasks.agent) == "locked"
     assert await data.names(tasks.agent) == ([], {})
     assert fingerprints(folder(world, tasks)) == before
     key.write_bytes(kept)
@@ -121,7 +121,7 @@ async def test_without_its_key_it_is_locked_and_nothing_is_touched(world, data, 
 
 
 async def test_a_damaged_file_is_put_aside_and_the_agent_can_begin_anew(world, data, tasks):
-    await data._engine.close_file(str(folder(world, tasks) / "db.sqlite"))
+    await data.files._engine.close_file(str(folder(world, tasks) / "db.sqlite"))
     damaged = b"garbage " * 1000
     (folder(world, tasks) / "db.sqlite").write_bytes(damaged)
     with pytest.raises(DatabaseUnreadable, match="put aside"):
@@ -135,11 +135,11 @@ async def test_a_damaged_file_is_put_aside_and_the_agent_can_begin_anew(world, d
 
 
 async def test_a_key_is_rotated(world, data, tasks):
-    old = data._vault.open(tasks.agent.id).current
+    old = data.files._vault.open(tasks.agent.id).current
     await data.migrate(tasks, "x", "CREATE TABLE more (a)", "")
-    await data.rotate_key(tasks)
-    assert data._vault.open(tasks.agent.id).current != old
-    assert data._vault.open(tasks.agent.id).previous is None
+    await data.files.rotate_key(tasks)
+    assert data.files._vault.open(tasks.agent.id).current != old
+    assert data.files._vault.open(tasks.agent.id).previous is None
     assert (await data.query(tasks, "SELECT count(*) FROM tasks"))["rows"] == [[2]]
     await data.insert(tasks, "tasks", [{"title": "c"}])
 
@@ -147,13 +147,13 @@ async def test_a_key_is_rotated(world, data, tasks):
 @pytest.mark.parametrize("is_rekeyed", [False, True], ids=["before the file has it", "after the file has it"])
 async def test_a_rotation_that_was_cut_off_locks_nobody_out(world, data, tasks, is_rekeyed):
     path = folder(world, tasks) / "db.sqlite"
-    old, new = data._vault.open(tasks.agent.id).current, bytes(32)
-    data._vault.save(tasks.agent.id, AgentKeys(current=new, previous=old))
-    await data._engine.close_file(str(path))
+    old, new = data.files._vault.open(tasks.agent.id).current, bytes(32)
+    data.files._vault.save(tasks.agent.id, AgentKeys(current=new, previous=old))
+    await data.files._engine.close_file(str(path))
     if is_rekeyed:
-        await data._engine.ask(data._request(tasks, "rekey", str(path), old, {"new_key": new.hex()}))
+        await data.files._engine.ask(data.files._request(tasks, "rekey", str(path), old, {"new_key": new.hex()}))
     assert (await data.query(tasks, "SELECT count(*) FROM tasks"))["rows"] == [[2]]
-    assert data.state(tasks.agent) == "open"
+    assert data.files.state(tasks.agent) == "open"
 
 
 async def test_deleting_an_agent_destroys_its_database(world, data, tasks):
@@ -188,17 +188,17 @@ async def test_a_rotation_cut_off_among_the_snapshots_is_finished_with_the_next_
         await data.migrate(tasks, "x", f"CREATE TABLE t{number} (a)", "")
     path = folder(world, tasks) / "db.sqlite"
     copies = snapshots.of(path)
-    old, new = data._vault.open(tasks.agent.id).current, bytes(range(32))
+    old, new = data.files._vault.open(tasks.agent.id).current, bytes(range(32))
     # As a crash leaves it: both keys are kept, one copy has the new one, the others and the file the old one.
-    data._vault.save(tasks.agent.id, AgentKeys(current=new, previous=old))
+    data.files._vault.save(tasks.agent.id, AgentKeys(current=new, previous=old))
     connection = files.connect(str(copies[0]), old)
     files.encrypt(connection, new)
     connection.close()
     assert (await data.query(tasks, "SELECT count(*) FROM tasks"))["rows"] == [[2]]
-    assert data._vault.open(tasks.agent.id) == AgentKeys(current=new)
+    assert data.files._vault.open(tasks.agent.id) == AgentKeys(current=new)
     assert [files.opens(each, new) for each in (*copies, path)] == [True] * 4
-    await data.rotate_key(tasks)
-    newest = data._vault.open(tasks.agent.id).current
+    await data.files.rotate_key(tasks)
+    newest = data.files._vault.open(tasks.agent.id).current
     assert [files.opens(each, newest) for each in (*copies, path)] == [True] * 4
 
 
@@ -211,23 +211,23 @@ async def test_what_a_crash_left_of_a_deleted_agents_database_is_erased_at_the_n
 
     await world.node.store.write(work)  # and here the server dies, before the files are gone
     assert (folder(world, tasks) / "db.key").exists()
-    await data.finish_erasing()
+    await data.files.finish_erasing()
     assert [path for path in folder(world, tasks).rglob("*") if path.is_file()] == []
     assert (await data.query(other, "SELECT count(*) FROM tasks"))["rows"] == [[0]]
 
 
 async def test_a_changelog_that_was_cut_off_is_noticed_and_a_new_one_is_not(world, data, tasks):
     assert (await data.verify(tasks))["intact"]
-    await data._heads.aclose()  # as a stop of the server does
+    await data.files._heads.aclose()  # as a stop of the server does
     path = folder(world, tasks) / "db.sqlite"
-    await data._engine.close_file(str(path))
-    forger = files.connect(str(path), data._vault.open(tasks.agent.id).current)
+    await data.files._engine.close_file(str(path))
+    forger = files.connect(str(path), data.files._vault.open(tasks.agent.id).current)
     forger.execute("DELETE FROM _changelog WHERE id = (SELECT max(id) FROM _changelog)")
     forger.close()
     assert await data.verify(tasks) == {"intact": False, "broken_at": 3, "is_cut_off": True}
     path.rename(path.with_name("elsewhere"))
     assert (await data.verify(tasks))["is_cut_off"]
-    await data.erase(tasks.agent)
+    await data.files.erase(tasks.agent)
     await data.create_table(tasks, "tasks", "x", COLUMNS)
     assert (await data.verify(tasks))["intact"]
 

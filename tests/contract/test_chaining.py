@@ -167,7 +167,7 @@ async def test_a_verdict_about_a_wake_that_was_changed_meanwhile_changes_nothing
     verdict = wakes.fire(due.wake, Facts(agent_timezone="UTC"), NOON, world.node.rules)
     await change(world, wake, how)
     changed = await world.wake(wake)
-    await world.node.store.write(lambda tx: firing._write(tx, [verdict], {verdict.wake.agent_id: 0}))
+    await world.node.store.write(lambda tx: firing._write(tx, [verdict]))
     assert (await world.wake(wake), changed.status) == (changed, status)
     assert await world.runs_of(wake) == []
 
@@ -180,7 +180,7 @@ async def test_a_recall_replaced_between_read_and_claim_survives(world):
     verdict = wakes.fire(due.wake, Facts(agent_timezone="UTC"), NOON, world.node.rules)
     await world.node.wakes.cancel(old.id, world.user.id)
     new = await world.book(session=session, at=NOON + MINUTE)
-    await world.node.store.write(lambda tx: firing._write(tx, [verdict], {verdict.wake.agent_id: 0}))
+    await world.node.store.write(lambda tx: firing._write(tx, [verdict]))
     assert ((await world.wake(old)).status, (await world.wake(new)).status) == ("cancelled", "pending")
     await world.turn_at(NOON + MINUTE)
     assert [ran.run.wake_id for ran in world.executor.ran] == [new.id]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from http_server import HttpServer
-from wakeful.app import Wakeful
+from wakeful.app.building import Wakeful
 from wakeful.domain import channels as rules
 from wakeful.domain.channels import ChannelNameTaken, NoSuchChannel, TooManyChannels
 from wakeful.domain.errors import Invalid

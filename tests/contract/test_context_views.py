@@ -8,6 +8,7 @@ from wakeful.domain.recalls import RecallRequest
 from wakeful.runtime.prompt import system_prompt
 from wakeful.service.agent_data import By
 from wakeful.service.briefings import Briefings
+from wakeful.service.data_in_words import DataInWords
 from world import HOUR, NOON, doing
 
 COLUMNS = [{"name": "title", "type": "text"}]
@@ -30,13 +31,17 @@ async def by(world):
     return by
 
 
+def in_words(world):
+    return DataInWords(world.node.services.data.files, world.clock)
+
+
 async def prompt_with(world, by, *views):
     """Book a next run with views, let it fire three hours later, and return its system prompt."""
     told = []
 
     async def look(run):
-        data = world.node.services.data
-        briefing = await Briefings(world.node.store, world.clock, data.show_views, data.describe).read(run)
+        words = in_words(world)
+        briefing = await Briefings(world.node.store, world.clock, words.show_views, words.describe).read(run)
         told.append(system_prompt(briefing, run, world.clock.now()))
 
     request = NextRunRequest(instructions="Look at groceries.", in_seconds=3 * 3600, context_views=views)
@@ -57,12 +62,12 @@ async def test_a_next_run_is_shown_its_views_as_data_with_name_and_age(world, by
 async def test_a_view_shows_at_most_fifty_rows_and_8_kb(world, by):
     data = world.node.services.data
     await data.insert(by, "groceries", [{"title": f"Item {number}"} for number in range(100)])
-    many = await data.show_views(by.agent, ["to_buy"])
+    many = await in_words(world).show_views(by.agent, ["to_buy"])
     assert many[0].text.count("\n") == 51
     assert "(50 rows. There are more rows." in many[0].text
     await data.insert(by, "groceries", [{"title": "x" * 1000}] * 20)
     await data.define_view(by, "to_buy", "SELECT title FROM groceries WHERE title LIKE 'xx%'")
-    [long] = await data.show_views(by.agent, ["to_buy"])
+    [long] = await in_words(world).show_views(by.agent, ["to_buy"])
     assert "(7 rows. There are more rows." in long.text
     assert len(long.text) < 8_200
 
@@ -71,7 +76,7 @@ async def test_a_view_that_is_gone_when_it_fires_is_told_and_not_fatal(world, by
     request = NextRunRequest(instructions="Look.", in_seconds=3600, context_views=("to_buy",))
     await world.node.services.next_runs.book(request, by.agent.id, world.user.id)
     await world.node.services.data.drop_view(by, "to_buy")
-    [shown] = await world.node.services.data.show_views(by.agent, ["to_buy"])
+    [shown] = await in_words(world).show_views(by.agent, ["to_buy"])
     assert shown.is_error
     assert "There is no view 'to_buy'" in shown.text
 

@@ -4,7 +4,7 @@ from functools import partialmethod
 
 import pytest
 
-from wakeful.app import build
+from wakeful.app.building import build
 from wakeful.config import Settings
 from wakeful.domain.bounds import PRESETS
 from wakeful.domain.types import User

@@ -2,10 +2,11 @@
 
 import pytest
 
-from wakeful import app
 from wakeful.agentdb import keys
 from wakeful.agentdb.errors import DatabaseLocked
-from wakeful.app import build, rotate_device_key, show_recovery_key
+from wakeful.app import files
+from wakeful.app.building import build
+from wakeful.app.files import rotate_device_key, show_recovery_key
 from wakeful.config import Settings
 from wakeful.domain.errors import Conflict, NotFound, Unavailable
 from wakeful.domain.types import User
@@ -57,7 +58,7 @@ async def test_everything_is_carried_over(settings):
 
 @pytest.mark.parametrize("step", ["change_key", "end_rotation"])
 async def test_a_rotation_that_was_cut_off_is_finished(settings, monkeypatch, step):
-    place = app if step == "change_key" else keys
+    place = files if step == "change_key" else keys
     with monkeypatch.context() as broken:
 
         def die(*_):

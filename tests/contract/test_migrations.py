@@ -6,7 +6,7 @@ from hashlib import sha256
 
 import pytest
 
-from wakeful.app import STORE_FILE, _database
+from wakeful.app.files import STORE_FILE, database_of
 from wakeful.config import Settings
 from wakeful.domain import ids
 from wakeful.domain.types import User
@@ -30,7 +30,7 @@ def settings(request, backend_settings):
 @pytest.fixture
 async def database(settings):
     """An open database with nothing in it."""
-    database = _database(settings)
+    database = database_of(settings)
     await database.open()
     yield database
     await database.close()
@@ -130,7 +130,7 @@ async def test_a_step_that_fails_leaves_nothing_of_itself_and_can_be_tried_again
 
 async def test_nodes_that_start_at_once_apply_each_step_once(postgres_url, tmp_path):
     settings = {"data_dir": tmp_path, "config_dir": tmp_path, "database_url": postgres_url}
-    stores = [Store(_database(Settings.model_validate(settings))) for _ in range(5)]
+    stores = [Store(database_of(Settings.model_validate(settings))) for _ in range(5)]
     applied = await asyncio.gather(*[store.open(NOON) for store in stores])
     try:
         known = load_migrations("postgres")
@@ -192,14 +192,14 @@ def copies(settings: Settings) -> list:
 
 
 async def test_a_new_store_is_not_copied(embedded):
-    store = Store(_database(embedded))
+    store = Store(database_of(embedded))
     await store.open(NOON)
     await store.close()
     assert copies(embedded) == []
 
 
 async def test_a_store_with_data_is_copied_before_it_is_changed(embedded):
-    database = _database(embedded)
+    database = database_of(embedded)
     store = Store(database)
     await store.open(NOON)
     await store.write(lambda tx: tx.agents.add_user(ADA))
@@ -225,7 +225,7 @@ async def test_a_store_with_data_is_copied_before_it_is_changed(embedded):
 
 
 async def test_a_copy_that_cannot_be_made_stops_the_change(embedded):
-    database = _database(embedded)
+    database = database_of(embedded)
     store = Store(database)
     await store.open(NOON)
     (embedded.data_dir / "backups").write_text("in the way")

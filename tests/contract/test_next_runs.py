@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from wakeful.app import build_http
+from wakeful.app.serving import build_http
 from wakeful.domain.accounts import Identity
 from wakeful.domain.booking import BookingRefused
 from wakeful.domain.bounds import PRESETS
@@ -17,6 +17,7 @@ from wakeful.domain.next_runs import NextRunRequest, NoNextRun, SelfSchedulingOf
 from wakeful.domain.types import FOREVER
 from wakeful.runtime.prompt import system_prompt
 from wakeful.service.briefings import Briefings
+from wakeful.service.data_in_words import DataInWords
 from wakeful.service.next_runs import NextRuns
 from wakeful.store.agents import NoSuchAgent
 from wakeful.tools.next_run import next_run_tools
@@ -399,8 +400,8 @@ async def test_the_preamble_says_who_booked_it_and_how_the_last_one_ended(world)
     told = []
 
     async def look(run):
-        data = world.node.services.data
-        briefing = await Briefings(world.node.store, world.clock, data.show_views, data.describe).read(run)
+        words = DataInWords(world.node.services.data.files, world.clock)
+        briefing = await Briefings(world.node.store, world.clock, words.show_views, words.describe).read(run)
         told.append(system_prompt(briefing, run, world.clock.now()))
         if len(told) == 1:
             await world.node.services.next_runs.book_in_run(request(in_seconds=600), run, world.agent)

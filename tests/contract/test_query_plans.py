@@ -47,7 +47,6 @@ def test_sqlite_walks_through_no_growing_table(connection, name):
         "finish_runs",
         "release_runs",
         "move_wakes",
-        "mark_wakes_running",
         "settle_wakes",
         "add_runs",
         "add_wakes",

@@ -3,7 +3,7 @@
 import pytest
 
 from doors import opened_rest
-from wakeful.app import build
+from wakeful.app.building import build
 from wakeful.config import Settings
 from wakeful.domain.errors import NotFound
 from wakeful.domain.events import StepSaved

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from wakeful.app import STORE_FILE
+from wakeful.app.files import STORE_FILE
 from wakeful.domain import ids
 from wakeful.domain.types import User
 from wakeful.store.errors import StoreFull, StoreInUse, StoreUnavailable, StoreUnreadable
@@ -70,7 +70,7 @@ async def crash(settings: dict[str, object], into: Path) -> tuple[World, str]:
 HOLD = """
 import asyncio, sys
 from pathlib import Path
-from wakeful.app import build
+from wakeful.app.building import build
 from wakeful.config import Settings
 
 async def main():

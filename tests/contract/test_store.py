@@ -10,7 +10,7 @@ import apsw
 import asyncpg
 import pytest
 
-from wakeful.app import STORE_FILE
+from wakeful.app.files import STORE_FILE
 from wakeful.domain import ids
 from wakeful.domain.runs import Outcome
 from wakeful.domain.types import User

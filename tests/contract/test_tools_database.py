@@ -116,7 +116,7 @@ async def test_a_refusal_tells_the_model_how_to_mend_its_call(shop, name, argume
 
 
 async def test_what_took_too_long_may_be_tried_again(shop, monkeypatch):
-    monkeypatch.setattr("wakeful.service.agent_data.SECONDS", 0.2)
+    monkeypatch.setattr("wakeful.service.agent_files.SECONDS", 0.2)
     bomb = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT max(x) FROM n"
     said = await shop("db_query", sql=bomb)
     assert (said["kind"], said["retryable"]) == ("timeout", True)

@@ -20,7 +20,8 @@ import asyncpg
 
 from crash.worker import STEPS, Script, book, work
 from forked import processes
-from wakeful.app import _database, build
+from wakeful.app.building import build
+from wakeful.app.files import database_of
 from wakeful.config import Settings
 from wakeful.domain.types import Wake
 from world import SECOND, World
@@ -92,7 +93,7 @@ class Scene:
         """Ask the database itself, beside whoever has it open."""
         if self._database_url is not None:
             return asyncio.run(self._fetch(text))
-        connection = _database(Settings.model_validate(self.settings)).connect()
+        connection = database_of(Settings.model_validate(self.settings)).connect()
         try:
             connection.row_trace = _with_names
             return list(connection.execute(text))

@@ -13,7 +13,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-import wakeful.app
+from wakeful.app import building
 from wakeful.config import Settings
 from wakeful.domain.events import RunEvent, StepSaved
 from wakeful.domain.types import Message, Run
@@ -79,11 +79,11 @@ async def _work(settings: dict[str, Any], journal: Path, script: Script) -> None
     logging.basicConfig(filename=journal.with_suffix(".log"), format="%(process)d %(asctime)s %(message)s")
     if script.give_up_after is not None:
         patience = timedelta(seconds=script.give_up_after)
-        wakeful.app.Heartbeat = functools.partial(Heartbeat, give_up_after=patience)  # type: ignore[misc]
+        building.Heartbeat = functools.partial(Heartbeat, give_up_after=patience)  # type: ignore[misc]
     stopping = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopping.set)
     lines = Journal(journal)
-    node = wakeful.app.build(Settings.model_validate(settings), executor=StepByStep(lines, script))
+    node = building.build(Settings.model_validate(settings), executor=StepByStep(lines, script))
     async with node.running():
         lines.write("up")
         await stopping.wait()
@@ -97,7 +97,7 @@ def book(settings: dict[str, Any], user_id: str, agent_id: str, journal: Path, c
 
 async def _book(settings: dict[str, Any], user_id: str, agent_id: str, lines: Journal, callers: int) -> None:
     world = World(settings)
-    node = world.node = wakeful.app.build(Settings.model_validate(settings))
+    node = world.node = building.build(Settings.model_validate(settings))
     async with node.opened():
         agent = await node.agents.get(agent_id, user_id)
         world.user, world.clock = (await node.store.read(lambda tx: tx.agents.user(user_id))), node.clock

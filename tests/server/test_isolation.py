@@ -26,7 +26,9 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed
 
 from doors import served
-from wakeful.app import Wakeful, _database, build, build_http, welcome
+from wakeful.app.building import Wakeful, build
+from wakeful.app.files import database_of
+from wakeful.app.serving import build_http, welcome
 from wakeful.config import Settings
 from wakeful.domain.approvals import Approval
 from wakeful.domain.types import Channel, Notice
@@ -389,7 +391,7 @@ class House:
                 return [dict(row) for row in await connection.fetch(text)]
             finally:
                 await connection.close()
-        with_names = _database(self._settings).connect()
+        with_names = database_of(self._settings).connect()
         try:
             with_names.row_trace = _with_names
             return list(with_names.execute(text))

@@ -20,7 +20,8 @@ from schemathesis import GenerationMode
 from schemathesis.specs.openapi.checks import ignored_auth, positive_data_acceptance
 
 from doors import served
-from wakeful.app import build, build_http, welcome
+from wakeful.app.building import build
+from wakeful.app.serving import build_http, welcome
 from wakeful.config import Settings
 
 TOKEN = "a-token-for-tests"

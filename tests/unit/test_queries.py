@@ -28,9 +28,9 @@ def test_a_clause_for_postgres_alone_is_not_shown_to_sqlite():
 
 
 def test_rows_become_one_row_for_sqlite_and_all_of_them_for_postgres():
-    one = queries.for_sqlite()["mark_wakes_running"]
+    one = queries.for_sqlite()["begin_wakes"]
     assert f"wakes.id = ?{one.names.index('id') + 1}" in one.sql
-    query = queries.for_postgres()["mark_wakes_running"]
+    query = queries.for_postgres()["begin_wakes"]
     assert "json_populate_recordset" in query.sql
     assert set(query.names) == {"id", "updated_at"}
 

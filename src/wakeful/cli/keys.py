@@ -15,7 +15,7 @@ app = typer.Typer(help="Write the device key down, and put it back.", no_args_is
 @app.command()
 def show(as_json: AsJson = False) -> None:
     """Print the recovery key. Whoever has it can read everything that is encrypted here."""
-    from wakeful.app import StartError, show_recovery_key
+    from wakeful.app.files import StartError, show_recovery_key
 
     settings = _settings()
     try:
@@ -31,7 +31,7 @@ def restore(
     as_json: AsJson = False,
 ) -> None:
     """Put the device key back from its recovery key. One that is there is moved aside, not overwritten."""
-    from wakeful.app import StartError, restore_device_key
+    from wakeful.app.files import StartError, restore_device_key
 
     settings = _settings()
     try:
@@ -51,7 +51,7 @@ def restore(
 @app.command()
 def rotate(as_json: AsJson = False) -> None:
     """Put a new device key in place of the old one, which is kept beside it. No server may be running."""
-    from wakeful.app import StartError, rotate_device_key
+    from wakeful.app.files import StartError, rotate_device_key
 
     settings = _settings()
     try:

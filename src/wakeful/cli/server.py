@@ -5,7 +5,9 @@ from importlib.metadata import version
 
 import typer
 
-from wakeful.app import StartError, Wakeful, build, serve
+from wakeful.app.building import Wakeful, build
+from wakeful.app.files import StartError
+from wakeful.app.serving import serve
 from wakeful.cli.client import fail
 from wakeful.cli.logs import setup_logging
 from wakeful.config import TOKEN_FILE, Settings

@@ -10,7 +10,7 @@ from wakeful.domain import bounds, profiles, session_config
 from wakeful.domain.agents import shown_toolsets
 from wakeful.domain.skills import Skill
 from wakeful.domain.types import Agent, Message, Run, RunUsage, Session, User, Wake
-from wakeful.service.agent_data import ShownView
+from wakeful.service.data_in_words import ShownView
 from wakeful.service.sessions import all_messages
 from wakeful.store.store import Store, Tx
 from wakeful.store.usage import Spent

@@ -47,8 +47,7 @@ class Firing:
             due = await tx.wakes.due(now, limit)
             if not due:
                 return 0, []
-            turns = {each.wake.agent_id: each.next_turn for each in due}
-            written = await _write(tx, await self._judge(tx, due, now), turns)
+            written = await _write(tx, await self._judge(tx, due, now))
             return len(due), await self._tell_deferred(tx, written, now)
 
         # What the power takes away is only decided again, under the same run ids; what a run saves makes it durable.
@@ -216,7 +215,7 @@ def _count(tally: _Tally, verdict: wakes.Verdict, now: datetime) -> None:
     tally.used_today += sum(run.kind == "next_run" for run in queued)
 
 
-async def _write(tx: Tx, verdicts: Sequence[wakes.Verdict], turns: dict[str, int]) -> list[wakes.Verdict]:
+async def _write(tx: Tx, verdicts: Sequence[wakes.Verdict]) -> list[wakes.Verdict]:
     """Write what was decided and return what held: someone may have changed a wake meanwhile."""
     # The wakes first: one that someone changed since it was read keeps that change, and fires as changed.
     moved = await tx.wakes.move([verdict.wake for verdict in verdicts])
@@ -226,10 +225,10 @@ async def _write(tx: Tx, verdicts: Sequence[wakes.Verdict], turns: dict[str, int
         await tx.sessions.add(sessions)
     new_runs = [run for verdict in held for run in verdict.runs]
     if new_runs:
-        await tx.runs.add(new_runs, turns)
+        await tx.runs.add(new_runs)
     for verdict in held:
         if verdict.fold is not None and not await tx.runs.fold(verdict.fold.into, verdict.fold.run.covers, "overlap"):
-            await tx.runs.add([verdict.fold.run], turns)  # another node claimed the waiting one since we read it
+            await tx.runs.add([verdict.fold.run])  # another node claimed the waiting one since we read it
         if verdict.notice is not None:
             await tx.notices.add(verdict.notice)
         if verdict.wake.status == "skipped":

@@ -10,7 +10,7 @@ from wakeful.domain.types import Run
 from wakeful.store import queries
 from wakeful.store.database import Row, Statements
 from wakeful.store.rows import ADDED_RUN, RUNS, from_micros, to_micros
-from wakeful.store.wakes import hints, next_turn
+from wakeful.store.wakes import hints
 
 _LONG_AGO = timedelta(days=7)  # bounds the look at old rows
 _TURN = queries.for_sqlite()["add_runs"].names.index("turn")
@@ -45,14 +45,10 @@ class Runs:
     def __init__(self, statements: Statements) -> None:
         self._statements = statements
 
-    async def add(self, runs: Sequence[Run], turns: dict[str, int] | None = None) -> set[str]:
-        """Write new rows, place those that wait in the queue, and return the ids that were not there before.
-
-        Whoever knows the agents' next turns hands them in, and they go on counting.
-        """
+    async def add(self, runs: Sequence[Run]) -> set[str]:
+        """Write new rows, place those that wait in the queue, and return the ids that were not there before."""
         waiting = [run for run in runs if run.status == "queued"]
-        if turns is None:
-            turns = await self._next_turns({run.agent_id for run in waiting if run.trigger == "wake"})
+        turns = await self._next_turns({run.agent_id for run in waiting if run.trigger == "wake"})
         rows = [ADDED_RUN(run) for run in runs]
         for run, row in zip(runs, rows, strict=True):
             if run.status == "queued" and run.trigger == "wake":
@@ -64,8 +60,16 @@ class Runs:
         return added
 
     async def _next_turns(self, agent_ids: Iterable[str]) -> dict[str, int]:
+        """Return the next free place in the queue of each agent.
+
+        An agent with nothing waiting comes in where the queue stands now; one with much waiting queues behind itself.
+        So nobody waits for all of someone else's runs, and nobody is overtaken for ever.
+        """
         rows = await self._statements.fetch_many("turns_of_agents", [{"agent_id": each} for each in agent_ids])
-        return {row["agent_id"]: next_turn(row) for row in rows}
+        return {
+            row["agent_id"]: max(row["current_turn"], -1 if row["last_turn"] is None else row["last_turn"] + 1)
+            for row in rows
+        }
 
     async def fold(self, run_id: str, more: int, reason: str) -> bool:
         return bool(await self._statements.fetch("fold_into_run", {"id": run_id, "more": more, "reason": reason}))

@@ -35,7 +35,6 @@ class DueWake:
     busy_run_id: str | None
     waiting_run_id: str | None
     running_run_id: str | None
-    next_turn: int  # of its agent
 
     def read_bounds(self) -> Bounds:
         return read_bounds(self.agent_bounds)
@@ -241,14 +240,4 @@ def _due(row: Row) -> DueWake:
         busy_run_id=row["busy_run_id"],
         waiting_run_id=row["waiting_run_id"],
         running_run_id=row["running_run_id"],
-        next_turn=next_turn(row),
     )
-
-
-def next_turn(row: Row) -> int:
-    """Return an agent's next free place in the queue.
-
-    An agent with nothing waiting comes in where the queue stands now; one with much waiting queues behind itself. So
-    nobody waits for all of someone else's runs, and nobody is overtaken for ever.
-    """
-    return max(row["current_turn"], -1 if row["last_turn"] is None else row["last_turn"] + 1)

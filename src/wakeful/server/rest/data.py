@@ -154,12 +154,12 @@ class NotConfirmed(Invalid):
 async def get_database(caller: Reader, services: ServicesDep, agent_id: PathId) -> DatabaseShape:
     """Show whether an agent has a database, how full it is, and what is in it."""
     by = await services.data.person(agent_id, caller.user.id)
-    state = services.data.state(by.agent)
+    state = services.data.files.state(by.agent)
     found = None if state == "locked" else await services.data.schema(by)
     return DatabaseShape(
         state=state,
         is_on="database" in by.agent.toolsets,
-        in_flight=services.data.in_flight(agent_id),
+        in_flight=services.data.files.in_flight(agent_id),
         used_bytes=None if found is None else found["storage"]["used_bytes"] if state == "open" else 0,
         quota_bytes=None if found is None else found["storage"]["quota_bytes"],
         tables=[] if found is None else found["tables"],
@@ -224,7 +224,7 @@ async def undo_data(caller: Chatter, services: ServicesDep, run_id: PathId) -> U
 @router.post("/agents/{agent_id}/db/rotate-key")
 async def rotate_key(caller: Admin, services: ServicesDep, agent_id: PathId) -> Done:
     """Encrypt an agent's database, and its snapshots, with a new key."""
-    await services.data.rotate_key(await services.data.person(agent_id, caller.user.id))
+    await services.data.files.rotate_key(await services.data.person(agent_id, caller.user.id))
     return Done()
 
 
@@ -234,5 +234,5 @@ async def erase_database(caller: Admin, services: ServicesDep, agent_id: PathId,
     by = await services.data.person(agent_id, caller.user.id)
     if asked.confirm != by.agent.name:
         raise NotConfirmed(asked.confirm, by.agent.name)
-    await services.data.erase(by.agent)
+    await services.data.files.erase(by.agent)
     return Done()

@@ -86,17 +86,7 @@ SELECT
                 r.session_id = w.session_id AND r.status = 'queued' AND r.wake_id = w.id AND r.started_at IS NOT NULL
             LIMIT 1
         )
-    ) END AS running_run_id,
-    -- As in turns_of_agents.
-    COALESCE(
-        (SELECT MAX(r.turn) FROM runs r WHERE r.status = 'running'),
-        (SELECT MIN(r.turn) FROM runs r WHERE r.status = 'queued'),
-        0
-    ) AS current_turn,
-    (
-        SELECT CASE WHEN r.status = 'queued' THEN r.turn END FROM runs r
-        WHERE r.agent_id = w.agent_id ORDER BY r.queued_at DESC, r.turn DESC LIMIT 1
-    ) AS last_turn
+    ) END AS running_run_id
 FROM wakes w
 JOIN agents a ON a.id = w.agent_id
 JOIN users u ON u.id = w.user_id

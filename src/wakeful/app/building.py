@@ -1,36 +1,26 @@
-"""Builds everything; the only file that may import every room."""
+"""Puts one node together: its store, its services, its engine."""
 
-import asyncio
-import contextlib
-import gc
-import signal
-import socket
 import ssl
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterable
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cache
-from importlib.metadata import version
 from pathlib import Path
 from secrets import token_hex
 
 import httpx2
-import uvicorn
-from starlette.types import ASGIApp
 
-from wakeful.agentdb import keys
 from wakeful.agentdb.engine import Engine as DatabaseEngine
-from wakeful.agentdb.keys import has_device_key, load_device_key, to_recovery_key
+from wakeful.agentdb.keys import has_device_key, to_recovery_key
 from wakeful.agentdb.vault import Vault
+from wakeful.app.files import database_of, device_key_of
 from wakeful.clock import Clock, ServerClock, SystemClock
 from wakeful.config import Settings
 from wakeful.domain.agents import Known
-from wakeful.domain.errors import Conflict, NotFound, Unavailable, WakefulError
 from wakeful.domain.rules import Rules
 from wakeful.domain.runs import Outcome
 from wakeful.domain.types import Agent, Run
-from wakeful.domain.zones import load_zone
 from wakeful.hub import Hub
 from wakeful.runtime.engine import Engine
 from wakeful.runtime.executor import Executor
@@ -42,14 +32,11 @@ from wakeful.runtime.runner import Runner
 from wakeful.runtime.scheduler import Scheduler
 from wakeful.runtime.titles import Titles
 from wakeful.runtime.work import SubagentLimits
-from wakeful.server.app import create_app
-from wakeful.server.gate import Gate
 from wakeful.server.services import Services
-from wakeful.server.tries import Tries
-from wakeful.server.wire import Wire
 from wakeful.service.accounts import Accounts
 from wakeful.service.agenda import AgendaService
 from wakeful.service.agent_data import AgentData
+from wakeful.service.agent_files import AgentFiles
 from wakeful.service.agents import AgentService
 from wakeful.service.approvals import Approvals
 from wakeful.service.bookings import Bookings
@@ -57,9 +44,9 @@ from wakeful.service.briefings import Briefings
 from wakeful.service.channel_process import ChannelProcess
 from wakeful.service.channels import Channels
 from wakeful.service.claims import Claims
+from wakeful.service.data_in_words import DataInWords
 from wakeful.service.feed import Feed
 from wakeful.service.firing import Firing
-from wakeful.service.first_start import settle_owner
 from wakeful.service.metrics import Metrics
 from wakeful.service.next_runs import NextRuns
 from wakeful.service.notices import NoticeService
@@ -75,9 +62,6 @@ from wakeful.service.storage import Retention, Storage
 from wakeful.service.stream import Stream
 from wakeful.service.upkeep import Upkeep
 from wakeful.service.wakes import WakeService
-from wakeful.store.database import Database
-from wakeful.store.postgres import PostgresDatabase
-from wakeful.store.sqlite import SqliteDatabase, change_key, hold
 from wakeful.store.store import Store
 from wakeful.tools.database import database_tools
 from wakeful.tools.files import file_tools
@@ -93,11 +77,7 @@ from wakeful.tools.skills import skill_tools
 from wakeful.tools.subagents import subagent_tools
 from wakeful.tools.web import Fetcher, web_tools
 
-STORE_FILE = "wakeful.sqlite"
-MOST_FRAME = 72 * 1024 * 1024  # bytes of one message with its images
 _WORKSPACE_BYTES = 1024 * 1024 * 1024
-
-StartError = WakefulError  # what a start may end with and a person can answer; commands know no other room's names
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,7 +121,7 @@ class Wakeful:
         try:
             if isinstance(self.clock, ServerClock):
                 await self.clock.measure()
-            await self.services.data.finish_erasing()
+            await self.services.data.files.finish_erasing()
             yield
         finally:
             await self.put_away()
@@ -161,8 +141,8 @@ class Wakeful:
 def build(settings: Settings, *, executor: Executor | None = None, clock: Clock | None = None) -> Wakeful:
     """Put one node together. Nothing is opened and nothing moves until it is entered."""
     is_first_start = settings.device_key is None and not has_device_key(settings.config_dir)
-    device_key = _device_key(settings)
-    store = Store(_database(settings))
+    device_key = device_key_of(settings)
+    store = Store(database_of(settings))
     if clock is None:
         clock = ServerClock(store.read_clock) if store.is_shared else SystemClock()
     rules = _rules(settings)
@@ -172,7 +152,7 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
     feed = Feed(store, hub, clock)
     sessions = SessionService(store, clock)
     wakes = WakeService(store, clock, rules)
-    data = AgentData(
+    files = AgentFiles(
         store,
         clock,
         DatabaseEngine(settings.agent_database_workers),
@@ -180,6 +160,7 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
         feed,
         settings.agent_database_mb * 1024 * 1024,
     )
+    data = AgentData(store, files)
     recalls = Recalls(store, stream, wakes, clock, rules, lambda agent: tools.names_for(agent), data.names)
 
     async def prepare(agent: Agent) -> list[str]:
@@ -200,7 +181,7 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
         stream,
         clock,
         timedelta(seconds=settings.run_limit_seconds),
-        data.erase,
+        files.erase,
         known=lambda: Known(mcp_servers=settings.mcp, tools=tools.own_names, database_mb=settings.agent_database_mb),
     )
     channels = Channels(
@@ -220,7 +201,8 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
         window=settings.context_window,
     )
     fetcher = Fetcher(private_hosts=frozenset(settings.fetch_private_hosts), tls=_trusted())
-    briefings = Briefings(store, clock, data.show_views, data.describe)
+    in_words = DataInWords(files, clock)
+    briefings = Briefings(store, clock, in_words.show_views, in_words.describe)
     titles = Titles(briefings, sessions, runs, models, clock)
 
     def workspace_of(agent_id: str) -> Path:
@@ -326,7 +308,7 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
         await models.aclose()
         await fetcher.aclose()
         await mcp_servers.aclose()
-        await data.aclose()
+        await files.aclose()
 
     return Wakeful(
         settings=settings,
@@ -371,167 +353,10 @@ def build_tools(
     )
 
 
-def build_http(node: Wakeful) -> ASGIApp:
-    """Put the doors in front of a node, and the gate in front of the doors."""
-    tries = Tries(node.clock)
-    app = create_app(
-        version("wakeful"),
-        node.services,
-        tries,
-        lambda: node.engine.readiness().problems,
-        heartbeat_seconds=node.settings.socket_heartbeat_seconds,
-        model=node.settings.model,
-        is_shared=node.store.is_shared,
-    )
-    return Gate(app, node.services.accounts, tries, node.settings)
-
-
-async def welcome(node: Wakeful) -> str:
-    """Make sure of an owner with an agent, and return the path of a link that logs the owner's browser in."""
-    owner = await settle_owner(node.store, node.clock, node.settings)
-    await node.agents.make_first(owner.identity.user, _local_zone())
-    return f"/login?code={await node.services.accounts.make_login_code(owner.identity)}"
-
-
-def settle_memory() -> None:
-    """Spare the garbage collector what is loaded by now: to look through it all again takes 20 ms, and wakes wait."""
-    gc.collect()
-    gc.freeze()
-
-
-async def serve(node: Wakeful, announce: Callable[[str, str], None]) -> None:
-    """Run a node and its doors until the process is told to stop.
-
-    `announce` is told the address they stand at and the path of a one-time login link.
-    """
-    loop, stopping = asyncio.get_running_loop(), asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stopping.set)
-    with _listen(node.settings.host, node.settings.port) as listener:
-        host, port = listener.getsockname()[:2]
-        server = _Server(
-            uvicorn.Config(
-                build_http(node),
-                log_config=None,
-                access_log=False,
-                ws=Wire,
-                ws_max_size=MOST_FRAME,
-                ws_per_message_deflate=False,
-                ws_ping_interval=20,
-                ws_ping_timeout=20,
-                proxy_headers=False,
-                server_header=False,
-                lifespan="off",
-                timeout_graceful_shutdown=5,
-            )
-        )
-        settle_memory()
-        async with node.opened():
-            login = await welcome(node)
-            await node.engine.start()
-            announce(f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}", login)
-            serving = asyncio.create_task(server.serve(sockets=[listener]))
-            told = asyncio.create_task(stopping.wait())
-            try:
-                await asyncio.wait((serving, told), return_when=asyncio.FIRST_COMPLETED)
-            finally:
-                # The engine first: what is unfinished is free for other nodes before the last page has been closed.
-                await node.engine.stop()
-                server.should_exit = True
-                await serving
-                told.cancel()
-
-
-def _local_zone() -> str:
-    """Return this machine's zone, for the first agent; people change it as they like."""
-    with contextlib.suppress(OSError, ValueError):
-        name = str(Path("/etc/localtime").resolve()).partition("zoneinfo/")[2]
-        if name:
-            load_zone(name)
-            return name
-    return "UTC"
-
-
-def _listen(host: str, port: int) -> socket.socket:
-    try:
-        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        return socket.create_server((str(address[0]), port), family=family, backlog=2048)
-    except OSError as error:
-        raise PortTaken(
-            f"Cannot listen on {host}:{port}: {error.strerror}. "
-            "If another server has that port, stop it or choose another one with --port or WAKEFUL_PORT."
-        ) from error
-
-
-class PortTaken(Unavailable):
-    code = "port_taken"
-
-
-class _Server(uvicorn.Server):
-    """Leaves signals to us: uvicorn would raise them again, and end the process before the engine is done."""
-
-    @contextmanager
-    def capture_signals(self) -> Generator[None]:
-        yield
-
-
 @cache
 def _trusted() -> ssl.SSLContext:
     """Return whom we trust on the web: read once, because that takes as long as the rest of a start."""
     return httpx2.create_ssl_context()
-
-
-def _database(settings: Settings) -> Database:
-    if settings.database_url is not None:
-        return PostgresDatabase(settings.database_url.get_secret_value())
-    return SqliteDatabase(settings.data_dir / STORE_FILE, _device_key(settings) if settings.store_encryption else None)
-
-
-def _device_key(settings: Settings) -> bytes:
-    if settings.device_key is not None:
-        return bytes.fromhex(settings.device_key.get_secret_value())
-    return load_device_key(settings.config_dir)
-
-
-def show_recovery_key(settings: Settings) -> str:
-    """Write the device key of these settings for paper. Makes none."""
-    if settings.device_key is None and not has_device_key(settings.config_dir):
-        raise NotFound(
-            f"There is no device key in {str(settings.config_dir)!r}. The first `wakeful serve` makes one and prints "
-            "its recovery key; if there was one, put it back with `wakeful key restore`."
-        )
-    return to_recovery_key(_device_key(settings))
-
-
-def rotate_device_key(settings: Settings) -> tuple[str, list[str]]:
-    """Put another device key in place of the present one, while no server runs, or finish what was cut off.
-
-    Returns the new recovery key, and the ids of agents whose database was locked before and is so still.
-    """
-    if settings.device_key is not None:
-        raise Conflict(
-            "The device key comes from the settings (WAKEFUL_DEVICE_KEY or device_key_file), so it is not ours to "
-            "change. Take it out of them and put it into the file with `wakeful key restore` first."
-        )
-    if not has_device_key(settings.config_dir):
-        raise NotFound(f"There is no device key in {str(settings.config_dir)!r}, so there is nothing to change.")
-    agents = settings.data_dir / "agents"
-    with hold(settings.data_dir):
-        old, new = keys.begin_rotation(settings.config_dir)
-        vault = Vault(lambda agent_id: agents / agent_id, lambda: new)
-        folders = sorted(agents.iterdir()) if agents.exists() else []
-        locked = [folder.name for folder in folders if not vault.rewrap(folder.name, old)]
-        if settings.database_url is None and settings.store_encryption:
-            change_key(settings.data_dir / STORE_FILE, old, new)
-        keys.end_rotation(settings.config_dir)
-    return to_recovery_key(new), locked
-
-
-def restore_device_key(settings: Settings, recovery_key: str) -> Path:
-    """Put the device key back from paper; one that is there is moved aside."""
-    if settings.device_key is not None:
-        raise Conflict("The device key comes from WAKEFUL_DEVICE_KEY, so no file is read. Change it there.")
-    return keys.restore_device_key(settings.config_dir, recovery_key)
 
 
 def _rules(settings: Settings) -> Rules:

@@ -1,0 +1,253 @@
+"""The file of each agent's database: opened with its key, written in order, put aside when damaged, erased for good.
+
+What is asked of it is carried out in worker processes; those who watch are told of every write.
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections import Counter
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from secrets import token_bytes
+from typing import Any, Literal
+
+from wakeful.agentdb.engine import Answered, Engine
+from wakeful.agentdb.errors import DatabaseLocked, DatabaseUnreadable, for_people
+from wakeful.agentdb.opened import Request
+from wakeful.agentdb.operations import MAKES
+from wakeful.agentdb.vault import AgentKeys, Vault
+from wakeful.clock import Clock
+from wakeful.domain import notices
+from wakeful.domain.errors import WakefulError
+from wakeful.domain.events import DbUpdate
+from wakeful.domain.types import Agent, Notice
+from wakeful.service.changelog_heads import ChangelogHeads, Head
+from wakeful.service.feed import Feed
+from wakeful.store.store import Store, Tx
+
+log = logging.getLogger(__name__)
+
+SECONDS = 5.0  # for one statement
+LONG_SECONDS = 30.0  # for what goes through a whole file
+
+_LONG = frozenset({"migrate", "down", "import", "export", "undo", "verify", "purge", "rekey"})
+_NO_KEY = bytes(32)
+
+Actor = Literal["agent", "user", "migration", "system"]
+Values = Mapping[str, Any]
+State = Literal["none", "open", "locked"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class By:
+    """Whose database it is about, and who asks."""
+
+    agent: Agent
+    actor: Actor = "user"
+    run_id: str | None = None
+
+
+class AgentFiles:
+    """Asks things of agents' databases."""
+
+    def __init__(self, store: Store, clock: Clock, engine: Engine, vault: Vault, feed: Feed, quota: int) -> None:
+        self._store = store
+        self._clock = clock
+        self._engine = engine
+        self._vault = vault
+        self._feed = feed
+        self._quota = quota
+        self._heads = ChangelogHeads(store)
+        self._locks: dict[str, asyncio.Lock] = {}
+        self._in_flight: Counter[str] = Counter()
+
+    def state(self, agent: Agent) -> State:
+        """Tell whether an agent has a database, and whether it can be opened."""
+        if not self._vault.has_database(agent.id):
+            return "none"
+        try:
+            self._vault.open(agent.id)
+        except DatabaseLocked:
+            return "locked"
+        return "open"
+
+    def in_flight(self, agent_id: str) -> int:
+        """Return how many writes are under way."""
+        return self._in_flight[agent_id]
+
+    async def read(self, by: By, op: str, /, **args: Any) -> Any:
+        """Have something read."""
+        return (await self._ask(by, op, args)).result
+
+    async def read_as_json(self, by: By, op: str, /, **args: Any) -> bytes:
+        """Have something read, and return it as it came."""
+        return (await self._ask(by, op, args)).text
+
+    async def write(self, by: By, op: str, table: str | None, /, **args: Any) -> Any:
+        """Have something written; those who watch that table, or all of them, are told."""
+        async with self._writing(by, table):
+            answered = await self._ask(by, op, args, is_writing=True)
+            if answered.is_crossing:
+                await self._warn(by.agent, answered)
+        if answered.last_change and answered.last_hash:
+            self._heads.note(by.agent.id, (answered.last_change, answered.last_hash))
+        self._tell(by.agent, table, last_change=answered.last_change)
+        return answered.result
+
+    async def known_head(self, agent_id: str) -> Head | None:
+        """Return the last change of an agent's changelog that the store knows of."""
+        return await self._heads.of(agent_id)
+
+    async def rotate_key(self, by: By) -> None:
+        """Encrypt an agent's file, and its snapshots, with a new key."""
+        agent = by.agent
+        if not self._vault.has_database(agent.id):
+            return
+        async with self._writing(by, None):
+            old = await self._fitting_key(agent, self._vault.database_of(agent.id))
+            # Both are kept until every file surely has the new one: a crash in between leaves nothing locked.
+            self._vault.save(agent.id, AgentKeys(current=token_bytes(32), previous=old))
+            await self._finish_rotation(agent)
+        self._tell(agent, None)
+
+    async def erase(self, agent: Agent) -> None:
+        """Destroy an agent's database for good, by destroying its key first."""
+        async with self._lock(agent.id):
+            had_one = self._vault.has_database(agent.id)
+            await self._engine.close_file(self._vault.database_of(agent.id))
+            self._vault.erase(agent.id)
+            await self._heads.forget(agent.id)
+        if had_one:
+            self._tell(agent, None)
+
+    async def finish_erasing(self) -> None:
+        """Erase what is left of agents that were deleted, in case a crash came before their databases were gone."""
+        for agent_id in await self._store.read(lambda tx: tx.agents.ended()):
+            if self._vault.has_anything(agent_id):
+                log.info("database of a deleted agent erased", extra={"agent_id": agent_id})
+                self._vault.erase(agent_id)
+                await self._heads.forget(agent_id)
+
+    async def aclose(self) -> None:
+        await self._heads.aclose()
+        await self._engine.aclose()
+
+    @asynccontextmanager
+    async def _writing(self, by: By, table: str | None) -> AsyncGenerator[None]:
+        """Let one write at a time at a file, and tell those who watch that one is under way."""
+        agent_id = by.agent.id
+        self._in_flight[agent_id] += 1
+        self._tell(by.agent, table)
+        try:
+            async with self._lock(agent_id):
+                yield
+        except BaseException:
+            self._landed(agent_id)
+            self._tell(by.agent, table)
+            raise
+        else:
+            self._landed(agent_id)
+
+    def _landed(self, agent_id: str) -> None:
+        self._in_flight[agent_id] -= 1
+        if not self._in_flight[agent_id]:
+            del self._in_flight[agent_id]
+
+    def _lock(self, agent_id: str) -> asyncio.Lock:
+        return self._locks.setdefault(agent_id, asyncio.Lock())
+
+    def _tell(self, agent: Agent, table: str | None, last_change: int | None = None) -> None:
+        frame = DbUpdate(agent_id=agent.id, table=table, in_flight=self._in_flight[agent.id], last_change=last_change)
+        self._feed.tell(agent.user_id, frame)
+
+    async def _ask(self, by: By, op: str, args: Values, *, is_writing: bool = False) -> Answered:
+        try:
+            return await self._ask_as_it_is(by, op, args, is_writing=is_writing)
+        except WakefulError as error:
+            if by.actor == "user":
+                error.message = for_people(error.message)
+            raise
+
+    async def _ask_as_it_is(self, by: By, op: str, args: Values, *, is_writing: bool) -> Answered:
+        agent_id = by.agent.id
+        path = self._vault.database_of(agent_id)
+        if not self._vault.has_database(agent_id):
+            if op not in MAKES:
+                # Nothing is made for the sake of a look: it is asked of an empty database in memory.
+                return await self._engine.ask(self._request(by, op, "", _NO_KEY, args))
+            key = self._vault.make(agent_id).current
+        else:
+            keys = self._vault.open(agent_id)
+            if keys.previous is not None:
+                async with contextlib.nullcontext() if is_writing else self._lock(agent_id):  # who writes holds it
+                    await self._finish_rotation(by.agent)
+                keys = self._vault.open(agent_id)
+            key = keys.current
+        try:
+            return await self._engine.ask(self._request(by, op, path, key, args))
+        except DatabaseUnreadable:
+            key = await self._fitting_key(by.agent, path)
+            return await self._engine.ask(self._request(by, op, path, key, args))
+
+    def _request(self, by: By, op: str, path: str, key: bytes, args: Values) -> Request:
+        return Request(
+            op=op,
+            path=path,
+            key=key.hex(),
+            seconds=LONG_SECONDS if op in _LONG else SECONDS,
+            quota=self._quota if by.agent.database_mb is None else by.agent.database_mb * 1024 * 1024,
+            at=self._clock.now().isoformat(),
+            actor=by.actor,
+            run_id=by.run_id,
+            args=args,
+        )
+
+    async def _finish_rotation(self, agent: Agent) -> None:
+        """See a rotation through, be it one that was cut off: the file and its snapshots get the new key."""
+        keys = self._vault.open(agent.id)
+        if keys.previous is None:
+            return
+        path = self._vault.database_of(agent.id)
+        await self._engine.close_file(path)
+        args = {"new_key": keys.current.hex()}
+        try:
+            await self._engine.ask(self._request(By(agent=agent, actor="system"), "rekey", path, keys.previous, args))
+        except DatabaseUnreadable:
+            raise await self._put_aside(agent) from None
+        self._vault.save(agent.id, AgentKeys(current=keys.current))
+
+    async def _fitting_key(self, agent: Agent, path: str) -> bytes:
+        """Return the key of a file after a look whether it really opens it.
+
+        A file that it does not open is damaged: it is put aside, so that the agent can begin anew.
+        """
+        key = self._vault.open(agent.id).current
+        try:
+            await self._engine.ask(self._request(By(agent=agent, actor="system"), "check", path, key, {}))
+        except DatabaseUnreadable:
+            raise await self._put_aside(agent) from None
+        return key
+
+    async def _put_aside(self, agent: Agent) -> DatabaseUnreadable:
+        now = self._clock.now()
+        aside = self._vault.set_aside(agent.id, now.isoformat())
+        await self._heads.forget(agent.id)
+        log.error("database unreadable, set aside", extra={"agent_id": agent.id, "path": str(aside)})
+        await self._notice(notices.database_unreadable(agent, str(aside), now))
+        return DatabaseUnreadable(
+            f"The database of agent {agent.name!r} is damaged. Its file was put aside at {str(aside)!r}, and nothing "
+            "of it was deleted. The next write begins a new one."
+        )
+
+    async def _warn(self, agent: Agent, answered: Answered) -> None:
+        assert answered.used is not None
+        assert answered.quota is not None
+        await self._notice(notices.storage_low(agent, answered.used, answered.quota, self._clock.now()))
+
+    async def _notice(self, notice: Notice) -> None:
+        async def work(tx: Tx) -> None:
+            await tx.notices.add(notice)
+
+        await self._store.write(work)
