@@ -130,7 +130,8 @@ async def frames_of(page: Page, what: str) -> dict[str, float]:
 
 
 async def main() -> None:
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    known = ("chromium", "chromium-browser", "google-chrome", "chromium-headless-shell")
+    chromium = next(filter(None, map(shutil.which, known)), None)
     figures: dict[str, float] = {"chat_script_kb": measure_size()}
     with tempfile.TemporaryDirectory() as folder:
         places = {"data_dir": f"{folder}/data", "config_dir": f"{folder}/config"}

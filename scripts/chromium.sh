@@ -4,17 +4,25 @@
 set -eu
 
 found() {
-  [ -n "${WAKEFUL_TEST_CHROMIUM:-}" ] || command -v chromium || command -v chromium-browser || command -v google-chrome
+  [ -n "${WAKEFUL_TEST_CHROMIUM:-}" ] && return
+  for name in chromium-headless-shell chromium chromium-browser google-chrome; do
+    command -v "$name" && return
+  done
+  return 1
 } >/dev/null
 
 if found; then exit 0; fi
 
-how="install Chromium (on Debian: apt-get install chromium), or name one with WAKEFUL_TEST_CHROMIUM=/path/to/chromium"
+how="install Chromium (on Debian: apt-get install chromium-headless-shell), or name one with WAKEFUL_TEST_CHROMIUM=/path/to/chromium"
 if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
   echo "There is no browser for the tests in tests/browser: $how." >&2
   exit 0
 fi
 echo "Installing Chromium for the tests in tests/browser"
 export DEBIAN_FRONTEND=noninteractive
-{ apt-get -qq update && apt-get -qq install -y --no-install-recommends chromium; } >/dev/null 2>&1 || true
+{
+  apt-get -qq update
+  apt-get -qq install -y --no-install-recommends chromium-headless-shell ||
+    apt-get -qq install -y --no-install-recommends chromium
+} >/dev/null 2>&1 || true
 found || echo "Chromium could not be installed: $how." >&2

@@ -90,7 +90,8 @@ async def take(page: Page, path: str, name: str, *, height: int | None = None) -
 
 async def main() -> None:
     IMAGES.mkdir(parents=True, exist_ok=True)
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    known = ("chromium", "chromium-browser", "google-chrome", "chromium-headless-shell")
+    chromium = next(filter(None, map(shutil.which, known)), None)
     with tempfile.TemporaryDirectory() as folder:
         settings = {"data_dir": f"{folder}/data", "config_dir": f"{folder}/config"}
         async with served(settings, model="demo") as server, async_playwright() as playwright:

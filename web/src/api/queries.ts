@@ -1,8 +1,11 @@
 /** What the page knows of the server: every read has a name here, so that news can make it fresh again. */
 
-import { infiniteQueryOptions, keepPreviousData, QueryClient, queryOptions, useMutation, useQueryClient } from "@tanstack/react-query";
+import { infiniteQueryOptions, keepPreviousData, notifyManager, QueryClient, queryOptions, useMutation, useQueryClient } from "@tanstack/react-query";
 import { call, Refused } from "./client";
 import { forgetRefusal, tellRefusal } from "./refusals";
+
+// At once, not with a timer: an answer that is taken over from the stream must be there before the stream lets go of it.
+notifyManager.setScheduler(queueMicrotask);
 
 export const queryClient = new QueryClient({
   defaultOptions: {
