@@ -1,6 +1,7 @@
 """What every test may ask for: a store on each backend, and a world with a person, an agent and a manual clock."""
 
 import asyncio
+import functools
 import itertools
 import os
 import tempfile
@@ -10,6 +11,8 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import asyncpg
+import httpx
+import httpx2
 import pytest
 import uvicorn.server
 
@@ -57,6 +60,15 @@ def hasty_servers() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(uvicorn.server, "asyncio", SimpleNamespace(**(vars(asyncio) | {"sleep": sleep})))
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def trust_read_once() -> Iterator[None]:
+    """Every client reads anew whom the web trusts, which takes 50 ms, and tests make thousands of clients."""
+    with pytest.MonkeyPatch.context() as patch:
+        for transports in (httpx._transports.default, httpx2._transports.default):
+            patch.setattr(transports, "create_ssl_context", functools.cache(transports.create_ssl_context))
         yield
 
 

@@ -4,18 +4,23 @@ import multiprocessing
 import os
 import subprocess
 from collections.abc import Mapping
+from functools import cache
+from multiprocessing import forkserver
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import IO
 
+import pytest
+
 processes = multiprocessing.get_context("forkserver")
-processes.set_forkserver_preload(["wakeful.app.serving", "wakeful.cli.main", "wakeful.cli.server"])
+processes.set_forkserver_preload(["warm"])
 
 
 class Forked:
     """As much of a `subprocess.Popen` as tests need; what it says on its standard error goes into a file."""
 
     def __init__(self, arguments: tuple[str, ...], environment: Mapping[str, str], errors: Path) -> None:
+        _warm_up()
         here, there = processes.Pipe(duplex=False)
         self._process = processes.Process(target=_run, args=(arguments, dict(environment), there, errors))
         self._process.start()
@@ -46,6 +51,14 @@ class Forked:
         self._process.join()
         self._process.close()
         self.stdout.close()
+
+
+@cache
+def _warm_up() -> None:
+    """Start the process that the others are forked from. It finds our modules only through its environment."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(Path(__file__).parent))
+        forkserver.ensure_running()
 
 
 def run(arguments: tuple[str, ...], environment: Mapping[str, str], errors: Path) -> subprocess.CompletedProcess[str]:
