@@ -37,9 +37,9 @@ class Served:
     def client(self) -> httpx.AsyncClient:
         return self._started[-1][1]
 
-    async def start(self) -> None:
+    async def start(self, port: int = 0) -> None:
         """Start a process and wait until it answers; requests go to the one started last."""
-        process = Forked(("serve", "--port", "0"), self._environment, self._folder / "log")
+        process = Forked(("serve", "--port", str(port)), self._environment, self._folder / "log")
         address = re.search(r"http://\S+", await asyncio.to_thread(process.stdout.readline))
         assert address is not None, self.log()
         client = httpx.AsyncClient(base_url=address[0], headers={"Authorization": f"Bearer {TOKEN}"}, timeout=10)
