@@ -3,27 +3,27 @@
 import multiprocessing
 import os
 import subprocess
-from collections.abc import Mapping
+import sys
+from collections.abc import Callable, Mapping
 from functools import cache
 from multiprocessing import forkserver
 from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import pytest
 
-processes = multiprocessing.get_context("forkserver")
-processes.set_forkserver_preload(["warm"])
+_processes = multiprocessing.get_context("forkserver")
+_processes.set_forkserver_preload(["warm"])
 
 
 class Forked:
     """As much of a `subprocess.Popen` as tests need; what it says on its standard error goes into a file."""
 
     def __init__(self, arguments: tuple[str, ...], environment: Mapping[str, str], errors: Path) -> None:
-        _warm_up()
-        here, there = processes.Pipe(duplex=False)
-        self._process = processes.Process(target=_run, args=(arguments, dict(environment), there, errors))
-        self._process.start()
+        here, there = _processes.Pipe(duplex=False)
+        self._process = fork(_run, arguments, dict(environment), there, errors)
         there.close()
         self.stdout: IO[str] = os.fdopen(os.dup(here.fileno()), encoding="utf-8")
         here.close()
@@ -53,6 +53,14 @@ class Forked:
         self.stdout.close()
 
 
+def fork(target: Callable[..., None], *arguments: Any) -> BaseProcess:
+    """Start a function in a process of its own."""
+    _warm_up()
+    process = _processes.Process(target=target, args=arguments, daemon=True)
+    process.start()
+    return process
+
+
 @cache
 def _warm_up() -> None:
     """Start the process that the others are forked from. It finds our modules only through its environment."""
@@ -76,6 +84,7 @@ def run(arguments: tuple[str, ...], environment: Mapping[str, str], errors: Path
 def _run(arguments: tuple[str, ...], environment: dict[str, str], out: Connection, errors: Path) -> None:
     from wakeful.cli.main import app
 
+    assert "warm" in sys.modules  # else every test would take its time to import everything, and nobody would know why
     os.environ.clear()
     os.environ.update(environment)
     os.dup2(out.fileno(), 1)

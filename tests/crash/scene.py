@@ -19,7 +19,7 @@ import apsw
 import asyncpg
 
 from crash.worker import STEPS, Script, book, work
-from forked import processes
+from forked import fork
 from wakeful.app.building import build
 from wakeful.app.files import database_of
 from wakeful.config import Settings
@@ -152,8 +152,7 @@ class Scene:
         return self._start(book, self.settings, self.user.id, self.agent.id, self.journal, callers)
 
     def _start(self, target: Callable[..., None], *arguments: Any) -> BaseProcess:
-        process = processes.Process(target=target, args=arguments, daemon=True)
-        process.start()
+        process = fork(target, *arguments)
         self._started.append(process)
         return process
 
