@@ -231,7 +231,7 @@ class World:
     async def crash(self) -> None:
         """Lose all runs at work without a word, as a process that dies does; their leases run out by themselves."""
         runner = self.node.engine.runner
-        runner.drop_lost(math.inf, set())
+        runner.compare(math.inf, set())
         await runner.idle()
 
     async def sql(self, script: str) -> None:

@@ -199,3 +199,33 @@ async def test_a_run_whose_own_node_lost_the_lease_and_claims_it_again_is_carrie
     [run] = await world.runs_of(wake)
     assert (run.status, run.attempt, run.fence) == ("success", 2, 2)
     assert (dropped, world.node.engine.runner.active) == ([1], 0)
+
+
+async def test_a_lease_that_a_slow_heartbeat_renews_after_its_run_was_dropped_does_not_keep_the_run_for_ever(world):
+    wake = await world.book(at=NOON)
+    gate = world.gate()
+
+    async def save_late(run, steps, stop):
+        async for event in gate(run, steps, stop):
+            yield event
+        yield StepSaved(role="assistant", content="Too late.")
+
+    world.executor.by_wake[wake.id] = save_late
+    await world.turn()
+    runner, claims = world.node.engine.runner, world.node.engine.runner._claims
+    # The lease has run out when the run saves, but the heartbeat that comes now looked at the clock before that.
+    world.clock.set(NOON + claims.lease)
+    await world.let_through(gate)
+    assert runner.active == 0
+    world.clock.set(NOON)
+    heartbeat = await claims.open_heartbeat()
+    ours = await claims.renew(heartbeat)
+    await heartbeat.close()
+    assert len(ours) == 1
+    runner.compare(0.0, ours)
+    del world.executor.by_wake[wake.id]
+    await world.work()
+    assert [run.status for run in await world.runs_of(wake)] == ["running"]  # it might be one that was just claimed
+    runner.compare(0.0, ours)
+    await world.work()
+    assert [(run.status, run.attempt, run.fence) for run in await world.runs_of(wake)] == [("success", 1, 2)]

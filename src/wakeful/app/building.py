@@ -152,29 +152,14 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
     feed = Feed(store, hub, clock)
     sessions = SessionService(store, clock)
     wakes = WakeService(store, clock, rules)
-    files = AgentFiles(
-        store,
-        clock,
-        DatabaseEngine(settings.agent_database_workers),
-        Vault(lambda agent_id: settings.data_dir / "agents" / agent_id, lambda: device_key),
-        feed,
-        settings.agent_database_mb * 1024 * 1024,
-    )
+    files = _agent_files(settings, store, clock, feed, device_key)
     data = AgentData(store, files)
     recalls = Recalls(store, stream, wakes, clock, rules, lambda agent: tools.names_for(agent), data.names)
 
     async def prepare(agent: Agent) -> list[str]:
         return await tools.prepare(agent)
 
-    schedules = Schedules(
-        store,
-        wakes,
-        clock,
-        rules,
-        lambda agent: tools.names_for(agent),
-        prepare,
-        settings.model,
-    )
+    schedules = Schedules(store, wakes, clock, rules, lambda agent: tools.names_for(agent), prepare, settings.model)
     next_runs = NextRuns(store, wakes, clock, rules, lambda agent: tools.names_for(agent), data.views_of)
     agents = AgentService(
         store,
@@ -184,22 +169,12 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
         files.erase,
         known=lambda: Known(mcp_servers=settings.mcp, tools=tools.own_names, database_mb=settings.agent_database_mb),
     )
-    channels = Channels(
-        store,
-        clock,
-        ChannelProcess(private_hosts=settings.fetch_private_hosts, seconds=settings.channel_timeout_seconds),
-        settings.fetch_private_hosts,
-    )
+    sending = ChannelProcess(private_hosts=settings.fetch_private_hosts, seconds=settings.channel_timeout_seconds)
+    channels = Channels(store, clock, sending, settings.fetch_private_hosts)
     outbox = Outbox(store, clock, channels)
     runs = RunService(store, stream, clock)
     pauses = PauseService(store, runs, clock)
-    models = Models(
-        settings.model,
-        base_url=settings.model_base_url,
-        api_key=None if settings.model_api_key is None else settings.model_api_key.get_secret_value(),
-        clock=clock,
-        window=settings.context_window,
-    )
+    models = _models(settings, clock)
     fetcher = Fetcher(private_hosts=frozenset(settings.fetch_private_hosts), tls=_trusted())
     in_words = DataInWords(files, clock)
     briefings = Briefings(store, clock, in_words.show_views, in_words.describe)
@@ -208,11 +183,10 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
     def workspace_of(agent_id: str) -> Path:
         return settings.data_dir / "agents" / agent_id / "workspace"
 
-    mcp_servers = McpServers(
-        settings.mcp,
-        settings.data_dir / "mcp",
-        McpLimits(start=settings.mcp_start_seconds, call=settings.mcp_call_seconds, tools=settings.mcp_most_tools),
+    mcp_limits = McpLimits(
+        start=settings.mcp_start_seconds, call=settings.mcp_call_seconds, tools=settings.mcp_most_tools
     )
+    mcp_servers = McpServers(settings.mcp, settings.data_dir / "mcp", mcp_limits)
     profiles = Profiles(store, stream, clock)
     approvals = Approvals(store, clock)
     tools = build_tools(
@@ -229,46 +203,18 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
     if executor is None:
         subagents = SubagentLimits(depth=settings.subagent_depth, per_run=settings.subagents_per_run)
         executor = AgentLoop(briefings, models, tools, clock, workspace_of, approvals, subagents=subagents)
-    firing = Firing(store, stream, clock, rules, owner, settings.claim_batch)
-    claims = Claims(store, stream, clock, rules, owner, timedelta(seconds=settings.lease_seconds))
     metrics = Metrics(store, clock)
 
     def note_finished(run: Run, outcome: Outcome) -> None:
         metrics.note_finished(run, outcome)
         titles.note_finished(run, outcome)
 
+    retention = _retention(settings)
+    upkeep = Upkeep(store, clock, recalls, outbox, retention)
+    claims = Claims(store, stream, clock, rules, owner, timedelta(seconds=settings.lease_seconds))
+    firing = Firing(store, stream, clock, rules, owner, settings.claim_batch)
     runner = Runner(claims, clock, executor, settings.max_headless_runs, note_finished)
-    scheduler = Scheduler(
-        firing,
-        clock,
-        settings.claim_batch,
-        lease=claims.lease,
-        on_queued=runner.nudge,
-        is_full=lambda: runner.is_full,
-    )
-    retention = Retention(
-        events=timedelta(hours=settings.retention_events_hours),
-        skipped=timedelta(days=settings.retention_skipped_days),
-        forget_recalls_after_days=settings.forget_recalls_after_days,
-    )
-    upkeep = Upkeep(
-        store,
-        clock,
-        recalls,
-        outbox,
-        keep_events=retention.events,
-        keep_skipped=retention.skipped,
-        forget_recalls_after_days=retention.forget_recalls_after_days,
-    )
-    engine = Engine(
-        firing=firing,
-        scheduler=scheduler,
-        runner=runner,
-        heartbeat=Heartbeat(claims, runner.drop_lost),
-        upkeep=upkeep,
-        clock=clock,
-        is_shared=store.is_shared,
-    )
+    engine = _engine(settings, store, clock, firing, claims, runner, upkeep)
     store.listen(engine.hear)
     store.listen(stream.hear)
     store.listen(feed.hear)
@@ -350,6 +296,57 @@ def build_tools(
         ],
         check_scheduling,
         outside,
+    )
+
+
+def _agent_files(settings: Settings, store: Store, clock: Clock, feed: Feed, device_key: bytes) -> AgentFiles:
+    return AgentFiles(
+        store,
+        clock,
+        DatabaseEngine(settings.agent_database_workers),
+        Vault(lambda agent_id: settings.data_dir / "agents" / agent_id, lambda: device_key),
+        feed,
+        settings.agent_database_mb * 1024 * 1024,
+    )
+
+
+def _models(settings: Settings, clock: Clock) -> Models:
+    return Models(
+        settings.model,
+        base_url=settings.model_base_url,
+        api_key=None if settings.model_api_key is None else settings.model_api_key.get_secret_value(),
+        clock=clock,
+        window=settings.context_window,
+    )
+
+
+def _engine(
+    settings: Settings, store: Store, clock: Clock, firing: Firing, claims: Claims, runner: Runner, upkeep: Upkeep
+) -> Engine:
+    scheduler = Scheduler(
+        firing,
+        clock,
+        settings.claim_batch,
+        lease=claims.lease,
+        on_queued=runner.nudge,
+        is_full=lambda: runner.is_full,
+    )
+    return Engine(
+        firing=firing,
+        scheduler=scheduler,
+        runner=runner,
+        heartbeat=Heartbeat(claims, runner.compare),
+        upkeep=upkeep,
+        clock=clock,
+        is_shared=store.is_shared,
+    )
+
+
+def _retention(settings: Settings) -> Retention:
+    return Retention(
+        events=timedelta(hours=settings.retention_events_hours),
+        skipped=timedelta(days=settings.retention_skipped_days),
+        forget_recalls_after_days=settings.forget_recalls_after_days,
     )
 
 

@@ -45,6 +45,11 @@ class _Held:
     end: StreamEnd | None = None  # what it says last if it ends well
     task: "asyncio.Task[None] | None" = None
 
+    @property
+    def claim(self) -> tuple[str, int]:
+        """Return what the claim is known by: a later one of the same run has another fence."""
+        return self.run.id, self.run.fence
+
     def give_up(self, why: Literal["lost", "released"]) -> None:
         self.given_up = why
         if self.task is not None:
@@ -78,6 +83,8 @@ class Runner:
         self._stops_seen_at = 0.0
         self._is_draining = False
         self._is_claim_open = False
+        self._unheld: set[tuple[str, int]] = set()  # what the last heartbeat called ours, and nobody is at work on
+        self._has_strays = False
 
     @property
     def active(self) -> int:
@@ -116,9 +123,10 @@ class Runner:
         await self._pass_on_stops()
         if self._is_draining:
             return
-        if self._is_claim_open:  # it may have been made, and its answer lost on the way: what we do not know of is free
-            await self._claims.give_back_all_but(self._held.keys())
-        self._is_claim_open = True
+        # An open claim may have been made, and its answer lost on the way. What we do not know of is free.
+        if self._is_claim_open or self._has_strays:
+            await self._claims.give_back_all_but({held.claim for held in self._held.values()})
+        self._is_claim_open, self._has_strays = True, False
         claims = await self._claims.claim(self._free_slots())
         self._is_claim_open = False
         for claimed in claims:
@@ -139,17 +147,30 @@ class Runner:
         if tasks:
             await asyncio.wait(tasks, timeout=_DRAIN_PATIENCE)
         try:
-            await self._claims.give_back_all_but({held.run.id for held in self._held.values() if held.is_finishing})
+            await self._claims.give_back_all_but({held.claim for held in self._held.values() if held.is_finishing})
         except Unavailable:
             log.warning("store away, so unfinished runs wait for their leases to run out", exc_info=True)
 
-    def drop_lost(self, began: float, still_ours: set[tuple[str, int]]) -> None:
-        """Stop work on runs that the heartbeat, begun at that moment, no longer found to be ours."""
+    def compare(self, began: float, ours: set[tuple[str, int]]) -> None:
+        """Compare what we are at work on with what the heartbeat, begun at that moment, found to be ours.
+
+        Work on what is not is stopped. What is, and nobody works on, would be ours for ever: a lease that had run out,
+        so that its run was dropped here, is renewed by a heartbeat that was long on its way. That is given back.
+        """
         for held in list(self._held.values()):
-            is_ours = (held.run.id, held.run.fence) in still_ours or held.claimed_at >= began
+            is_ours = held.claim in ours or held.claimed_at >= began
             if not is_ours and not held.is_finishing and held.given_up is None:
                 log.warning("lease lost", extra={"run_id": held.run.id, "fence": held.run.fence})
                 held.give_up("lost")
+        unheld = ours - {held.claim for held in self._held.values()}
+        strays = unheld & self._unheld  # else it has only just been claimed, or has just ended
+        self._unheld = unheld
+        if strays:
+            log.warning(
+                "runs that nobody is at work on are given back", extra={"run_ids": [each for each, _ in strays]}
+            )
+            self._has_strays = True
+            self._nudged.set()
 
     def _free_slots(self) -> int:
         at_work = sum(held.run.is_headless and not held.is_finishing for held in self._held.values())
@@ -186,6 +207,7 @@ class Runner:
             if outcome is not None and held.teller.has_spoken:
                 await held.teller.flush()
         except LeaseLost:
+            log.warning("lease lost", extra={"run_id": held.run.id, "fence": held.run.fence})
             return None
         return outcome
 

@@ -85,11 +85,12 @@ class Claims:
         """Write how a run ended, with the last thing it says. False if it was no longer ours: nothing was written."""
         return await self._finish_together((run, outcome, last_frame))
 
-    async def give_back_all_but(self, run_ids: Collection[str]) -> int:
-        """Give back at once and untried whatever else the store says is ours."""
+    async def give_back_all_but(self, claims: Collection[tuple[str, int]]) -> int:
+        """Give back at once and untried whatever the store says is ours besides these runs, each with its fence."""
 
         async def work(tx: Tx) -> int:
-            return await tx.runs.release([run for run in await tx.runs.held_by(self._owner) if run.id not in run_ids])
+            ours = await tx.runs.held_by(self._owner)
+            return await tx.runs.release([run for run in ours if (run.id, run.fence) not in claims])
 
         return await self._store.write(work)
 

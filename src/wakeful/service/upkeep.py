@@ -6,6 +6,7 @@ from datetime import timedelta
 from wakeful.clock import Clock
 from wakeful.service.outbox import Outbox
 from wakeful.service.recalls import Recalls
+from wakeful.service.storage import Retention
 from wakeful.store.store import Store, Tx
 
 _OVERDUE = timedelta(minutes=1)
@@ -29,24 +30,12 @@ class Health:
 class Upkeep:
     """The liveness audit and retention."""
 
-    def __init__(
-        self,
-        store: Store,
-        clock: Clock,
-        recalls: Recalls,
-        outbox: Outbox,
-        *,
-        keep_events: timedelta,
-        keep_skipped: timedelta,
-        forget_recalls_after_days: int,
-    ) -> None:
+    def __init__(self, store: Store, clock: Clock, recalls: Recalls, outbox: Outbox, retention: Retention) -> None:
         self._store = store
         self._clock = clock
         self._recalls = recalls
         self._outbox = outbox
-        self._forget_recalls_after_days = forget_recalls_after_days
-        self._keep_events = keep_events
-        self._keep_skipped = keep_skipped
+        self._retention = retention
 
     async def audit(self) -> Health:
         """Look for promises that nobody is keeping."""
@@ -63,8 +52,8 @@ class Upkeep:
 
     async def tidy(self) -> None:
         """End the recurring recalls that nobody cares for, and tell the channels what a crash left untold."""
-        if self._forget_recalls_after_days:
-            await self._recalls.forget(self._forget_recalls_after_days)
+        if self._retention.forget_recalls_after_days:
+            await self._recalls.forget(self._retention.forget_recalls_after_days)
         await self._outbox.sweep()
 
     async def forget(self) -> None:
@@ -72,8 +61,8 @@ class Upkeep:
         now = self._clock.now()
 
         async def work(tx: Tx) -> None:
-            await tx.sessions.delete_old_events(now - self._keep_events)
-            await tx.runs.roll_up_skipped(now - self._keep_skipped, 1_000)
+            await tx.sessions.delete_old_events(now - self._retention.events)
+            await tx.runs.roll_up_skipped(now - self._retention.skipped, 1_000)
             await tx.accounts.forget_ended(now, now - _KEEP_TOKENS)
 
         await self._store.write(work)
