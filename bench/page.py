@@ -7,7 +7,6 @@ import asyncio
 import gzip
 import json
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -19,7 +18,7 @@ from playwright.async_api import Browser, CDPSession, Page, async_playwright
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
 
-from browser.visits import log_in, visit  # noqa: E402
+from browser.visits import find_chromium, log_in, visit  # noqa: E402
 from openai_server import improvise  # noqa: E402
 from served import TOKEN, Server, served  # noqa: E402
 from wakeful.domain.ids import new_id  # noqa: E402
@@ -130,13 +129,11 @@ async def frames_of(page: Page, what: str) -> dict[str, float]:
 
 
 async def main() -> None:
-    known = ("chromium", "chromium-browser", "google-chrome", "chromium-headless-shell")
-    chromium = next(filter(None, map(shutil.which, known)), None)
     figures: dict[str, float] = {"chat_script_kb": measure_size()}
     with tempfile.TemporaryDirectory() as folder:
         places = {"data_dir": f"{folder}/data", "config_dir": f"{folder}/config"}
         async with served(places, always=improvise) as server, async_playwright() as playwright:
-            browser = await playwright.chromium.launch(executable_path=chromium, chromium_sandbox=False)
+            browser = await playwright.chromium.launch(executable_path=find_chromium(), chromium_sandbox=False)
             cookies = await log_in(server.address, TOKEN)
             session = await fill(server)
             figures |= await measure_opening(browser, server, cookies, session)

@@ -4,7 +4,6 @@ Run it with `.venv/bin/python scripts/screenshots.py` and look at what it made.
 """
 
 import asyncio
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -16,7 +15,7 @@ from playwright.async_api import Browser, Page, async_playwright, expect
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
 
-from browser.visits import go, log_in, send, visit  # noqa: E402
+from browser.visits import find_chromium, go, log_in, send, visit  # noqa: E402
 from served import TOKEN, Server, served  # noqa: E402
 
 IMAGES = ROOT / "docs" / "images"
@@ -90,12 +89,10 @@ async def take(page: Page, path: str, name: str, *, height: int | None = None) -
 
 async def main() -> None:
     IMAGES.mkdir(parents=True, exist_ok=True)
-    known = ("chromium", "chromium-browser", "google-chrome", "chromium-headless-shell")
-    chromium = next(filter(None, map(shutil.which, known)), None)
     with tempfile.TemporaryDirectory() as folder:
         settings = {"data_dir": f"{folder}/data", "config_dir": f"{folder}/config"}
         async with served(settings, model="demo") as server, async_playwright() as playwright:
-            browser = await playwright.chromium.launch(executable_path=chromium, chromium_sandbox=False)
+            browser = await playwright.chromium.launch(executable_path=find_chromium(), chromium_sandbox=False)
             cookies = await log_in(server.address, TOKEN)
             gardener = (await server.change_agent(name="Gardener"))["id"]
             session = await server.session("The garden this week")

@@ -3,7 +3,6 @@
 import asyncio
 import os
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -17,7 +16,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, BrowserContext, Page, async_playwright, expect
 
-from browser.visits import PATIENCE, log_in, visit
+from browser.visits import PATIENCE, NoChromium, find_chromium, log_in, visit
 
 ROOT = Path(__file__).parents[2]
 WAKEFUL = Path(sys.executable).parent / "wakeful"
@@ -103,17 +102,10 @@ def come(server: Any, browser: Browser, cookies: list[Any]) -> Callable[..., Abs
 @pytest.fixture(scope="session")
 def chromium() -> str:
     """The path of a Chromium; without one these tests fail rather than being left out."""
-    given = os.environ.get("WAKEFUL_TEST_CHROMIUM")
-    # The first is the same browser without windows, and takes half the time.
-    known = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
-    found = given or next(filter(None, map(shutil.which, known)), None)
-    if found is None:
-        pytest.fail(
-            "There is no browser to test with. Install Chromium (on Debian: apt-get install chromium-headless-shell), "
-            "or name one with WAKEFUL_TEST_CHROMIUM=/path/to/chromium.",
-            pytrace=False,
-        )
-    return found
+    try:
+        return find_chromium()
+    except NoChromium as problem:
+        pytest.fail(str(problem), pytrace=False)
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")

@@ -1,16 +1,31 @@
 """Someone at the page: logged in, and watched for everything that a page must not do."""
 
+import subprocess
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import httpx
 from playwright.async_api import Browser, Page, expect
 
 PATIENCE = 20_000  # milliseconds
+CHROMIUM = Path(__file__).parents[2] / "scripts" / "chromium.sh"
 
 # What the browser says of its own accord when a test makes something fail on purpose.
 EXPECTED = ("Failed to load resource", "WebSocket connection to")
+
+
+class NoChromium(Exception):
+    """There is no browser, and what to do about it."""
+
+
+def find_chromium() -> str:
+    """Return the path of a Chromium, which is installed if that can be."""
+    asked = subprocess.run([CHROMIUM], capture_output=True, text=True, check=False)
+    if asked.returncode != 0:
+        raise NoChromium(asked.stderr.strip())
+    return asked.stdout.strip()
 
 
 async def log_in(address: str, token: str) -> list[Any]:
