@@ -49,6 +49,20 @@ async def test_each_recall_and_schedule_it_ends_is_told(server, session):
     assert {(each["status"], each["reason"]) for each in wakes} == {("cancelled", "self_scheduling_off")}
 
 
+async def test_what_goes_with_a_deleted_agent_is_told_too(server, session):
+    asked = {"call_type": "once", "when": "2h", "additional_context_message": TODO}
+    booked = (await server.call("POST", f"/sessions/{session}/recall", json=asked))["recall"]
+    async with server.watch(session) as client, server.watch_events() as page:
+        [agent] = (await server.call("GET", "/agents"))["agents"]
+        await server.call("DELETE", f"/agents/{agent['id']}")
+        for watching in (client, page):
+            while (update := await watching.next())["type"] != "recall_update":
+                pass
+            assert (update["recall_id"], update["action"], update["status"]) == (booked["id"], "cancelled", "cancelled")
+    decisions = (await server.call("GET", f"/wakes/{booked['id']}/why"))["decisions"]
+    assert ("cancelled", {"reason": "agent_gone"}) in [(each["code"], each["detail"]) for each in decisions]
+
+
 async def test_what_a_person_booked_stays_and_is_not_said_to_have_ended(server, session):
     asked = {"call_type": "once", "when": "2h", "additional_context_message": TODO}
     await server.call("POST", f"/sessions/{session}/recall", json=asked)

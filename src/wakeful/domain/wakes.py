@@ -494,6 +494,11 @@ def cancel(wake: Wake, reason: str | None, now: datetime) -> Wake:
     return _end(wake, "cancelled", reason, now)
 
 
+def say_cancelled(wake: Wake, reason: str, now: datetime) -> Decision:
+    """Record that someone or something ended a wake before its time."""
+    return _say(wake, now, "cancelled", reason=reason)
+
+
 def supersede(wake: Wake, now: datetime) -> Wake:
     """Make room in its slot for a newer one."""
     return _end(wake, "superseded", None, now)

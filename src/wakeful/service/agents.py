@@ -1,6 +1,6 @@
 """Agents: make, change, list, delete."""
 
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -11,7 +11,7 @@ from wakeful.domain import ids, wakes
 from wakeful.domain.bounds import PRESETS, local_day_start
 from wakeful.domain.next_runs import SelfSchedulingOff
 from wakeful.domain.recalls import recall_update
-from wakeful.domain.types import Agent, Decision, User, Wake
+from wakeful.domain.types import Agent, User, Wake
 from wakeful.hub import Sent
 from wakeful.service.endings import end_all
 from wakeful.service.stream import Stream
@@ -20,6 +20,7 @@ from wakeful.store.usage import Spent
 
 _PAGE = 1_000
 _OFF = "self_scheduling_off"
+_Said = list[tuple[str, list[Sent]]]  # to which session, and what
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,7 +145,7 @@ class AgentService:
         """
         now = self._clock.now()
 
-        async def work(tx: Tx) -> tuple[Agent, list[tuple[str, list[Sent]]]]:
+        async def work(tx: Tx) -> tuple[Agent, _Said]:
             before = await tx.agents.get(agent.id, agent.user_id)
             rules.check(agent, self._known(), before)
             await _check_profiles(tx, agent, before)
@@ -153,20 +154,14 @@ class AgentService:
             if changed.self_scheduling and not before.self_scheduling and changed.bounds.mode == "manual":
                 changed = replace(changed, bounds=PRESETS["ambient"])
             await tx.agents.save(changed)
-            said: list[tuple[str, list[Sent]]] = []
-            if before.self_scheduling and not changed.self_scheduling:
-                for wake in await _end_own_bookings(tx, changed, now):
-                    if wake.kind == "recall" and wake.session_id is not None:
-                        frame, writing_id = recall_update(wake, "cancelled"), f"{wake.id}:off"
-                        sent = await self._stream.add(tx, wake.session_id, None, [frame], writing_id, now)
-                        said.append((wake.session_id, sent))
+            is_off = before.self_scheduling and not changed.self_scheduling
+            said = await self._say_cancelled(tx, await _end_own_bookings(tx, changed, now), now) if is_off else []
             await tx.wakes.release_held(agent.user_id, agent.id, now)
             tx.tell(f"agent {agent.id} {agent.user_id}")
             return changed, said
 
         changed, said = await self._store.write(work)
-        for session_id, sent in said:
-            self._stream.publish(session_id, sent)
+        self._publish(said)
         return changed
 
     async def delete(self, agent_id: str, user_id: str) -> None:
@@ -176,14 +171,33 @@ class AgentService:
         """
         now = self._clock.now()
 
-        async def work(tx: Tx) -> Agent:
+        async def work(tx: Tx) -> tuple[Agent, _Said]:
             agent = await tx.agents.get(agent_id, user_id)
-            await end_all(tx, user_id, "agent_gone", now, agent_id=agent_id)
+            said = await self._say_cancelled(tx, await end_all(tx, user_id, "agent_gone", now, agent_id=agent_id), now)
             await tx.agents.delete(agent_id, now)
             tx.tell(f"agent {agent_id} {user_id}")
-            return agent
+            return agent, said
 
-        await self._erase(await self._store.write(work))
+        agent, said = await self._store.write(work)
+        self._publish(said)
+        await self._erase(agent)
+
+    async def _say_cancelled(self, tx: Tx, ended: Sequence[Wake], now: datetime) -> _Said:
+        """Let those who watch a session know that its recall will not come."""
+        return [
+            (
+                wake.session_id,
+                await self._stream.add(
+                    tx, wake.session_id, None, [recall_update(wake, "cancelled")], f"{wake.id}:off", now
+                ),
+            )
+            for wake in ended
+            if wake.kind == "recall" and wake.session_id is not None
+        ]
+
+    def _publish(self, said: _Said) -> None:
+        for session_id, sent in said:
+            self._stream.publish(session_id, sent)
 
 
 async def _check_profiles(tx: Tx, agent: Agent, before: Agent | None = None) -> None:
@@ -226,7 +240,6 @@ async def _turn_off(tx: Tx, wake_id: str, now: datetime) -> list[Wake]:
     await tx.runs.end_queued_of_wake(wake_id, "skipped", _OFF, now)
     after = wakes.cancel(wake, _OFF, now)
     await tx.wakes.move([after])
-    said = Decision(wake_id=wake_id, nominal_at=wake.nominal_at, at=now, code="cancelled", detail={"reason": _OFF})
-    await tx.notices.record([said])
+    await tx.notices.record([wakes.say_cancelled(after, _OFF, now)])
     tx.tell(f"wake {wake_id}")
     return [after]

@@ -5,23 +5,28 @@ from datetime import datetime
 
 from wakeful.domain import next_runs, notices, wakes
 from wakeful.domain.rules import Rules
-from wakeful.domain.types import Decision, Run, WakeStatus
+from wakeful.domain.types import Decision, Run, Wake, WakeStatus
 from wakeful.store.agents import NoSuchAgent
 from wakeful.store.store import Tx
 
 _PAGE = 1_000
 
 
-async def end_all(tx: Tx, user_id: str, reason: str, now: datetime, *, agent_id: str | None = None) -> None:
-    """Cancel what waits for a user, or for one of their agents, and stop what is under way."""
+async def end_all(tx: Tx, user_id: str, reason: str, now: datetime, *, agent_id: str | None = None) -> list[Wake]:
+    """Stop what is under way for a user, or for one of their agents, cancel what waits, and return that."""
+    cancelled: list[Wake] = []
     while live := await tx.wakes.of_user(user_id, agent_id=agent_id, most=_PAGE, is_live=True):
         for wake in live:
             await tx.runs.end_queued_of_wake(wake.id, "skipped", reason, now)
-            await tx.wakes.move([wakes.cancel(wake, reason, now)])
+        cancelled += (ended := [wakes.cancel(wake, reason, now) for wake in live])
+        await tx.wakes.move(ended)
+        await tx.notices.record([wakes.say_cancelled(wake, reason, now) for wake in ended])
+        tx.wakes.tell_changed([wake.id for wake in ended])
     for status in ("queued", "running"):
         for run in await tx.runs.of_user(user_id, agent_id=agent_id, status=status, most=_PAGE):
             await tx.runs.end_queued(run.id, "stopped", reason, now)
             await tx.runs.request_stop(run.id, now)
+    return cancelled
 
 
 async def end_once_wake(
