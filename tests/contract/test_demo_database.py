@@ -42,7 +42,7 @@ async def test_it_remembers_lists_and_draws(chat):
     assert tools == ["db_query"]
     assert answer == "I remember nothing yet."
     tools, answer = await chat("remember that the plumber comes on Friday")
-    assert tools == ["db_insert", "db_create_table", "db_insert"]
+    assert tools == ["db_create_table", "db_insert"]
     assert answer == "I have noted that."
     tools, _ = await chat("remember that milk is out")
     assert tools == ["db_insert"]

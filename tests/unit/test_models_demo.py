@@ -6,6 +6,7 @@ from pydantic_ai.messages import (
     ModelRequest,
     ModelResponse,
     PartDeltaEvent,
+    SystemPromptPart,
     TextPart,
     ThinkingPart,
     ToolCallPart,
@@ -31,8 +32,11 @@ async def answer(*messages: ModelMessage, tools: frozenset[str] = ALL) -> ModelR
     return await model.request(list(messages), None, ModelRequestParameters(function_tools=shown))
 
 
-async def call_for(sentence: str, tools: frozenset[str] = ALL) -> tuple[str, dict[str, object]]:
-    response = await answer(ModelRequest.user_text_prompt(sentence), tools=tools)
+async def call_for(
+    sentence: str, tools: frozenset[str] = ALL, prompt: str = "> table memories (id INTEGER, note TEXT)"
+) -> tuple[str, dict[str, object]]:
+    system = ModelRequest(parts=[SystemPromptPart(content=prompt)])
+    response = await answer(system, ModelRequest.user_text_prompt(sentence), tools=tools)
     [call] = [part for part in response.parts if isinstance(part, ToolCallPart)]
     return call.tool_name, call.args_as_dict()
 
@@ -79,6 +83,17 @@ async def text_for(sentence: str, tools: frozenset[str] = ALL) -> str:
 )
 async def test_a_plain_sentence_calls_the_real_tool(sentence, tool, arguments):
     assert await call_for(sentence) == (tool, arguments)
+
+
+async def test_what_is_to_be_remembered_gets_its_table_first():
+    tool, arguments = await call_for("remember that milk is out", prompt="> no tables yet")
+    assert (tool, arguments["name"]) == ("db_create_table", "memories")
+    made = ModelResponse(parts=[ToolCallPart(tool, arguments, "1")])
+    said = ModelRequest.user_text_prompt("remember that milk is out")
+    for outcome in ('{"ok":true}', '{"ok":false}'):  # it was there, and the prompt had no room for it
+        result = ModelRequest(parts=[ToolReturnPart(tool, outcome, "1")])
+        [call] = [part for part in (await answer(said, made, result)).parts if isinstance(part, ToolCallPart)]
+        assert (call.tool_name, call.args_as_dict()["rows"]) == ("db_insert", [{"note": "milk is out"}])
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from wakeful.service.agent_files import AgentFiles, By
 CONTEXT_ROWS = 50
 CONTEXT_BYTES = 8_000
 PROMPT_CHARACTERS = 4_000  # of the tables and views in a prompt
+NOTHING_YET = "no tables yet; db_create_table makes one, which comes before the first row"
 _LONGEST_LINE = 600
 
 
@@ -34,17 +35,20 @@ class DataInWords:
         self._clock = clock
 
     async def describe(self, agent: Agent) -> list[str]:
-        """Return a line for each table and view of an agent, for its prompt; none if it has no database to look into.
+        """Return a line for each table and view of an agent, for its prompt; none if it may not look into a database.
 
         Only so many that they fit, and the last line says how many more there are.
         """
-        if "database" not in agent.toolsets or self._files.state(agent) != "open":
+        if "database" not in agent.toolsets or (state := self._files.state(agent)) == "locked":
             return []
+        if state == "none":
+            return [NOTHING_YET]
         try:
             found = await self._files.read(By(agent=agent, actor="system"), "schema", with_counts=False)
         except WakefulError as error:  # the run goes on, and its tools will meet the same
             return [f"what there is could not be read: {error.message}"]
-        lines = [_table_line(table) for table in found["tables"]] + [_view_line(view) for view in found["views"]]
+        tables = [_table_line(table) for table in found["tables"]] or [NOTHING_YET]
+        lines = tables + [_view_line(view) for view in found["views"]]
         shown: list[str] = []
         left = PROMPT_CHARACTERS
         for line in lines:

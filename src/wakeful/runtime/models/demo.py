@@ -16,6 +16,7 @@ from pydantic_ai import RunContext
 from pydantic_ai.messages import (
     ModelMessage,
     ModelRequest,
+    SystemPromptPart,
     TextContent,
     ToolCallPart,
     ToolReturnPart,
@@ -287,7 +288,8 @@ def answer(messages: Sequence[ModelMessage], shown: frozenset[str]) -> list[Piec
     if said and said[-1].startswith(SUMMARY):
         return [Say(f"The demo model sums nothing up. It began so: {said[-1][len(SUMMARY) :][:LONGEST_EXCERPT]}")]
     if said:
-        return _obey(_tidy(said[-1]), shown)
+        pieces = _obey(_tidy(said[-1]), shown)
+        return [_first_of(piece, messages, shown) if isinstance(piece, Call) else piece for piece in pieces]
     results = [part for part in parts if isinstance(part, ToolReturnPart)]
     if not results:
         return _help(shown)
@@ -334,21 +336,27 @@ def _read(text: str) -> Call | None:
     return Call(booked.tool, {**booked.arguments, "additional_context_message": brief})
 
 
+def _first_of(call: Call, messages: Sequence[ModelMessage], shown: frozenset[str]) -> Call:
+    """Return what has to be done before a call can be made: the table for memories, which the prompt does not name."""
+    if call.tool != "db_insert" or not isinstance(call.arguments, dict) or call.arguments["table"] != MEMORIES:
+        return call
+    prompts = [part.content for message in messages for part in message.parts if isinstance(part, SystemPromptPart)]
+    is_there = any(f"> table {MEMORIES} (" in prompt for prompt in prompts)
+    return call if is_there or "db_create_table" not in shown else Call("db_create_table", MEMORIES_TABLE)
+
+
 def _next_step(
     results: Sequence[ToolReturnPart], messages: Sequence[ModelMessage], shown: frozenset[str]
 ) -> Call | None:
-    """Return what follows from a tool's answer: a table that is lacking is made, and a chart that was made is shown."""
-    if len(results) != 1 or not {"db_create_table", "db_run_view"} <= shown:
+    """Return what follows from a tool's answer: what a table was made for, and that a chart is shown."""
+    if len(results) != 1 or not {"db_insert", "db_run_view"} <= shown:
         return None
     [result] = results
-    text = result.model_response_str(wrap_if_error=False)
-    is_good = text.startswith('{"ok":true')
+    is_good = result.model_response_str(wrap_if_error=False).startswith('{"ok":true')
     calls = [part for message in messages for part in message.parts if isinstance(part, ToolCallPart)]
     asked = calls[-1].args_as_dict() if calls else {}
-    if result.tool_name == "db_insert" and not is_good and '"not_found"' in text:
-        return Call("db_create_table", MEMORIES_TABLE) if asked.get("table") == MEMORIES else None
-    if result.tool_name == "db_create_table" and is_good and len(calls) > 1 and calls[-2].tool_name == "db_insert":
-        return Call("db_insert", calls[-2].args_as_dict())
+    if result.tool_name == "db_create_table" and asked == MEMORIES_TABLE:  # it may have been there, unnamed
+        return _read(_tidy(_last_sentence(messages)))
     if result.tool_name == "db_define_view" and is_good and str(asked.get("name")).endswith(CHART):
         return Call("db_run_view", {"name": asked.get("name")})
     return None
