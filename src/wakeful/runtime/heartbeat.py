@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable
 from datetime import timedelta
 
-from wakeful.domain.errors import WakefulError
 from wakeful.service.claims import Claims, HeartbeatConnection
 
 log = logging.getLogger(__name__)
@@ -56,7 +55,7 @@ class Heartbeat:
                     began = time.monotonic()
                     still_ours = await self._claims.renew(connection)
                     loop.call_soon_threadsafe(self._on_renewed, began, still_ours)
-                except WakefulError:
+                except Exception:  # whatever it is: without this thread every run here would be lost
                     log.warning("leases not renewed", exc_info=True)
                     connection = await _drop(connection)
             # Blocking is fine: nothing else lives in this thread, and nothing must keep it from the next beat.
@@ -69,5 +68,5 @@ class Heartbeat:
 
 async def _drop(connection: HeartbeatConnection | None) -> None:
     if connection is not None:
-        with contextlib.suppress(WakefulError, OSError):
+        with contextlib.suppress(Exception):  # it is of no use any more
             await connection.close()
