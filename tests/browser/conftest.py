@@ -3,6 +3,7 @@
 import asyncio
 import os
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -17,6 +18,7 @@ import pytest_asyncio
 from playwright.async_api import Browser, BrowserContext, Page, async_playwright, expect
 
 from browser.visits import PATIENCE, NoChromium, find_chromium, log_in, visit
+from forked import Forked
 
 ROOT = Path(__file__).parents[2]
 WAKEFUL = Path(sys.executable).parent / "wakeful"
@@ -61,18 +63,15 @@ def served(built_page: None, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     folder = tmp_path_factory.mktemp("served")
     plain = {key: value for key, value in os.environ.items() if not key.startswith("WAKEFUL_")}
     ours = {"WAKEFUL_DATA_DIR": f"{folder}/data", "WAKEFUL_CONFIG_DIR": f"{folder}/config", "WAKEFUL_TOKEN": TOKEN}
-    with (folder / "log").open("w") as log:
-        process = subprocess.Popen(
-            [WAKEFUL, "serve", "--port", "0"], env=plain | ours, stdout=subprocess.PIPE, stderr=log, text=True
-        )
-    assert process.stdout is not None
+    process = Forked(("serve", "--port", "0"), plain | ours, folder / "log")
     said = process.stdout.readline() + process.stdout.readline()
     addresses = re.findall(r"http://\S+", said)
     assert len(addresses) == 2, (folder / "log").read_text()
     yield Served(*addresses)
-    process.terminate()
-    process.communicate(timeout=10)
-    assert process.returncode == 0
+    process.send_signal(signal.SIGTERM)
+    code = process.wait(10)
+    process.close()
+    assert code == 0
     assert "Traceback" not in (folder / "log").read_text()
 
 

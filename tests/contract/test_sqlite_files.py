@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+import forked
 from wakeful.app.files import STORE_FILE
 from wakeful.domain import ids
 from wakeful.domain.types import User
@@ -100,14 +101,13 @@ async def test_a_second_process_is_refused_with_the_first_ones_pid(settings, hol
         await World(settings).node.store.open(NOON)
 
 
-def test_the_command_says_so_too_and_fails(settings, holder):
-    command = Path(sys.executable).with_name("wakeful")
+def test_the_command_says_so_too_and_fails(settings, holder, tmp_path):
     environment = os.environ | {
         "WAKEFUL_DATA_DIR": str(settings["data_dir"]),
         "WAKEFUL_CONFIG_DIR": str(settings["config_dir"]),
     }
-    for arguments in (["migrate"], ["serve", "--port", "0"]):
-        ended = subprocess.run([command, *arguments], env=environment, capture_output=True, text=True, timeout=30)
+    for arguments in (("migrate",), ("serve", "--port", "0")):
+        ended = forked.run(arguments, environment, tmp_path / "errors")
         assert ended.returncode == 1
         assert f"pid {holder.pid}" in ended.stderr
         assert "Traceback" not in ended.stderr

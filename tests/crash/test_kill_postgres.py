@@ -198,7 +198,7 @@ def test_a_server_that_is_restarted_in_the_middle_costs_nothing(tmp_path, own_se
     scene = Scene(tmp_path, url)
     try:
         restarts = 20 if IS_LONG else 4
-        wakes = MANY // 5 * restarts
+        wakes = 100 * restarts
         scene.book(book_many(wakes, seconds=restarts * 2, seed=6))
         with scene.running(), scene.running():
             for _ in range(restarts):

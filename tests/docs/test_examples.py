@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from forked import Forked
+
 DOCS = Path(__file__).parents[2] / "docs"
 COMMANDS = Path(sys.executable).parent
 PAGES = {  # and what the last lines of each must have shown
@@ -25,19 +27,11 @@ def environment(tmp_path_factory) -> Iterator[dict[str, str]]:
     folder = tmp_path_factory.mktemp("examples")
     plain = {key: value for key, value in os.environ.items() if not key.startswith("WAKEFUL_")}
     places = {"WAKEFUL_DATA_DIR": str(folder / "data"), "WAKEFUL_CONFIG_DIR": str(folder / "config")}
-    process = subprocess.Popen(
-        [COMMANDS / "wakeful", "serve", "--port", "0"],
-        env=plain | places,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    )
-    assert process.stdout is not None
+    process = Forked(("serve", "--port", "0"), plain | places, folder / "log")
     port = re.search(r"http://127.0.0.1:(\d+)", process.stdout.readline())
     assert port is not None
     yield plain | places | {"WAKEFUL_PORT": port[1], "PATH": f"{COMMANDS}:{plain['PATH']}"}
-    process.kill()
-    process.communicate()
+    process.close()
 
 
 def test_every_page_with_something_to_try_is_tried():
