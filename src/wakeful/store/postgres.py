@@ -109,7 +109,7 @@ class PostgresDatabase:
                 result = await work(statements)
                 await statements.commit()
             except BaseException:
-                if not connection.is_closed():
+                with contextlib.suppress(*_LOST):  # then there is nothing to roll back, and the first error says more
                     await connection.execute("ROLLBACK")
                 raise
         self._deliver(statements.news)
