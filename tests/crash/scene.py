@@ -183,8 +183,8 @@ class Scene:
     def wait_for(self, event: str, process: BaseProcess | None = None, *, count: int = 1, seconds: float = 30) -> None:
         self.wait_until(lambda: len(self.lines(event, process)) >= count, f"{count} × {event}", seconds)
 
-    def wait_until_done(self, seconds: float = 120) -> None:
-        """Wait until no wake and no run is under way."""
+    def wait_until_done(self, seconds: float = 1_800 if IS_LONG else 120) -> None:
+        """Wait until no wake and no run is under way. What a crash cut off comes back one at a time, so it may take."""
         busy = """
             SELECT (SELECT COUNT(*) FROM wakes WHERE status IN ('pending', 'queued', 'running'))
                  + (SELECT COUNT(*) FROM runs WHERE status IN ('queued', 'running')) AS many
