@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 
 from wakeful.domain.recurrence import Grid
 from wakeful.domain.types import Wake
+from wakeful.domain.values import value
 
 _MICROSECOND = timedelta(microseconds=1)
 
@@ -34,7 +35,7 @@ class Piece:
     covers: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Plan:
     """How the instants up to now are divided, and when the next one is."""
 

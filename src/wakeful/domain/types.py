@@ -1,12 +1,14 @@
 """The nouns: agents, sessions, wakes, runs, pauses.
 
-Every instant is an aware UTC datetime. Values are frozen; a rule returns a new one.
+Every instant is an aware UTC datetime. Values are never changed; a rule returns a new one.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, time, timedelta
 from typing import Any, Literal
+
+from wakeful.domain.values import value
 
 WakeKind = Literal["recall", "message", "session", "next_run"]
 CallType = Literal["once", "recurring", "immediate"]
@@ -132,7 +134,7 @@ class Pause:
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Wake:
     """One promise to wake an agent."""
 
@@ -199,7 +201,7 @@ class SetAside:
     nominal_at: datetime
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Run:
     """One execution of an agent in a session, or the record of one that was not to be."""
 

@@ -29,7 +29,7 @@ from wakeful.domain.types import (
     WakeKind,
     WakeStatus,
 )
-from wakeful.domain.values import replace
+from wakeful.domain.values import replace, value
 from wakeful.domain.zones import load_zone
 
 MAX_INSTRUCTIONS = 32_000
@@ -236,7 +236,7 @@ def _check_end(until: datetime | None, max_runs: int | None, nominal_at: datetim
 # ── When it is due ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Facts:
     """What surrounds a due wake."""
 
@@ -261,7 +261,7 @@ class Fold:
     run: Run  # what they become if that one has begun meanwhile
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Verdict:
     """What firing one wake changes; written together or not at all."""
 

@@ -1,12 +1,12 @@
 """Wakes in the store."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
 
 from wakeful.domain.errors import NotFound
 from wakeful.domain.types import Bounds, SetAside, Wake
+from wakeful.domain.values import value
 from wakeful.store.database import Row, Statements
 from wakeful.store.rows import ADDED_WAKE, MOVED_WAKE, WAKES, from_micros, read_bounds, to_micros
 
@@ -23,7 +23,7 @@ class NoSuchWake(NotFound):
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class DueWake:
     """A due wake with what the store knows about its surroundings."""
 
