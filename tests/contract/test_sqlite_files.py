@@ -68,32 +68,24 @@ async def crash(settings: dict[str, object], into: Path) -> tuple[World, str]:
 
 # ── One process ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-HOLD = """
-import asyncio, sys
-from pathlib import Path
-from wakeful.app.building import build
-from wakeful.config import Settings
 
-async def main():
-    async with build(Settings(data_dir=Path(sys.argv[1]), config_dir=Path(sys.argv[2]))).opened():
-        print("open", flush=True)
-        await asyncio.sleep(60)
-
-asyncio.run(main())
-"""
+@pytest.fixture
+def environment(settings):
+    """How another process finds the store."""
+    plain = {key: value for key, value in os.environ.items() if not key.startswith("WAKEFUL_")}
+    return plain | {
+        "WAKEFUL_DATA_DIR": str(settings["data_dir"]),
+        "WAKEFUL_CONFIG_DIR": str(settings["config_dir"]),
+    }
 
 
 @pytest.fixture
-def holder(settings):
+def holder(environment, tmp_path):
     """Another process that has the store open."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", HOLD, settings["data_dir"], settings["config_dir"]], stdout=subprocess.PIPE, text=True
-    )
-    assert process.stdout.readline() == "open\n"
+    process = forked.Forked(("serve", "--port", "0"), environment, tmp_path / "errors of the holder")
+    assert "http://" in process.stdout.readline()
     yield process
-    process.kill()
-    process.wait()
-    process.stdout.close()
+    process.close()
 
 
 async def test_a_second_process_is_refused_with_the_first_ones_pid(settings, holder):
@@ -101,22 +93,18 @@ async def test_a_second_process_is_refused_with_the_first_ones_pid(settings, hol
         await World(settings).node.store.open(NOON)
 
 
-def test_the_command_says_so_too_and_fails(settings, holder, tmp_path):
-    environment = os.environ | {
-        "WAKEFUL_DATA_DIR": str(settings["data_dir"]),
-        "WAKEFUL_CONFIG_DIR": str(settings["config_dir"]),
-    }
+def test_the_command_says_so_too_and_fails(environment, holder, tmp_path):
     for arguments in (("migrate",), ("serve", "--port", "0")):
         ended = forked.run(arguments, environment, tmp_path / "errors")
         assert ended.returncode == 1
         assert f"pid {holder.pid}" in ended.stderr
         assert "Traceback" not in ended.stderr
-    assert holder.poll() is None
+    os.kill(holder.pid, 0)  # it is still there
 
 
 async def test_a_process_that_was_killed_does_not_stand_in_the_way(settings, holder):
     holder.send_signal(signal.SIGKILL)
-    holder.wait()
+    holder.wait(10)
     async with World(settings).node.opened():
         pass
 

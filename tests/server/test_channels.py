@@ -16,8 +16,9 @@ async def outside():
 
 
 @pytest.fixture
-async def server(backend_settings):
-    async with served(backend_settings, fetch_private_hosts=["127.0.0.1"]) as server:
+async def server(settings):
+    """Both stores have their turn in tests/contract/test_channels.py."""
+    async with served(settings, fetch_private_hosts=["127.0.0.1"]) as server:
         yield server
 
 
@@ -99,7 +100,6 @@ async def test_a_muted_wake_tells_the_inbox_alone(server, outside):
     assert outside.received == []
 
 
-@pytest.mark.parametrize("backend_settings", ["sqlite"], indirect=True)
 @pytest.mark.parametrize(
     ("asked", "status", "code", "words"),
     [
@@ -125,7 +125,6 @@ async def test_what_is_refused_says_why_and_repeats_no_secret(server, asked, sta
     assert (await server.call("GET", "/channels"))["channels"] == []
 
 
-@pytest.mark.parametrize("backend_settings", ["sqlite"], indirect=True)
 async def test_while_a_channel_is_slow_nobody_else_waits(server, outside):
     outside.is_silent = True
     channel = await add(server, outside)

@@ -37,6 +37,12 @@ from world import eventually
 
 TOKEN = "a-token-for-tests"
 ON_SQLITE = pytest.mark.parametrize("backend_settings", ["sqlite"], indirect=True)  # where the store plays no part
+# An owner is a caller like any other to the store, so one of the two is enough for that.
+WHO = pytest.mark.parametrize(
+    ("backend_settings", "who"),
+    [("sqlite", "bob"), ("sqlite", "owner"), ("postgres", "bob")],
+    indirect=["backend_settings"],
+)
 SCOPES = ("read", "chat", "schedule", "admin")
 PIXEL = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
@@ -517,7 +523,7 @@ async def test_every_route_shows_people_what_is_their_own(house):
 # ── Two people ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("who", ["bob", "owner"])
+@WHO
 async def test_through_no_route_is_anything_of_another_seen_or_touched(house, who):
     caller: Person = getattr(house, who)
     rows, files = await house.rows_of(house.ada), house.files()
@@ -542,7 +548,7 @@ async def test_through_no_route_is_anything_of_another_seen_or_touched(house, wh
     assert house.files() == files
 
 
-@pytest.mark.parametrize("who", ["bob", "owner"])
+@WHO
 async def test_no_list_shows_what_is_anothers(house, who):
     caller: Person = getattr(house, who)
     for route, operation in house.operations.items():
@@ -626,7 +632,7 @@ async def heard(opened: Any, seconds: float = 0.5) -> list[dict[str, Any]]:
             return frames
 
 
-@pytest.mark.parametrize("who", ["bob", "owner"])
+@WHO
 async def test_anothers_session_is_an_unknown_one_to_the_socket(house, who):
     rows = await house.rows()
     caller: Person = getattr(house, who)

@@ -25,7 +25,7 @@ from wakeful.app.serving import build_http, welcome
 from wakeful.config import Settings
 
 TOKEN = "a-token-for-tests"
-RIGHT, WRONG = (60, 60) if os.environ.get("WAKEFUL_TEST_LONG") == "1" else (12, 4)  # requests to each operation
+RIGHT, WRONG = (60, 60) if os.environ.get("WAKEFUL_TEST_LONG") == "1" else (8, 3)  # requests to each operation
 PIXEL = base64.b64encode(
     base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==")
 ).decode()

@@ -544,7 +544,7 @@ def test_sqlite_keeps_every_promise_of_the_model():
             here = folder / token_hex(8)
             return Engine({"data_dir": here, "config_dir": here, "store_encryption": False, "lease_seconds": 30})
 
-        run_state_machine_as_test(begin, settings=profile(100, 2_000))
+        run_state_machine_as_test(begin, settings=profile(75, 1_000))
 
 
 def test_postgres_keeps_every_promise_of_the_model(postgres_url, tmp_path):

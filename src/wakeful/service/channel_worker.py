@@ -10,6 +10,7 @@ An order is one JSON object, an answer a line of JSON:
     {"send": {ID: URL}, "title", "body", "private_hosts"}   → {"id", "error"} for each, as it ends
 """
 
+import gc
 import json
 import logging
 import os
@@ -41,6 +42,7 @@ def main() -> None:
     """Do what stdin says."""
     order: Mapping[str, Any] = json.load(sys.stdin)
     sys.dont_write_bytecode = True
+    gc.disable()  # it lives for a moment, and most of that is imports, which leave nothing to collect
     logs = _Logs()
     logging.getLogger("apprise").addHandler(logs)
     logging.getLogger("apprise").propagate = False
