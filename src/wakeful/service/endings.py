@@ -18,8 +18,9 @@ async def end_all(tx: Tx, user_id: str, reason: str, now: datetime, *, agent_id:
     while live := await tx.wakes.of_user(user_id, agent_id=agent_id, most=_PAGE, is_live=True):
         for wake in live:
             await tx.runs.end_queued_of_wake(wake.id, "skipped", reason, now)
-        cancelled += (ended := [wakes.cancel(wake, reason, now) for wake in live])
-        await tx.wakes.move(ended)
+        after = [wakes.cancel(wake, reason, now) for wake in live]
+        moved = await tx.wakes.move(after)  # another node may have begun one since; it is looked at again
+        cancelled += (ended := [wake for wake in after if wake.id in moved])
         await tx.notices.record([wakes.say_cancelled(wake, reason, now) for wake in ended])
         tx.wakes.tell_changed([wake.id for wake in ended])
     for status in ("queued", "running"):
