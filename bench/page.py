@@ -15,15 +15,15 @@ from typing import Any
 
 from playwright.async_api import Browser, CDPSession, Page, async_playwright
 
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+
+from browser.visits import find_chromium, log_in, visit
+from openai_server import improvise
+from served import TOKEN, Server, served
+from wakeful.domain.ids import new_id
+from wakeful.domain.types import Message
+
 ROOT = Path(__file__).parent.parent
-sys.path.insert(0, str(ROOT / "tests"))
-
-from browser.visits import find_chromium, log_in, visit  # noqa: E402
-from openai_server import improvise  # noqa: E402
-from served import TOKEN, Server, served  # noqa: E402
-from wakeful.domain.ids import new_id  # noqa: E402
-from wakeful.domain.types import Message  # noqa: E402
-
 OUT = Path(__file__).parent / "out" / "page.json"
 STATIC = ROOT / "src/wakeful/server/static"
 MESSAGES = 2_000

@@ -12,12 +12,12 @@ from typing import Any
 
 from playwright.async_api import Browser, Page, async_playwright, expect
 
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+
+from browser.visits import find_chromium, go, log_in, send, visit
+from served import TOKEN, Server, served
+
 ROOT = Path(__file__).parent.parent
-sys.path.insert(0, str(ROOT / "tests"))
-
-from browser.visits import find_chromium, go, log_in, send, visit  # noqa: E402
-from served import TOKEN, Server, served  # noqa: E402
-
 IMAGES = ROOT / "docs" / "images"
 MOST_BYTES = 200_000
 WIDE: dict[str, Any] = {"viewport": {"width": 1200, "height": 680}, "locale": "en-GB"}

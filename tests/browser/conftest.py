@@ -21,7 +21,6 @@ from browser.visits import PATIENCE, NoChromium, find_chromium, log_in, visit
 from forked import Forked
 
 ROOT = Path(__file__).parents[2]
-WAKEFUL = Path(sys.executable).parent / "wakeful"
 TOKEN = "a-token-for-tests"
 expect.set_options(timeout=PATIENCE)
 REBOUND = "evil.test"  # a name that its owner made point to this machine

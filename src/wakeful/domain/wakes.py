@@ -494,7 +494,7 @@ def cancel(wake: Wake, reason: str | None, now: datetime) -> Wake:
     return _end(wake, "cancelled", reason, now)
 
 
-def say_cancelled(wake: Wake, reason: str, now: datetime) -> Decision:
+def say_cancelled(wake: Wake, reason: str | None, now: datetime) -> Decision:
     """Record that someone or something ended a wake before its time."""
     return _say(wake, now, "cancelled", reason=reason)
 

@@ -81,7 +81,7 @@ class WakeService:
             after = wakes.cancel(before, reason, now)
             await tx.runs.end_queued_of_wake(wake_id, "skipped", "cancelled", now)
             await tx.wakes.move([after])
-            await tx.notices.record([_said(before, "cancelled", now, reason=reason)])
+            await tx.notices.record([wakes.say_cancelled(before, reason, now)])
             tx.tell(f"wake {wake_id}")
             return after
 
@@ -114,7 +114,7 @@ class WakeService:
             after = wakes.cancel(wake, "forgotten", now)
             await tx.runs.end_queued_of_wake(wake_id, "skipped", "forgotten", now)
             await tx.wakes.move([after])
-            await tx.notices.record([_said(wake, "cancelled", now, reason="forgotten")])
+            await tx.notices.record([wakes.say_cancelled(wake, "forgotten", now)])
             await tx.notices.add(notices.forgotten(wake, days, now))
             tx.tell(f"wake {wake_id}")
             return after
