@@ -273,6 +273,25 @@ async def test_another_node_hears_and_finds(two_nodes):
     assert listener.found[-1] == [wake]
 
 
+async def test_a_node_hears_its_own_news_once(two_nodes):
+    world, other = two_nodes
+    await wait_until_listening(world.settings["database_url"], 2)
+    here: asyncio.Queue[str] = asyncio.Queue()
+    there: asyncio.Queue[str] = asyncio.Queue()
+    world.node.store.listen(here.put_nowait)
+    other.store.listen(there.put_nowait)
+
+    async def say(tx, news):
+        tx.tell(news)
+
+    await world.node.store.write(lambda tx: say(tx, "wake one"))
+    assert here.get_nowait() == "wake one"
+    assert await asyncio.wait_for(there.get(), timeout=5) == "wake one"
+    await other.store.write(lambda tx: say(tx, "wake two"))
+    # What the server passes on comes in the order of the commits, so the first one has not come again.
+    assert await asyncio.wait_for(here.get(), timeout=5) == "wake two"
+
+
 async def test_a_read_sees_one_state_of_things_while_another_node_writes(two_nodes):
     world, other = two_nodes
     user = someone("Grace")

@@ -46,6 +46,35 @@ async def test_one_batch_is_under_way_at_a_time():
     assert most == 1
 
 
+async def test_what_waits_is_shared_out_among_the_batches_that_may_be_under_way_at_once():
+    batches = []
+
+    async def carry_out(items):
+        batches.append(list(items))
+        await asyncio.sleep(0.01)
+        return items
+
+    together = Together(carry_out, most=8, at_once=2)
+    assert await asyncio.gather(*[together(number) for number in range(10)]) == list(range(10))
+    assert batches == [[0, 1, 2, 3, 4], [5, 6, 7, 8, 9]]
+
+
+async def test_of_what_has_the_same_key_one_is_carried_out_after_the_other():
+    under_way = []
+
+    async def carry_out(items):
+        assert len({*under_way, *items}) == len(under_way) + len(items)
+        under_way.extend(items)
+        await asyncio.sleep(0.001)
+        for item in items:
+            under_way.remove(item)
+        return items
+
+    together = Together(carry_out, at_once=2, key=lambda item: item)
+    wanted = [number % 7 for number in range(100)]
+    assert await asyncio.wait_for(asyncio.gather(*[together(number) for number in wanted]), timeout=20) == wanted
+
+
 async def test_one_bad_call_does_not_spoil_the_others():
     async def carry_out(items):
         await asyncio.sleep(0)

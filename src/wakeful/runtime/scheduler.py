@@ -64,6 +64,7 @@ class Scheduler:
         if self._is_full():  # else whoever has waited for long will start now, and did not wait for a slot
             await self._firing.shed_low()
         self._on_queued()
+        await asyncio.sleep(0)  # the claim is on its way first: someone waits for that
         next_moment = await self._firing.next_moment()
         now = self._clock.now()
         # A look before the write: claims would wait for the disk together with it.

@@ -21,7 +21,9 @@ class WakeService:
         self._store = store
         self._clock = clock
         self._rules = rules
-        self._add_together = Together(self._add_all)
+        # Beside a batch that the database server is at work on, the next one can be put together.
+        at_once = 2 if store.is_shared else 1
+        self._add_together = Together(self._add_all, at_once=at_once, key=_session_or_own)
 
     async def book(self, wake: Wake) -> Wake:
         """Book a wake. It is durable when this returns.
@@ -161,13 +163,7 @@ class WakeService:
         return story.explain(*await self._store.read(work))
 
     async def _add_all(self, batch: Sequence[Wake]) -> list[WakefulError | None]:
-        # Of one session's schedules only the first: the store counts them before it adds any of the batch.
-        first_of = {wake.session_id: wake.id for wake in reversed(batch) if wakes.is_schedule(wake)}
-        later = {wake.id for wake in batch if wakes.is_schedule(wake) and first_of[wake.session_id] != wake.id}
-        added = await self._store.add_wakes([wake for wake in batch if wake.id not in later])
-        for wake in batch:
-            if wake.id in later:
-                added |= await self._store.add_wakes([wake])
+        added = await self._store.add_wakes(batch)
         return [None if wake.id in added else await self._refusal(wake) for wake in batch]
 
     async def _refusal(self, wake: Wake) -> WakefulError:
@@ -202,3 +198,8 @@ async def put_in_slot(tx: Tx, wake: Wake, now: datetime) -> bool:
 
 def _said(wake: Wake, code: str, now: datetime, **detail: Any) -> Decision:
     return Decision(wake_id=wake.id, nominal_at=wake.nominal_at, at=now, code=code, detail=detail)
+
+
+def _session_or_own(wake: Wake) -> str:
+    """Return what books one wake after the other: the schedules of a session are counted before one is added."""
+    return wake.session_id or wake.id

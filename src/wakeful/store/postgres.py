@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import logging
 import re
+import secrets
 from collections.abc import AsyncGenerator, Generator, Sequence
 from typing import Any, TypeVar
 
@@ -59,6 +60,7 @@ class PostgresDatabase:
 
     def __init__(self, url: str, *, most_connections: int = 12) -> None:
         self._url = url
+        self._name = secrets.token_hex(4)  # of this node, on what it tells the others
         self._most_connections = most_connections
         self._pool: asyncpg.Pool[Any] | None = None
         self._unsynced: asyncpg.Pool[Any] | None = None  # its commits do not wait for the disk
@@ -107,8 +109,11 @@ class PostgresDatabase:
             try:
                 await connection.execute("BEGIN")
                 result = await work(statements)
-                await statements.commit()
-            except BaseException:
+                # The news goes with the commit, in one journey, and PostgreSQL passes it on only if that succeeds.
+                await connection.execute(f"{self._news_sql(statements.news)}COMMIT")
+            except BaseException as error:
+                if isinstance(error, _LOST):  # it may have been committed all the same, and to look does no harm
+                    self._deliver(statements.news)
                 with contextlib.suppress(*_LOST):  # then there is nothing to roll back, and the first error says more
                     await connection.execute("ROLLBACK")
                 raise
@@ -131,7 +136,7 @@ class PostgresDatabase:
         news, self._untold, self._telling = self._untold, [], None
         try:
             async with _acquire(self._unsynced) as connection:
-                await connection.execute(_news_sql(news))
+                await connection.execute(self._news_sql(news))
         except StoreUnavailable:
             log.warning("news for other nodes got lost; they look for themselves in time", exc_info=True)
 
@@ -185,8 +190,15 @@ class PostgresDatabase:
             for listener in self._listeners:
                 listener(text)
 
+    def _news_sql(self, news: Sequence[str]) -> str:
+        # They are words of ours and ids, and stand in the statement as they are.
+        assert all(_PLAIN.fullmatch(text) for text in news), news
+        return "".join(f"SELECT pg_notify('{_CHANNEL}', '{self._name} {text}');" for text in dict.fromkeys(news))
+
     def _hear(self, _connection: object, _pid: int, _channel: str, news: object) -> None:
-        self._deliver([str(news)])
+        sender, _, text = str(news).partition(" ")
+        if sender != self._name:  # what is our own was delivered when it was committed
+            self._deliver([text])
 
     async def _keep_listening(self) -> None:
         """Hold one connection that listens; when it is lost, take another and tell everyone to look for themselves."""
@@ -247,16 +259,6 @@ class _Statements:
 
     def tell(self, news: str) -> None:
         self.news.append(news)
-
-    async def commit(self) -> None:
-        """Send the news and commit, in one journey. PostgreSQL passes the news on only if the commit succeeds."""
-        await self._connection.execute(f"{_news_sql(self.news)}COMMIT")
-
-
-def _news_sql(news: Sequence[str]) -> str:
-    # They are words of ours and ids, and stand in the statement as they are.
-    assert all(_PLAIN.fullmatch(text) for text in news), news
-    return "".join(f"SELECT pg_notify('{_CHANNEL}', '{text}');" for text in dict.fromkeys(news))
 
 
 class _Side:

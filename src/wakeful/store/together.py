@@ -1,7 +1,7 @@
 """Writes that wait at the same time are carried out as one."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Sequence
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
@@ -9,33 +9,67 @@ R = TypeVar("R")
 
 
 class Together(Generic[T, R]):
-    """Collect the calls that come while a batch is under way into the next batch.
+    """Collect the calls that come while batches are under way into the next batch.
 
-    One caller alone waits for nobody. If a batch fails, each of its calls is tried alone, so that one bad one cannot
-    spoil the others.
+    One caller alone waits for nobody. Of what has the same key, one is carried out after the other. If a batch fails,
+    each of its calls is tried alone, so that one bad one cannot spoil the others.
     """
 
-    def __init__(self, carry_out: Callable[[Sequence[T]], Awaitable[Sequence[R]]], *, most: int = 128) -> None:
+    def __init__(
+        self,
+        carry_out: Callable[[Sequence[T]], Awaitable[Sequence[R]]],
+        *,
+        most: int = 128,
+        at_once: int = 1,
+        key: Callable[[T], Hashable] = id,
+    ) -> None:
         self._carry_out = carry_out
         self._most = most
+        self._at_once = at_once
+        self._key = key
         self._waiting: list[tuple[T, asyncio.Future[R]]] = []
-        self._worker: asyncio.Task[None] | None = None
+        self._workers: set[asyncio.Task[None]] = set()
+        self._under_way = 0
+        self._keys: set[Hashable] = set()  # of what is under way
 
     async def __call__(self, item: T) -> R:
         future: asyncio.Future[R] = asyncio.get_running_loop().create_future()
         self._waiting.append((item, future))
-        if self._worker is None:
-            self._worker = asyncio.create_task(self._work())
+        if len(self._workers) < self._at_once:
+            worker = asyncio.create_task(self._work())
+            self._workers.add(worker)
         return await future
 
     async def _work(self) -> None:
         try:
-            while self._waiting:
-                batch, self._waiting = self._waiting[: self._most], self._waiting[self._most :]
-                await self._carry(batch)
+            while batch := self._take():
+                self._under_way += 1
+                try:
+                    await self._carry(batch)
+                finally:
+                    self._under_way -= 1
+                    self._keys.difference_update([self._key(item) for item, _ in batch])
         finally:
             # At once, not when the task is seen to be done: a call in between would wait for a worker that has left.
-            self._worker = None
+            self._workers.discard(asyncio.current_task())
+
+    def _take(self) -> list[tuple[T, "asyncio.Future[R]"]]:
+        """Take this worker's share of what waits. What is left because of its key is for the worker that has that."""
+        share = min(self._most, -(-len(self._waiting) // (self._at_once - self._under_way)))
+        batch: list[tuple[T, asyncio.Future[R]]] = []
+        left: list[tuple[T, asyncio.Future[R]]] = []
+        for place, each in enumerate(self._waiting):
+            if len(batch) == share:
+                left += self._waiting[place:]
+                break
+            key = self._key(each[0])
+            if key in self._keys:
+                left.append(each)
+            else:
+                self._keys.add(key)
+                batch.append(each)
+        self._waiting = left
+        return batch
 
     async def _carry(self, batch: list[tuple[T, "asyncio.Future[R]"]]) -> None:
         try:
