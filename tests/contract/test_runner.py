@@ -115,6 +115,21 @@ async def test_an_agent_that_comes_later_gets_the_next_free_slot(world):
     assert agents_in_order(world).index(other.id) in (3, 4, 5)
 
 
+async def test_what_comes_into_an_empty_queue_comes_in_where_it_stands(world):
+    """Agent A holds all three slots, then books four more with nobody waiting; B, who is last, gets one of the next."""
+    other = await world.add_agent()
+    gate = world.executor.default = world.gate()
+    for number in (0, 0, 0, 1, 1, 1, 1):
+        await world.book(at=NOON + number * MINUTE)
+    await world.book(agent=other, at=NOON + 2 * MINUTE)
+    for number in range(3):
+        await world.turn_at(NOON + number * MINUTE)
+    world.executor.default = None
+    await world.let_through(gate)
+    await world.work()
+    assert agents_in_order(world).index(other.id) in (3, 4, 5)
+
+
 async def test_runs_of_one_agent_begin_in_the_order_of_their_instants(world):
     wakes = [await world.book(kind="session", at=NOON + number * SECOND) for number in (3, 1, 2, 5, 4)]
     await world.turn_at(NOON + MINUTE)

@@ -47,7 +47,7 @@ class Firing:
             due = await tx.wakes.due(now, limit)
             if not due:
                 return 0, []
-            written = await _write(tx, await self._judge(tx, due, now))
+            written = await _write(tx, await self._judge(tx, due, now), due[0].free_turn)
             return len(due), await self._tell_deferred(tx, written, now)
 
         # What the power takes away is only decided again, under the same run ids; what a run saves makes it durable.
@@ -215,7 +215,7 @@ def _count(tally: _Tally, verdict: wakes.Verdict, now: datetime) -> None:
     tally.used_today += sum(run.kind == "next_run" for run in queued)
 
 
-async def _write(tx: Tx, verdicts: Sequence[wakes.Verdict]) -> list[wakes.Verdict]:
+async def _write(tx: Tx, verdicts: Sequence[wakes.Verdict], free_turn: int | None = None) -> list[wakes.Verdict]:
     """Write what was decided and return what held: someone may have changed a wake meanwhile."""
     # The wakes first: one that someone changed since it was read keeps that change, and fires as changed.
     moved = await tx.wakes.move([verdict.wake for verdict in verdicts])
@@ -225,7 +225,7 @@ async def _write(tx: Tx, verdicts: Sequence[wakes.Verdict]) -> list[wakes.Verdic
         await tx.sessions.add(sessions)
     new_runs = [run for verdict in held for run in verdict.runs]
     if new_runs:
-        await tx.runs.add(new_runs)
+        await tx.runs.add(new_runs, free_turn)
     for verdict in held:
         if verdict.fold is not None and not await tx.runs.fold(verdict.fold.into, verdict.fold.run.covers, "overlap"):
             await tx.runs.add([verdict.fold.run])  # another node claimed the waiting one since we read it

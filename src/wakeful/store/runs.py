@@ -45,10 +45,14 @@ class Runs:
     def __init__(self, statements: Statements) -> None:
         self._statements = statements
 
-    async def add(self, runs: Sequence[Run]) -> set[str]:
-        """Write new rows, place those that wait in the queue, and return the ids that were not there before."""
+    async def add(self, runs: Sequence[Run], free_turn: int | None = None) -> set[str]:
+        """Write new rows, place those that wait in the queue, and return the ids that were not there before.
+
+        With a turn that is known to be free, since nothing else waits, every agent's first one gets that.
+        """
         waiting = [run for run in runs if run.status == "queued"]
-        turns = await self._next_turns({run.agent_id for run in waiting if run.trigger == "wake"})
+        agent_ids = {run.agent_id for run in waiting if run.trigger == "wake"}
+        turns = await self._next_turns(agent_ids) if free_turn is None else dict.fromkeys(agent_ids, free_turn)
         rows = [ADDED_RUN(run) for run in runs]
         for run, row in zip(runs, rows, strict=True):
             if run.status == "queued" and run.trigger == "wake":

@@ -35,6 +35,7 @@ class DueWake:
     busy_run_id: str | None
     waiting_run_id: str | None
     running_run_id: str | None
+    free_turn: int | None  # where the queue stands, if nothing waits in it
 
     def read_bounds(self) -> Bounds:
         return read_bounds(self.agent_bounds)
@@ -240,4 +241,5 @@ def _due(row: Row) -> DueWake:
         busy_run_id=row["busy_run_id"],
         waiting_run_id=row["waiting_run_id"],
         running_run_id=row["running_run_id"],
+        free_turn=row["free_turn"],
     )

@@ -86,7 +86,11 @@ SELECT
                 r.session_id = w.session_id AND r.status = 'queued' AND r.wake_id = w.id AND r.started_at IS NOT NULL
             LIMIT 1
         )
-    ) END AS running_run_id
+    ) END AS running_run_id,
+    -- Where the queue stands if nothing waits in it, so that turns_of_agents need not be asked.
+    CASE WHEN (SELECT 1 FROM runs r WHERE r.status = 'queued' LIMIT 1) IS NULL THEN COALESCE(
+        (SELECT MAX(r.turn) FROM runs r WHERE r.status = 'running'), 0
+    ) END AS free_turn
 FROM wakes w
 JOIN agents a ON a.id = w.agent_id
 JOIN users u ON u.id = w.user_id
