@@ -16,7 +16,7 @@ from wakeful.service.upkeep import Health, Upkeep
 
 log = logging.getLogger(__name__)
 
-_STALLED_AFTER = 90.0  # seconds without a turn; the scheduler turns at least every 30
+_STALLED_AFTER = 90.0  # seconds without a turn; scheduler and runner turn at least every 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,8 +96,12 @@ class Engine:
     def readiness(self) -> Readiness:
         """Say whether wakes are being fired."""
         problems: list[str] = []
-        if self.scheduler.seconds_since_turn > _STALLED_AFTER:
-            problems.append(f"the scheduler has not turned for {self.scheduler.seconds_since_turn:.0f} s")
+        for loop, seconds in (
+            ("scheduler", self.scheduler.seconds_since_turn),
+            ("runner", self.runner.seconds_since_turn),
+        ):
+            if seconds > _STALLED_AFTER:
+                problems.append(f"the {loop} has not turned for {seconds:.0f} s")
         for what, found in (
             ("wakes overdue", self._health.overdue_wakes),
             ("runs stuck", self._health.stuck_runs),

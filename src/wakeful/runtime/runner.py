@@ -85,6 +85,12 @@ class Runner:
         self._is_claim_open = False
         self._unheld: set[tuple[str, int]] = set()  # what the last heartbeat called ours, and nobody is at work on
         self._has_strays = False
+        self._turned_at = clock.monotonic()
+
+    @property
+    def seconds_since_turn(self) -> float:
+        """Return how long ago the queue was last looked at; that is done at least every half minute."""
+        return self._clock.monotonic() - self._turned_at
 
     @property
     def active(self) -> int:
@@ -131,6 +137,7 @@ class Runner:
         self._is_claim_open = False
         for claimed in claims:
             self._start(claimed)
+        self._turned_at = self._clock.monotonic()
 
     async def idle(self) -> None:
         """Wait until nothing is at work here."""
