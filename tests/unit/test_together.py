@@ -12,12 +12,8 @@ async def double(items):
     return [2 * item for item in items]
 
 
-async def test_every_caller_gets_its_own_answer():
-    together = Together(double)
-    assert await asyncio.gather(*[together(number) for number in range(500)]) == [2 * n for n in range(500)]
-
-
-async def test_calls_that_wait_share_a_batch():
+def noting():
+    """Make a list, and what carries items out and notes each batch of them there."""
     batches = []
 
     async def carry_out(items):
@@ -25,6 +21,16 @@ async def test_calls_that_wait_share_a_batch():
         await asyncio.sleep(0.01)
         return items
 
+    return batches, carry_out
+
+
+async def test_every_caller_gets_its_own_answer():
+    together = Together(double)
+    assert await asyncio.gather(*[together(number) for number in range(500)]) == [2 * n for n in range(500)]
+
+
+async def test_calls_that_wait_share_a_batch():
+    batches, carry_out = noting()
     together = Together(carry_out, most=8)
     await asyncio.gather(*[together(number) for number in range(20)])
     assert [len(batch) for batch in batches] == [8, 8, 4]
@@ -47,13 +53,7 @@ async def test_one_batch_is_under_way_at_a_time():
 
 
 async def test_what_waits_is_shared_out_among_the_batches_that_may_be_under_way_at_once():
-    batches = []
-
-    async def carry_out(items):
-        batches.append(list(items))
-        await asyncio.sleep(0.01)
-        return items
-
+    batches, carry_out = noting()
     together = Together(carry_out, most=8, at_once=2)
     assert await asyncio.gather(*[together(number) for number in range(10)]) == list(range(10))
     assert batches == [[0, 1, 2, 3, 4], [5, 6, 7, 8, 9]]

@@ -11,8 +11,8 @@ R = TypeVar("R")
 class Together(Generic[T, R]):
     """Collect the calls that come while batches are under way into the next batch.
 
-    One caller alone waits for nobody. Of what has the same key, one is carried out after the other. If a batch fails,
-    each of its calls is tried alone, so that one bad one cannot spoil the others.
+    One caller alone waits for nobody. Of what has the same key, one is carried out after the other; without a key, each
+    item is its own. If a batch fails, each of its calls is tried alone, so that one bad one cannot spoil the others.
     """
 
     def __init__(
