@@ -103,6 +103,7 @@ async def test_what_is_to_be_remembered_gets_its_table_first():
         ("In half an hour, list my files", "In half an hour", "List the files with list_files."),
         ("check notes.txt in 2 hours 30 minutes", "in 2 hours 30 minutes", "Read notes.txt with read_file"),
         ("remind me tomorrow at 9 to read report.md", "tomorrow at 9", "Read report.md with read_file"),
+        ("wake me in 10 seconds and check notes.txt", "in 10 seconds", "Read notes.txt with read_file"),
         ("read report.md friday at 14:30", "friday at 14:30", "Read report.md with read_file"),
         ("in 1m write hello to a.txt", "in 1m", 'Write "hello" to a.txt with write_file.'),
         ("come back in ten seconds and check notes.txt", "in 10 seconds", "Read notes.txt with read_file"),

@@ -46,7 +46,8 @@ ADVICE = (
 )
 HELP = re.compile(r"help|\?|(?:hi|hello|hey)\b.*|what can you do|who are you", re.IGNORECASE)
 POLITENESS = re.compile(
-    r"(?:(?:please|can you|could you|would you|remind (?:me|yourself)|come back|to|and|then)\b|[,:])\s*", re.IGNORECASE
+    r"(?:(?:please|can you|could you|would you|(?:remind|wake) (?:me|yourself)|come back|to|and|then)\b|[,:])\s*",
+    re.IGNORECASE,
 )
 NUMBERS = {"one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10}
 SPELLED = re.compile(rf"\b({'|'.join(NUMBERS)})(?= (?:second|minute|hour|day|week))", re.IGNORECASE)
