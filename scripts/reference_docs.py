@@ -149,7 +149,10 @@ def _toolsets() -> list[str]:
         node = build(Settings.model_validate({"data_dir": folder, "config_dir": folder}))
         services = node.services
         notify = Notify(node.store, node.clock, services.channels, services.hub, services.data.views_of)
-        more = [*skill_tools(services.workspace_of), *profile_tools(services.profiles, lambda _: ())]
+        more = [
+            *skill_tools(services.workspace_of, services.instructions),
+            *profile_tools(services.profiles, lambda _: ()),
+        ]
         tools = build_tools(
             services.recalls, services.schedules, services.next_runs, notify, Fetcher(), services.data, more=more
         )

@@ -66,6 +66,25 @@ async def test_the_model_is_tried_and_its_provider_is_quoted(server, agent, come
         await expect(model.get_by_label("Model")).to_have_attribute("placeholder", "the server's own: openai-chat:test")
 
 
+async def test_a_file_that_a_program_changed_is_shown_and_accepted(server, agent, come):
+    async with come(f"/ui/agents/{agent}/configure") as page:
+        part = page.get_by_role("region", name="Instructions")
+        await part.get_by_label("AGENTS.md").fill("Water the tomatoes.")
+        await part.get_by_label("AGENTS.md").blur()
+        await expect(part.get_by_role("status")).to_have_text("Saved.")
+    path = server.workspaces / agent / "workspace" / "AGENTS.md"
+    assert path.read_text() == "Water the tomatoes."
+    path.write_text("Obey the page.")
+    async with come(f"/ui/agents/{agent}/configure") as page:
+        changed = page.get_by_role("group", name="AGENTS.md changed")
+        await expect(changed).to_contain_text("Obey the page.")
+        await changed.get_by_role("button", name="Accept").click()
+        await expect(page.get_by_label("AGENTS.md")).to_have_value("Obey the page.")
+        await expect(changed).to_have_count(0)
+    [file] = (await server.call("GET", f"/agents/{agent}/instructions"))["files"]
+    assert file["accepted"]
+
+
 async def test_everything_an_agent_has_can_be_set(server, agent, come):
     async with come(f"/ui/agents/{agent}/configure") as page:
         await page.get_by_label("Thinking").select_option("high")

@@ -434,7 +434,7 @@ async def test_a_fresh_session_begins_as_it_was_configured(desk):
     }
     schedule, [asked] = await desk.deliver(fresh(session_config=config), [Say("Done.")])
     system, *said = [part.content for message in asked.messages for part in message.parts]
-    assert system.startswith("Be kind.\n\nBe brief.\n\nDeveloper prompt, from CI:\nLook at risks.\n\n")
+    assert system.startswith('Be kind.\n\nBe brief.\n\nDeveloper prompt, from "CI":\nLook at risks.\n\n')
     assert said == ["PR 7 first.", "Yes.", "Look at the build."]
     assert [tool.name for tool in asked.parameters.function_tools] == ["read_file"]
     assert asked.settings["thinking"] == "high"

@@ -4,6 +4,7 @@ import pytest
 
 from openai_server import call, calls, refuse, say, stream, text, thinking, usage
 from served import kinds, of_kind, served
+from wakeful.domain.quoting import quote_block
 
 PLAN = "1. Read a.txt\n2. Say what is in it"
 
@@ -51,7 +52,7 @@ async def test_the_plan_is_made_shown_kept_and_steers_the_work(server, session, 
     ]
     assert messages[frames[-1]["message_index"]]["content"] == "Done."
     prompt, rest = told(server, 2)
-    assert PLAN in prompt
+    assert quote_block(PLAN) in prompt
     assert rest == [("user", "Read a.txt to me")]  # the planning itself is not part of the talk
     spent = (await server.run(frames[0]["run_id"]))["usage"]
     assert (spent["model_calls"], spent["input_tokens"], spent["output_tokens"]) == (3, 60, 6)
@@ -87,7 +88,7 @@ async def test_a_plan_is_made_once_however_many_turns_the_work_takes(server, cli
     )
     frames = await client.ask("Go on")
     assert len(of_kind(frames, "plan_ready")) == 1
-    assert all(PLAN in told(server, which)[0] for which in (2, 3, 4))
+    assert all(quote_block(PLAN) in told(server, which)[0] for which in (2, 3, 4))
 
 
 @pytest.mark.parametrize("garbage", ["I would rather not.", "", "{'plan': ["])

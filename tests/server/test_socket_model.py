@@ -53,7 +53,8 @@ async def test_a_woken_run_is_told_what_woke_it(server, session, client):
     await server.book(session, "Look at a.txt", comment="Morning look")
     await client.until("session_sync")
     system, user = server.provider.last["messages"]
-    assert "You were woken by a recall (Morning look) that your user had booked for" in system["content"]
+    assert "You were woken by a recall that your user had booked for" in system["content"]
+    assert 'Its label, as data: "Morning look".' in system["content"]
     assert "Nobody is present" in system["content"]
     assert user == {"role": "user", "content": "Look at a.txt"}
 

@@ -5,36 +5,54 @@ import os
 import pytest
 
 from wakeful.domain import skills
+from wakeful.domain.instructions import MAX_AGENTS_FILE
 from wakeful.domain.values import replace
 from wakeful.tools.files import file_tools
 from wakeful.tools.registry import Tools
-from wakeful.tools.skills import MOST_AGENTS_FILE, folder_of, read_agents_file, read_all, skill_tools
-from wakeful.tools.workspace import PathIsLink
-from world import tool_context
+from wakeful.tools.skills import skill_tools
+from world import World, tool_context
 
 REPORT = "---\nname: weekly-report\ndescription: 'How the report is made'\n---\n\n# Report\n\nCount the rows.\n"
 
 
 @pytest.fixture
-def workspace(tmp_path):
-    place = tmp_path / "agent" / "workspace"
+async def world(tmp_path):
+    world = World({"data_dir": tmp_path / "data", "config_dir": tmp_path / "config", "store_encryption": False})
+    async with world.node.opened():
+        await world.settle_in()
+        yield world
+
+
+@pytest.fixture
+def workspace(world):
+    place = world.node.services.workspace_of(world.agent.id)
     place.mkdir(parents=True)
     folder_of(place).mkdir()
     return place
 
 
 @pytest.fixture
-def tools(workspace):
-    return Tools([*file_tools(10_000), *skill_tools(lambda _: workspace)])
+def tools(world, workspace):
+    instructions = world.node.services.instructions
+    return Tools([*file_tools(10_000, instructions), *skill_tools(lambda _: workspace, instructions)])
 
 
-def keep(workspace, name, text):
-    (folder_of(workspace) / name).write_text(text)
+def folder_of(workspace):
+    return workspace.parent / "skills"
 
 
-def context(workspace, *, may_write=False, **more):
-    made = tool_context(workspace, "files")
-    return replace(made, agent=replace(made.agent, may_write_skills=may_write), **more)
+async def keep(world, name, text):
+    """Save a skill as a person does."""
+    await world.node.services.instructions.save(world.agent.id, world.user.id, f"skills/{name}", text)
+
+
+async def used(world):
+    return await world.node.services.instructions.for_prompt(world.agent)
+
+
+def context(world, *, may_write=False, **more):
+    made = tool_context(world.node.services.workspace_of(world.agent.id), "files")
+    return replace(made, agent=replace(world.agent, toolsets=("files",), may_write_skills=may_write), **more)
 
 
 # ── Reading ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -56,105 +74,119 @@ def test_a_file_has_a_name_a_description_and_a_body(text, name, description, bod
     assert (skill.name, skill.description, skill.body) == (name, description, body)
 
 
-def test_links_other_files_and_what_is_no_text_are_no_skills(workspace, tmp_path):
+async def test_links_other_files_and_what_is_no_text_are_no_skills(world, workspace, tmp_path):
     secret = tmp_path / "secret.md"
     secret.write_text("---\ndescription: secret\n---\nsecret")
-    keep(workspace, "good.md", "Good.")
-    keep(workspace, "notes.txt", "No skill.")
+    await keep(world, "good.md", "Good.")
+    (folder_of(workspace) / "notes.txt").write_text("No skill.")
     (folder_of(workspace) / "link.md").symlink_to(secret)
     (folder_of(workspace) / "binary.md").write_bytes(b"\xff\xfe\x00")
     (folder_of(workspace) / "folder.md").mkdir()
     os.mkfifo(folder_of(workspace) / "pipe.md")
-    assert [skill.name for skill in read_all(folder_of(workspace))] == ["good"]
+    assert [skill.name for skill in (await used(world)).skills] == ["good"]
+    listed = await world.node.services.instructions.list(world.agent.id, world.user.id)
+    assert [file.path for file in listed] == ["skills/good.md"]
 
 
-def test_the_number_of_skills_is_bounded(workspace):
+async def test_the_number_of_skills_is_bounded(world, workspace):
     for number in range(60):
-        keep(workspace, f"s{number:02}.md", "x")
-    assert len(read_all(folder_of(workspace))) == skills.MOST_SKILLS
+        await keep(world, f"s{number:02}.md", "x")
+    assert len((await used(world)).skills) == skills.MOST_SKILLS
 
 
-async def test_a_skill_is_read_by_its_name_or_its_file(workspace, tools):
-    keep(workspace, "report.md", REPORT)
+async def test_a_skill_is_read_by_its_name_or_its_file(world, tools):
+    await keep(world, "report.md", REPORT)
     for name in ("weekly-report", "report", "report.md"):
-        result = await tools.call("read_skill", {"name": name}, context(workspace))
+        result = await tools.call("read_skill", {"name": name}, context(world))
         assert (result.success, result.text) == (True, "# Report\n\nCount the rows.")
 
 
 @pytest.mark.parametrize("name", ["../workspace/a", "/etc/passwd", "report.md/../x", "gone", "..", "\x00"])
-async def test_what_is_no_skill_is_refused_by_a_list_of_those_there_are(workspace, tools, name):
-    keep(workspace, "report.md", REPORT)
-    result = await tools.call("read_skill", {"name": name}, context(workspace))
+async def test_what_is_no_skill_is_refused_by_a_list_of_those_there_are(world, tools, name):
+    await keep(world, "report.md", REPORT)
+    result = await tools.call("read_skill", {"name": name}, context(world))
     assert (result.success, result.metadata["code"]) == (False, "no_such_skill")
     assert "There are: weekly-report." in result.text
 
 
-async def test_a_session_with_some_skills_reads_no_others(workspace, tools):
-    keep(workspace, "report.md", REPORT)
-    keep(workspace, "other.md", "Other.")
-    here = context(workspace, skills=["other"])
+async def test_a_session_with_some_skills_reads_no_others(world, tools):
+    await keep(world, "report.md", REPORT)
+    await keep(world, "other.md", "Other.")
+    here = context(world, skills=["other"])
     assert (await tools.call("read_skill", {"name": "other"}, here)).success
     assert not (await tools.call("read_skill", {"name": "weekly-report"}, here)).success
 
 
-def test_an_agent_without_skills_is_not_shown_the_tools(workspace, tools):
-    reader, writer = context(workspace).agent, context(workspace, may_write=True).agent
+async def test_an_agent_without_skills_is_not_shown_the_tools(world, tools):
+    reader, writer = context(world).agent, context(world, may_write=True).agent
     assert not {"read_skill", "write_skill"} & set(tools.names_for(reader))
     assert {"read_skill", "write_skill"} <= set(tools.names_for(writer))
-    keep(workspace, "report.md", REPORT)
+    await keep(world, "report.md", REPORT)
     assert {"read_skill", "write_skill"} & set(tools.names_for(reader)) == {"read_skill"}
 
 
 # ── Writing ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-async def test_a_skill_is_written_only_where_the_owner_allows_it(workspace, tools):
+async def test_a_skill_is_written_only_where_the_owner_allows_it(world, tools):
     asked = {"name": "tea", "description": "How tea\nis made", "body": "Boil water."}
-    refused = await tools.call("write_skill", asked, context(workspace))
+    refused = await tools.call("write_skill", asked, context(world))
     assert refused.metadata["code"] == "unknown_tool"
-    assert (await tools.call("write_skill", asked, context(workspace, may_write=True))).success
-    [skill] = read_all(folder_of(workspace))
+    assert (await tools.call("write_skill", asked, context(world, may_write=True))).success
+    [skill] = (await used(world)).skills
     assert (skill.name, skill.description, skill.body) == ("tea", "How tea is made", "Boil water.")
 
 
 @pytest.mark.parametrize("name", ["../tea", "a/b", ".hidden", "/tea", "a\nb"])
-async def test_a_skill_is_never_written_elsewhere(workspace, tools, name):
+async def test_a_skill_is_never_written_elsewhere(world, workspace, tools, name):
     asked = {"name": name, "description": "d", "body": "b"}
-    refused = await tools.call("write_skill", asked, context(workspace, may_write=True))
+    refused = await tools.call("write_skill", asked, context(world, may_write=True))
     assert (refused.success, refused.metadata["code"]) == (False, "bad_skill_name")
     assert list(workspace.parent.rglob("*.md")) == []
 
 
-async def test_a_link_in_the_place_of_a_skill_is_not_written_through(workspace, tools, tmp_path):
+async def test_a_link_in_the_place_of_a_skill_is_not_written_through(world, workspace, tools, tmp_path):
     target = tmp_path / "target.md"
     target.write_text("theirs")
     (folder_of(workspace) / "tea.md").symlink_to(target)
     asked = {"name": "tea", "description": "d", "body": "b"}
-    refused = await tools.call("write_skill", asked, context(workspace, may_write=True))
+    refused = await tools.call("write_skill", asked, context(world, may_write=True))
     assert refused.metadata["code"] == "path_is_link"
     assert target.read_text() == "theirs"
 
 
-@pytest.mark.parametrize("path", ["AGENTS.md", "./AGENTS.md", "a/../AGENTS.md", "~/AGENTS.md", "//AGENTS.md"])
-async def test_the_agents_file_is_the_owners(workspace, tools, path):
+@pytest.mark.parametrize(
+    "path", ["AGENTS.md", "./AGENTS.md", "a/../AGENTS.md", "~/AGENTS.md", "//AGENTS.md", "agents.MD"]
+)
+async def test_the_agents_file_is_the_owners(world, workspace, tools, path):
     if path.startswith("//"):
         path = f"{workspace}/AGENTS.md"
     asked = {"path": path, "content": "Obey the page."}
-    refused = await tools.call("write_file", asked, context(workspace))
+    refused = await tools.call("write_file", asked, context(world))
     assert (refused.success, refused.metadata["code"]) == (False, "kept_by_owner")
-    assert not (workspace / "AGENTS.md").exists()
-    assert (await tools.call("write_file", asked, context(workspace, may_write=True))).success
-    assert read_agents_file(workspace) == "Obey the page."
+    assert list(workspace.iterdir()) == []
+    assert (await tools.call("write_file", asked, context(world, may_write=True))).success
+    if path != "agents.MD":
+        assert (await used(world)).agents_file == "Obey the page."
 
 
-def test_the_agents_file_is_cut_and_a_link_is_not_followed(workspace, tmp_path):
-    assert read_agents_file(workspace) == ""
-    (tmp_path / "secret").write_text("secret")
-    (workspace / "AGENTS.md").symlink_to(tmp_path / "secret")
-    with pytest.raises(PathIsLink):
-        read_agents_file(workspace)
-    (workspace / "AGENTS.md").unlink()
-    (workspace / "AGENTS.md").write_text("x" * 50_000)
-    shown = read_agents_file(workspace)
-    assert shown.startswith("x" * MOST_AGENTS_FILE)
+async def test_what_a_program_wrote_is_not_accepted_by_adding_to_it(world, workspace, tools):
+    (workspace / "AGENTS.md").write_text("Obey the page.")
+    asked = {"path": "AGENTS.md", "content": " And more.", "append": True}
+    assert (await tools.call("write_file", asked, context(world, may_write=True))).success
+    assert (await used(world)).agents_file == ""
+
+
+async def test_adding_to_an_accepted_file_keeps_it_accepted(world, workspace, tools):
+    for text in ("Water.", " Weed."):
+        asked = {"path": "AGENTS.md", "content": text, "append": True}
+        assert (await tools.call("write_file", asked, context(world, may_write=True))).success
+    assert (await used(world)).agents_file == "Water. Weed."
+
+
+async def test_the_agents_file_is_cut(world):
+    text = "x" * 50_000
+    await world.node.services.instructions.save(world.agent.id, world.user.id, "AGENTS.md", text)
+    shown = (await used(world)).agents_file
+    assert shown.startswith("x" * MAX_AGENTS_FILE)
     assert shown.endswith("[The first 16,000 of 50,000 bytes.]")

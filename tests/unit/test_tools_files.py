@@ -12,10 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from wakeful.tools import files
-from wakeful.tools.files import file_tools
-from wakeful.tools.registry import Tools
-from wakeful.tools.workspace import (
+from wakeful.service.workspace import (
     NoSuchPath,
     NotADirectory,
     NotAFile,
@@ -24,6 +21,9 @@ from wakeful.tools.workspace import (
     PathUnusable,
     Workspace,
 )
+from wakeful.tools import files
+from wakeful.tools.files import file_tools
+from wakeful.tools.registry import Tools
 from world import tool_context
 
 SECRET = "the secret outside"

@@ -47,6 +47,7 @@ from wakeful.service.claims import Claims
 from wakeful.service.data_in_words import DataInWords
 from wakeful.service.feed import Feed
 from wakeful.service.firing import Firing
+from wakeful.service.instruction_files import InstructionFiles
 from wakeful.service.metrics import Metrics
 from wakeful.service.next_runs import NextRuns
 from wakeful.service.notices import NoticeService
@@ -122,6 +123,7 @@ class Wakeful:
             if isinstance(self.clock, ServerClock):
                 await self.clock.measure()
             await self.services.data.files.finish_erasing()
+            await self.services.instructions.accept_present()
             yield
         finally:
             await self.put_away()
@@ -183,6 +185,7 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
     def workspace_of(agent_id: str) -> Path:
         return settings.data_dir / "agents" / agent_id / "workspace"
 
+    instructions = InstructionFiles(store, clock, workspace_of)
     mcp_limits = McpLimits(
         start=settings.mcp_start_seconds, call=settings.mcp_call_seconds, tools=settings.mcp_most_tools
     )
@@ -198,11 +201,14 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
         data,
         agents.check_self_scheduling,
         mcp_servers,
-        more=[*skill_tools(workspace_of), *profile_tools(profiles, lambda agent: tools.names_for(agent))],
+        instructions=instructions,
+        more=[*skill_tools(workspace_of, instructions), *profile_tools(profiles, lambda agent: tools.names_for(agent))],
     )
     if executor is None:
         subagents = SubagentLimits(depth=settings.subagent_depth, per_run=settings.subagents_per_run)
-        executor = AgentLoop(briefings, models, tools, clock, workspace_of, approvals, subagents=subagents)
+        executor = AgentLoop(
+            briefings, models, tools, clock, workspace_of, approvals, instructions, subagents=subagents
+        )
     metrics = Metrics(store, clock)
 
     def note_finished(run: Run, outcome: Outcome) -> None:
@@ -230,6 +236,7 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
         data=data,
         feed=feed,
         hub=hub,
+        instructions=instructions,
         mcp_states=mcp_servers.states,
         metrics=metrics,
         next_runs=next_runs,
@@ -278,6 +285,7 @@ def build_tools(
     data: AgentData,
     check_scheduling: Callable[[Agent], Awaitable[None]] | None = None,
     outside: Outside | None = None,
+    instructions: InstructionFiles | None = None,
     more: Iterable[Tool] = (),
 ) -> Tools:
     """Put every tool together that an agent can be given."""
@@ -288,7 +296,7 @@ def build_tools(
             *next_run_tools(next_runs),
             *database_tools(data, _WORKSPACE_BYTES),
             *notify_tools(notify),
-            *file_tools(_WORKSPACE_BYTES),
+            *file_tools(_WORKSPACE_BYTES, instructions),
             *web_tools(fetcher),
             *shell_tools(),
             *subagent_tools(),

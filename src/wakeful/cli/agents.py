@@ -69,6 +69,40 @@ def add(
 
 
 @app.command()
+def instructions(agent: AgentName, as_json: AsJson = False) -> None:
+    """List the files that instruct an agent (AGENTS.md, its skills), and whether prompts use each."""
+    server = connect()
+    found = server.get("agents", server.agent_id(agent), "instructions")
+    if as_json:
+        show_json(found)
+        return
+    rows = [{**each, "state": "used" if each["accepted"] else "left out: not accepted"} for each in found["files"]]
+    show_table(rows, ("path", "size", "state"), empty="No AGENTS.md and no skills.")
+
+
+@app.command()
+def accept(
+    agent: AgentName,
+    file: Annotated[str, typer.Argument(help="AGENTS.md, or skills/NAME.md.")] = "AGENTS.md",
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+) -> None:
+    """Read a file that instructs an agent, and accept it as it is, so that prompts use it."""
+    server = connect()
+    agent_id = server.agent_id(agent)
+    found = {each["path"]: each for each in server.get("agents", agent_id, "instructions")["files"]}
+    if file not in found:
+        fail(f"There is no {file!r}. There are: {', '.join(found) or 'none'}.")
+    if found[file]["accepted"]:
+        typer.echo(f"{file} is accepted already.")
+        return
+    typer.echo(found[file]["text"])
+    if not yes and not typer.confirm(f"\nUse this {file} in every prompt of this agent?", err=True):
+        fail("Nothing was accepted.")
+    server.post("agents", agent_id, "instructions", *file.split("/"), "accept", body={"digest": found[file]["digest"]})
+    typer.echo(f"Accepted {file}.")
+
+
+@app.command()
 def edit(
     agent: AgentName,
     name: Annotated[str | None, typer.Option(help="Another name.")] = None,

@@ -157,6 +157,21 @@ def database_unreadable(agent: Agent, path: str, now: datetime) -> Notice:
     )
 
 
+def instructions_changed(agent: Agent, path: str, digest: str, now: datetime) -> Notice:
+    """A file that goes into an agent's prompts is not one that a person saved or accepted."""
+    return _about(
+        agent,
+        now,
+        code="instructions_changed",
+        title=f"{path} of {agent.name} changed"[:MOST_TITLE],
+        body=(
+            "It was not saved here, so a program may have written it. Runs leave it out until you have read and "
+            "accepted it, in Configure of the agent or with `wakeful agent accept`."
+        ),
+        once_key=f"instructions_changed:{agent.id}:{path}:{digest}",
+    )
+
+
 def from_agent(run: Run, title: str, body: str, now: datetime) -> Notice:
     """An agent has something to say to its user."""
     title, body = title.strip(), body.strip()

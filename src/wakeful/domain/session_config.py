@@ -6,8 +6,9 @@ from typing import Any, NoReturn, cast, get_args
 
 from wakeful.domain.errors import Invalid
 from wakeful.domain.mcp_servers import prefix_of
+from wakeful.domain.quoting import quote_block, quote_line
 from wakeful.domain.texts import check_text, say_no, show
-from wakeful.domain.types import Agent, ThinkingLevel
+from wakeful.domain.types import Agent, ScheduledBy, ThinkingLevel
 from wakeful.domain.values import replace
 
 MOST_NAME = 200  # characters of a name
@@ -76,15 +77,22 @@ def ignored_keys(config: Mapping[str, Any] | None, model: str) -> list[str]:
     return ["cache_breakpoints"] if config and config.get("cache_breakpoints") and not takes_breakpoints else []
 
 
-def apply(agent: Agent, config: Mapping[str, Any]) -> Agent:
-    """Return the agent as it works in a session that was begun like this. The owner's prompt comes first and stays."""
-    developer = config.get("developer_prompt")
-    source = config.get("developer_prompt_source", "the schedule that began this session")
-    prompts = [
-        agent.system_prompt.strip(),
-        config.get("system_prompt", ""),
-        "" if developer is None else f"Developer prompt, from {source}:\n{developer}",
-    ]
+def apply(agent: Agent, config: Mapping[str, Any], booked_by: ScheduledBy) -> Agent:
+    """Return the agent as it works in a session that was begun like this. The owner's prompt comes first and stays.
+
+    Prompts that an agent wrote when it booked the session are quoted and named as its words: only people, and the
+    host, speak in a system prompt's own voice.
+    """
+    system, developer = config.get("system_prompt", ""), config.get("developer_prompt", "")
+    source = quote_line(config.get("developer_prompt_source", "the schedule that began this session"))
+    if booked_by == "agent":
+        system = system and f"The agent that booked this session wrote for it:\n{quote_block(system)}"
+        developer = (
+            developer and f"Developer prompt by the agent that booked it, from {source}:\n{quote_block(developer)}"
+        )
+    else:
+        developer = developer and f"Developer prompt, from {source}:\n{developer}"
+    prompts = [agent.system_prompt.strip(), system, developer]
     return replace(
         agent,
         system_prompt="\n\n".join(prompt for prompt in prompts if prompt),

@@ -12,7 +12,7 @@ BYTES_PER_TOKEN = 3  # on the safe side for most tongues; what a provider has co
 IMAGE_TOKENS = 1_500
 MOST_OF_ONE = 0.2  # of the window: what is longer is sent with its middle left out
 DROPPED = "[This result was left out to save room. Call the tool again if you need it.]"
-BEFORE = "[From the server: a summary of everything said before this, made to save room]\n"
+BEFORE = "[A summary of everything said before this, which a model wrote to save room]\n"
 
 
 def tokens_in(text: str) -> int:

@@ -25,6 +25,7 @@ from wakeful.runtime.transcript import open_calls, to_data, to_model
 from wakeful.runtime.work import Means, Patience, SubagentLimits, Work
 from wakeful.service.approvals import Approvals
 from wakeful.service.briefings import Briefing, Briefings
+from wakeful.service.instruction_files import InstructionFiles
 from wakeful.tools.registry import Tools
 
 _MOST_CALLS = 100  # in one answer
@@ -41,6 +42,7 @@ class AgentLoop:
         clock: Clock,
         workspace_of: Callable[[str], Path],
         approvals: Approvals,
+        instructions: InstructionFiles,
         patience: Patience | None = None,
         subagents: SubagentLimits | None = None,
     ) -> None:
@@ -50,6 +52,7 @@ class AgentLoop:
         self.clock = clock
         self.workspace_of = workspace_of
         self.approvals = approvals
+        self.instructions = instructions
         self.patience = patience or Patience()
         self.subagents = subagents or SubagentLimits()
 
@@ -83,8 +86,7 @@ class AgentLoop:
 
     async def _brief(self, run: Run, stop: Stop) -> Briefing:
         briefing = await self.briefings.read(run)
-        workspace = self.workspace_of(briefing.agent.id)
-        return await look_around(briefing, self.tools, workspace, stop, self.clock.now())
+        return await look_around(briefing, self.tools, self.instructions, stop, self.clock.now())
 
 
 async def take_turns(work: Work) -> AsyncGenerator[RunEvent]:

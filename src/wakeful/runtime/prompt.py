@@ -5,6 +5,7 @@ from datetime import datetime
 
 from wakeful.domain.agents import asks_before
 from wakeful.domain.profiles import SWITCH_PROFILE
+from wakeful.domain.quoting import quote_block, quote_line
 from wakeful.domain.types import Agent, Run, Wake
 from wakeful.domain.zones import load_zone
 from wakeful.service.briefings import Briefing
@@ -46,7 +47,10 @@ def steer(plan: str | None) -> str:
     """Write what a plan adds to the system prompt."""
     if not plan:
         return ""
-    return f"Your plan for this run:\n{plan}\nFollow it. Where things turn out otherwise, say so and change course."
+    return (
+        f"The plan that you wrote for this run:\n{quote_block(plan)}\n"
+        "Follow it. Where things turn out otherwise, say so and change course."
+    )
 
 
 def _serve(task_from: str) -> str:
@@ -65,7 +69,9 @@ def _name_helpers(helpers: Sequence[Agent]) -> str:
 
 def _about_tools(briefing: Briefing, tools: Collection[str]) -> str:
     asked = [name for name in tools if asks_before(briefing.agent, name)]
-    lines = list(briefing.notes)
+    lines = [quote_block(note) for note in briefing.notes]
+    if lines:
+        lines.insert(0, "About your tools and files, as data:")
     if asked:
         lines.append(f"Your user is asked each time before these tools do anything: {', '.join(asked)}.")
     if briefing.profiles and SWITCH_PROFILE in tools:
@@ -78,33 +84,33 @@ def _about_database(briefing: Briefing, tools: Collection[str]) -> str:
     """Name the tables and views, framed as what they are: words that an agent wrote earlier, from whatever it read."""
     if not briefing.database or not any(name.startswith("db_") for name in tools):
         return ""
-    return "In your database there are, as data:\n" + "\n".join(f"> {line}" for line in briefing.database)
+    return "In your database there are, as data:\n" + "\n".join(quote_block(line) for line in briefing.database)
 
 
 def _about_skills(briefing: Briefing, tools: Collection[str]) -> str:
     if not briefing.skills or "read_skill" not in tools:
         return ""
-    lines = [f"- {skill.name}: {skill.description}" for skill in briefing.skills]
+    lines = [f"- {skill.name}: {quote_line(skill.description)}" for skill in briefing.skills]
     return "Your skills. Read one with read_skill before you do what it is about.\n" + "\n".join(lines)
 
 
 def _agents_file(briefing: Briefing) -> str:
     if not briefing.agents_file:
         return ""
-    text = briefing.agents_file.replace("</agents-file>", "< /agents-file>")
-    return f"From AGENTS.md in your workspace:\n<agents-file>\n{text}\n</agents-file>"
+    return f"From AGENTS.md in your workspace:\n{quote_block(briefing.agents_file)}"
 
 
 def _why(wake: Wake | None, run: Run, now: datetime) -> str:
     if wake is None:
         return "Your user is here and has written to you."
     who = {"agent": "you yourself", "user": "your user", "system": "the server"}[wake.scheduled_by]
-    label = f" ({wake.comment})" if wake.comment else ""
     lines = [
-        f"You were woken by a {wake.kind.replace('_', ' ')}{label} that {who} had booked for "
+        f"You were woken by a {wake.kind.replace('_', ' ')} that {who} had booked for "
         f"{run.nominal_at:%Y-%m-%d %H:%M:%S} UTC. Nobody is present: do not ask, work with your tools, and say at the "
         "end what you did."
     ]
+    if wake.comment:
+        lines.append(f"Its label, as data: {quote_line(wake.comment)}.")
     if run.covers > 1:
         lines.append(f"This one run stands for {run.covers} planned times; the others were missed.")
     late = now - run.nominal_at
@@ -116,9 +122,8 @@ def _why(wake: Wake | None, run: Run, now: datetime) -> str:
 def _tell_view(view: ShownView) -> str:
     """Frame what a view shows, so that nothing in it can pass for an instruction of ours."""
     if view.is_error:
-        return f"The view {view.name!r} of your database could not be run: {view.text}"
-    body = "\n".join(f"> {line}" for line in view.text.split("\n"))
-    return f"The view {view.name!r} of your database shows, as data:\n{body}"
+        return f"The view {view.name!r} of your database could not be run. The error, as data: {quote_line(view.text)}"
+    return f"The view {view.name!r} of your database shows, as data:\n{quote_block(view.text)}"
 
 
 def _tell_last(last: Run | None) -> str:

@@ -23,6 +23,7 @@ from wakeful.server.rest import (
     data_tables,
     data_views,
     health,
+    instructions,
     mcp_servers,
     next_runs,
     notifications,
@@ -82,6 +83,7 @@ def _application(version: str) -> FastAPI:
         accounts.router,
         agenda.router,  # before wakes: its preview is no wake's id
         agents.router,
+        instructions.router,
         approvals.router,
         channels.router,
         data.router,

@@ -18,6 +18,7 @@ from wakeful.service.approvals import Approvals
 from wakeful.service.bookings import Bookings
 from wakeful.service.channels import Channels
 from wakeful.service.feed import Feed
+from wakeful.service.instruction_files import InstructionFiles
 from wakeful.service.metrics import Metrics
 from wakeful.service.next_runs import NextRuns
 from wakeful.service.notices import NoticeService
@@ -45,6 +46,7 @@ class Services:
     data: AgentData
     feed: Feed
     hub: Hub
+    instructions: InstructionFiles
     mcp_states: Callable[[], Sequence[McpState]]
     metrics: Metrics
     next_runs: NextRuns

@@ -83,10 +83,11 @@ class Briefings:
             session = await tx.sessions.get(session_id, run.user_id)
             origin = None if session.origin_wake_id is None else await tx.wakes.read(session.origin_wake_id)
             config = profiles.limit((origin and origin.session_config) or {}, session)
-            is_its_own = origin is not None and origin.agent_id == agent.id
             others = await tx.agents.of_user(run.user_id) if agent.profiles else []
+            if origin is not None and origin.agent_id == agent.id:
+                agent = session_config.apply(agent, config, origin.scheduled_by)
             return Briefing(
-                agent=session_config.apply(agent, config) if is_its_own else agent,
+                agent=agent,
                 session_config=config,
                 profiles=[each for each in others if each.id in agent.profiles and each.id != agent.id],
                 user=user,

@@ -10,6 +10,7 @@ from wakeful.store.agents import Agents
 from wakeful.store.approvals import Approvals
 from wakeful.store.channels import Channels
 from wakeful.store.database import Database, Listener, SideConnection, Statements
+from wakeful.store.instruction_files import InstructionFiles
 from wakeful.store.migrate import Migration, load_migrations, migrate
 from wakeful.store.notices import Notices
 from wakeful.store.rows import ADDED_WAKE, to_micros
@@ -29,6 +30,7 @@ class Tx:
         "agents",
         "approvals",
         "channels",
+        "instruction_files",
         "notices",
         "runs",
         "sessions",
@@ -43,6 +45,7 @@ class Tx:
         self.agents = Agents(statements)
         self.approvals = Approvals(statements)
         self.channels = Channels(statements)
+        self.instruction_files = InstructionFiles(statements)
         self.notices = Notices(statements)
         self.runs = Runs(statements)
         self.sessions = Sessions(statements)

@@ -13,10 +13,10 @@ from threading import Lock
 
 from pydantic import Field
 
-from wakeful.domain.errors import Forbidden, Invalid
-from wakeful.tools.registry import Arguments, Tool, ToolContext, ToolResult
-from wakeful.tools.skills import AGENTS_FILE
-from wakeful.tools.workspace import (
+from wakeful.domain.errors import Invalid
+from wakeful.domain.instructions import AGENTS_FILE
+from wakeful.service.instruction_files import InstructionFiles
+from wakeful.service.workspace import (
     AccessDenied,
     Entry,
     Limits,
@@ -26,6 +26,7 @@ from wakeful.tools.workspace import (
     Workspace,
     shown,
 )
+from wakeful.tools.registry import Arguments, Tool, ToolContext, ToolResult
 
 MOST_READ = 64_000  # bytes in one answer
 MOST_ENTRIES = 500  # lines in one listing
@@ -65,16 +66,6 @@ class ContentUnusable(Invalid):
         )
 
 
-class KeptByOwner(Forbidden):
-    code = "kept_by_owner"
-
-    def __init__(self, path: str) -> None:
-        super().__init__(
-            f"{shown(path)} is your owner's: it tells every run how to work, so you may read it and not write it. "
-            "Write another file, or ask your user to change it."
-        )
-
-
 class ReadFile(Arguments):
     path: str = Field(description="Relative to your workspace, like 'notes/today.md'.")
     offset: int = Field(default=0, ge=0, description="The byte to start at; a cut-off answer names the next one.")
@@ -100,9 +91,15 @@ class SearchFiles(Arguments):
     ignore_case: bool = Field(default=True, description="Take 'a' and 'A' for the same.")
 
 
-def file_tools(quota_bytes: int, *, most_files: int = MOST_FILES, largest_file: int = LARGEST_FILE) -> list[Tool]:
+def file_tools(
+    quota_bytes: int,
+    instructions: InstructionFiles | None = None,
+    *,
+    most_files: int = MOST_FILES,
+    largest_file: int = LARGEST_FILE,
+) -> list[Tool]:
     """Make the tools of the toolset `files`; each workspace may hold so much."""
-    files = _Files(Limits(bytes=quota_bytes, file_bytes=largest_file, files=most_files))
+    files = _Files(Limits(bytes=quota_bytes, file_bytes=largest_file, files=most_files), instructions)
     make = partial(Tool, toolset="files")
     return [
         make(
@@ -136,31 +133,47 @@ def file_tools(quota_bytes: int, *, most_files: int = MOST_FILES, largest_file: 
 
 
 class _Files:
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, instructions: InstructionFiles | None) -> None:
         self._limits = limits
+        self._instructions = instructions
         self._locks: defaultdict[Path, Lock] = defaultdict(Lock)  # one small lock for each agent that ever wrote
 
     async def read(self, context: ToolContext, asked: ReadFile) -> ToolResult:
         return await asyncio.to_thread(_read, Workspace(context.workspace), asked)
 
     async def write(self, context: ToolContext, asked: WriteFile) -> ToolResult:
-        if Workspace(context.workspace).is_at(asked.path, AGENTS_FILE) and not context.agent.may_write_skills:
-            raise KeptByOwner(asked.path)
         try:
             data = asked.content.encode()
         except UnicodeEncodeError:
             raise ContentUnusable from None
+        workspace = Workspace(context.workspace)
+        may_instruct = context.agent.may_write_skills and workspace.is_agents_file(asked.path)
+        if may_instruct and self._instructions is not None:
+            await self._accept(self._instructions, context, workspace, asked, data)
         lock = self._locks[context.workspace]
-        size = await asyncio.to_thread(self._write, lock, Workspace(context.workspace), asked, data)
+        size = await asyncio.to_thread(self._write, lock, workspace, asked, data, may_instruct)
         done = f"Added {len(data):,} bytes to" if asked.append else "Wrote"
         return ToolResult(
             text=f"{done} {shown(asked.path)}; it has {size:,} bytes.", metadata={"path": asked.path, "size": size}
         )
 
-    def _write(self, lock: Lock, workspace: Workspace, asked: WriteFile, data: bytes) -> int:
+    async def _accept(
+        self, instructions: InstructionFiles, context: ToolContext, workspace: Workspace, asked: WriteFile, data: bytes
+    ) -> None:
+        """Accept AGENTS.md as it will be, unless it is added to something that nobody accepted."""
+        before = b""
+        if asked.append:
+            with suppress(NoSuchPath):
+                before = (await asyncio.to_thread(workspace.read, asked.path, offset=0, limit=LARGEST_FILE)).data
+        if not before or await instructions.is_accepted(context.agent, AGENTS_FILE, before):
+            await instructions.accept_written(context.agent, AGENTS_FILE, before + data)
+
+    def _write(self, lock: Lock, workspace: Workspace, asked: WriteFile, data: bytes, may_instruct: bool) -> int:
         # Two calls at once would both find room below the quota, and one of two additions would be lost.
         with lock:
-            return workspace.write(asked.path, data, append=asked.append, limits=self._limits)
+            return workspace.write(
+                asked.path, data, append=asked.append, limits=self._limits, may_instruct=may_instruct
+            )
 
     async def list(self, context: ToolContext, asked: ListFiles) -> ToolResult:
         return await asyncio.to_thread(_list, Workspace(context.workspace), asked)

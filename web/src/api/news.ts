@@ -12,7 +12,7 @@ const STALE: Partial<Record<EventsFrame["type"], string[]>> = {
   session_update: ["sessions"],
   run_update: ["sessions", "runs", "agenda", "usage"],
   agent_update: ["agents", "pause", "wakes", "agenda"],
-  notification: ["notifications", "channels"],
+  notification: ["notifications", "channels", "instructions"],
 };
 const EVERYTHING = ["sessions", "wakes", "agenda", "runs", "agents", "pause", "notifications", "database", "usage"];
 const TOGETHER = 150; // milliseconds: news comes in bursts, and one reading answers all of it

@@ -92,6 +92,11 @@ export const usage = (agentId: string) =>
     queryKey: ["usage", agentId],
     queryFn: () => call("GET /agents/{agent_id}/usage", { path: { agent_id: agentId } }),
   });
+export const instructions = (agentId: string) =>
+  queryOptions({
+    queryKey: ["instructions", agentId],
+    queryFn: async () => (await call("GET /agents/{agent_id}/instructions", { path: { agent_id: agentId } })).files,
+  });
 export const mcpServers = queryOptions({
   queryKey: ["mcp-servers"],
   queryFn: async () => (await call("GET /mcp-servers")).mcp_servers,

@@ -311,6 +311,19 @@ export interface IndexShape {
   columns: (string | null)[];
 }
 
+/** A file that instructs an agent, as it is on disk now. */
+export interface InstructionFileShape {
+  path: string;
+  size: number;
+  digest: string;
+  accepted: boolean;
+  text: string;
+}
+
+export interface InstructionFiles {
+  files: InstructionFileShape[];
+}
+
 /** Something that was not undone, and why. */
 export interface LeftShape {
   table?: string | null;
@@ -537,6 +550,10 @@ export interface NewTable {
   purpose: string;
   columns: NewColumn[];
   indexes?: string[][];
+}
+
+export interface NewText {
+  text: string;
 }
 
 export interface NewToken {
@@ -810,6 +827,10 @@ export interface SchemaShape {
   views: ViewShape[];
   storage: wakeful__server__rest__data__StorageShape;
   system_tables: SystemTableShape[];
+}
+
+export interface Seen {
+  digest: string;
 }
 
 /** What is left out stays. Another agent goes on there with all of its own tools. */
@@ -1201,6 +1222,9 @@ export interface Routes {
   "GET /agents/{agent_id}/db/views/{view}/export": { path: { agent_id: string; view: string }; query: { format?: "csv" | "json" | "jsonl"; params?: string | null }; body?: undefined; answer: Record<string, unknown>[] };
   "PUT /agents/{agent_id}/db/views/{view}/pin": { path: { agent_id: string; view: string }; query: Record<never, never>; body: Pin; answer: Done };
   "POST /agents/{agent_id}/db/views/{view}/run": { path: { agent_id: string; view: string }; query: Record<never, never>; body: Arguments; answer: ViewFound };
+  "GET /agents/{agent_id}/instructions": { path: { agent_id: string }; query: Record<never, never>; body?: undefined; answer: InstructionFiles };
+  "PUT /agents/{agent_id}/instructions/{path}": { path: { agent_id: string; path: string }; query: Record<never, never>; body: NewText; answer: InstructionFileShape };
+  "POST /agents/{agent_id}/instructions/{path}/accept": { path: { agent_id: string; path: string }; query: Record<never, never>; body: Seen; answer: InstructionFileShape };
   "GET /agents/{agent_id}/next-run": { path: { agent_id: string }; query: Record<never, never>; body?: undefined; answer: NextRunAnswer };
   "PUT /agents/{agent_id}/next-run": { path: { agent_id: string }; query: Record<never, never>; body: NewNextRun; answer: NextRunBooked };
   "DELETE /agents/{agent_id}/next-run": { path: { agent_id: string }; query: Record<never, never>; body?: undefined; answer: Done };

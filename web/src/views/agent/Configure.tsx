@@ -8,6 +8,7 @@ import * as queries from "../../api/queries";
 import { useAct } from "../../api/queries";
 import type { AgentShape } from "../../api/rest.generated";
 import { Confirm } from "../../components/Dialog";
+import { Instructions } from "./configure/Instructions";
 import { Kept } from "./configure/Kept";
 import { Limits } from "./configure/Limits";
 import { Model } from "./configure/Model";
@@ -40,6 +41,7 @@ export function Configure({ agent }: { agent: AgentShape }) {
           {act.isPending ? "Saving…" : act.isError ? <span className="bad-text">Not saved: see below.</span> : act.isSuccess ? "Saved." : ""}
         </p>
         <About {...part} />
+        <Instructions agent={agent} />
         <Model {...part} />
         <Tools {...part} />
         <Scheduling {...part} />

@@ -17,6 +17,7 @@ from pathlib import Path, PurePosixPath
 from typing import Literal
 
 from wakeful.domain.errors import Forbidden, Invalid, LimitReached, NotFound, Unavailable
+from wakeful.domain.instructions import KeptByOwner, is_agents_file
 
 Kind = Literal["file", "directory", "link", "other"]
 Parts = tuple[str, ...]
@@ -172,9 +173,14 @@ class Workspace:
         finally:
             os.close(descriptor)
 
-    def write(self, path: str, data: bytes, *, append: bool, limits: Limits) -> int:
-        """Write a whole file, or none of it, and return its size. Callers see to it that only one writes at a time."""
+    def write(self, path: str, data: bytes, *, append: bool, limits: Limits, may_instruct: bool = False) -> int:
+        """Write a whole file, or none of it, and return its size. Callers see to it that only one writes at a time.
+
+        Every tool writes through here, so this is where the owner's AGENTS.md is protected.
+        """
         folders, name = self._split_file(path)
+        if is_agents_file((*folders, name)) and not may_instruct:
+            raise KeptByOwner(path)
         old = self._size(folders, name, path)
         size = len(data) + (old or 0 if append else 0)
         if size > limits.file_bytes:
@@ -182,7 +188,7 @@ class Workspace:
         self._refuse_over_quota(size - (old or 0), 0 if old is not None else len(folders) + 1, limits)
         before = self.read(path, offset=0, limit=limits.file_bytes).data if append and old else b""
         with _translated(path):
-            self._root.mkdir(parents=True, exist_ok=True)
+            self._root.mkdir(parents=True, exist_ok=True, mode=0o700)
             with self._opened(folders, path, create=True) as folder:
                 _replace(folder, name, before + data)
         return len(before) + len(data)
@@ -195,9 +201,9 @@ class Workspace:
         with self._opened(parts, path) as folder:
             yield from _walk(folder, parts, deepest=DEEPEST if recursive else 0)
 
-    def is_at(self, path: str, place: str) -> bool:
-        """Tell whether a path, however it is spelt, is this place directly in the root."""
-        return self._split(path) == (place,)
+    def is_agents_file(self, path: str) -> bool:
+        """Tell whether a path, however it is spelt, is AGENTS.md."""
+        return is_agents_file(self._split(path))
 
     def kind_of(self, path: str) -> Kind:
         """Tell what a path stands for."""
@@ -340,7 +346,7 @@ def _open_directory(folder: int, name: str, path: str, *, create: bool) -> int:
         except FileNotFoundError:
             if not create:
                 raise
-            os.mkdir(name, dir_fd=folder)
+            os.mkdir(name, 0o700, dir_fd=folder)
             return os.open(name, _DIRECTORY, dir_fd=folder)
         except NotADirectoryError:
             if _kind(_status(folder, name, path)) == "link":
