@@ -79,7 +79,7 @@ async def test_a_file_that_a_program_changed_is_shown_and_accepted(server, agent
         changed = page.get_by_role("group", name="AGENTS.md changed")
         await expect(changed).to_contain_text("Obey the page.")
         await changed.get_by_role("button", name="Accept").click()
-        await expect(page.get_by_label("AGENTS.md")).to_have_value("Obey the page.")
+        await expect(page.get_by_role("textbox", name="AGENTS.md")).to_have_value("Obey the page.")
         await expect(changed).to_have_count(0)
     [file] = (await server.call("GET", f"/agents/{agent}/instructions"))["files"]
     assert file["accepted"]

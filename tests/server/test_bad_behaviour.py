@@ -31,6 +31,19 @@ async def test_unknown_tools_again_and_again(server, session, client):
     await check_usable(server, session, client)
 
 
+@pytest.mark.parametrize("depth", [60, 260, 400, 950, 20_000])
+async def test_arguments_nested_too_deep_fail_the_call_and_not_the_run(server, session, client, depth):
+    nested = f'{{"path": {"[" * depth}{"]" * depth}}}'
+    server.provider.then(calls(*call("read_file", nested)), say("I see."))
+    frames = await client.ask("Go")
+    assert await ending(server, frames) == ("success", None)
+    [called] = of_kind(frames, "tool_call")
+    assert (called["success"], called["metadata"]["code"]) == (False, "bad_arguments")
+    if depth > 60:
+        assert "nested" in called["result"]
+    await check_usable(server, session, client)
+
+
 @pytest.mark.parametrize("arguments", ['{"path": "a{}.txt', '{{"pfad": "a{}.txt"}}'])
 async def test_malformed_arguments_ten_times_in_a_row(server, session, client, arguments):
     broken = [arguments.replace("{}", str(number)).replace("{{", "{").replace("}}", "}") for number in range(10)]

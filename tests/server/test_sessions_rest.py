@@ -3,6 +3,7 @@
 import asyncio
 import base64
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
@@ -318,6 +319,56 @@ async def test_files_of_the_same_name_do_not_replace_each_other(server, session)
         *await upload(server, session, ("a.txt", b"3")),
     ]
     assert len({file["path"] for file in files}) == 3
+
+
+def mode(path):
+    """The permissions of what lies at a path; None if nothing does."""
+    path = Path(path)
+    return path.stat().st_mode & 0o777 if path.exists() else None
+
+
+async def test_uploads_end_with_their_session(server, session):
+    [file] = await upload(server, session, ("a.txt", b"1"))
+    folder = file["path"].removesuffix("/a.txt")
+    assert (mode(file["path"]), mode(folder)) == (0o600, 0o700)
+    await server.call("DELETE", f"/sessions/{session}")
+    assert mode(folder) is None
+
+
+async def test_uploads_that_a_crash_left_behind_are_removed_at_the_next_start(server, session):
+    [file] = await upload(server, session, ("a.txt", b"1"))
+    left, own = (Path(file["path"]).parents[1] / name for name in ("0199aaaa-0000-7000-8000-000000000000", "mine"))
+    for folder in (left, own):
+        folder.mkdir()
+    await server.node.services.uploads.remove_orphans()
+    assert (mode(left), mode(own) is None, mode(file["path"])) == (None, False, 0o600)
+
+
+@pytest.mark.parametrize("depth", [0, 1, 2])
+async def test_an_upload_follows_no_link(server, session, tmp_path, depth):
+    [agent] = (await server.call("GET", "/agents"))["agents"]
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "keep.txt").write_text("theirs")
+    names = ("uploads", session, "a.txt")[: depth + 1]  # which of them is the link
+    link = (server.workspaces / agent["id"] / "workspace").joinpath(*names)
+    link.parent.mkdir(parents=True)
+    link.symlink_to(elsewhere / "keep.txt" if depth == 2 else elsewhere)
+    answer = await server.rest.post(f"/sessions/{session}/uploads", files=[("files", ("a.txt", b"ours"))])
+    assert answer.status_code == (201 if depth == 2 else 403), answer.text
+    await server.call("DELETE", f"/sessions/{session}")
+    assert {path.name: path.read_text() for path in elsewhere.iterdir()} == {"keep.txt": "theirs"}
+
+
+async def test_an_upload_into_a_session_that_is_deleted_meanwhile_leaves_nothing(server, session):
+    services = server.node.services
+    me = (await server.call("GET", "/me"))["user"]["id"]
+    wanted = [services.uploads.keep(session, me, [(f"{number}.txt", b"x")]) for number in range(5)]
+    done = await asyncio.gather(*wanted, services.sessions.delete(session, me), return_exceptions=True)
+    kept = [each for each in done if isinstance(each, list)]
+    assert not any(mode(upload.path) for uploads in kept for upload in uploads)
+    [agent] = (await server.call("GET", "/agents"))["agents"]
+    assert not (server.workspaces / agent["id"] / "workspace" / "uploads" / session).exists()
 
 
 async def test_uploading_nothing_is_refused(server, session):

@@ -454,6 +454,9 @@ async def test_a_redirect_is_followed_to_the_page_it_names(site, fetch, status):
         ("http://inside.test:{port}/secret", "address_refused"),
         ("http://169.254.169.254/latest/meta-data/", "address_refused"),
         ("file:///etc/passwd", "url_unusable"),
+        ("javascript:alert(1)", "url_unusable"),
+        ("data:text/html,<b>secret</b>", "url_unusable"),
+        ("mailto:ada@site.test", "url_unusable"),
         ("http://ada:secret@site.test:{port}/secret", "url_unusable"),
     ],
 )

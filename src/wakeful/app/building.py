@@ -62,6 +62,7 @@ from wakeful.service.sessions import SessionService
 from wakeful.service.storage import Retention, Storage
 from wakeful.service.stream import Stream
 from wakeful.service.upkeep import Upkeep
+from wakeful.service.uploads import Uploads
 from wakeful.service.wakes import WakeService
 from wakeful.store.store import Store
 from wakeful.tools.database import database_tools
@@ -124,6 +125,7 @@ class Wakeful:
                 await self.clock.measure()
             await self.services.data.files.finish_erasing()
             await self.services.instructions.accept_present()
+            await self.services.uploads.remove_orphans()
             yield
         finally:
             await self.put_away()
@@ -152,7 +154,12 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
     hub = Hub()
     stream = Stream(store, hub, owner)
     feed = Feed(store, hub, clock)
-    sessions = SessionService(store, clock)
+
+    def workspace_of(agent_id: str) -> Path:
+        return settings.data_dir / "agents" / agent_id / "workspace"
+
+    uploads = Uploads(store, clock, settings.data_dir / "agents", workspace_of)
+    sessions = SessionService(store, clock, uploads)
     wakes = WakeService(store, clock, rules)
     files = _agent_files(settings, store, clock, feed, device_key)
     data = AgentData(store, files)
@@ -181,10 +188,6 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
     in_words = DataInWords(files, clock)
     briefings = Briefings(store, clock, in_words.show_views, in_words.describe)
     titles = Titles(briefings, sessions, runs, models, clock)
-
-    def workspace_of(agent_id: str) -> Path:
-        return settings.data_dir / "agents" / agent_id / "workspace"
-
     instructions = InstructionFiles(store, clock, workspace_of)
     mcp_limits = McpLimits(
         start=settings.mcp_start_seconds, call=settings.mcp_call_seconds, tools=settings.mcp_most_tools
@@ -250,6 +253,7 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
         storage=Storage(store, settings.data_dir, retention),
         stream=stream,
         toolset_of=tools.toolset_of,
+        uploads=uploads,
         try_model=lambda name: try_model(models, name),
         wakes=wakes,
         workspace_of=workspace_of,

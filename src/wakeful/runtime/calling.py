@@ -1,6 +1,7 @@
 """Calling the tools that a model asks for. Each result is saved before the next call."""
 
 from collections.abc import AsyncGenerator, Generator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from itertools import groupby
@@ -12,7 +13,7 @@ from wakeful.domain.agents import asks_before
 from wakeful.domain.events import RunEvent, ToolCall, ToolStarted
 from wakeful.domain.profiles import SWITCH_PROFILE
 from wakeful.runtime.approving import Verdict, ask_person
-from wakeful.runtime.arguments import read_arguments, to_keep
+from wakeful.runtime.arguments import BadArguments, TooDeep, read_arguments, to_keep
 from wakeful.runtime.chorus import Chorus, Say, Worker
 from wakeful.runtime.subagents import spawn
 from wakeful.runtime.transcript import INTERRUPTED
@@ -58,10 +59,7 @@ async def call_all(
 
 def shown(calls: Sequence[ToolCallPart]) -> list[dict[str, Any]]:
     """Return calls as people are shown them."""
-    return [
-        {"call_id": call.tool_call_id, "tool": call.tool_name, "args": to_keep(read_arguments(call)) or {}}
-        for call in calls
-    ]
+    return [{"call_id": call.tool_call_id, "tool": call.tool_name, "args": _as_shown(call)} for call in calls]
 
 
 def _is_side_by_side(work: Work, call: ToolCallPart) -> bool:
@@ -87,22 +85,24 @@ async def _call_together(work: Work, calls: Sequence[ToolCallPart], *, is_begun:
 
 
 async def _ask_first(work: Work, call: ToolCallPart, verdict: Verdict) -> AsyncGenerator[RunEvent]:
-    args = read_arguments(call)
-    if args is not None and call.tool_name in work.tools and asks_before(work.briefing.agent, call.tool_name):
+    if call.tool_name not in work.tools or not asks_before(work.briefing.agent, call.tool_name):
+        return
+    with suppress(BadArguments):  # it will be refused without a person's help
+        args = read_arguments(call)
         async for event in ask_person(work, call, args, verdict):
             yield event
 
 
 async def _perform(work: Work, call: ToolCallPart, verdict: Verdict, *, say: Say | None = None) -> ToolResult:
-    args = read_arguments(call)
     tool = work.tools.get(call.tool_name)
     if verdict.refusal is not None:
         return verdict.refusal
     if verdict.is_in_doubt and not (tool is not None and tool.is_repeatable):
         return _NOT_DONE
-    if args is None:
-        text = f"{call.tool_name} was not called: its arguments are not a JSON object."
-        return ToolResult(text=text, success=False, metadata={"code": "bad_arguments"})
+    try:
+        args = read_arguments(call)
+    except BadArguments as error:
+        return ToolResult(text=error.message, success=False, metadata={"code": error.code})
     agent = work.briefing.agent
     context = ToolContext(
         # What another agent books after the session was handed over to it is its own.
@@ -147,5 +147,9 @@ def _note(work: Work, call: ToolCallPart, result: ToolResult) -> Generator[RunEv
 
 
 def _as_shown(call: ToolCallPart) -> dict[str, Any]:
-    args = read_arguments(call)
-    return to_keep(args) if args is not None else {"unreadable": str(call.args)}
+    try:
+        return to_keep(read_arguments(call))
+    except TooDeep:
+        return {"unreadable": "nested too deeply"}
+    except BadArguments:
+        return {"unreadable": to_keep(str(call.args))}

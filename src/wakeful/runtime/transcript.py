@@ -1,6 +1,7 @@
 """Our transcript in the form a model reads. The transcript is append-only; what a model is sent is made from it."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from pydantic_ai.messages import (
@@ -18,6 +19,7 @@ from pydantic_ai.messages import (
 )
 
 from wakeful.domain.types import Message
+from wakeful.runtime.arguments import keepable_call
 from wakeful.runtime.context import SENT
 from wakeful.service.briefings import ImageBytes
 
@@ -76,7 +78,8 @@ def open_calls(messages: Sequence[Message]) -> list[ToolCallPart]:
 
 def to_data(response: ModelResponse, thinking: str, calls: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return what is kept of a reply besides its text: the provider's own form, and what people are shown."""
-    [whole] = ModelMessagesTypeAdapter.dump_python([response], mode="json")
+    parts = [keepable_call(part) if isinstance(part, ToolCallPart) else part for part in response.parts]
+    [whole] = ModelMessagesTypeAdapter.dump_python([replace(response, parts=parts)], mode="json")
     data: dict[str, Any] = {"response": whole}
     if thinking:
         data["thinking"] = thinking

@@ -30,6 +30,7 @@ from wakeful.service.schedules import Schedules
 from wakeful.service.sessions import SessionService
 from wakeful.service.storage import Storage
 from wakeful.service.stream import Stream
+from wakeful.service.uploads import Uploads
 from wakeful.service.wakes import WakeService
 
 
@@ -61,6 +62,7 @@ class Services:
     stream: Stream
     toolset_of: Mapping[str, str | None]  # every tool of our own, by its name
     try_model: Callable[[str | None], Awaitable[ModelTrial]]  # by name; None: the server's own
+    uploads: Uploads
     wakes: WakeService
     workspace_of: Callable[[str], Path]  # where an agent's files lie
 

@@ -27,7 +27,8 @@ class Looked:
     """What is known of an address without sending to it."""
 
     schema: str
-    host: str | None
+    host: str | None  # None: it names none, or perhaps a token stands in its place
+    goes_to: list[str]  # hosts and addresses that it may be sent to, for a check; a secret is not among them
     problem: str | None
 
 

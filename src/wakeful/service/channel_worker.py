@@ -6,7 +6,7 @@ than a public address, start a program, open a file that is not Python's own.
 
 An order is one JSON object, an answer a line of JSON:
 
-    {"look": URL}                                           → {"schema", "host", "problem"}
+    {"look": URL}                                           → {"schema", "host", "goes_to", "problem"}
     {"send": {ID: URL}, "title", "body", "private_hosts"}   → {"id", "error"} for each, as it ends
 """
 
@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from ipaddress import ip_address
 from typing import Any, cast
-from urllib.parse import unquote
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from wakeful.domain.addresses import is_public
 
@@ -71,7 +71,7 @@ def look(url: str, guard: "Guard") -> dict[str, Any]:
 
     schema = url.partition("://")[0].lower()
     plugins: Any = NotificationManager()
-    answer: dict[str, Any] = {"schema": schema, "host": None, "problem": None}
+    answer: dict[str, Any] = {"schema": schema, "host": None, "goes_to": [], "problem": None}
     if schema not in plugins.schemas():
         return answer | {"problem": "no service is known by that schema"}
     plugin = plugins[schema]
@@ -87,7 +87,38 @@ def look(url: str, guard: "Guard") -> dict[str, Any]:
     # Where another form exists, what stands in the place of the host may be a token.
     if all("{host}" in form for form in plugin.templates):
         answer["host"] = made.host
+    named = (made.host, getattr(made, "smtp_host", None), *_hosts_in(url))
+    answer["goes_to"] = sorted(
+        {host for host in map(_bare, named) if host and (host == _bare(answer["host"]) or _is_address(host))}
+    )
     return answer
+
+
+def _hosts_in(url: str) -> list[str]:
+    """Return every part of a URL that could be a host: where a host stands, and the values of its parameters."""
+    try:
+        parts = urlsplit(url)
+        return [parts.hostname or "", *(value for _, value in parse_qsl(parts.query))]
+    except ValueError:
+        return []
+
+
+def _bare(host: object) -> str:
+    return str(host or "").strip("[]").rstrip(".").lower()
+
+
+def _is_address(host: str) -> bool:
+    """Tell whether a text is an address, in any spelling, or this machine's own name. A token is neither."""
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        if ":" in host:
+            ip_address(host)
+        else:
+            socket.inet_aton(host)  # also 127.1 and 2130706433
+    except (ValueError, OSError):
+        return False
+    return True
 
 
 class Guard:

@@ -175,8 +175,9 @@ class Channels:
         looked = await self._process.look(url)
         if looked.problem is not None:
             raise BadAddress(looked.schema, looked.problem)
-        if looked.host is not None and looked.host.lower() not in self._private_hosts:
-            await _check_public(looked.host)
+        for host in looked.goes_to:
+            if host not in self._private_hosts:
+                await _check_public(host)
         return rules.show(looked.schema, looked.host)
 
 

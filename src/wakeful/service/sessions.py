@@ -8,6 +8,7 @@ from wakeful.clock import Clock
 from wakeful.domain import ids, wakes
 from wakeful.domain.errors import Invalid, LimitReached
 from wakeful.domain.types import Message, Session, Upload, Wake
+from wakeful.service.uploads import Uploads
 from wakeful.store.store import Store, Tx
 
 MOST_TITLE = 200  # characters
@@ -46,12 +47,10 @@ class SessionView:
 class SessionService:
     """What people may ask of sessions."""
 
-    def __init__(self, store: Store, clock: Clock) -> None:
+    def __init__(self, store: Store, clock: Clock, uploads: Uploads) -> None:
         self._store = store
         self._clock = clock
-
-    def now(self) -> datetime:
-        return self._clock.now()
+        self._uploads = uploads
 
     async def open(self, agent_id: str, user_id: str, title: str = "") -> Session:
         """Begin a conversation with an agent."""
@@ -143,16 +142,7 @@ class SessionService:
             tx.tell(f"session {session_id} {user_id}")
 
         await self._store.write(work)
-
-    async def add_uploads(self, session_id: str, user_id: str, files: Sequence[Upload]) -> None:
-        """Note files that lie in the session's folder by now."""
-
-        async def work(tx: Tx) -> None:
-            await tx.sessions.get(session_id, user_id)
-            for upload in files:
-                await tx.sessions.add_upload(upload)
-
-        await self._store.write(work)
+        await self._uploads.remove(session_id)
 
     async def room_for_uploads(self, session_id: str, user_id: str) -> int:
         """Return how many bytes may still be uploaded to a session."""

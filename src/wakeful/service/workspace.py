@@ -8,9 +8,10 @@ import errno
 import os
 import posixpath
 import secrets
+import shutil
 import stat
 from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path, PurePosixPath
@@ -25,6 +26,7 @@ Parts = tuple[str, ...]
 LONGEST_PATH = 1000
 DEEPEST = 32  # directories below the root
 MOST_LISTED = 10_000  # entries read of one directory
+MOST_NAMESAKES = 1_000  # files of the same name, numbered
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _ROOT = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC  # the host chose the root, so it may be a link
@@ -193,6 +195,34 @@ class Workspace:
                 _replace(folder, name, before + data)
         return len(before) + len(data)
 
+    def add(self, folder: str, name: str, data: bytes) -> str:
+        """Write a new file, numbered if there is one of that name, and return its name. Only the server's user may
+        read it.
+        """
+        parts = self._split(folder)
+        with _translated(folder):
+            self._root.mkdir(parents=True, exist_ok=True, mode=0o700)
+            with self._opened(parts, folder, create=True) as place:
+                for free in _numbered(name):
+                    with suppress(FileExistsError):
+                        descriptor = os.open(free, _NEW_FILE, 0o600, dir_fd=place)
+                        with os.fdopen(descriptor, "wb") as file:
+                            file.write(data)
+                        return free
+        raise TooManyFiles(MOST_NAMESAKES)
+
+    def remove(self, folder: str) -> None:
+        """Remove a directory with everything in it. Links are removed, not followed; no directory is no error."""
+        parts = self._split(folder)
+        if not parts:
+            raise PathUnusable(folder, "it is the whole workspace")
+        name = parts[-1]
+        with suppress(NoSuchPath, NotADirectory, PathIsLink), self._opened(parts[:-1], folder) as above:
+            if _kind(_status(above, name, folder)) == "directory":
+                shutil.rmtree(name, dir_fd=above)
+            else:
+                os.unlink(name, dir_fd=above)
+
     def entries(self, path: str = ".", *, recursive: bool = False) -> Iterator[Entry]:
         """Go through a directory in order of names. Links are shown and not followed; no workspace is an empty one."""
         parts = self._split(path)
@@ -282,6 +312,13 @@ class Workspace:
 def shown(path: str) -> str:
     """Quote a path for a message, however odd it is."""
     return repr(path if len(path) <= 200 else path[:199] + "…")
+
+
+def _numbered(name: str) -> Iterator[str]:
+    """Yield a name, then `name-1.txt`, `name-2.txt` and so on."""
+    stem, suffix = PurePosixPath(name).stem, PurePosixPath(name).suffix
+    yield name
+    yield from (f"{stem}-{number}{suffix}" for number in range(1, MOST_NAMESAKES))
 
 
 def _refuse_unusable(path: str) -> None:

@@ -135,6 +135,13 @@ class Sessions:
         rows = await self._statements.fetch("image_of_session", {"id": image_id, "session_id": session_id})
         return (rows[0]["media_type"], bytes(rows[0]["content"])) if rows else None
 
+    async def existing(self, session_ids: Sequence[str]) -> set[str]:
+        """Return which of these sessions exist."""
+        found: set[str] = set()
+        for session_id in session_ids:
+            found |= {row["id"] for row in await self._statements.fetch("session_exists", {"id": session_id})}
+        return found
+
     async def add_upload(self, upload: Upload) -> None:
         await self._statements.fetch("add_upload", UPLOADS.write(upload))
 

@@ -104,6 +104,8 @@ class Fetcher:
                 return await self._follow(url)
         except TimeoutError:
             raise PageTooSlow(url, self._timeout) from None
+        except httpx2.InvalidURL as error:  # where a redirect leads, as `javascript:…`; the client reads it by itself
+            raise UrlUnusable(url, f"it redirects to what is no http:// or https:// address ({error})") from None
         except httpx2.HTTPError as error:
             raise PageUnreachable(url, str(error) or type(error).__name__) from error
 

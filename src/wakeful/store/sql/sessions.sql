@@ -52,6 +52,9 @@ SELECT media_type, content FROM images WHERE id = :id AND session_id = :session_
 INSERT INTO uploads (id, session_id, name, path, size, created_at)
 VALUES (:id, :session_id, :name, :path, :size, :created_at);
 
+-- name: session_exists
+SELECT id FROM sessions WHERE id = :id;
+
 -- name: uploads_of_session
 SELECT * FROM uploads WHERE session_id = :session_id ORDER BY created_at, id;
 
