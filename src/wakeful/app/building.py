@@ -1,5 +1,6 @@
 """Puts one node together: its store, its services, its engine."""
 
+import asyncio
 import ssl
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
@@ -14,6 +15,7 @@ import httpx2
 from wakeful.agentdb.engine import Engine as DatabaseEngine
 from wakeful.agentdb.keys import has_device_key, to_recovery_key
 from wakeful.agentdb.vault import Vault
+from wakeful.app.directories import make_private
 from wakeful.app.files import database_of, device_key_of
 from wakeful.clock import Clock, ServerClock, SystemClock
 from wakeful.config import Settings
@@ -121,6 +123,7 @@ class Wakeful:
         """Open the store, without anything moving by itself."""
         await self.store.open(self.clock.now())
         try:
+            await asyncio.to_thread(make_private, self.settings.data_dir)
             if isinstance(self.clock, ServerClock):
                 await self.clock.measure()
             await self.services.data.files.finish_erasing()
