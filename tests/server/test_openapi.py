@@ -65,7 +65,7 @@ def address(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def known(address):
-    """One of everything that has an id, by the name of the path parameter that takes it."""
+    """One of everything that has an id, by the name of the path parameter that takes it. Requests add to it."""
     with httpx.Client(base_url=address, headers={"Authorization": f"Bearer {TOKEN}"}, timeout=60) as client:
 
         def said(method, path, **request):
@@ -85,10 +85,11 @@ def known(address):
         said("POST", f"{database}/import", json={"table": "notes", "text": "note\nhello"})
         said("PUT", f"{database}/views/all_notes", json={"sql": "SELECT note FROM notes"})
         later = {"kind": "message", "delay_ms": 3_600_000, "message": "Read notes.txt with read_file."}
-        return {
+        found = {
             # One of the server's own making: after ten wrong login codes, one that a person chose has to wait.
             "secret": said("POST", "/tokens", json={"name": "Schema", "scope": "admin"})["secret"],
             "agent_id": shown["agent_id"],
+            "path": "AGENTS.md",
             "image_id": shown["messages"][0]["images"][0]["id"],
             "run_id": run,
             "schedule_id": said("POST", f"/sessions/{session}/schedules", json=later)["schedule"]["id"],
@@ -99,6 +100,7 @@ def known(address):
             "view": "all_notes",
             "wake_id": shown["recall"]["id"],
         }
+        return {name: [value] for name, value in found.items()}
 
 
 def test_the_page_about_the_api_names_every_route_and_loads_nothing_from_elsewhere(address):
@@ -111,7 +113,7 @@ def test_the_page_about_the_api_names_every_route_and_loads_nothing_from_elsewhe
 
 
 def test_every_answer_is_as_the_description_says(address, known):
-    headers = {"Authorization": f"Bearer {known['secret']}"}
+    headers = {"Authorization": f"Bearer {known['secret'][0]}"}
     described = httpx.get(f"{address}/openapi.json", headers=headers, timeout=60).json()
     for methods in described["paths"].values():
         for operation in methods.values():
@@ -120,11 +122,25 @@ def test_every_answer_is_as_the_description_says(address, known):
     operations = [found.ok() for found in schema.get_all_operations()]
     assert len(operations) > 30
     answers = Counter()
-    for operation in sorted(operations, key=lambda each: (each.method.upper() in LAST, -each.path.count("/"))):
-        _try(operation.as_strategy(generation_mode=GenerationMode.POSITIVE), RIGHT, address, headers, answers, known)
-        _try(operation.as_strategy(generation_mode=GenerationMode.NEGATIVE), WRONG, address, headers, answers, {})
+    ends = [path.rpartition("/") for path in described["paths"] if path.endswith("}")]
+    takes = {start: end.strip("{}") for start, _, end in ends}
+    before = {name: len(values) for name, values in known.items()}
+    for operation in sorted(operations, key=_order):
+        right, wrong = (
+            operation.as_strategy(generation_mode=mode) for mode in (GenerationMode.POSITIVE, GenerationMode.NEGATIVE)
+        )
+        _try(right, RIGHT, address, headers, answers, known, takes)
+        _try(wrong, WRONG, address, headers, answers, {}, {})
     welcome = {label for label, status in answers if status < 400}
     assert {operation.label for operation in operations} - welcome <= HARD_TO_PLEASE
+    used = {name for name, values in known.items() if len(values) > before[name]}
+    assert {"agent_id", "session_id", "token_id", "user_id"} <= used  # made by one request, and used by others
+
+
+def _order(operation):
+    """What makes something comes first, what takes it away last, and what is about it in between."""
+    makes = operation.method.upper() == "POST" and "{" not in operation.path
+    return operation.method.upper() in LAST, not makes, -operation.path.count("/")
 
 
 # What takes a luck that no generator has: a login code, a run that was cut off or woken, a recall that waits or recurs,
@@ -145,6 +161,7 @@ HARD_TO_PLEASE = {
     "PATCH /sessions/{session_id}/recall",
     "PATCH /wakes/{wake_id}",
     "PATCH /agents/{agent_id}/db/tables/{table}/rows",
+    "POST /agents/{agent_id}/instructions/{path}/accept",
     "POST /agents/{agent_id}/db/changelog/{change_id}/take-back",
     "POST /agents/{agent_id}/db/execute",
     "POST /agents/{agent_id}/db/import",
@@ -169,7 +186,7 @@ HARD_TO_PLEASE = {
 }
 
 
-def _try(cases, examples, address, headers, answers, known):
+def _try(cases, examples, address, headers, answers, known, takes):
     @given(case=cases, data=st.data())
     @settings(
         max_examples=examples,
@@ -183,10 +200,21 @@ def _try(cases, examples, address, headers, answers, known):
         # Ids that nobody has would only ever meet the one answer; so most of the time they are ones that someone has.
         for name in case.path_parameters or {}:
             if name in known and data.draw(st.integers(0, 3)):
-                case.path_parameters[name] = known[name]
+                # The first ones belong together, as a table and its agent do; the others were made by requests.
+                which = data.draw(st.integers(0, 255)) if data.draw(st.integers(0, 2)) == 0 else 0
+                case.path_parameters[name] = known[name][which % len(known[name])]
         answer = case.call_and_validate(base_url=address, headers=headers, excluded_checks=UNFIT)
         answers[case.operation.label, answer.status_code] += 1
+        name = takes.get(case.operation.path)
+        if name in known and case.operation.method.upper() == "POST" and answer.status_code < 300:
+            known[name].extend(_made(answer.json()))
 
     # An operation that takes nothing has no wrong requests to make.
     with contextlib.suppress(Unsatisfiable):
         each()
+
+
+def _made(body):
+    """Return the id of what an answer says was made."""
+    shapes = [body, *(each for each in body.values() if isinstance(each, dict))]
+    return [shape["id"] for shape in shapes if "id" in shape][:1]
