@@ -25,6 +25,7 @@ from wakeful.runtime.transcript import open_calls, to_data, to_model
 from wakeful.runtime.work import Means, Patience, SubagentLimits, Work
 from wakeful.service.approvals import Approvals
 from wakeful.service.briefings import Briefing, Briefings
+from wakeful.service.directories import Directories
 from wakeful.tools.registry import Tools
 
 _MOST_CALLS = 100  # in one answer
@@ -41,6 +42,7 @@ class AgentLoop:
         clock: Clock,
         workspace_of: Callable[[str], Path],
         approvals: Approvals,
+        directories: Directories,
         patience: Patience | None = None,
         subagents: SubagentLimits | None = None,
     ) -> None:
@@ -50,6 +52,7 @@ class AgentLoop:
         self.clock = clock
         self.workspace_of = workspace_of
         self.approvals = approvals
+        self.directories = directories
         self.patience = patience or Patience()
         self.subagents = subagents or SubagentLimits()
 
@@ -63,6 +66,7 @@ class AgentLoop:
             tools=self.tools,
             clock=self.clock,
             workspace_of=self.workspace_of,
+            directories=self.directories,
             spent_today=self.briefings.spent_today,
             patience=self.patience,
             subagents=self.subagents,
@@ -82,7 +86,9 @@ class AgentLoop:
             await work.put_away()
 
     async def _brief(self, run: Run, stop: Stop) -> Briefing:
+        await self.directories.check(run.agent_id)
         briefing = await self.briefings.read(run)
+        await self.directories.check(briefing.agent.id)
         workspace = self.workspace_of(briefing.agent.id)
         return await look_around(briefing, self.tools, workspace, stop, self.clock.now())
 

@@ -17,6 +17,7 @@ from wakeful.service.agents import AgentService
 from wakeful.service.approvals import Approvals
 from wakeful.service.bookings import Bookings
 from wakeful.service.channels import Channels
+from wakeful.service.directories import Directories
 from wakeful.service.feed import Feed
 from wakeful.service.metrics import Metrics
 from wakeful.service.next_runs import NextRuns
@@ -43,6 +44,7 @@ class Services:
     bookings: Bookings
     channels: Channels
     data: AgentData
+    directories: Directories
     feed: Feed
     hub: Hub
     mcp_states: Callable[[], Sequence[McpState]]

@@ -41,6 +41,7 @@ async def keep_uploads(files: Sequence[UploadFile], session_id: str, user_id: st
             f"These files do not fit: a session keeps {MOST_UPLOADS:,} bytes, and {max(0, room):,} are left.",
             field="files",
         )
+    await services.directories.bind(session.agent_id)
     folder = services.workspace_of(session.agent_id) / "uploads" / session_id
     kept: list[Upload] = []
     for file in files:

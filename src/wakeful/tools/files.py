@@ -117,6 +117,7 @@ def file_tools(quota_bytes: int, *, most_files: int = MOST_FILES, largest_file: 
             description="Write a text file of your workspace: replace it, or add to its end with append=true.",
             arguments=WriteFile,
             act=files.write,
+            makes_files=True,
         ),
         make(
             name="list_files",
