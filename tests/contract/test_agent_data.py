@@ -46,13 +46,13 @@ async def test_looking_makes_nothing(world, data, by):
         await data.query(by, "SELECT * FROM tasks")
     with pytest.raises(DataNotFound):
         await data.insert(by, "tasks", [{"title": "a"}])
-    assert data.files.state(by.agent) == "none"
+    assert await data.files.state(by.agent) == "none"
     assert not folder(world, by).exists()
 
 
 async def test_the_first_table_makes_the_file_and_its_key(world, data, tasks):
     assert {path.name for path in folder(world, tasks).iterdir()} >= {"db.sqlite", "db.key"}
-    assert data.files.state(tasks.agent) == "open"
+    assert await data.files.state(tasks.agent) == "open"
     assert (await data.query(tasks, "SELECT title FROM tasks"))["rows"] == [["a"], ["b"]]
 
 
@@ -113,7 +113,7 @@ async def test_without_its_key_it_is_locked_and_nothing_is_touched(world, data, 
     for asking in (data.query(tasks, "SELECT 1"), data.insert(tasks, "tasks", [{"title": "c"}]), data.verify(tasks)):
         with pytest.raises(DatabaseLocked, match="locked"):
             await asking
-    assert data.files.state(tasks.agent) == "locked"
+    assert await data.files.state(tasks.agent) == "locked"
     assert await data.names(tasks.agent) == ([], {})
     assert fingerprints(folder(world, tasks)) == before
     key.write_bytes(kept)
@@ -153,7 +153,7 @@ async def test_a_rotation_that_was_cut_off_locks_nobody_out(world, data, tasks, 
     if is_rekeyed:
         await data.files._engine.ask(data.files._request(tasks, "rekey", str(path), old, {"new_key": new.hex()}))
     assert (await data.query(tasks, "SELECT count(*) FROM tasks"))["rows"] == [[2]]
-    assert data.files.state(tasks.agent) == "open"
+    assert await data.files.state(tasks.agent) == "open"
 
 
 async def test_deleting_an_agent_destroys_its_database(world, data, tasks):

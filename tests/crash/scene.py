@@ -7,11 +7,12 @@ import random
 import signal
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 from multiprocessing.process import BaseProcess
 from pathlib import Path
+from types import MappingProxyType
 from types import SimpleNamespace as Row
 from typing import Any
 
@@ -143,9 +144,9 @@ class Scene:
 
     # ── The processes ───────────────────────────────────────────────────────────────────────────────────────────────
 
-    def start(self, **script: Any) -> BaseProcess:
-        """Start a node."""
-        return self._start(work, self.settings, self.journal, Script(**script))
+    def start(self, on: Mapping[str, Any] = MappingProxyType({}), **script: Any) -> BaseProcess:
+        """Start a node; `on` are settings of its own."""
+        return self._start(work, {**self.settings, **on}, self.journal, Script(**script))
 
     def start_booking(self, callers: int) -> BaseProcess:
         """Start a process that books as fast as it goes."""

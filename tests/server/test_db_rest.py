@@ -401,10 +401,17 @@ async def test_a_full_database_refuses_and_keeps_nothing_but_still_deletes(backe
         assert notice["code"] == "storage_low"
 
 
+def take_any_key(settings):
+    """Say that the device key is lost, as a server on a shared store wants to be told before it starts with another."""
+    file = settings["data_dir"] / "directory.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"device_key": None}))
+
+
 async def test_with_another_device_key_it_is_locked_and_not_lost(backend_settings):
     settings = backend_settings | {"store_encryption": False}
     async with a_shelf(settings, device_key="11" * 32) as shelf:
         await shelf.call("POST", "/import", json={"table": "tasks", "text": TASKS})
+    take_any_key(settings)
     async with a_shelf(settings, device_key="22" * 32) as shelf:
         found = await shelf.call("GET")
         assert (found["state"], found["used_bytes"], found["tables"]) == ("locked", None, [])
@@ -420,6 +427,7 @@ async def test_with_another_device_key_it_is_locked_and_not_lost(backend_setting
             assert (status, code) == (409, "database_locked"), path
             assert "recovery key" in message
         assert (await shelf.call("GET"))["in_flight"] == 0
+    take_any_key(settings)
     async with a_shelf(settings, device_key="11" * 32) as shelf:
         assert (await shelf.call("GET"))["state"] == "open"
         assert await shelf.titles() == ["milk", "bread", "tea"]

@@ -47,6 +47,11 @@ def from_recovery_key(text: str) -> bytes:
     return key
 
 
+def fingerprint(key: bytes) -> str:
+    """Return what a device key is recognised by; the key cannot be computed from it."""
+    return blake2b(key=key, digest_size=16, person=b"wakeful device").hexdigest()
+
+
 def restore_device_key(config_dir: Path, recovery_key: str) -> Path:
     """Put the device key back from its recovery key. One that is there is moved aside, never overwritten."""
     key = from_recovery_key(recovery_key)

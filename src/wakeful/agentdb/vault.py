@@ -4,6 +4,7 @@ Without the device key the file says nothing; without this file's own wrapped ke
 delete the wrapped key is to delete what was in the database, wherever copies of it lie.
 """
 
+import contextlib
 import os
 import secrets
 from collections.abc import Callable
@@ -28,6 +29,18 @@ class AgentKeys:
 
     current: bytes
     previous: bytes | None = None
+
+
+def fits(agents: Path, device_key: bytes) -> bool:
+    """Tell whether a device key opens one of the keys below a folder of agents, or there are none to open."""
+    vault = Vault(lambda agent_id: agents / agent_id, lambda: device_key)
+    has_keys = False
+    for path in agents.glob(f"*/{KEY_FILE}"):
+        has_keys = True
+        with contextlib.suppress(DatabaseLocked):
+            vault.open(path.parent.name)
+            return True
+    return not has_keys
 
 
 class Vault:

@@ -16,7 +16,7 @@ from wakeful.agentdb.engine import Engine as DatabaseEngine
 from wakeful.agentdb.keys import has_device_key, to_recovery_key
 from wakeful.agentdb.vault import Vault
 from wakeful.app.directories import make_private
-from wakeful.app.files import database_of, device_key_of
+from wakeful.app.files import check_no_store_left_behind, database_of, device_key_of
 from wakeful.clock import Clock, ServerClock, SystemClock
 from wakeful.config import Settings
 from wakeful.domain.agents import Known
@@ -47,9 +47,11 @@ from wakeful.service.channel_process import ChannelProcess
 from wakeful.service.channels import Channels
 from wakeful.service.claims import Claims
 from wakeful.service.data_in_words import DataInWords
+from wakeful.service.directories import Directories
 from wakeful.service.feed import Feed
 from wakeful.service.firing import Firing
 from wakeful.service.instruction_files import InstructionFiles
+from wakeful.service.memory_holds import MemoryHolds
 from wakeful.service.metrics import Metrics
 from wakeful.service.next_runs import NextRuns
 from wakeful.service.notices import NoticeService
@@ -121,11 +123,12 @@ class Wakeful:
     @asynccontextmanager
     async def opened(self) -> AsyncGenerator[None]:
         """Open the store, without anything moving by itself."""
-        await self.store.open(self.clock.now())
+        await self.store.open(self.clock.now(), lambda: check_no_store_left_behind(self.settings))
         try:
             await asyncio.to_thread(make_private, self.settings.data_dir)
             if isinstance(self.clock, ServerClock):
                 await self.clock.measure()
+            await self.services.directories.enter()
             await self.services.data.files.finish_erasing()
             await self.services.instructions.accept_present()
             await self.services.uploads.remove_orphans()
@@ -161,10 +164,12 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
     def workspace_of(agent_id: str) -> Path:
         return settings.data_dir / "agents" / agent_id / "workspace"
 
-    uploads = Uploads(store, clock, settings.data_dir / "agents", workspace_of)
+    lease = timedelta(seconds=settings.lease_seconds)
+    directories = Directories(store, clock, settings.data_dir, device_key, owner, lease)
+    uploads = Uploads(store, clock, directories, settings.data_dir / "agents", workspace_of)
     sessions = SessionService(store, clock, uploads)
-    wakes = WakeService(store, clock, rules)
-    files = _agent_files(settings, store, clock, feed, device_key)
+    wakes = WakeService(store, clock, rules, directories)
+    files = _agent_files(settings, store, clock, feed, device_key, directories)
     data = AgentData(store, files)
     recalls = Recalls(store, stream, wakes, clock, rules, lambda agent: tools.names_for(agent), data.names)
 
@@ -178,25 +183,25 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
         stream,
         clock,
         timedelta(seconds=settings.run_limit_seconds),
-        files.erase,
+        files.erase_deleted,
         known=lambda: Known(mcp_servers=settings.mcp, tools=tools.own_names, database_mb=settings.agent_database_mb),
     )
     sending = ChannelProcess(private_hosts=settings.fetch_private_hosts, seconds=settings.channel_timeout_seconds)
     channels = Channels(store, clock, sending, settings.fetch_private_hosts)
     outbox = Outbox(store, clock, channels)
-    runs = RunService(store, stream, clock)
+    runs = RunService(store, stream, clock, directories)
     pauses = PauseService(store, runs, clock)
     models = _models(settings, clock)
     fetcher = Fetcher(private_hosts=frozenset(settings.fetch_private_hosts), tls=_trusted())
     in_words = DataInWords(files, clock)
     briefings = Briefings(store, clock, in_words.show_views, in_words.describe)
     titles = Titles(briefings, sessions, runs, models, clock)
-    instructions = InstructionFiles(store, clock, workspace_of)
+    instructions = InstructionFiles(store, clock, directories, workspace_of)
     mcp_limits = McpLimits(
         start=settings.mcp_start_seconds, call=settings.mcp_call_seconds, tools=settings.mcp_most_tools
     )
     mcp_servers = McpServers(settings.mcp, settings.data_dir / "mcp", mcp_limits)
-    profiles = Profiles(store, stream, clock)
+    profiles = Profiles(store, stream, clock, directories)
     approvals = Approvals(store, clock)
     tools = build_tools(
         recalls,
@@ -213,7 +218,7 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
     if executor is None:
         subagents = SubagentLimits(depth=settings.subagent_depth, per_run=settings.subagents_per_run)
         executor = AgentLoop(
-            briefings, models, tools, clock, workspace_of, approvals, instructions, subagents=subagents
+            briefings, models, tools, clock, workspace_of, approvals, instructions, directories, subagents=subagents
         )
     metrics = Metrics(store, clock)
 
@@ -222,11 +227,12 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
         titles.note_finished(run, outcome)
 
     retention = _retention(settings)
-    upkeep = Upkeep(store, clock, recalls, outbox, retention)
-    claims = Claims(store, stream, clock, rules, owner, timedelta(seconds=settings.lease_seconds))
-    firing = Firing(store, stream, clock, rules, owner, settings.claim_batch)
+    upkeep = Upkeep(store, clock, recalls, outbox, retention, files.finish_erasing)
+    claims = Claims(store, stream, clock, rules, owner, lease, directories)
+    firing = Firing(store, stream, clock, rules, owner, settings.claim_batch, directories)
+    holds = MemoryHolds(store, stream, clock, rules, directories)
     runner = Runner(claims, clock, executor, settings.max_headless_runs, note_finished)
-    engine = _engine(settings, store, clock, firing, claims, runner, upkeep)
+    engine = _engine(settings, store, clock, firing, claims, runner, upkeep, directories, holds)
     store.listen(engine.hear)
     store.listen(stream.hear)
     store.listen(feed.hear)
@@ -240,6 +246,7 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
         bookings=Bookings(store, wakes, recalls, clock),
         channels=channels,
         data=data,
+        directories=directories,
         feed=feed,
         hub=hub,
         instructions=instructions,
@@ -314,7 +321,9 @@ def build_tools(
     )
 
 
-def _agent_files(settings: Settings, store: Store, clock: Clock, feed: Feed, device_key: bytes) -> AgentFiles:
+def _agent_files(
+    settings: Settings, store: Store, clock: Clock, feed: Feed, device_key: bytes, directories: Directories
+) -> AgentFiles:
     return AgentFiles(
         store,
         clock,
@@ -322,6 +331,7 @@ def _agent_files(settings: Settings, store: Store, clock: Clock, feed: Feed, dev
         Vault(lambda agent_id: settings.data_dir / "agents" / agent_id, lambda: device_key),
         feed,
         settings.agent_database_mb * 1024 * 1024,
+        directories,
     )
 
 
@@ -336,7 +346,15 @@ def _models(settings: Settings, clock: Clock) -> Models:
 
 
 def _engine(
-    settings: Settings, store: Store, clock: Clock, firing: Firing, claims: Claims, runner: Runner, upkeep: Upkeep
+    settings: Settings,
+    store: Store,
+    clock: Clock,
+    firing: Firing,
+    claims: Claims,
+    runner: Runner,
+    upkeep: Upkeep,
+    directories: Directories,
+    holds: MemoryHolds,
 ) -> Engine:
     scheduler = Scheduler(
         firing,
@@ -352,6 +370,8 @@ def _engine(
         runner=runner,
         heartbeat=Heartbeat(claims, runner.compare),
         upkeep=upkeep,
+        directories=directories,
+        holds=holds,
         clock=clock,
         is_shared=store.is_shared,
     )

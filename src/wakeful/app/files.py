@@ -3,10 +3,11 @@
 from pathlib import Path
 
 from wakeful.agentdb import keys
-from wakeful.agentdb.keys import has_device_key, load_device_key, to_recovery_key
-from wakeful.agentdb.vault import Vault
+from wakeful.agentdb.keys import fingerprint, has_device_key, load_device_key, to_recovery_key
+from wakeful.agentdb.vault import Vault, fits
 from wakeful.config import Settings
-from wakeful.domain.errors import Conflict, NotFound, WakefulError
+from wakeful.domain.errors import Conflict, NotFound, Unavailable, WakefulError
+from wakeful.service import directory_file
 from wakeful.store.database import Database
 from wakeful.store.postgres import PostgresDatabase
 from wakeful.store.sqlite import SqliteDatabase, change_key, hold
@@ -23,6 +24,25 @@ def database_of(settings: Settings) -> Database:
     return SqliteDatabase(
         settings.data_dir / STORE_FILE, device_key_of(settings) if settings.store_encryption else None
     )
+
+
+class StoreLeftBehind(Unavailable):
+    code = "store_left_behind"
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(
+            f"The PostgreSQL database is empty, and there is an embedded store with content at {str(path)!r}. Nothing "
+            "was changed. To go on with the embedded store, unset WAKEFUL_DATABASE_URL (database_url); its content is "
+            "not moved to PostgreSQL yet. To begin anew on PostgreSQL, move that file away or set WAKEFUL_DATA_DIR to "
+            "another directory."
+        )
+
+
+def check_no_store_left_behind(settings: Settings) -> None:
+    """Refuse to begin anew on an empty PostgreSQL beside an embedded store, for nobody would miss it at once."""
+    path = settings.data_dir / STORE_FILE
+    if settings.database_url is not None and path.exists() and path.stat().st_size > 0:
+        raise StoreLeftBehind(path)
 
 
 def device_key_of(settings: Settings) -> bytes:
@@ -62,6 +82,9 @@ def rotate_device_key(settings: Settings) -> tuple[str, list[str]]:
         locked = [folder.name for folder in folders if not vault.rewrap(folder.name, old)]
         if settings.database_url is None and settings.store_encryption:
             change_key(settings.data_dir / STORE_FILE, old, new)
+        directory = directory_file.find(settings.data_dir)
+        if directory is not None and directory.key_fingerprint is not None:
+            directory_file.save_key(settings.data_dir, fingerprint(new))
         keys.end_rotation(settings.config_dir)
     return to_recovery_key(new), locked
 
@@ -70,4 +93,15 @@ def restore_device_key(settings: Settings, recovery_key: str) -> Path:
     """Put the device key back from paper; one that is there is moved aside."""
     if settings.device_key is not None:
         raise Conflict("The device key comes from WAKEFUL_DEVICE_KEY, so no file is read. Change it there.")
-    return keys.restore_device_key(settings.config_dir, recovery_key)
+    key = keys.from_recovery_key(recovery_key)
+    directory = directory_file.find(settings.data_dir)
+    is_other = directory is not None and directory.key_fingerprint not in (None, fingerprint(key))
+    if is_other and not fits(settings.data_dir / "agents", key):
+        raise Conflict(
+            f"This is the recovery key of another device key: it opens none of the databases in "
+            f"{str(settings.data_dir)!r}. Nothing was changed. Look for the one that the first start there printed."
+        )
+    path = keys.restore_device_key(settings.config_dir, recovery_key)
+    if is_other:  # what was noted before was the wrong one
+        directory_file.save_key(settings.data_dir, fingerprint(key))
+    return path

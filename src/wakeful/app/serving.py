@@ -36,6 +36,7 @@ def build_http(node: Wakeful) -> ASGIApp:
         heartbeat_seconds=node.settings.socket_heartbeat_seconds,
         model=node.settings.model,
         is_shared=node.store.is_shared,
+        find_held=node.engine.held,
     )
     return Gate(app, node.services.accounts, tries, node.settings)
 

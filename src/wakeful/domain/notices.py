@@ -4,6 +4,7 @@ from datetime import datetime
 from hashlib import blake2b
 
 from wakeful.domain import ids
+from wakeful.domain.directories import MEMORY_ELSEWHERE, Directory, words
 from wakeful.domain.errors import Invalid, LimitReached
 from wakeful.domain.types import Agent, Notice, Run, SetAside, Wake
 
@@ -169,6 +170,33 @@ def instructions_changed(agent: Agent, path: str, digest: str, now: datetime) ->
             "accepted it, in Configure of the agent or with `wakeful agent accept`."
         ),
         once_key=f"instructions_changed:{agent.id}:{path}:{digest}",
+    )
+
+
+def memory_elsewhere(run: Run, directory: Directory, now: datetime) -> Notice:
+    """A run waits for a data directory that no running node has."""
+    return _about(
+        run,
+        now,
+        code=MEMORY_ELSEWHERE,
+        title="An agent waits for its data directory",
+        body=(f"{words(run.agent_id, directory)} Its wakes keep their place and run when that node is back."),
+        once_key=f"{MEMORY_ELSEWHERE}:{run.agent_id}:{directory.seen_at.isoformat()}",  # once each time it goes away
+    )
+
+
+def memory_forked(agent: Agent, directory: Directory, other_id: str, unused: str, now: datetime) -> Notice:
+    """Files of an agent are in two data directories, as nodes with separate disks made them before 0.2."""
+    return _about(
+        agent,
+        now,
+        code="memory_forked",
+        title=f"{agent.name} has files in two data directories",
+        body=(
+            f"It works with those in {directory.place!r} (id {directory.id}). Those in {unused!r} are not used, and "
+            "nothing of them was deleted. Copy what you need of them by hand, then move that folder away."
+        ),
+        once_key=f"memory_forked:{agent.id}:{other_id}",
     )
 
 

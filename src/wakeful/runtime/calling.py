@@ -104,6 +104,8 @@ async def _perform(work: Work, call: ToolCallPart, verdict: Verdict, *, say: Say
     except BadArguments as error:
         return ToolResult(text=error.message, success=False, metadata={"code": error.code})
     agent = work.briefing.agent
+    directories = work.means.directories
+    await (directories.bind if tool is not None and tool.makes_files else directories.check)(agent.id)
     context = ToolContext(
         # What another agent books after the session was handed over to it is its own.
         run=work.run if work.run.agent_id == agent.id else replace(work.run, agent_id=agent.id),

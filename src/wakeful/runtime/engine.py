@@ -8,10 +8,14 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from wakeful.clock import Clock, ServerClock
+from wakeful.domain.directories import MEMORY_ELSEWHERE
+from wakeful.domain.errors import Unavailable
 from wakeful.runtime.heartbeat import Heartbeat
 from wakeful.runtime.runner import Runner
 from wakeful.runtime.scheduler import Scheduler
+from wakeful.service.directories import Directories
 from wakeful.service.firing import Firing
+from wakeful.service.memory_holds import MemoryHolds
 from wakeful.service.upkeep import Health, Upkeep
 
 log = logging.getLogger(__name__)
@@ -38,12 +42,16 @@ class Engine:
         runner: Runner,
         heartbeat: Heartbeat,
         upkeep: Upkeep,
+        directories: Directories,
+        holds: MemoryHolds,
         clock: Clock,
         is_shared: bool,
     ) -> None:
         self.scheduler = scheduler
         self.runner = runner
         self.upkeep = upkeep
+        self._directories = directories
+        self._holds = holds
         self._firing = firing
         self._heartbeat = heartbeat
         self._clock = clock
@@ -58,6 +66,7 @@ class Engine:
             await self._firing.forget_ephemeral()
             while await self._firing.recover(every_other_owner=True):
                 pass
+        await self._directories.arrive()
         self._heartbeat.start()
         self._tasks = [
             asyncio.create_task(self.scheduler.run(), name="wakeful-scheduler"),
@@ -66,6 +75,9 @@ class Engine:
             asyncio.create_task(_every(timedelta(minutes=1), self.upkeep.tidy), name="wakeful-tidy"),
             asyncio.create_task(_every(timedelta(hours=1), self.upkeep.forget), name="wakeful-retention"),
         ]
+        if self._is_shared:
+            often = self._directories.lease / 3
+            self._tasks.append(asyncio.create_task(_every(often, self._holds.sweep), name="wakeful-holds"))
         if isinstance(self._clock, ServerClock):
             self._tasks.append(
                 asyncio.create_task(_every(timedelta(minutes=1), self._clock.measure), name="wakeful-clock")
@@ -83,6 +95,10 @@ class Engine:
         self._tasks = []
         await self.runner.drain()  # now that nobody claims any more
         await self._heartbeat.stop()
+        try:
+            await self._directories.leave()
+        except Unavailable:
+            log.warning("store away, so this node counts as running until its lease runs out", exc_info=True)
 
     def hear(self, news: str) -> None:
         """Take a hint from the store: look at once instead of at the next turn."""
@@ -110,6 +126,13 @@ class Engine:
             if found:
                 problems.append(f"{what}: {', '.join(found)}")
         return Readiness(is_ready=not problems, problems=tuple(problems))
+
+    def held(self) -> list[dict[str, str | int]]:
+        """Return what waits for other nodes: nothing is wrong with this one."""
+        return [
+            {"reason": MEMORY_ELSEWHERE, "directory": away.id, "agents": away.agents, "since": away.seen_at.isoformat()}
+            for away in self._holds.away
+        ]
 
     async def _look_after(self) -> None:
         self._health = await self.upkeep.audit()

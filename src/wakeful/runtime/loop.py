@@ -25,6 +25,7 @@ from wakeful.runtime.transcript import open_calls, to_data, to_model
 from wakeful.runtime.work import Means, Patience, SubagentLimits, Work
 from wakeful.service.approvals import Approvals
 from wakeful.service.briefings import Briefing, Briefings
+from wakeful.service.directories import Directories
 from wakeful.service.instruction_files import InstructionFiles
 from wakeful.tools.registry import Tools
 
@@ -43,6 +44,7 @@ class AgentLoop:
         workspace_of: Callable[[str], Path],
         approvals: Approvals,
         instructions: InstructionFiles,
+        directories: Directories,
         patience: Patience | None = None,
         subagents: SubagentLimits | None = None,
     ) -> None:
@@ -53,6 +55,7 @@ class AgentLoop:
         self.workspace_of = workspace_of
         self.approvals = approvals
         self.instructions = instructions
+        self.directories = directories
         self.patience = patience or Patience()
         self.subagents = subagents or SubagentLimits()
 
@@ -66,6 +69,7 @@ class AgentLoop:
             tools=self.tools,
             clock=self.clock,
             workspace_of=self.workspace_of,
+            directories=self.directories,
             spent_today=self.briefings.spent_today,
             patience=self.patience,
             subagents=self.subagents,
@@ -85,7 +89,9 @@ class AgentLoop:
             await work.put_away()
 
     async def _brief(self, run: Run, stop: Stop) -> Briefing:
+        await self.directories.check(run.agent_id)
         briefing = await self.briefings.read(run)
+        await self.directories.check(briefing.agent.id)
         return await look_around(briefing, self.tools, self.instructions, stop, self.clock.now())
 
 

@@ -12,6 +12,7 @@ from typing import Literal, TypeVar
 
 from wakeful.clock import LONGEST_WAIT, Clock
 from wakeful.domain import ids
+from wakeful.domain.directories import MemoryElsewhere
 from wakeful.domain.errors import Unavailable, WakefulError
 from wakeful.domain.events import EndedEarly, ErrorFrame, RunFrame, StepSaved, StreamEnd, StreamStopped
 from wakeful.domain.runs import LeaseLost, Outcome
@@ -236,6 +237,11 @@ class Runner:
         except Exception as error:
             if held.stop.is_requested:  # as when its session was deleted under it
                 return Outcome(status="stopped", reason="stopped")
+            if isinstance(error, MemoryElsewhere) and error.agent_id == held.run.agent_id:
+                # Another node has made the agent's first file since we claimed: it goes on there from its last step.
+                held.given_up = "released"
+                self._has_strays = True
+                return None
             if isinstance(error, WakefulError):  # said for people; a stack would only bury it
                 log.warning("run failed", extra={"run_id": held.run.id, "code": error.code, "error": error.message})
                 return Outcome(status="failed", reason=error.code, error=error.message)

@@ -15,6 +15,7 @@ from wakeful.runtime.executor import Stop
 from wakeful.runtime.models.providers import Models
 from wakeful.service.approvals import Approvals
 from wakeful.service.briefings import Briefing, Spent
+from wakeful.service.directories import Directories
 from wakeful.tools.registry import Tool, Tools
 
 
@@ -47,6 +48,7 @@ class Means:
     tools: Tools
     clock: Clock
     workspace_of: Callable[[str], Path]
+    directories: Directories
     spent_today: Callable[[Run], Awaitable[Spent]]
     patience: Patience
     subagents: SubagentLimits

@@ -1,6 +1,6 @@
 """The HTTP application: every door, none of them with a rule of its own."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from functools import cache
 
@@ -49,13 +49,18 @@ def create_app(
     heartbeat_seconds: float,
     model: str = "demo",
     is_shared: bool = False,
+    find_held: Callable[[], Sequence[Mapping[str, object]]] = lambda: (),
 ) -> FastAPI:
-    """Make the application of one node. `find_problems` says what keeps wakes from firing; nothing is good news."""
+    """Make the application of one node. `find_problems` says what keeps wakes from firing; nothing is good news.
+
+    `find_held` says what waits for other nodes.
+    """
     app = copy(_application(version))
     app.middleware_stack = None  # made at the first request, around this copy
     app.state = State()
     app.state.services = services
     app.state.find_problems = find_problems
+    app.state.find_held = find_held
     app.state.about = about.About(
         version=version, model=model, is_demo=model == "demo", store="postgresql" if is_shared else "sqlite"
     )

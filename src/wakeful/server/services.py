@@ -17,6 +17,7 @@ from wakeful.service.agents import AgentService
 from wakeful.service.approvals import Approvals
 from wakeful.service.bookings import Bookings
 from wakeful.service.channels import Channels
+from wakeful.service.directories import Directories
 from wakeful.service.feed import Feed
 from wakeful.service.instruction_files import InstructionFiles
 from wakeful.service.metrics import Metrics
@@ -45,6 +46,7 @@ class Services:
     bookings: Bookings
     channels: Channels
     data: AgentData
+    directories: Directories
     feed: Feed
     hub: Hub
     instructions: InstructionFiles

@@ -8,6 +8,7 @@ import orjson
 
 from wakeful.agentdb.errors import DatabaseLocked, DatabaseUnreadable, DataNotFound, is_retryable
 from wakeful.agentdb.errors import kind_of as error_kind
+from wakeful.domain.directories import MemoryElsewhere
 from wakeful.domain.types import Agent
 from wakeful.service.agent_files import AgentFiles, By, Values
 from wakeful.store.store import Store
@@ -35,8 +36,19 @@ class AgentData:
     async def names(self, agent: Agent) -> tuple[list[str], dict[str, list[str]]]:
         """Return the tables of an agent and its views, each with the parameters it cannot do without.
 
-        An agent without the toolset has none, and one whose database is locked has none that anyone can name.
+        An agent without the toolset has none, and one whose database is locked or elsewhere has none that anyone can
+        name here.
         """
+        try:
+            return await self._names(agent)
+        except MemoryElsewhere:
+            return [], {}
+
+    async def views_of(self, agent: Agent) -> dict[str, list[str]]:
+        """Return the names of an agent's views, each with the parameters it cannot do without."""
+        return (await self._names(agent))[1]
+
+    async def _names(self, agent: Agent) -> tuple[list[str], dict[str, list[str]]]:
         if "database" not in agent.toolsets:
             return [], {}
         try:
@@ -44,10 +56,6 @@ class AgentData:
         except (DatabaseLocked, DatabaseUnreadable):
             return [], {}
         return found["tables"], found["views"]
-
-    async def views_of(self, agent: Agent) -> dict[str, list[str]]:
-        """Return the names of an agent's views, each with the parameters it cannot do without."""
-        return (await self.names(agent))[1]
 
     # Tables.
 

@@ -24,6 +24,7 @@ from wakeful.domain.errors import WakefulError
 from wakeful.domain.events import DbUpdate
 from wakeful.domain.types import Agent, Notice
 from wakeful.service.changelog_heads import ChangelogHeads, Head
+from wakeful.service.directories import Directories
 from wakeful.service.feed import Feed
 from wakeful.store.store import Store, Tx
 
@@ -52,19 +53,30 @@ class By:
 class AgentFiles:
     """Asks things of agents' databases."""
 
-    def __init__(self, store: Store, clock: Clock, engine: Engine, vault: Vault, feed: Feed, quota: int) -> None:
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        engine: Engine,
+        vault: Vault,
+        feed: Feed,
+        quota: int,
+        directories: Directories,
+    ) -> None:
         self._store = store
         self._clock = clock
         self._engine = engine
         self._vault = vault
         self._feed = feed
         self._quota = quota
+        self._directories = directories
         self._heads = ChangelogHeads(store)
         self._locks: dict[str, asyncio.Lock] = {}
         self._in_flight: Counter[str] = Counter()
 
-    def state(self, agent: Agent) -> State:
+    async def state(self, agent: Agent) -> State:
         """Tell whether an agent has a database, and whether it can be opened."""
+        await self._directories.check(agent.id)
         if not self._vault.has_database(agent.id):
             return "none"
         try:
@@ -103,6 +115,7 @@ class AgentFiles:
     async def rotate_key(self, by: By) -> None:
         """Encrypt an agent's file, and its snapshots, with a new key."""
         agent = by.agent
+        await self._directories.check(agent.id)
         if not self._vault.has_database(agent.id):
             return
         async with self._writing(by, None):
@@ -114,6 +127,11 @@ class AgentFiles:
 
     async def erase(self, agent: Agent) -> None:
         """Destroy an agent's database for good, by destroying its key first."""
+        await self._directories.check(agent.id)
+        await self.erase_deleted(agent)
+
+    async def erase_deleted(self, agent: Agent) -> None:
+        """Destroy the database of a deleted agent. One in another data directory is left to the nodes that have it."""
         async with self._lock(agent.id):
             had_one = self._vault.has_database(agent.id)
             await self._engine.close_file(self._vault.database_of(agent.id))
@@ -175,10 +193,13 @@ class AgentFiles:
         path = self._vault.database_of(agent_id)
         if not self._vault.has_database(agent_id):
             if op not in MAKES:
+                await self._directories.check(agent_id)
                 # Nothing is made for the sake of a look: it is asked of an empty database in memory.
                 return await self._engine.ask(self._request(by, op, "", _NO_KEY, args))
+            await self._directories.bind(agent_id)
             key = self._vault.make(agent_id).current
         else:
+            await self._directories.check(agent_id)
             keys = self._vault.open(agent_id)
             if keys.previous is not None:
                 async with contextlib.nullcontext() if is_writing else self._lock(agent_id):  # who writes holds it

@@ -11,6 +11,7 @@ from wakeful.domain.rules import Rules
 from wakeful.domain.runs import LeaseLost, Outcome
 from wakeful.domain.types import Message, Run
 from wakeful.hub import Sent
+from wakeful.service.directories import Directories
 from wakeful.service.endings import note_failure, note_loop_end
 from wakeful.service.stream import Stream
 from wakeful.store.database import SideConnection as HeartbeatConnection
@@ -29,13 +30,23 @@ _MOST_USER_RUNS = 256  # of one claim; people are never held back by a number
 class Claims:
     """The runs that one process holds."""
 
-    def __init__(self, store: Store, stream: Stream, clock: Clock, rules: Rules, owner: str, lease: timedelta) -> None:
+    def __init__(
+        self,
+        store: Store,
+        stream: Stream,
+        clock: Clock,
+        rules: Rules,
+        owner: str,
+        lease: timedelta,
+        directories: Directories | None = None,  # None: of agents that are bound to none
+    ) -> None:
         self._store = store
         self._stream = stream
         self._clock = clock
         self._rules = rules
         self._owner = owner
         self._lease = lease
+        self._directories = directories
         self._finish_together = Together(self._finish_all)
 
     @property
@@ -45,9 +56,12 @@ class Claims:
     async def claim(self, headless: int) -> list[Claimed]:
         """Take every user's run whose session is free, and up to so many headless ones."""
         now = self._clock.now()
+        directory_id = "" if self._directories is None else self._directories.id
 
         async def work(tx: Tx) -> list[Claimed]:
-            taken = await tx.runs.claim(self._owner, now, self._lease, messages=_MOST_USER_RUNS, headless=headless)
+            taken = await tx.runs.claim(
+                self._owner, now, self._lease, directory_id, messages=_MOST_USER_RUNS, headless=headless
+            )
             tx.runs.tell_changed(each.run.id for each in taken)
             tx.wakes.tell_changed([each.run.wake_id for each in taken if each.run.wake_id is not None])
             return taken
@@ -104,6 +118,8 @@ class Claims:
 
     async def renew(self, connection: HeartbeatConnection) -> set[tuple[str, int]]:
         """Renew all our leases and return the runs that are still ours, each with its fence."""
+        if self._directories is not None:
+            await self._directories.beat(connection)
         now = self._clock.now()
         rows = await connection.fetch(
             "renew_leases",

@@ -39,7 +39,7 @@ class DataInWords:
 
         Only so many that they fit, and the last line says how many more there are.
         """
-        if "database" not in agent.toolsets or (state := self._files.state(agent)) == "locked":
+        if "database" not in agent.toolsets or (state := await self._files.state(agent)) == "locked":
             return []
         if state == "none":
             return [NOTHING_YET]

@@ -10,6 +10,7 @@ from wakeful.domain.recalls import recall_update
 from wakeful.domain.rules import Rules
 from wakeful.domain.types import Decision, Pause, Run, Wake
 from wakeful.hub import Sent
+from wakeful.service.directories import Directories
 from wakeful.service.endings import end_once_wake, note_failure, note_loop_end
 from wakeful.service.stream import Stream
 from wakeful.store.store import Store, Tx
@@ -30,13 +31,23 @@ class _Tally:
 class Firing:
     """Turns due wakes into runs, and takes back runs whose owner is gone."""
 
-    def __init__(self, store: Store, stream: Stream, clock: Clock, rules: Rules, owner: str, batch: int = 64) -> None:
+    def __init__(
+        self,
+        store: Store,
+        stream: Stream,
+        clock: Clock,
+        rules: Rules,
+        owner: str,
+        batch: int = 64,
+        directories: Directories | None = None,  # None: as for agents that are bound to none
+    ) -> None:
         self._store = store
         self._stream = stream
         self._clock = clock
         self._rules = rules
         self._owner = owner
         self._batch = batch
+        self._directories = directories
 
     async def fire_due(self, most: int | None = None) -> int:
         """Decide about a batch of due wakes and return how many there were."""
@@ -111,11 +122,12 @@ class Firing:
         return recovered
 
     async def shed_low(self) -> list[Run]:
-        """Drop low-priority runs that found no free slot in time."""
+        """Drop low-priority runs that found no free slot in time; only those that this node could have taken."""
         now = self._clock.now()
+        directory_id = "" if self._directories is None else self._directories.id
 
         async def work(tx: Tx) -> list[Run]:
-            shed = await tx.runs.shed_low(now, now - self._rules.shed_after)
+            shed = await tx.runs.shed_low(now, now - self._rules.shed_after, directory_id)
             for run in shed:
                 await end_once_wake(tx, run, "skipped", "no_slot", now)
             return shed

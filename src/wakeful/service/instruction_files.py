@@ -26,6 +26,7 @@ from wakeful.domain.instructions import (
 )
 from wakeful.domain.skills import Skill
 from wakeful.domain.types import Agent
+from wakeful.service.directories import Directories
 from wakeful.service.workspace import Limits, NoSuchPath, Workspace
 from wakeful.store.store import Store, Tx
 
@@ -44,9 +45,12 @@ class Instructions:
 class InstructionFiles:
     """Reads instruction files for prompts, and lets people look at, save and accept them."""
 
-    def __init__(self, store: Store, clock: Clock, workspace_of: Callable[[str], Path]) -> None:
+    def __init__(
+        self, store: Store, clock: Clock, directories: Directories, workspace_of: Callable[[str], Path]
+    ) -> None:
         self._store = store
         self._clock = clock
+        self._directories = directories
         self._workspace_of = workspace_of
 
     async def for_prompt(self, agent: Agent) -> Instructions:
@@ -69,6 +73,7 @@ class InstructionFiles:
     async def list(self, agent_id: str, user_id: str) -> list[InstructionFile]:
         """Return an agent's instruction files as they are on disk now, each with whether it is accepted."""
         await self._store.read(lambda tx: tx.agents.get(agent_id, user_id))
+        await self._directories.check(agent_id)
         files, _ = await asyncio.to_thread(_read_all, self._workspace_of(agent_id))
         return await self._compare(agent_id, files)
 
@@ -88,6 +93,7 @@ class InstructionFiles:
         if len(data) > MAX_FILE:
             raise InstructionsTooLong(path, len(data))
         await self._store.read(lambda tx: tx.agents.get(agent_id, user_id))
+        await self._directories.bind(agent_id)
         await self._accept(agent_id, path, digest_of(data))  # before the file: nothing is ever used unaccepted
         place, name = _place(self._workspace_of(agent_id), path)
         await asyncio.to_thread(Workspace(place).write, name, data, append=False, limits=_LIMITS, may_instruct=True)

@@ -9,6 +9,7 @@ from wakeful.domain.events import ProfileSwitched
 from wakeful.domain.runs import SessionBusy
 from wakeful.domain.types import Agent, Run, Session
 from wakeful.hub import Sent
+from wakeful.service.directories import Directories
 from wakeful.service.stream import Stream
 from wakeful.store.store import Store, Tx
 
@@ -16,8 +17,9 @@ from wakeful.store.store import Store, Tx
 class Profiles:
     """Who goes on in a session. Live wakes are not touched: whoever booked one runs it."""
 
-    def __init__(self, store: Store, stream: Stream, clock: Clock) -> None:
+    def __init__(self, store: Store, stream: Stream, clock: Clock, directories: Directories) -> None:
         self._store = store
+        self._directories = directories
         self._stream = stream
         self._clock = clock
 
@@ -31,6 +33,7 @@ class Profiles:
             listed = (await tx.agents.get(agent.id, run.user_id)).profiles
             others = [each for each in await tx.agents.of_user(run.user_id) if each.id in listed]
             chosen = profiles.find(asked, others)
+            await self._directories.check_here(tx, chosen.id)
             session = await tx.sessions.get(session_id, run.user_id)
             # What this agent must ask for, the other one may not do unasked.
             free = [name for name in tools if not asks_before(agent, name) or asks_before(chosen, name)]

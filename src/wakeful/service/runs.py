@@ -11,6 +11,7 @@ from wakeful.domain.events import StreamStopped
 from wakeful.domain.runs import NotFromAWake, NothingToContinue, SessionBusy
 from wakeful.domain.types import Message, Run, RunUsage, Upload
 from wakeful.hub import Sent
+from wakeful.service.directories import Directories
 from wakeful.service.endings import end_once_wake
 from wakeful.service.stream import Stream
 from wakeful.store.store import Store, Tx
@@ -38,8 +39,9 @@ NOTHING = Attached()
 class RunService:
     """Ask and stop."""
 
-    def __init__(self, store: Store, stream: Stream, clock: Clock) -> None:
+    def __init__(self, store: Store, stream: Stream, clock: Clock, directories: Directories) -> None:
         self._store = store
+        self._directories = directories
         self._stream = stream
         self._clock = clock
 
@@ -53,6 +55,7 @@ class RunService:
 
         async def work(tx: Tx) -> Run:
             session = await tx.sessions.get(session_id, user_id)
+            await self._directories.check_reachable(tx, session.agent_id)
             run = Run(
                 id=ids.new_id(now),
                 agent_id=session.agent_id,
@@ -123,6 +126,7 @@ class RunService:
             if run.session_id is None:
                 raise NothingToContinue(run)
             await tx.sessions.get(run.session_id, user_id)
+            await self._directories.check_reachable(tx, run.agent_id)
             busy = await tx.runs.unfinished_in(run.session_id)
             if busy is not None:
                 raise SessionBusy(busy)
@@ -142,6 +146,7 @@ class RunService:
             run = await tx.runs.get(run_id, user_id)
             if run.wake_id is None:
                 raise NotFromAWake(run)
+            await self._directories.check_reachable(tx, run.agent_id)
             verdict = wakes.run_again(await tx.wakes.read(run.wake_id, user_id), now)
             await tx.sessions.add(verdict.sessions)
             await tx.runs.add(verdict.runs)

@@ -1,5 +1,6 @@
 """What is looked after once in a while: is the engine alive, what was left undone, what may be forgotten."""
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -30,12 +31,21 @@ class Health:
 class Upkeep:
     """The liveness audit and retention."""
 
-    def __init__(self, store: Store, clock: Clock, recalls: Recalls, outbox: Outbox, retention: Retention) -> None:
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        recalls: Recalls,
+        outbox: Outbox,
+        retention: Retention,
+        finish_erasing: Callable[[], Awaitable[None]],
+    ) -> None:
         self._store = store
         self._clock = clock
         self._recalls = recalls
         self._outbox = outbox
         self._retention = retention
+        self._finish_erasing = finish_erasing
 
     async def audit(self) -> Health:
         """Look for promises that nobody is keeping."""
@@ -51,10 +61,12 @@ class Upkeep:
         return await self._store.read(work)
 
     async def tidy(self) -> None:
-        """End the recurring recalls that nobody cares for, and tell the channels what a crash left untold."""
+        """End the recurring recalls that nobody cares for, and finish what a crash or another node left undone."""
         if self._retention.forget_recalls_after_days:
             await self._recalls.forget(self._retention.forget_recalls_after_days)
         await self._outbox.sweep()
+        if self._store.is_shared:  # a node with another data directory may have deleted an agent whose files are here
+            await self._finish_erasing()
 
     async def forget(self) -> None:
         """Delete what is long over: streamed pieces of runs, ended tokens; fold old skipped rows together."""

@@ -12,6 +12,7 @@ from pathlib import Path
 from wakeful.clock import Clock
 from wakeful.domain import ids
 from wakeful.domain.types import Upload
+from wakeful.service.directories import Directories
 from wakeful.service.workspace import Workspace
 from wakeful.store.store import Store, Tx
 
@@ -24,15 +25,24 @@ _SESSION_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 class Uploads:
     """Keeps uploaded files, and removes them with their session."""
 
-    def __init__(self, store: Store, clock: Clock, agents_folder: Path, workspace_of: Callable[[str], Path]) -> None:
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        directories: Directories,
+        agents_folder: Path,
+        workspace_of: Callable[[str], Path],
+    ) -> None:
         self._store = store
         self._clock = clock
+        self._directories = directories
         self._agents_folder = agents_folder
         self._workspace_of = workspace_of
 
     async def keep(self, session_id: str, user_id: str, files: Sequence[tuple[str, bytes]]) -> list[Upload]:
         """Keep files, each with the name it was sent with, all or none."""
         session = await self._store.read(lambda tx: tx.sessions.get(session_id, user_id))
+        await self._directories.bind(session.agent_id)
         workspace = self._workspace_of(session.agent_id)
         kept: list[Upload] = []
         try:

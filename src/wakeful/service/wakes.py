@@ -10,6 +10,7 @@ from wakeful.domain.errors import WakefulError
 from wakeful.domain.next_runs import SelfSchedulingOff
 from wakeful.domain.rules import Rules
 from wakeful.domain.types import Decision, Run, Wake
+from wakeful.service.directories import Directories
 from wakeful.store.store import Store, Tx
 from wakeful.store.together import Together
 
@@ -17,8 +18,9 @@ from wakeful.store.together import Together
 class WakeService:
     """Book, edit, skip, cancel, run now, explain."""
 
-    def __init__(self, store: Store, clock: Clock, rules: Rules) -> None:
+    def __init__(self, store: Store, clock: Clock, rules: Rules, directories: Directories) -> None:
         self._store = store
+        self._directories = directories
         self._clock = clock
         self._rules = rules
         # Beside a batch that the database server is at work on, the next one can be put together.
@@ -143,6 +145,7 @@ class WakeService:
 
         async def work(tx: Tx) -> Run:
             wake = await tx.wakes.get(wake_id, user_id)
+            await self._directories.check_reachable(tx, wake.agent_id)
             if wake.status == "queued":  # its run is there already, and waits for a slot, its session or a pause
                 return (await tx.runs.hurry(wake_id))[0]
             verdict = wakes.run_now(wake, now)

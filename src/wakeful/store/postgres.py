@@ -171,6 +171,13 @@ class PostgresDatabase:
         async with _acquire(self._pool) as connection:
             return await connection.fetchval("SELECT pg_database_size(current_database())")
 
+    async def has_agents(self) -> bool:
+        """Tell whether anyone has worked with this database, with or without our tables in it."""
+        async with _acquire(self._pool) as connection:
+            if await connection.fetchval("SELECT to_regclass('agents') IS NULL"):
+                return False
+            return await connection.fetchval("SELECT EXISTS (SELECT 1 FROM agents)")
+
     async def read_clock(self) -> int | None:
         async with _acquire(self._pool) as connection:
             return await connection.fetchval("SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT)")

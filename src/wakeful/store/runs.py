@@ -155,14 +155,18 @@ class Runs:
         return [RUNS.read(row) for row in rows]
 
     async def claim(
-        self, owner: str, now: datetime, lease: timedelta, *, messages: int, headless: int
+        self, owner: str, now: datetime, lease: timedelta, directory_id: str, *, messages: int, headless: int
     ) -> list[Claimed]:
-        """Take up to so many runs of each sort whose session is free. Their once-wakes leave their slots with that."""
+        """Take up to so many runs of each sort whose session is free. Their once-wakes leave their slots with that.
+
+        On a shared store, only of agents whose database and files are in this data directory, or that have none.
+        """
         at = to_micros(now)
         params = {
             "owner": owner,
             "now": at,
             "lease_until": to_micros(now + lease),
+            "directory_id": directory_id,
             "most_messages": messages,
             "most_headless": max(0, headless),
         }
@@ -242,8 +246,9 @@ class Runs:
         params = {"id": run_id, "status": status, "reason": reason, "now": to_micros(now)}
         return bool(await self._statements.fetch("end_queued_run", params))
 
-    async def shed_low(self, now: datetime, before: datetime) -> list[Run]:
-        rows = await self._statements.fetch("shed_low_runs", {"now": to_micros(now), "before": to_micros(before)})
+    async def shed_low(self, now: datetime, before: datetime, directory_id: str) -> list[Run]:
+        params = {"now": to_micros(now), "before": to_micros(before), "directory_id": directory_id}
+        rows = await self._statements.fetch("shed_low_runs", params)
         return [RUNS.read(row) for row in rows]
 
     async def started_by_agent(self, agent_id: str, since: datetime) -> Started:

@@ -10,9 +10,11 @@ from wakeful.store.agents import Agents
 from wakeful.store.approvals import Approvals
 from wakeful.store.channels import Channels
 from wakeful.store.database import Database, Listener, SideConnection, Statements
+from wakeful.store.directories import Directories
 from wakeful.store.instruction_files import InstructionFiles
 from wakeful.store.migrate import Migration, load_migrations, migrate
 from wakeful.store.notices import Notices
+from wakeful.store.postgres import PostgresDatabase
 from wakeful.store.rows import ADDED_WAKE, to_micros
 from wakeful.store.runs import Runs
 from wakeful.store.sessions import Sessions
@@ -30,6 +32,7 @@ class Tx:
         "agents",
         "approvals",
         "channels",
+        "directories",
         "instruction_files",
         "notices",
         "runs",
@@ -45,6 +48,7 @@ class Tx:
         self.agents = Agents(statements)
         self.approvals = Approvals(statements)
         self.channels = Channels(statements)
+        self.directories = Directories(statements)
         self.instruction_files = InstructionFiles(statements)
         self.notices = Notices(statements)
         self.runs = Runs(statements)
@@ -65,10 +69,15 @@ class Store:
         """Tell whether other processes may work on the same store."""
         return self._database.dialect == "postgres"
 
-    async def open(self, now: datetime) -> list[Migration]:
-        """Open the database, bring its schema up to date, and return what that took."""
+    async def open(self, now: datetime, check_empty: Callable[[], None] = lambda: None) -> list[Migration]:
+        """Open the database, bring its schema up to date, and return what that took.
+
+        `check_empty` is called before anything is written to a shared database without agents, and may raise.
+        """
         await self._database.open()
         try:
+            if isinstance(self._database, PostgresDatabase) and not await self._database.has_agents():
+                check_empty()
             return await migrate(self._database, load_migrations(self._database.dialect), to_micros(now))
         except BaseException:
             await self._database.close()

@@ -327,6 +327,7 @@ def database_tools(data: AgentData, workspace_bytes: int) -> list[Tool]:
             DbExport,
             "Write a table, or the rows of a SELECT, to a CSV, JSON or JSONL file of your workspace.",
             give_out,
+            makes_files=True,
             is_repeatable=True,
         ),
     ]
@@ -339,6 +340,7 @@ def _tool(
     act: Callable[[ToolContext, A], Awaitable[ToolResult]],
     *,
     is_repeatable: bool = False,
+    makes_files: bool = False,
 ) -> Tool:
     return Tool(
         name=name,
@@ -348,6 +350,7 @@ def _tool(
         act=act,
         tell_error=_tell_error,
         is_repeatable=is_repeatable,
+        makes_files=makes_files,
     )
 
 

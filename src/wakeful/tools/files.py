@@ -114,6 +114,7 @@ def file_tools(
             description="Write a text file of your workspace: replace it, or add to its end with append=true.",
             arguments=WriteFile,
             act=files.write,
+            makes_files=True,
         ),
         make(
             name="list_files",

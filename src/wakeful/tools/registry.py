@@ -59,6 +59,7 @@ class Tool:
     is_repeatable: bool = False  # doing it twice is as good as once, so a call cut off by a crash is made again
     raw_schema: Mapping[str, Any] | None = None  # of a tool from outside, which checks its arguments itself
     is_shown_to: Callable[[Agent], bool] | None = None  # None: to every agent that has its toolset
+    makes_files: bool = False  # in the agent's own directory, which is then bound to this node's data directory
     is_side_by_side: bool = False  # several calls in one answer are made at once
 
     @property

@@ -64,6 +64,7 @@ def shell_tools(search_path: str = SEARCH_PATH) -> list[Tool]:
             ),
             arguments=RunCommand,
             act=act,
+            makes_files=True,
         )
     ]
 

@@ -94,6 +94,7 @@ def skill_tools(workspace_of: Callable[[str], Path], instructions: InstructionFi
             description="Keep how something is done as a skill of yours, for later runs to read.",
             arguments=WriteSkill,
             act=write,
+            makes_files=True,
             is_repeatable=True,
             is_shown_to=lambda agent: agent.may_write_skills,
         ),

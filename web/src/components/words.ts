@@ -11,6 +11,7 @@ const REASONS: Record<string, string> = {
   backoff: "waiting after failures",
   brake: "too many runs in an hour",
   missed: "missed",
+  memory_elsewhere: "its data directory has no running node",
   min_interval: "too soon after the last",
   max_horizon: "too far ahead",
   low_priority: "low priority, and you were talking",

@@ -154,7 +154,7 @@ class NotConfirmed(Invalid):
 async def get_database(caller: Reader, services: ServicesDep, agent_id: PathId) -> DatabaseShape:
     """Show whether an agent has a database, how full it is, and what is in it."""
     by = await services.data.person(agent_id, caller.user.id)
-    state = services.data.files.state(by.agent)
+    state = await services.data.files.state(by.agent)
     found = None if state == "locked" else await services.data.schema(by)
     return DatabaseShape(
         state=state,

@@ -19,9 +19,11 @@ async def healthz(request: Request) -> dict[str, str | bool]:
 
 @router.get("/readyz", responses={503: {"description": "Wakes are not being fired."}})
 async def readyz(_caller: Reader, request: Request) -> JSONResponse:
-    """Say whether wakes are being fired, and if not, why."""
-    problems = list(request.app.state.find_problems())
-    return JSONResponse({"ok": not problems, "problems": problems}, status_code=503 if problems else 200)
+    """Say whether wakes are being fired, and if not, why; `held`: what waits for a data directory without a node."""
+    problems, held = list(request.app.state.find_problems()), list(request.app.state.find_held())
+    # What is held makes nobody unready: this node works, and to restart it or take it away would help no one.
+    told = {"ok": not problems, "problems": problems} | ({"held": held} if held else {})
+    return JSONResponse(told, status_code=503 if problems else 200)
 
 
 @router.get("/metrics", response_class=Response, responses={200: {"content": {METRICS_TYPE: {}}}})

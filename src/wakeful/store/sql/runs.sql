@@ -19,7 +19,9 @@ ON CONFLICT DO NOTHING
 
 -- name: fold_into_run
 -- A waiting run covers further planned instants of its wake. No row comes back if it was claimed meanwhile.
-UPDATE runs SET covers = covers + :more, reason = :reason WHERE id = :id AND status = 'queued' RETURNING id;
+UPDATE runs
+SET covers = covers + :more, reason = CASE WHEN reason = 'memory_elsewhere' THEN reason ELSE :reason END
+WHERE id = :id AND status = 'queued' RETURNING id;
 
 -- name: run_by_id
 SELECT * FROM runs WHERE id = :id;
@@ -70,11 +72,16 @@ ORDER BY queued_at DESC, id DESC LIMIT :most;
 -- headless runs, one per session, in the order of their turns, which is fair between agents; a person's Run now goes
 -- first in its session, then what a crash had cut off. Paused agents' wakes take no room, but a run that had begun goes
 -- on. After a crash, runs come back one at a time, so that one that kills the process cannot use up the attempts of the
--- others. The outer condition is checked again after a wait for another node's lock.
+-- others. On a shared store, runs of agents whose database and files are in another data directory are left to the nodes
+-- that have it; one that waits for a directory nobody has (reason memory_elsewhere) holds up no other run.
+-- The outer condition is checked again after a wait for another node's lock.
 WITH people AS MATERIALIZED (
     SELECT r.id AS run_id, r.is_resuming AS is_resuming FROM runs r
     WHERE
         r.status = 'queued' AND r.trigger = 'message'
+        /*postgres AND COALESCE(
+            (SELECT d.directory_id FROM agent_directories d WHERE d.agent_id = r.agent_id LIMIT 1), :directory_id
+        ) = :directory_id */
         AND (SELECT 1 FROM runs b WHERE b.session_id = r.session_id AND b.status = 'running' LIMIT 1) IS NULL
         AND (r.is_resuming = 0 OR (
             (SELECT 1 FROM runs c WHERE c.status = 'running' AND c.is_resuming = 1 LIMIT 1) IS NULL
@@ -82,6 +89,7 @@ WITH people AS MATERIALIZED (
                 SELECT 1 FROM runs f
                 WHERE
                     f.status = 'queued' AND f.trigger = 'message' AND f.is_resuming = 1
+                    /*postgres AND f.reason IS DISTINCT FROM 'memory_elsewhere' */
                     AND (f.queued_at, f.id) < (r.queued_at, r.id)
                     AND (SELECT 1 FROM runs b WHERE b.session_id = f.session_id AND b.status = 'running' LIMIT 1) IS NULL
                 LIMIT 1
@@ -93,10 +101,14 @@ WITH people AS MATERIALIZED (
     SELECT r.id AS run_id FROM runs r
     WHERE
         r.status = 'queued' AND r.trigger <> 'message'
+        /*postgres AND COALESCE(
+            (SELECT d.directory_id FROM agent_directories d WHERE d.agent_id = r.agent_id LIMIT 1), :directory_id
+        ) = :directory_id */
         AND (SELECT 1 FROM runs b WHERE b.session_id = r.session_id AND b.status = 'running' LIMIT 1) IS NULL
         AND (
             SELECT 1 FROM runs e
             WHERE e.session_id = r.session_id AND e.status = 'queued' AND e.id <> r.id
+            /*postgres AND e.reason IS DISTINCT FROM 'memory_elsewhere' */
             AND (
                 e.trigger = 'message' OR (e.trigger = 'run_now' AND r.trigger = 'wake')
                 OR (
@@ -119,6 +131,7 @@ WITH people AS MATERIALIZED (
                 SELECT 1 FROM runs f
                 WHERE
                     f.status = 'queued' AND f.trigger <> 'message' AND f.is_resuming = 1
+                    /*postgres AND f.reason IS DISTINCT FROM 'memory_elsewhere' */
                     AND (f.turn, f.nominal_at, f.id) < (r.turn, r.nominal_at, r.id)
                     AND (SELECT 1 FROM runs b WHERE b.session_id = f.session_id AND b.status = 'running' LIMIT 1) IS NULL
                     -- One that is not the first of its session cannot go, so nobody waits for it.
@@ -147,6 +160,7 @@ WITH people AS MATERIALIZED (
 UPDATE runs
 SET
     status = 'running', owner = :owner, lease_until = :lease_until, fence = fence + 1, attempt = attempt + 1,
+    /*postgres reason = NULLIF(runs.reason, 'memory_elsewhere'), */
     -- Not before it was queued, though the clock of the node that queued it may be a little ahead of ours.
     started_at = COALESCE(started_at, CASE WHEN queued_at > :now THEN queued_at ELSE :now END)
 FROM chosen
@@ -275,6 +289,9 @@ UPDATE runs
 SET status = 'skipped', reason = 'no_slot', finished_at = :now
 WHERE
     status = 'queued' AND priority = 'low' AND trigger = 'wake' AND queued_at <= :before AND started_at IS NULL
+    /*postgres AND COALESCE(
+        (SELECT d.directory_id FROM agent_directories d WHERE d.agent_id = runs.agent_id LIMIT 1), :directory_id
+    ) = :directory_id */
     AND NOT EXISTS (SELECT 1 FROM runs b WHERE b.session_id = runs.session_id AND b.status = 'running')
     AND NOT EXISTS (
         SELECT 1 FROM pauses p
