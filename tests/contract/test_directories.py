@@ -71,7 +71,7 @@ async def test_a_second_node_makes_no_second_database(world, there, tmp_path):
     ):
         with pytest.raises(MemoryElsewhere, match="here"):
             await ask
-    assert not (tmp_path / "there" / "agents").exists()
+    assert list((tmp_path / "there" / "agents").iterdir()) == []
     assert (await world.node.services.data.schema(By(agent=agent)))["tables"]
 
 
@@ -322,7 +322,7 @@ async def test_two_nodes_that_start_at_once_have_one_id(tmp_path, swept_postgres
             return node.services.directories.id
 
     assert len(set(await asyncio.gather(*map(enter, nodes)))) == 1
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["config", "directory.json"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["agents", "config", "directory.json"]
 
 
 async def test_an_id_that_cannot_be_read_is_named(backend_settings):
