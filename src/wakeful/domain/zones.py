@@ -45,6 +45,11 @@ def load_zone(name: str) -> ZoneInfo:
     return ZoneInfo(name)
 
 
+def find_zone(name: str) -> str | None:
+    """Return the IANA name that is spelled so in any case, if there is one."""
+    return _by_lower_case().get(name.lower())
+
+
 def offset_zone(text: str) -> tzinfo:
     """Return the fixed zone of an offset such as '+02:00'."""
     match = OFFSET.fullmatch(text)
@@ -91,6 +96,11 @@ def offset_at(zone: tzinfo, at: datetime) -> timedelta:
 def _zone_names() -> frozenset[str]:
     # Neither is a place: one is this machine's own setting, the other says that nobody made one.
     return frozenset(available_timezones() - {"localtime", "Factory"})
+
+
+@cache
+def _by_lower_case() -> dict[str, str]:
+    return {name.lower(): name for name in _zone_names()}
 
 
 def _nearest(name: str) -> str | None:
