@@ -85,8 +85,8 @@ Case, extra spaces and one dot at the end do not matter; `at` may be left out, a
 tomorrow`).
 
 A wall-clock time needs a time zone: the one in the text, else the parameter `timezone`, else the agent's, else its
-user's. If none is known, that is an error. A time in a spring gap means the first instant after it; one that comes twice
-in autumn means the first.
+user's. If none is known, that is an error. A time in a spring gap means the first instant after it; one that comes
+twice in autumn means the first.
 
 | examples | meaning |
 |---|---|

@@ -18,7 +18,7 @@ UNITS = {
 }
 SECONDS = {spelling: seconds for seconds, spellings in UNITS.items() for spelling in spellings}
 ONES = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
-TEENS = "ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen".split()
+TEENS = ["ten", "eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen"]
 TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
 NUMBERS = {"a": 1, "an": 1} | {word: number for number, word in enumerate((*ONES, *TEENS), start=1)}
 NUMBERS |= {word: 10 * number for number, word in enumerate(TENS, start=2)}
