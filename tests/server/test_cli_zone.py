@@ -40,7 +40,7 @@ def test_the_words_of_every_door_are_kept_for_why(terminal, door):
     wake_id = terminal.run("wake", "add", TODO, "--as", door, "--when", ahead, "-q").stdout.strip()
     booked = terminal.read("wake", "why", wake_id)["decisions"][0]
     assert (booked["code"], booked["detail"]["requested"], booked["detail"]["moved_by"]) == ("booked", ahead, [])
-    assert datetime.fromisoformat(booked["detail"]["final"]) > datetime.now(UTC)  # noqa: DTZ005, TID251
+    assert datetime.fromisoformat(booked["detail"]["final"]) > datetime.now(UTC)
     assert ahead in terminal.run("wake", "why", wake_id).stdout
 
 

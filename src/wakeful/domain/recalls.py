@@ -135,7 +135,9 @@ def read_changes(
     # A new rule takes the place of the one before, of whichever kind that was.
     if (changes.get("every") is None) != (changes.get("cron") is None):
         changes = {"every": None, "cron": None} | changes
-    zone, wish = changes.get("timezone") or wake.timezone or known_zone, None
+    # The wake's own zone counts if its rule or time is in it; otherwise it is only where its agent was at the time.
+    own = wake.timezone if wake.cron or wake.wall_clock else None
+    zone, wish = changes.get("timezone") or own or known_zone or wake.timezone, None
     if changes.get("cron") is not None and zone != wake.timezone:
         changes["timezone"] = zone
     if "when" in changes:
