@@ -232,7 +232,7 @@ def why(wake_id: WakeId, as_json: AsJson = False) -> None:
 
 def _told(run: dict[str, Any] | None) -> str | None:
     """Say how a run ended in a word or two."""
-    return run and in_words(run["note"] or run["status"])
+    return None if run is None else in_words(run["note"] or run["status"])
 
 
 def _check_options(door: Door, given: dict[str, Any]) -> None:

@@ -20,9 +20,13 @@ SECONDS = {spelling: seconds for seconds, spellings in UNITS.items() for spellin
 ONES = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 TEENS = ["ten", "eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen"]
 TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
-NUMBERS = {"a": 1, "an": 1} | {word: number for number, word in enumerate((*ONES, *TEENS), start=1)}
-NUMBERS |= {word: 10 * number for number, word in enumerate(TENS, start=2)}
-NUMBERS |= {f"{ten}-{one}": NUMBERS[ten] + NUMBERS[one] for ten in TENS for one in ONES}
+NUMBERS = {
+    "a": 1,
+    "an": 1,
+    **{word: number for number, word in enumerate((*ONES, *TEENS), start=1)},
+    **{word: 10 * number for number, word in enumerate(TENS, start=2)},
+    **{f"{ten}-{one}": 10 * tens + ones for tens, ten in enumerate(TENS, 2) for ones, one in enumerate(ONES, 1)},
+}
 PARTS = {"½": Fraction(1, 2), "¼": Fraction(1, 4), "¾": Fraction(3, 4)}
 
 _PART = f"[{''.join(PARTS)}]"
