@@ -1,4 +1,4 @@
-"""Write docs/reference/{rest,frames,tools}.md from the code; a test compares them."""
+"""Write docs/reference/{rest,frames,tools,times}.md from the code; a test compares them."""
 
 import dataclasses
 import tempfile
@@ -13,6 +13,7 @@ from wakeful.app.building import build, build_tools
 from wakeful.config import Settings
 from wakeful.domain.agents import TOOLSETS
 from wakeful.domain.events import SessionFrame, UserFrame
+from wakeful.domain.when import FORMS
 from wakeful.server.app import create_app
 from wakeful.server.tries import Tries
 from wakeful.service.notify import Notify
@@ -73,6 +74,24 @@ in the stream as `tool_call` with `success: false`.
 """
 
 
+TIMES = """\
+# Times
+
+<!-- Written by `make docs` from src/wakeful/domain/when.py; edit there. -->
+
+How a time is written: in `when` of a booking or an edit, and in `--when` on the command line. The examples of a row are
+accepted as they stand; anything that is none of these forms is refused with the text and this list, never guessed.
+Case, extra spaces and one dot at the end do not matter; `at` may be left out, and a clock may stand first (`9am
+tomorrow`).
+
+A wall-clock time needs a time zone: the one in the text, else the parameter `timezone`, else the agent's, else its
+user's. If none is known, that is an error. A time in a spring gap means the first instant after it; one that comes
+twice in autumn means the first.
+
+| examples | meaning |
+|---|---|
+"""
+
 WITHOUT_TOOLSET = """\
 Shown by other settings of an agent: the first two by its [skills](../skills.md), the last by its list of
 [profiles](../profiles.md). The tools of [MCP servers](../mcp-servers.md) come besides.
@@ -85,7 +104,12 @@ def render() -> dict[str, str]:
         "rest.md": REST + "".join(_routes()),
         "frames.md": FRAMES + _frames(SessionFrame) + FRAMES_OF_USER + _frames(UserFrame),
         "tools.md": TOOLS + "".join(_toolsets()),
+        "times.md": TIMES + "".join(_forms()),
     }
+
+
+def _forms() -> list[str]:
+    return [f"| {', '.join(f'`{each}`' for each in form.examples)} | {form.means} |\n" for form in FORMS]
 
 
 def _routes() -> list[str]:

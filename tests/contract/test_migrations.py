@@ -113,6 +113,20 @@ async def test_later_steps_are_applied_in_their_order(database, known):
     assert await numbers(database) == [each.number for each in [*known, *later]]
 
 
+async def test_a_run_that_ended_early_gets_its_reason_as_its_note(database, known):
+    await migrate(database, [each for each in known if each.number < 13], NOW)
+    for number, (status, reason) in enumerate(
+        [("success", "iteration_limit"), ("success", "overlap"), ("failed", "budget")]
+    ):
+        await database.run_script(
+            "INSERT INTO runs (id, agent_id, user_id, trigger, scheduled_by, nominal_at, covers, priority, turn, "
+            "status, reason, queued_at, fence, attempt, is_resuming) VALUES "
+            f"('{number}', 'a', 'u', 'wake', 'user', 0, 1, 'normal', 0, '{status}', '{reason}', 0, 1, 1, 0)"
+        )
+    await migrate(database, known, NOW)
+    assert await rows(database, "SELECT note FROM runs ORDER BY id") == [("iteration_limit",), (None,), (None,)]
+
+
 async def test_a_step_that_fails_leaves_nothing_of_itself_and_can_be_tried_again(database, known):
     await migrate(database, known, NOW)
     good, _ = next_steps(known)

@@ -52,6 +52,7 @@ def test_every_promise_names_its_proof():
         ("Kinds of wake", types.WakeKind),
         ("Status of a wake", types.WakeStatus),
         ("Status of a run", types.RunStatus),
+        ("Note of a run", types.RunNote),
         ("What happens to a missed wake", types.OnMiss),
     ],
 )

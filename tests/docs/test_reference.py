@@ -13,7 +13,7 @@ import pytest
 from wakeful.cli.main import app
 
 ROOT = Path(__file__).parents[2]
-PAGES = ("rest.md", "frames.md", "tools.md")
+PAGES = ("rest.md", "frames.md", "tools.md", "times.md")
 
 
 @pytest.fixture(scope="module")

@@ -107,7 +107,7 @@ async def test_those_who_watch_a_session_are_told_what_became_of_its_recall(desk
     wake_id = await desk.book("recall", call_type="recurring", interval_seconds=3_600)
     async with desk.server.watch(desk.session) as client:
         await desk.server.call("POST", f"/wakes/{wake_id}/skip")
-        await desk.server.call("PATCH", f"/wakes/{wake_id}", json={"cron": "0 9 * * *"})
+        await desk.server.call("PATCH", f"/wakes/{wake_id}", json={"cron": "0 9 * * *", "timezone": "UTC"})
         await desk.server.call("DELETE", f"/wakes/{wake_id}")
         told = [*await client.until("recall_update"), *await client.until("recall_update")]
         told += await client.until("recall_update")

@@ -5,9 +5,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from wakeful.domain.when import (
+    FORMS,
     LONGEST,
     BadWhen,
     When,
+    WhenAmbiguous,
     WhenNeedsZone,
     WhenPast,
     WhenTooFar,
@@ -36,6 +38,9 @@ def now_in(zone, local):
     [
         *(("30m", 30), ("2h 15m", 135), ("1d12h", 2160), ("1.5h", 90), ("90 seconds", 1.5), ("in 3 hours", 180)),
         *(("in half an hour", 30), ("in a week", 10080), ("in an hour and a half", 90), ("  IN   3  Hours ", 180)),
+        *(("in twenty minutes", 20), ("in twenty-five minutes", 25), ("twenty five minutes", 25), ("½ hour", 30)),
+        *(("quarter of an hour", 15), ("in a quarter of an hour", 15), ("three quarters of an hour", 45)),
+        *(("1½ hours", 90), ("1 ½ hours", 90), ("an hour and a quarter", 75), ("30m.", 30), ("In twenty minutes.", 20)),
     ],
 )
 def test_a_length_counts_from_now_and_needs_no_zone(text, minutes, zone):
@@ -79,6 +84,23 @@ def test_a_length_counts_from_now_and_needs_no_zone(text, minutes, zone):
         ("next monday at 9", "2026-07-06T09:00"),
         ("next friday", "2026-07-10T09:00"),
         ("next sunday", "2026-07-12T09:00"),
+        ("this friday", "2026-07-03T09:00"),
+        ("this friday at 14:30", "2026-07-03T14:30"),
+        ("this wednesday at noon", "2026-07-01T12:00"),
+        ("this evening", "2026-07-01T18:00"),
+        ("this evening at 8", "2026-07-01T20:00"),
+        ("at 7 this evening", "2026-07-01T19:00"),
+        ("tomorrow morning", "2026-07-02T09:00"),
+        ("tomorrow morning at 7:30", "2026-07-02T07:30"),
+        ("tomorrow evening", "2026-07-02T18:00"),
+        ("tomorrow evening at 9", "2026-07-02T21:00"),
+        ("friday evening", "2026-07-03T18:00"),
+        ("next monday morning", "2026-07-06T09:00"),
+        ("day after tomorrow", "2026-07-03T09:00"),
+        ("the day after tomorrow at 18:30", "2026-07-03T18:30"),
+        ("day after tomorrow morning", "2026-07-03T09:00"),
+        ("tomorrow at 9.", "2026-07-02T09:00"),
+        ("tomorrow 9 a.m.", "2026-07-02T09:00"),
         ("18:30", "2026-07-01T18:30"),
         ("at 9am", "2026-07-02T09:00"),
         ("10:00", "2026-07-02T10:00"),
@@ -138,6 +160,53 @@ def test_a_wall_clock_without_a_zone_is_refused_and_the_error_says_so(text):
         parse_when(text, NOW, None)
 
 
+@pytest.mark.parametrize(
+    ("text", "at", "zone"),
+    [
+        ("tomorrow at 9 UTC", "2026-07-02T09:00Z", "UTC"),
+        ("tomorrow at 9 gmt", "2026-07-02T09:00Z", "UTC"),
+        ("noon america/new_york", "2026-07-01T16:00Z", "America/New_York"),
+        ("this evening Asia/Tokyo", "2026-07-01T09:00Z", "Asia/Tokyo"),
+        ("18:30 +05:45", "2026-07-01T12:45Z", None),
+        ("18:30 UTC+2", "2026-07-01T16:30Z", None),
+        ("2026-11-16 09:00 Asia/Kathmandu", "2026-11-16T03:15Z", "Asia/Kathmandu"),
+    ],
+)
+@pytest.mark.parametrize("known", [None, BERLIN])
+def test_a_zone_in_the_text_wins_over_any_other(text, at, zone, known):
+    when = parse_when(text, NOW, known)
+    assert (when.at, when.zone) == (datetime.fromisoformat(at), zone)
+    assert when.wall_clock is not None
+
+
+def test_the_day_is_the_one_of_the_zone_in_the_text():
+    late = datetime(2026, 7, 1, 23, 0, tzinfo=UTC)  # already Thursday in Berlin
+    assert parse_when("tomorrow at 9 UTC", late, BERLIN).at == datetime(2026, 7, 2, 9, 0, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("text", ["tomorrow at 9 Mars/Phobos", "noon +15:00", "noon UTC+99"])
+def test_a_zone_in_the_text_that_is_nowhere_is_refused_by_its_name(text):
+    with pytest.raises(WhenUnreadable, match="no such time zone"):
+        parse_when(text, NOW, BERLIN)
+
+
+def test_a_weekday_of_this_week_is_ambiguous_on_that_day():
+    with pytest.raises(WhenAmbiguous, match="today"):
+        parse_when("this wednesday", NOW, BERLIN)
+
+
+def test_a_clock_that_a_gap_moves_says_so():
+    moved = parse_when("tomorrow 02:30", now_in(BERLIN, "2026-03-28T12:00"), BERLIN)
+    assert moved.moved_by == ("clock_change",)
+    assert parse_when("tomorrow 03:00", now_in(BERLIN, "2026-03-28T12:00"), BERLIN).moved_by == ()
+
+
+@pytest.mark.parametrize("example", [each for form in FORMS for each in form.examples])
+def test_every_form_that_is_listed_is_accepted(example):
+    early = now_in(BERLIN, "2026-07-02T08:00")  # a Thursday; the ISO examples are later
+    assert parse_when(example, early, BERLIN).at > early
+
+
 def test_a_zone_may_be_an_offset():
     when = parse_when("tomorrow 9am", NOW, offset_zone("+05:45"))
     assert when == When(at=datetime(2026, 7, 2, 3, 15, tzinfo=UTC), wall_clock="2026-07-02T09:00")
@@ -185,6 +254,12 @@ def test_a_time_in_the_second_pass_of_a_repeated_hour_is_past():
         ("today 09:00", "2026-07-01T09:00"),
         ("today 09:00", "2026-07-01T15:00"),
         ("tonight", "2026-07-01T20:00"),
+        ("this evening", "2026-07-01T18:00"),
+        ("this evening", "2026-07-01T21:00"),
+        ("this morning", "2026-07-01T10:00"),
+        ("this monday", "2026-07-01T10:00"),
+        ("this wednesday at 9", "2026-07-01T10:00"),
+        ("today 09:00 UTC", "2026-07-01T12:00"),
         ("end of day", "2026-07-01T18:01"),
         ("2026-07-01T09:00", "2026-07-01T10:00"),
         ("2026-07-01T09:00Z", "2026-07-01T12:00"),
@@ -211,7 +286,8 @@ def test_what_is_not_ahead_is_refused_and_never_moved_to_tomorrow(text, now):
             "9",
             "at 9",
             "today",
-            "this friday",
+            "this",
+            "this week",
             "in a month",
             "2026-11-16",
         ),
@@ -252,6 +328,17 @@ def test_what_is_not_ahead_is_refused_and_never_moved_to_tomorrow(text, now):
             "2026-11-16T09:00 CET",
         ),
         *("1793782800", "tomorrow ٩am", "*/5 * * * *"),
+        *(
+            "tomorrow afternoon",
+            "this afternoon",
+            "this tomorrow",
+            "tonight evening",
+            "tomorrow night",
+            "next tomorrow",
+        ),
+        *("tomorrow morning at 9pm", "tomorrow morning at noon", "this evening at 9am", "this evening at 3", "morning"),
+        *("in 3 hours UTC", "30m UTC", "UTC", "tomorrow at 9 CET", "tomorrow at 9 EST", "2026-11-16T09:00Z UTC"),
+        *("noon utc utc", "tomorrow -5", "30m..", "tomorrow at 9,", "in a couple of hours", "in twenty", "twenty"),
     ],
 )
 def test_nonsense_is_refused_with_the_text_and_the_accepted_forms(text):
@@ -287,7 +374,8 @@ def test_a_long_text_is_refused_and_echoed_in_part():
 WORDS = st.sampled_from(
     """
     in at on a an half hour hours m h d w next today tonight tomorrow friday mon noon midnight end of day the by eod am
-    pm p.m. 9 0 12 13 25 1.5 9:30 9:75 09:00:61 2026-11-16T09:00 2026-02-30T02:30Z +01:00 z and ½ - , from now one 99999
+    pm p.m. this morning evening after tomorrow quarter quarters three twenty five utc +05:30 europe/berlin . ½ ¼
+    9 0 12 13 25 1.5 9:30 9:75 09:00:61 2026-11-16T09:00 2026-02-30T02:30Z +01:00 z and ½ - , from now one 99999
     """.split()  # noqa: SIM905
 )
 TEXTS = st.text(max_size=250) | st.lists(WORDS, max_size=6).map(" ".join) | st.lists(WORDS, max_size=6).map("".join)

@@ -10,6 +10,7 @@ import { Icon } from "./components/Icon";
 import { Failure, Loading } from "./components/Page";
 import { showNotification } from "./components/notifications";
 import { Sidebar } from "./components/Sidebar";
+import { useTellZone } from "./components/zone";
 import { ChatView, StartView } from "./views/chat/ChatView";
 import { SignedOut } from "./views/SignedOut";
 
@@ -40,6 +41,7 @@ function Door() {
 }
 
 function Shell() {
+  useTellZone();
   useNews(useCallback((notice: Notice) => showNotification(notice), []));
   return (
     <div className="shell">

@@ -1,21 +1,18 @@
 """Runs a node and its doors until the process is told to stop."""
 
 import asyncio
-import contextlib
 import gc
 import signal
 import socket
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from importlib.metadata import version
-from pathlib import Path
 
 import uvicorn
 from starlette.types import ASGIApp
 
 from wakeful.app.building import Wakeful
 from wakeful.domain.errors import Unavailable
-from wakeful.domain.zones import load_zone
 from wakeful.server.app import create_app
 from wakeful.server.gate import Gate
 from wakeful.server.tries import Tries
@@ -44,7 +41,7 @@ def build_http(node: Wakeful) -> ASGIApp:
 async def welcome(node: Wakeful) -> str:
     """Make sure of an owner with an agent, and return the path of a link that logs the owner's browser in."""
     owner = await settle_owner(node.store, node.clock, node.settings)
-    await node.agents.make_first(owner.identity.user, _local_zone())
+    await node.agents.make_first(owner.identity.user)
     return f"/login?code={await node.services.accounts.make_login_code(owner.identity)}"
 
 
@@ -95,16 +92,6 @@ async def serve(node: Wakeful, announce: Callable[[str, str], None]) -> None:
                 server.should_exit = True
                 await serving
                 told.cancel()
-
-
-def _local_zone() -> str:
-    """Return this machine's zone, for the first agent; people change it as they like."""
-    with contextlib.suppress(OSError, ValueError):
-        name = str(Path("/etc/localtime").resolve()).partition("zoneinfo/")[2]
-        if name:
-            load_zone(name)
-            return name
-    return "UTC"
 
 
 def _listen(host: str, port: int) -> socket.socket:

@@ -6,6 +6,7 @@ import typer
 
 from wakeful.cli.client import connect
 from wakeful.cli.show import AsJson, show_json, show_table
+from wakeful.cli.zone import tell_zone
 
 Agent = Annotated[str | None, typer.Option(help="Only this agent, by id or name; without it, everything.")]
 
@@ -40,6 +41,8 @@ def pause(
     body: dict[str, Any] = {"reason": reason, "stop": stop}
     body |= {"preset": length} if until is None else {"until": until}
     server = connect()
+    if until is None and length == "tomorrow":
+        tell_zone(server)
     made = server.put(*_path(server.agent_id(agent)), body=body)
     if as_json:
         show_json(made)

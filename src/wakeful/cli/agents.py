@@ -5,14 +5,14 @@ from typing import Annotated, Any, Literal
 import typer
 
 from wakeful.cli.client import connect, fail
-from wakeful.cli.show import AsJson, PageOption, show_json, show_more, show_one, show_table
+from wakeful.cli.show import AsJson, PageOption, in_words, show_json, show_more, show_one, show_table
 
 app = typer.Typer(help="Look at agents, make and change them.", no_args_is_help=True)
 
 AgentName = Annotated[str, typer.Argument(metavar="AGENT", help="An agent's id or name.")]
 Model = Annotated[str | None, typer.Option(help="Its model; without it, the server's own.")]
 Prompt = Annotated[str | None, typer.Option(help="Its system prompt.")]
-Zone = Annotated[str | None, typer.Option(help="Its IANA time zone.")]
+Zone = Annotated[str | None, typer.Option(help="Its IANA time zone; without one, yours. '': yours again.")]
 Description = Annotated[str | None, typer.Option(help="What it is for.")]
 Toolset = Annotated[
     list[str] | None,
@@ -33,7 +33,13 @@ def list_agents(as_json: AsJson = False) -> None:
         show_json(found)
         return
     rows = [
-        {**each, "mode": each["schedule"]["mode"], "model": each["model"] or "(server)"} for each in found["agents"]
+        {
+            **each,
+            "mode": each["schedule"]["mode"],
+            "model": each["model"] or "(server)",
+            "timezone": each["timezone"] or (f"{each['zone']} (yours)" if each["is_zone_known"] else "(not known)"),
+        }
+        for each in found["agents"]
     ]
     columns = ("id", "name", "model", "timezone", "self_scheduling", "mode", "toolsets")
     show_table(rows, columns, empty="No agents. Make one with `wakeful agent add NAME`.")
@@ -175,12 +181,13 @@ def runs(
     if as_json:
         show_json(found)
         return
-    columns = ("id", "nominal_at", "trigger", "kind", "status", "tokens", "cost", "reason", "error")
+    columns = ("id", "nominal_at", "trigger", "kind", "status", "note", "tokens", "cost", "reason", "error")
     show_table([_with_usage(run) for run in found["runs"]], columns, empty="Nothing has run yet.")
     show_more(found)
 
 
 def _with_usage(run: dict[str, Any]) -> dict[str, Any]:
+    run = {**run, "note": in_words(run["note"])}
     used = run["usage"]
     if used is None:
         return run
@@ -208,4 +215,5 @@ def _changes(
         "self_scheduling": self_scheduling,
         "database_mb": database_mb,
     }
-    return {key: value for key, value in given.items() if value is not None}
+    changes = {key: value for key, value in given.items() if value is not None}
+    return changes if zone != "" else changes | {"timezone": None}

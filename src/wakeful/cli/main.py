@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from wakeful.cli import agenda, agents, channels, data, keys, wakes
+from wakeful.cli import agenda, agents, channels, data, keys, wakes, zone
 from wakeful.cli.client import fail
 from wakeful.config import ConfigError, Settings, load_settings
 
@@ -53,6 +53,7 @@ app.command(name="runs")(agents.runs)
 app.command(name="agenda")(agenda.agenda)
 app.command(name="pause")(agenda.pause)
 app.command(name="resume")(agenda.resume)
+app.command(name="zone")(zone.zone)
 
 
 def _read_settings(host: str | None = None, port: int | None = None) -> Settings:

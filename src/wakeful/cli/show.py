@@ -59,6 +59,11 @@ def _print_table(headers: Sequence[Text], rows: Sequence[Sequence[Text]]) -> Non
     (console if needed <= console.width else Console(width=needed)).print(table, crop=False)
 
 
+def in_words(code: str | None) -> str | None:
+    """Write a code of the server as people read it: did_nothing is 'did nothing'."""
+    return code and code.replace("_", " ")
+
+
 def show_more(found: Mapping[str, Any]) -> None:
     """Say that a list goes on, and how."""
     if found.get("next"):

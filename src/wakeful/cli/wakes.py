@@ -7,7 +7,8 @@ from typing import Annotated, Any
 import typer
 
 from wakeful.cli.client import Server, connect, fail
-from wakeful.cli.show import AsJson, PageOption, show_json, show_more, show_one, show_table, tell
+from wakeful.cli.show import AsJson, PageOption, in_words, show_json, show_more, show_one, show_table, tell
+from wakeful.cli.zone import tell_zone
 
 app = typer.Typer(help="Book, look at and change wakes.", no_args_is_help=True)
 
@@ -42,9 +43,9 @@ class Priority(StrEnum):
 
 _OPTIONS = {  # by door: which options it takes besides --when, --agent and --json
     Door.recall: {"session", "every", "cron", "zone", "until", "max_runs", "comment", "on_miss", "priority"},
-    Door.message: {"session", "comment", "ephemeral"},
-    Door.session: {"session", "comment", "ephemeral", "name", "tool", "model"},
-    Door.next_run: {"on_miss", "priority", "view"},
+    Door.message: {"session", "zone", "comment", "ephemeral"},
+    Door.session: {"session", "zone", "comment", "ephemeral", "name", "tool", "model"},
+    Door.next_run: {"zone", "on_miss", "priority", "view"},
 }
 
 
@@ -66,7 +67,7 @@ def add(
     ] = None,
     every: Annotated[int | None, typer.Option(help="recall: again after so many seconds.")] = None,
     cron: Annotated[str | None, typer.Option(help="recall: again by a cron rule of five fields.")] = None,
-    zone: Annotated[str | None, typer.Option(help="recall: IANA zone of the time and the rule.")] = None,
+    zone: Annotated[str | None, typer.Option(help="IANA zone of the time and, for a recall, of its rule.")] = None,
     until: Annotated[str | None, typer.Option(help="recall: the last moment of a recurring one.")] = None,
     max_runs: Annotated[int | None, typer.Option(help="recall: how many times at most.")] = None,
     on_miss: Annotated[Missed | None, typer.Option(help="recall, next-run: what if the server was away.")] = None,
@@ -100,6 +101,8 @@ def add(
     given = {option: value for option, value in given.items() if value is not None}
     _check_options(door, given)
     server = connect()
+    if when or cron or until:
+        tell_zone(server)
     if door is Door.recall:
         booked, wake_id = _book_recall(server, instructions, when, agent, given)
     elif door is Door.next_run:
@@ -132,8 +135,9 @@ def list_wakes(
     if as_json:
         show_json(found)
         return
-    columns = ("id", "nominal_at", "kind", "call_type", "status", "scheduled_by", "comment")
-    show_table(found["wakes"], columns, empty="No wakes. Book one with `wakeful wake add`.")
+    columns = ("id", "nominal_at", "kind", "call_type", "status", "last_run", "scheduled_by", "comment")
+    rows = [{**wake, "last_run": _told(wake["last_run"])} for wake in found["wakes"]]
+    show_table(rows, columns, empty="No wakes. Book one with `wakeful wake add`.")
     show_more(found)
 
 
@@ -175,7 +179,10 @@ def edit(
     body = {name: value for name, value in given.items() if value is not None}
     if not body:
         fail("Nothing to change: give at least one option, such as --when or --instructions.", 2)
-    changed = connect().patch("wakes", wake_id, body=body)
+    server = connect()
+    if when or cron or until:
+        tell_zone(server)
+    changed = server.patch("wakes", wake_id, body=body)
     (show_json if as_json else show_one)(changed)
 
 
@@ -223,6 +230,11 @@ def why(wake_id: WakeId, as_json: AsJson = False) -> None:
     show_table(found["decisions"], ("nominal_at", "at", "code", "run_id", "detail"), empty="Nothing was decided yet.")
 
 
+def _told(run: dict[str, Any] | None) -> str | None:
+    """Say how a run ended in a word or two."""
+    return None if run is None else in_words(run["note"] or run["status"])
+
+
 def _check_options(door: Door, given: dict[str, Any]) -> None:
     for option in given:
         if option not in _OPTIONS[door]:
@@ -257,7 +269,9 @@ def _book_schedule(
     body = {
         "kind": str(door),
         "message": text,
-        "at": _LONG_AGO if when is None else _instant(server, when, server.get("sessions", where)["agent_id"]),
+        "at": _LONG_AGO if when is None else None,
+        "when": when,
+        "timezone": given.get("zone"),
         "label": given.get("comment"),
         "ephemeral": given.get("ephemeral"),
         "session_config": _without_nothing(config) if door is Door.session else None,
@@ -270,8 +284,9 @@ def _book_next_run(server: Server, text: str, when: str | None, agent: str | Non
     whose = server.agent_id(agent) or server.first_agent_id()
     body = {
         "instructions": text,
-        "scheduled_at": None if when is None else _instant(server, when, whose),
         "in_seconds": 0 if when is None else None,
+        "when": when,
+        "timezone": given.get("zone"),
         "context_views": given.get("view"),
         "priority": given.get("priority"),
         "on_miss": given.get("on_miss"),
@@ -282,12 +297,6 @@ def _book_next_run(server: Server, text: str, when: str | None, agent: str | Non
 
 def _session(server: Server, agent: str | None, given: dict[str, Any]) -> str:
     return given.get("session") or server.post("sessions", body={"agent_id": server.agent_id(agent)})["id"]
-
-
-def _instant(server: Server, when: str, agent_id: str) -> str:
-    """Turn words into the instant they mean, as the server reads them in the agent's zone."""
-    times = server.get("wakes", "preview", agent_id=agent_id, when=when)["times"]
-    return times[0]["nominal_at"] if times else fail(f"--when: {when!r} is too far ahead. Take an earlier time.")
 
 
 def _without_nothing(body: dict[str, Any]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import Literal
 
 from wakeful.domain.errors import Conflict, Forbidden, Invalid, LimitReached, NotFound, WakefulError
 from wakeful.domain.types import FOREVER, Role, Scope, User
+from wakeful.domain.zones import load_zone
 
 TokenKind = Literal["api", "browser"]
 Purpose = Literal["login", "ticket"]
@@ -177,11 +178,15 @@ def read_expiry(expires_at: datetime | None, now: datetime) -> datetime | None:
     return expires_at.astimezone(UTC)
 
 
-def change_user(user: User, *, name: str | None, role: Role | None, owners: Collection[str]) -> User:
+def change_user(
+    user: User, *, name: str | None, role: Role | None, owners: Collection[str], timezone: str | None = None
+) -> User:
     """Change what is given. `owners` are the ids of all owners there are."""
+    if timezone is not None:
+        load_zone(timezone)
     if role is not None and role != "owner":
         check_leaves_an_owner(user, owners)
-    return replace(user, name=user.name if name is None else name, role=user.role if role is None else role)
+    return replace(user, name=name or user.name, role=role or user.role, timezone=timezone or user.timezone)
 
 
 def check_leaves_an_owner(user: User, owners: Collection[str]) -> None:

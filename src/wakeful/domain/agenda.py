@@ -82,7 +82,7 @@ def _facts(wake: Wake, around: Surroundings, now: datetime, at: datetime) -> wak
     agent = around.agents[wake.agent_id]
     is_today = at - now < timedelta(days=1)
     return wakes.Facts(
-        agent_timezone=agent.timezone,
+        agent_timezone=agent.zone,
         bounds=agent.bounds if wakes.is_bounded(wake) else None,
         pauses=[
             pause

@@ -8,7 +8,7 @@ from wakeful.domain.bounds import check_bounds
 from wakeful.domain.errors import Forbidden, Invalid
 from wakeful.domain.mcp_servers import McpServer, prefix_of
 from wakeful.domain.types import Agent, User
-from wakeful.domain.zones import load_zone
+from wakeful.domain.zones import is_same_zone, load_zone
 
 TOOLSETS = ("recall", "scheduler", "next_run", "database", "notify", "files", "web", "shell", "subagents")
 FIRST_TOOLSETS = tuple(name for name in TOOLSETS if name != "shell")
@@ -70,7 +70,8 @@ class Known:
 def check(agent: Agent, known: Known | None = None, before: Agent | None = None) -> None:
     """Refuse settings that cannot work. What an agent named before may stay, though it is gone since."""
     _check_outside(agent, known or Known(), before)
-    load_zone(agent.timezone)
+    if agent.timezone is not None:
+        load_zone(agent.timezone)
     check_bounds(agent.bounds)
     if not agent.name.strip() or len(agent.name) > MOST_NAME:
         raise BadAgent(
@@ -114,6 +115,14 @@ def check_grants(user: User, before: Agent | None, after: Agent, known: Known | 
     for name in after.mcp_servers:
         if name not in had and not (name in servers and servers[name].for_users):
             raise McpNotGranted(name)
+
+
+def offered_zone(agent: Agent) -> str | None:
+    """Return the zone that the agent's user is to be asked about, because the agent's own is another."""
+    theirs = agent.user_timezone
+    if not agent.offers_zone or agent.timezone is None or theirs is None or is_same_zone(agent.timezone, theirs):
+        return None
+    return theirs
 
 
 def asks_before(agent: Agent, tool: str) -> bool:

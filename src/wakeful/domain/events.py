@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 
-from wakeful.domain.types import RunUsage
+from wakeful.domain.types import RunNote, RunUsage
 
 RecallAction = Literal["scheduled", "deferred", "fired", "rescheduled", "skipped", "cancelled", "failed"]
 
@@ -365,7 +365,7 @@ class StepSaved:
 class EndedEarly:
     """The run ends well, but for a reason worth noting, such as the iteration limit."""
 
-    reason: str
+    reason: RunNote
 
 
 RunEvent = StepSaved | RunFrame | EndedEarly

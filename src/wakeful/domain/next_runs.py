@@ -1,7 +1,7 @@
 """The door of next runs: the one slot in which an agent, or a person, books its next run, as Osaurus has it."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from wakeful.domain import wakes
@@ -10,7 +10,8 @@ from wakeful.domain.errors import Forbidden, Invalid, NotFound
 from wakeful.domain.rules import Rules
 from wakeful.domain.texts import check_text, show
 from wakeful.domain.types import FOREVER, Agent, OnMiss, Priority, Run, ScheduledBy, Wake
-from wakeful.domain.when import BadTime, read_instant
+from wakeful.domain.wakes import Wish, wish_of
+from wakeful.domain.when import BadTime, parse_when, read_instant
 
 MOST_SECONDS = 10 * 366 * 86_400  # ten years either way; the agent's own horizon is nearer
 _EARLIEST = datetime(1970, 1, 2, tzinfo=UTC)
@@ -22,8 +23,10 @@ class NextRunRequest:
     """A next run as someone asks for it."""
 
     instructions: str
-    scheduled_at: str | None = None  # exactly one of the two
+    scheduled_at: str | None = None  # exactly one of these three
     in_seconds: int | None = None
+    when: str | None = None  # words, for people
+    timezone: str | None = None  # of the words
     context_views: tuple[str, ...] = ()
     priority: Priority = "normal"
     on_miss: OnMiss | None = None
@@ -78,8 +81,16 @@ def is_own(booked: Run | Wake) -> bool:
     return booked.kind == "next_run" and booked.scheduled_by == "agent"
 
 
-def read_time(request: NextRunRequest, now: datetime) -> datetime:
+def read_time(request: NextRunRequest, now: datetime, known_zone: str | None = None) -> Wish:
     """Return the instant that is asked for, past or not, or say what is wrong with it."""
+    if request.when is not None:
+        if request.scheduled_at is not None or request.in_seconds is not None:
+            raise BadTime(
+                f"`when` is {show(request.when)}, and another time is given too. Give exactly one of them.",
+                field="when",
+            )
+        zone = request.timezone or known_zone
+        return wish_of(request.when, parse_when(request.when, now, zone), zone)
     if request.scheduled_at is not None and request.in_seconds is not None:
         raise BadTime(
             f"Both 'scheduled_at' ({show(request.scheduled_at)}) and 'in_seconds' ({request.in_seconds}) are given. "
@@ -87,7 +98,7 @@ def read_time(request: NextRunRequest, now: datetime) -> datetime:
             field="in_seconds",
         )
     if request.in_seconds is not None:
-        return _read_seconds(request.in_seconds, now)
+        return Wish(requested=f"in {request.in_seconds} s", at=_read_seconds(request.in_seconds, now))
     if request.scheduled_at is not None:
         at = read_instant(request.scheduled_at, "scheduled_at", "in_seconds")
         if not _EARLIEST <= at < FOREVER:  # some zone could not tell such a time
@@ -96,7 +107,7 @@ def read_time(request: NextRunRequest, now: datetime) -> datetime:
                 "9998.",
                 field="scheduled_at",
             )
-        return at
+        return Wish(requested=request.scheduled_at, at=at)
     raise BadTime(
         "No time is given. Give exactly one of 'in_seconds' (a whole number of seconds from now) and 'scheduled_at' "
         f"({_ISO_FORM}).",
@@ -120,6 +131,7 @@ def check_view(name: str, known: Collection[str], field: str) -> None:
 
 def make(
     request: NextRunRequest,
+    wish: Wish,
     clamped: Clamped,
     agent: Agent,
     now: datetime,
@@ -140,11 +152,12 @@ def make(
         session_id=None,
         call_type="once",
         instructions=check_text("instructions", request.instructions, wakes.MAX_INSTRUCTIONS),
-        timezone=agent.timezone,
+        timezone=agent.known_zone,
         scheduled_by=by,
         now=now,
         rules=rules,
         at=clamped.at,
+        wish=replace(wish, moved_by=(*wish.moved_by, *clamped.reasons)),
         context_views=request.context_views,
         priority=request.priority,
         on_miss=request.on_miss,

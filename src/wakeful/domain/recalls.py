@@ -11,6 +11,7 @@ from wakeful.domain.events import RecallAction, RecallUpdate
 from wakeful.domain.rules import Rules
 from wakeful.domain.texts import check_note, check_text, show
 from wakeful.domain.types import Agent, CallType, OnMiss, Priority, ScheduledBy, Wake
+from wakeful.domain.wakes import Wish, wish_of
 from wakeful.domain.when import BadWhen, parse_when
 from wakeful.domain.zones import load_zone, offset_zone
 
@@ -88,6 +89,11 @@ def make(
     _check_number("max_runs", request.max_runs, MOST_RUNS)
     zone, name = _zone(request, agent)
     meant = None if request.when is None else parse_when(request.when, now, zone)
+    wish = Wish(requested=request.cron or request.call_type)
+    if request.when is not None and meant is not None:
+        wish = wish_of(request.when, meant, _zone_name(request, name))
+    if meant is not None and meant.zone is not None and request.cron is None:
+        name = meant.zone
     return wakes.create(
         kind="recall",
         agent_id=agent.id,
@@ -100,6 +106,7 @@ def make(
         now=now,
         rules=rules,
         at=None if meant is None else meant.at,
+        wish=wish,
         wall_clock=None if meant is None else meant.wall_clock,
         every=None if request.interval_seconds is None else timedelta(seconds=request.interval_seconds),
         cron=request.cron,
@@ -113,8 +120,13 @@ def make(
     )
 
 
-def read_changes(asked: Mapping[str, Any], wake: Wake, now: datetime) -> dict[str, Any]:
-    """Turn the door's names and forms into those of a wake's own fields."""
+def read_changes(
+    asked: Mapping[str, Any], wake: Wake, now: datetime, known_zone: str | None
+) -> tuple[dict[str, Any], Wish | None]:
+    """Turn the door's names and forms into those of a wake's own fields, and return the new time's wish, if any.
+
+    `known_zone` is the agent's or its user's, for a wake that has none of its own.
+    """
     if "additional_context_message" in asked:
         check_text("additional_context_message", asked["additional_context_message"], wakes.MAX_INSTRUCTIONS)
     if "internal_comment" in asked:
@@ -123,15 +135,23 @@ def read_changes(asked: Mapping[str, Any], wake: Wake, now: datetime) -> dict[st
     # A new rule takes the place of the one before, of whichever kind that was.
     if (changes.get("every") is None) != (changes.get("cron") is None):
         changes = {"every": None, "cron": None} | changes
-    zone = load_zone(changes.get("timezone", wake.timezone))
+    # The wake's own zone counts if its rule or time is in it; otherwise it is only where its agent was at the time.
+    own = wake.timezone if wake.cron or wake.wall_clock else None
+    zone, wish = changes.get("timezone") or own or known_zone or wake.timezone, None
+    if changes.get("cron") is not None and zone != wake.timezone:
+        changes["timezone"] = zone
     if "when" in changes:
-        meant = parse_when(changes.pop("when"), now, zone)
+        text = changes.pop("when")
+        meant = parse_when(text, now, zone)
+        wish = wish_of(text, meant, zone)
         changes |= {"nominal_at": meant.at, "wall_clock": meant.wall_clock}
+        if wish.zone not in (None, wake.timezone) and changes.get("cron", wake.cron) is None:
+            changes["timezone"] = wish.zone
     if changes.get("until") is not None:
         changes["until"] = _read_until(changes["until"], now, zone)
     if changes.get("every") is not None:
         changes["every"] = timedelta(seconds=changes["every"])
-    return changes
+    return changes, wish
 
 
 def recall_status(wake: Wake) -> str:
@@ -192,7 +212,7 @@ def _check_number(field: str, value: int | None, most: int) -> None:
         )
 
 
-def _read_until(text: str, now: datetime, zone: tzinfo) -> datetime:
+def _read_until(text: str, now: datetime, zone: str | tzinfo | None) -> datetime:
     try:
         return parse_when(text, now, zone).at
     except BadWhen as refused:
@@ -200,8 +220,12 @@ def _read_until(text: str, now: datetime, zone: tzinfo) -> datetime:
         raise
 
 
-def _zone(request: RecallRequest, agent: Agent) -> tuple[tzinfo, str]:
-    """Return the zone that the words are meant in, and the one the wake keeps."""
+def _zone_name(request: RecallRequest, name: str | None) -> str | None:
+    return name if request.timezone is not None else request.timezone_offset or name
+
+
+def _zone(request: RecallRequest, agent: Agent) -> tuple[tzinfo | None, str | None]:
+    """Return the zone that the words are meant in, and the one the wake keeps; None: none is known."""
     if request.timezone is not None:
         return load_zone(request.timezone), request.timezone
     if request.timezone_offset is not None:
@@ -212,5 +236,5 @@ def _zone(request: RecallRequest, agent: Agent) -> tuple[tzinfo, str]:
                 "clocks change.",
                 field="timezone",
             )
-        return zone, agent.timezone
-    return load_zone(agent.timezone), agent.timezone
+        return zone, agent.known_zone
+    return None if agent.known_zone is None else load_zone(agent.known_zone), agent.known_zone

@@ -45,6 +45,19 @@ class BadCron(Invalid):
         )
 
 
+class CronNeedsZone(Invalid):
+    """A cron expression follows the wall clock, and no zone is known."""
+
+    code = "cron_needs_zone"
+
+    def __init__(self, text: str) -> None:
+        super().__init__(
+            f"The cron rule {text[:80]!r} follows the wall clock, and no time zone is known, neither of the agent nor "
+            "of its user: give `timezone`, such as 'Europe/Berlin'.",
+            field="timezone",
+        )
+
+
 class RecurrenceUnclear(Invalid):
     """Neither an interval nor a cron expression says when, or both do."""
 
@@ -76,7 +89,7 @@ class Grid:
 
     every: timedelta | None
     cron: str | None
-    timezone: str
+    timezone: str | None  # only a cron expression needs it
 
     def __post_init__(self) -> None:
         if (self.every is None) == (self.cron is None) or (self.every is not None and self.every <= timedelta(0)):
@@ -119,6 +132,8 @@ class Grid:
                     yield at
                     at += self.every
             elif self.cron is not None:
+                if self.timezone is None:
+                    raise CronNeedsZone(self.cron)
                 plan = _by_the_clock if len(_parse(self.cron).hours) == 24 else _each_time_once
                 yield from plan(self.cron, load_zone(self.timezone), after)
 

@@ -7,7 +7,7 @@ from typing import Literal
 from wakeful.domain.errors import Conflict
 from wakeful.domain.events import ErrorFrame, RunFrame, StreamStopped
 from wakeful.domain.rules import Rules
-from wakeful.domain.types import Run
+from wakeful.domain.types import Run, RunNote
 
 OutcomeStatus = Literal["success", "failed", "stopped"]
 
@@ -55,6 +55,7 @@ class Outcome:
 
     status: OutcomeStatus
     reason: str | None = None
+    note: RunNote | None = None  # what people should know about one that succeeded
     error: str | None = None
 
 

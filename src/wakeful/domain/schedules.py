@@ -10,7 +10,8 @@ from wakeful.domain.errors import Conflict, Invalid, NotFound
 from wakeful.domain.rules import Rules
 from wakeful.domain.texts import check_note, check_text, show
 from wakeful.domain.types import Agent, Run, ScheduledBy, Wake
-from wakeful.domain.when import BadTime, read_instant
+from wakeful.domain.wakes import Wish, wish_of
+from wakeful.domain.when import BadTime, parse_when, read_instant
 
 ScheduleKind = Literal["message", "session"]
 ScheduleStatus = Literal["pending", "queued", "delivered", "cancelled", "failed"]
@@ -41,6 +42,8 @@ class ScheduleRequest:
     message: str
     delay_ms: int | None = None
     at: str | None = None
+    when: str | None = None  # words, for people
+    timezone: str | None = None  # of the words
     label: str = ""
     session_config: object = None
     ephemeral: bool = False
@@ -135,6 +138,7 @@ def make(
     config = None
     if request.session_config is not None:
         config = session_config.check(request.session_config, models=models, tools=tools)
+    at, wish = _read_time(request, agent, now)
     return wakes.create(
         kind=request.kind,
         agent_id=agent.id,
@@ -142,17 +146,37 @@ def make(
         session_id=session_id,
         call_type="once",
         instructions=message,
-        timezone=agent.timezone,
+        timezone=agent.known_zone,
         scheduled_by=by,
         now=now,
         rules=rules,
-        at=fire_at(request.delay_ms, request.at, now),
+        at=at,
+        wish=wish,
         comment=label,
         session_config=config,
         booked_by_run=booked_by_run,
         tools=None if by == "user" else tuple(tools),
         ephemeral=request.ephemeral,
     )
+
+
+def _read_time(request: ScheduleRequest, agent: Agent, now: datetime) -> tuple[datetime, Wish]:
+    """Return the planned instant, and the time that was asked for."""
+    if request.when is not None:
+        if request.delay_ms is not None or request.at is not None:
+            raise BadTime(
+                f"`when` is {show(request.when)}, and another time is given too. Give exactly one of them.",
+                field="when",
+            )
+        zone = request.timezone or agent.known_zone
+        meant = parse_when(request.when, now, zone)
+        check_ahead("when", meant.at - now)
+        return meant.at, wish_of(request.when, meant, zone)
+    at = fire_at(request.delay_ms, request.at, now)
+    if request.at is None:
+        return at, Wish(requested=f"in {request.delay_ms} ms", at=at)
+    asked_at = read_instant(request.at, "at", "delay_ms")
+    return at, Wish(requested=request.at, at=asked_at, moved_by=("past",) if at > asked_at else ())
 
 
 def fire_at(delay_ms: int | None, at: str | None, now: datetime) -> datetime:

@@ -12,7 +12,13 @@ def explain(wake: Wake, decisions: Sequence[Decision], runs: Sequence[Run]) -> l
     by: dict[str, Any] = {"by": wake.scheduled_by}
     if wake.tools is not None:
         by |= {"run_id": wake.booked_by_run, "tools": list(wake.tools)}
-    booked = Decision(wake_id=wake.id, nominal_at=wake.nominal_at, at=wake.created_at, code="booked", detail=by)
+    booked = Decision(
+        wake_id=wake.id,
+        nominal_at=_first_planned(wake),
+        at=wake.created_at,
+        code="booked",
+        detail=by | dict(wake.booking or {}),
+    )
     chain = [booked, *decisions]
     for run in runs:
         chain += _story(wake, run)
@@ -30,6 +36,11 @@ def explain(wake: Wake, decisions: Sequence[Decision], runs: Sequence[Run]) -> l
     return sorted(chain, key=lambda decision: decision.at)
 
 
+def _first_planned(wake: Wake) -> datetime:
+    """Return the instant that was booked; a recurring or edited wake has moved on since."""
+    return wake.nominal_at if wake.booking is None else datetime.fromisoformat(wake.booking["final"])
+
+
 def _story(wake: Wake, run: Run) -> list[Decision]:
     def said(at: datetime, code: str, **detail: Any) -> Decision:
         return Decision(wake_id=wake.id, nominal_at=run.nominal_at, at=at, code=code, run_id=run.id, detail=detail)
@@ -41,5 +52,6 @@ def _story(wake: Wake, run: Run) -> list[Decision]:
         late = run.started_at - run.nominal_at
         told.append(said(run.started_at, "started", late_seconds=round(late.total_seconds(), 3), attempt=run.attempt))
     if run.finished_at is not None:
-        told.append(said(run.finished_at, run.status, reason=run.reason, error=run.error, covers=run.covers))
+        outcome = {"reason": run.reason, "error": run.error, "covers": run.covers}
+        told.append(said(run.finished_at, run.status, **outcome, **({} if run.note is None else {"note": run.note})))
     return told

@@ -17,6 +17,16 @@ OnMiss = Literal["skip", "run_once", "run_catchup"]
 ScheduledBy = Literal["agent", "user", "system"]
 WakeStatus = Literal["pending", "queued", "running", "fired", "failed", "cancelled", "skipped", "superseded"]
 RunStatus = Literal["queued", "running", "success", "failed", "stopped", "skipped", "interrupted"]
+RunNote = Literal[
+    "did_nothing",
+    "empty_answer",
+    "iteration_limit",
+    "budget",
+    "repeated_calls",
+    "bad_calls",
+    "too_many_calls",
+    "answer_too_long",
+]
 Trigger = Literal["message", "wake", "run_now"]
 ScheduleMode = Literal["ambient", "reactive", "project", "manual"]
 Role = Literal["owner", "user"]
@@ -35,6 +45,7 @@ class User:
     id: str
     name: str
     role: Role
+    timezone: str | None = None  # IANA; None: neither a browser nor a command line has told it yet
     created_at: datetime
     deleted_at: datetime | None = None
 
@@ -98,12 +109,24 @@ class Agent:
     max_iterations: int = 50  # model calls in one run
     budgets: Budgets = Budgets()
     database_mb: int | None = None  # how much its own database may hold; None: as the server's settings say
-    timezone: str  # IANA
+    timezone: str | None = None  # IANA; None: its user's
+    user_timezone: str | None = None  # of its user, read along with it
+    offers_zone: bool = False  # its user is still to be asked whether it should use theirs
     self_scheduling: bool
     bounds: Bounds
     run_limit: timedelta  # wall-clock limit of one run
     created_at: datetime
     updated_at: datetime
+
+    @property
+    def known_zone(self) -> str | None:
+        """Return the zone that wall-clock times are meant in, if one is known."""
+        return self.timezone or self.user_timezone
+
+    @property
+    def zone(self) -> str:
+        """Return the zone of quiet hours, days and "today": UTC for as long as none is known."""
+        return self.known_zone or "UTC"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,10 +170,11 @@ class Wake:
     call_type: CallType
     every: timedelta | None = None
     cron: str | None = None
-    timezone: str  # IANA; the zone of the wall-clock rule
+    timezone: str | None = None  # IANA; the zone of the wall-clock rule. None: it needed none, and none was known
     wall_clock: str | None = None  # the words' local meaning, for a once-wake given by wall clock
     until: datetime | None = None
     max_runs: int | None = None
+    booking: Mapping[str, Any] | None = None  # the time asked for and what became of it; None: booked by 0.1
     nominal_at: datetime  # the planned instant; never moved by a deferral
     attempt_at: datetime  # when the scheduler looks next
     first_due_at: datetime | None = None  # when it first found it due and free
@@ -219,6 +243,7 @@ class Run:
     turn: int = 0  # its place in the queue, fair between agents; 0 for what a person waits for
     status: RunStatus = "queued"
     reason: str | None = None
+    note: RunNote | None = None  # what people should know about one that succeeded
     error: str | None = None
     queued_at: datetime
     started_at: datetime | None = None

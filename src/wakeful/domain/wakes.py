@@ -30,6 +30,7 @@ from wakeful.domain.types import (
     WakeStatus,
 )
 from wakeful.domain.values import replace, value
+from wakeful.domain.when import When
 from wakeful.domain.zones import load_zone
 
 MAX_INSTRUCTIONS = 32_000
@@ -74,6 +75,16 @@ class TooManySchedules(LimitReached):
         )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """The time that someone asked for, to be kept beside the time that was booked."""
+
+    requested: str  # as it was given
+    at: datetime | None = None  # what that means
+    zone: str | None = None  # in which zone it was read, if it is a wall clock
+    moved_by: tuple[str, ...] = ()  # why the booked time is another one, in the order of the moves
+
+
 # ── Making one ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -85,11 +96,12 @@ def create(
     session_id: str | None,
     call_type: CallType,
     instructions: str,
-    timezone: str,
+    timezone: str | None,
     scheduled_by: ScheduledBy,
     now: datetime,
     rules: Rules,
     at: datetime | None = None,
+    wish: Wish | None = None,
     wall_clock: str | None = None,
     every: timedelta | None = None,
     cron: str | None = None,
@@ -106,11 +118,12 @@ def create(
 ) -> Wake:
     """Make a wake from a request, or say what is wrong with the request."""
     _check_texts(instructions, comment)
-    load_zone(timezone)
+    if timezone is not None:
+        load_zone(timezone)
     if kind in ("recall", "message") and session_id is None:
         raise Invalid(f"A {kind} lands in a session, so it needs one.", field="session_id")
     if call_type == "recurring":
-        _check_recurrence(kind, every, cron, rules)
+        _check_recurrence(kind, every, cron, timezone, rules)
     else:
         _check_once(call_type, every, cron)
     nominal_at = _first_instant(call_type, at, cron, timezone, now)
@@ -129,6 +142,7 @@ def create(
         wall_clock=wall_clock,
         until=until,
         max_runs=max_runs,
+        booking=None if wish is None else tell_wish(wish, at, nominal_at, cron),
         nominal_at=nominal_at,
         attempt_at=nominal_at,
         comment=comment,
@@ -146,6 +160,26 @@ def create(
     )
 
 
+def wish_of(text: str, meant: When, zone: str | None) -> Wish:
+    """Keep the words of a time with what they mean in a zone."""
+    read_in = None if meant.wall_clock is None else meant.zone or zone
+    return Wish(requested=text, at=meant.at, zone=read_in, moved_by=meant.moved_by)
+
+
+def tell_wish(wish: Wish, at: datetime | None, final: datetime, cron: str | None) -> dict[str, Any]:
+    """Write down what was asked for and what became of it; `at` is the time before the rule of the wake was applied."""
+    moved_by = list(wish.moved_by)
+    if at is not None and final != at:
+        moved_by.append("past" if cron is None else "cron")
+    told: dict[str, Any] = {
+        "requested": wish.requested,
+        "requested_at": None if wish.at is None else wish.at.isoformat(),
+        "moved_by": moved_by,
+        "final": final.isoformat(),
+    }
+    return told if wish.zone is None else {**told, "zone": wish.zone}
+
+
 def is_schedule(wake: Wake) -> bool:
     """Tell whether a wake is one of the scheduler door's, which a session may hold many of."""
     return wake.kind in _SCHEDULES
@@ -158,7 +192,7 @@ def _slot(kind: WakeKind, agent_id: str, session_id: str | None) -> str | None:
 
 
 def _first_instant(
-    call_type: CallType, at: datetime | None, cron: str | None, timezone: str, now: datetime
+    call_type: CallType, at: datetime | None, cron: str | None, timezone: str | None, now: datetime
 ) -> datetime:
     if call_type == "immediate":
         if at is not None:
@@ -173,7 +207,7 @@ def _first_instant(
     return max(at, now)
 
 
-def _first_by_cron(cron: str, timezone: str, not_before: datetime | None, now: datetime) -> datetime:
+def _first_by_cron(cron: str, timezone: str | None, not_before: datetime | None, now: datetime) -> datetime:
     after = now if not_before is None else max(not_before - timedelta(microseconds=1), now)
     return recurrence.Grid(every=None, cron=cron, timezone=timezone).next_after(now, after=after)
 
@@ -194,7 +228,9 @@ def _check_texts(instructions: str, comment: str) -> None:
         )
 
 
-def _check_recurrence(kind: WakeKind, every: timedelta | None, cron: str | None, rules: Rules) -> None:
+def _check_recurrence(
+    kind: WakeKind, every: timedelta | None, cron: str | None, timezone: str | None, rules: Rules
+) -> None:
     if kind != "recall":
         raise Invalid(f"A {kind} fires once; only a recall can be recurring.", field="call_type")
     if (every is None) == (cron is None):
@@ -211,6 +247,8 @@ def _check_recurrence(kind: WakeKind, every: timedelta | None, cron: str | None,
         raise Invalid("An interval is a whole number of seconds.", field="interval_seconds")
     if cron is not None:
         recurrence.check_cron(cron)
+        if timezone is None:
+            raise recurrence.CronNeedsZone(cron)
 
 
 def _check_once(call_type: CallType, every: timedelta | None, cron: str | None) -> None:
@@ -522,9 +560,10 @@ def edit(wake: Wake, changes: Mapping[str, Any], now: datetime, rules: Rules) ->
         raise WakeNotLive(wake)
     changed = replace(wake, **changes, updated_at=now)
     _check_texts(changed.instructions, changed.comment)
-    load_zone(changed.timezone)
+    if changed.timezone is not None:
+        load_zone(changed.timezone)
     if changed.is_recurring:
-        _check_recurrence(changed.kind, changed.every, changed.cron, rules)
+        _check_recurrence(changed.kind, changed.every, changed.cron, changed.timezone, rules)
     else:
         _check_once(changed.call_type, changed.every, changed.cron)
     if changes.keys() & {"nominal_at", "every", "cron", "timezone"}:

@@ -9,6 +9,9 @@ from zoneinfo import ZoneInfo, available_timezones
 
 from wakeful.domain.errors import Invalid
 
+_UTC = frozenset(
+    f"{prefix}{name}" for prefix in ("", "Etc/") for name in ("UTC", "UCT", "GMT", "Zulu", "Universal", "Greenwich")
+)
 MAX_OFFSET = timedelta(hours=14)  # Kiritimati; no place on Earth goes further
 OFFSET = re.compile(r"([+-])(\d\d):([0-5]\d)", re.ASCII)
 
@@ -43,6 +46,16 @@ def load_zone(name: str) -> ZoneInfo:
     if name not in _zone_names():
         raise UnknownZone(name)
     return ZoneInfo(name)
+
+
+def find_zone(name: str) -> str | None:
+    """Return the IANA name that is spelled so in any case, if there is one."""
+    return _by_lower_case().get(name.lower())
+
+
+def is_same_zone(one: str, other: str) -> bool:
+    """Tell whether two names mean the same zone; of aliases only those of UTC are known."""
+    return one == other or {one, other} <= _UTC
 
 
 def offset_zone(text: str) -> tzinfo:
@@ -91,6 +104,11 @@ def offset_at(zone: tzinfo, at: datetime) -> timedelta:
 def _zone_names() -> frozenset[str]:
     # Neither is a place: one is this machine's own setting, the other says that nobody made one.
     return frozenset(available_timezones() - {"localtime", "Factory"})
+
+
+@cache
+def _by_lower_case() -> dict[str, str]:
+    return {name.lower(): name for name in _zone_names()}
 
 
 def _nearest(name: str) -> str | None:

@@ -12,7 +12,7 @@ from typing import Any
 from pydantic_ai.usage import RequestUsage
 
 from wakeful.domain.errors import Conflict
-from wakeful.domain.types import Budgets, RunUsage
+from wakeful.domain.types import Budgets, RunNote, RunUsage
 from wakeful.service.briefings import Spent
 
 NEARLY = 0.8  # of what the run may use: time to come to an end
@@ -144,14 +144,14 @@ class Mishaps:
         self._last = call
         self._bad = self._bad + 1 if code in _BAD else 0
 
-    def reason(self) -> str | None:
+    def reason(self) -> RunNote | None:
         """Return why it is time to break off, if it is."""
         if self._times >= _REPEATS:
             return "repeated_calls"
         return "bad_calls" if self._bad >= _BAD_CALLS else None
 
 
-NOTES: Mapping[str, str] = {
+NOTES: Mapping[RunNote, str] = {
     "iteration_limit": "I stopped here because I reached my limit of model calls for one run.",
     "budget": "I stopped here because my budget is used up.",
     "repeated_calls": "I stopped here because I kept making the same call with the same result.",
@@ -159,6 +159,7 @@ NOTES: Mapping[str, str] = {
     "too_many_calls": "I stopped here because I asked for more calls at once than can be made.",
     "answer_too_long": "I stopped here because my answer had no end.",
     "empty_answer": "I ended without a word.",
+    "did_nothing": "I was woken, and did nothing.",
 }
 FINISH = (
     "[From the server, not from your user] Most of what this run may spend is used up. Come to an end now: save what "

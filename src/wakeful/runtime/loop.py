@@ -9,7 +9,7 @@ from pydantic_ai.messages import ModelMessage, ToolCallPart
 from wakeful.clock import Clock
 from wakeful.domain.errors import WakefulError
 from wakeful.domain.events import EndedEarly, RecallUpdate, RunEvent, StepSaved, StreamStart
-from wakeful.domain.types import Message, Run, Wake
+from wakeful.domain.types import Message, Run, RunNote, Wake
 from wakeful.domain.wakes import is_schedule
 from wakeful.runtime.asking import BudgetSpent, Reply, ask
 from wakeful.runtime.budget import FINISH, NOTES
@@ -147,7 +147,7 @@ async def _act_on(work: Work, reply: Reply) -> AsyncGenerator[RunEvent]:
             yield event
         return
     if not calls and not reply.text.strip():
-        for event in _end_early(work, "empty_answer"):
+        for event in _end_early(work, "did_nothing" if _has_done_nothing(work) else "empty_answer"):
             yield event
         return
     yield work.step("assistant", reply.text, to_data(reply.whole, reply.thinking, shown(calls)))
@@ -159,14 +159,20 @@ async def _act_on(work: Work, reply: Reply) -> AsyncGenerator[RunEvent]:
         yield work.end(reply.text)
 
 
-async def _limit(work: Work) -> str | None:
+def _has_done_nothing(work: Work) -> bool:
+    """Tell whether a woken run has neither called a tool nor said anything, in this attempt or an earlier one."""
+    own = [message for message in work.own("assistant") if "preloaded" not in (message.data or {})]
+    return work.briefing.wake is not None and work.depth == 0 and not own
+
+
+async def _limit(work: Work) -> RunNote | None:
     """Return which limit forbids another model call, if one does."""
     if work.turns >= work.briefing.agent.max_iterations:
         return "iteration_limit"
     return "budget" if await work.is_spent() else None
 
 
-def _end_early(work: Work, reason: str) -> Generator[RunEvent]:
+def _end_early(work: Work, reason: RunNote) -> Generator[RunEvent]:
     work.has_ended = True
     yield work.step("assistant", NOTES[reason], {"note": reason})
     yield EndedEarly(reason=reason)

@@ -23,13 +23,14 @@ def system_prompt(briefing: Briefing, run: Run, now: datetime, tools: Collection
     A session may have been begun with only some components. What the owner wrote, and that data is data, always stay.
     """
     agent = briefing.agent
-    local = now.astimezone(load_zone(agent.timezone))
+    local = now.astimezone(load_zone(agent.zone))
+    zone = agent.known_zone or "your user's time zone is not known, so this is UTC"
     wanted = briefing.session_config.get("prompt_component_selection")
     said = [
         ("always", agent.system_prompt.strip()),
         ("base", f"You are the agent {agent.name!r}. {agent.description}".strip()),
         ("base", f"Your user is {briefing.user.name}."),
-        ("base", f"Now it is {local:%A, %Y-%m-%d %H:%M:%S} ({agent.timezone}, UTC{local:%z})."),
+        ("base", f"Now it is {local:%A, %Y-%m-%d %H:%M:%S} ({zone}, UTC{local:%z})."),
         ("preamble", _why(briefing.wake, run, now) if briefing.task_from is None else _serve(briefing.task_from)),
         ("tools", _name_helpers(briefing.helpers)),
         ("preamble", _tell_last(briefing.last_run)),

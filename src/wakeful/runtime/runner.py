@@ -16,7 +16,7 @@ from wakeful.domain.directories import MemoryElsewhere
 from wakeful.domain.errors import Unavailable, WakefulError
 from wakeful.domain.events import EndedEarly, ErrorFrame, RunFrame, StepSaved, StreamEnd, StreamStopped
 from wakeful.domain.runs import LeaseLost, Outcome
-from wakeful.domain.types import Run
+from wakeful.domain.types import Run, RunNote
 from wakeful.runtime.executor import Executor, Stop
 from wakeful.runtime.teller import Teller
 from wakeful.service.claims import Claimed, Claims
@@ -251,11 +251,12 @@ class Runner:
             limit.cancel()
         if held.stop.is_requested:
             return Outcome(status="stopped", reason="stopped")
-        return Outcome(status="success", reason=reason)
+        return Outcome(status="success", reason=reason, note=reason)
 
-    async def _listen(self, held: _Held) -> str | None:
+    async def _listen(self, held: _Held) -> RunNote | None:
         """Save and show what the executor says until it ends, and return why it ended early, if it did."""
-        run, reason = held.run, None
+        run = held.run
+        reason: RunNote | None = None
         # Every claim raises the fence, so an earlier attempt may have left steps.
         steps = await _insist(lambda: self._claims.saved_steps(run)) if run.fence > 1 else []
         async with contextlib.aclosing(self._executor.execute(run, steps, held.stop)) as events:

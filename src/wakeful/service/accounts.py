@@ -97,9 +97,16 @@ class Accounts:
         return user
 
     async def change_user(
-        self, caller: Identity, user_id: str, *, name: str | None = None, role: Role | None = None
+        self,
+        caller: Identity,
+        user_id: str,
+        *,
+        name: str | None = None,
+        role: Role | None = None,
+        timezone: str | None = None,
     ) -> User:
-        """Rename a user or change the role. People may rename themselves; roles are the owners' to give."""
+        """Change a user's name, zone or role. People may change themselves; roles are the owners' to give."""
+        now = self._clock.now()
         rules.check_manages(caller, user_id)
         if role is not None:
             rules.check_owner(caller)
@@ -107,9 +114,17 @@ class Accounts:
         async def work(tx: Tx) -> User:
             owners = await tx.accounts.hold_owners()
             user = rules.change_user(
-                await tx.accounts.user(user_id), name=name, role=role, owners=[owner.id for owner in owners]
+                await tx.accounts.user(user_id),
+                name=name,
+                role=role,
+                timezone=timezone,
+                owners=[owner.id for owner in owners],
             )
             await tx.accounts.save_user(user)
+            if timezone is not None:  # quiet hours and days of agents without a zone of their own have moved
+                await tx.wakes.release_held(user_id, None, now)
+                for agent in await tx.agents.of_user(user_id):
+                    tx.tell(f"agent {agent.id} {user_id}")
             return user
 
         changed = await self._store.write(work)

@@ -73,6 +73,6 @@ async def _look_around(tx: Tx, user_id: str, now: datetime) -> Surroundings:
     agents: dict[str, Agent] = {agent.id: agent for agent in await tx.agents.of_user(user_id)}
     used: dict[str, int] = {}
     for agent in agents.values():
-        midnight = bounds.local_day_start(now, agent.timezone)
+        midnight = bounds.local_day_start(now, agent.zone)
         used[agent.id] = await tx.runs.next_runs_since(agent.id, midnight)
     return Surroundings(agents=agents, pauses=await tx.agents.pauses_since(now), used_today=used)

@@ -63,7 +63,7 @@ class AgentService:
             await _check_subagents(tx, agent, known={agent.id})
             await tx.agents.add(agent)
             tx.tell(f"agent {agent.id} {agent.user_id}")
-            return agent
+            return await tx.agents.get(agent.id, agent.user_id)
 
         return await self._store.write(work)
 
@@ -75,7 +75,6 @@ class AgentService:
             user_id=user.id,
             name=name,
             toolsets=rules.NEW_TOOLSETS,
-            timezone="UTC",
             self_scheduling=False,
             bounds=PRESETS["reactive"],
             run_limit=self._run_limit,
@@ -86,7 +85,7 @@ class AgentService:
         rules.check_grants(user, None, made, self._known())
         return await self.add(made)
 
-    async def make_first(self, user: User, timezone: str) -> Agent | None:
+    async def make_first(self, user: User) -> Agent | None:
         """Make the agent a newcomer meets, if this user has none at all. Two nodes that start at once make one."""
         now = self._clock.now()
         first = Agent(
@@ -96,7 +95,6 @@ class AgentService:
             name="Wakeful",
             description="A helper that can come back by itself.",
             toolsets=rules.FIRST_TOOLSETS,
-            timezone=timezone,
             self_scheduling=True,
             bounds=PRESETS["reactive"],
             run_limit=self._run_limit,
@@ -126,7 +124,7 @@ class AgentService:
 
         async def work(tx: Tx) -> UsageToday:
             agent = await tx.agents.get(agent_id, user_id)
-            since = local_day_start(now, agent.timezone)
+            since = local_day_start(now, agent.zone)
             return UsageToday(agent=agent, since=since, spent=await tx.usage.of_agent(agent_id, since))
 
         return await self._store.read(work)
@@ -135,6 +133,8 @@ class AgentService:
         """Change some settings of an agent."""
         before = await self.get(agent_id, user.id)
         after = replace(before, **changes)
+        if "timezone" in changes:
+            after = replace(after, offers_zone=False)
         rules.check_grants(user, before, after, self._known())
         return await self.save(after)
 

@@ -7,7 +7,7 @@ from wakeful.clock import Clock
 from wakeful.domain import recalls, schedules
 from wakeful.domain.errors import Invalid
 from wakeful.domain.events import RecallAction
-from wakeful.domain.types import Run, Wake
+from wakeful.domain.types import Agent, Run, Wake
 from wakeful.domain.wakes import is_schedule
 from wakeful.service.recalls import Recalls
 from wakeful.service.wakes import WakeService
@@ -34,10 +34,11 @@ class Bookings:
                     f"`{name}` is {asked[name]!r}, and a {wake.kind} has none: only a recall comes back. Leave it out.",
                     field=name,
                 )
-        changes = recalls.read_changes(asked, wake, self._clock.now())
+        agent = await self._store.read(lambda tx: tx.agents.get(wake.agent_id, wake.user_id))
+        changes, wish = recalls.read_changes(asked, wake, self._clock.now(), agent.known_zone)
         if "nominal_at" in changes:
-            await self._check_horizon(wake, changes)
-        edited = await self._wakes.edit(wake_id, user_id, changes)
+            self._check_horizon(wake, agent, changes)
+        edited = await self._wakes.edit(wake_id, user_id, changes, wish)
         await self._wakes.see(wake_id)
         return await self._told(edited, "rescheduled")
 
@@ -54,18 +55,16 @@ class Bookings:
         await self._wakes.see(wake_id)
         return run
 
-    async def _check_horizon(self, wake: Wake, changes: Mapping[str, Any]) -> None:
+    def _check_horizon(self, wake: Wake, agent: Agent, changes: Mapping[str, Any]) -> None:
         ahead = changes["nominal_at"] - self._clock.now()
         if is_schedule(wake):
             schedules.check_ahead("when", ahead)
-        if wake.kind == "next_run":
-            agent = await self._store.read(lambda tx: tx.agents.get(wake.agent_id, wake.user_id))
-            if ahead > agent.bounds.max_horizon:
-                raise Invalid(
-                    f"`when` is {changes['nominal_at'].isoformat()}, beyond the horizon of agent {agent.name!r}, which "
-                    f"is {agent.bounds.max_horizon} from now. Take an earlier time, or widen its bounds.",
-                    field="when",
-                )
+        if wake.kind == "next_run" and ahead > agent.bounds.max_horizon:
+            raise Invalid(
+                f"`when` is {changes['nominal_at'].isoformat()}, beyond the horizon of agent {agent.name!r}, which "
+                f"is {agent.bounds.max_horizon} from now. Take an earlier time, or widen its bounds.",
+                field="when",
+            )
 
     async def _told(self, wake: Wake, action: RecallAction) -> Wake:
         if wake.kind == "recall":

@@ -79,7 +79,7 @@ class Briefings:
             agent = await tx.agents.get(profiles.acting_agent(run, messages), run.user_id)
             user = await tx.agents.user(run.user_id)
             assert user is not None  # rows that name a user keep it
-            midnight = bounds.local_day_start(now, agent.timezone)
+            midnight = bounds.local_day_start(now, agent.zone)
             session = await tx.sessions.get(session_id, run.user_id)
             origin = None if session.origin_wake_id is None else await tx.wakes.read(session.origin_wake_id)
             config = profiles.limit((origin and origin.session_config) or {}, session)
@@ -113,7 +113,7 @@ class Briefings:
 
         async def work(tx: Tx) -> Spent:
             agent = await tx.agents.get(run.agent_id, run.user_id)
-            midnight = bounds.local_day_start(now, agent.timezone)
+            midnight = bounds.local_day_start(now, agent.zone)
             return await tx.usage.of_agent(agent.id, midnight, but_run=run.id)
 
         return await self._store.read(work)

@@ -11,6 +11,7 @@ from wakeful.domain.booking import Clamped
 from wakeful.domain.next_runs import NextRunRequest
 from wakeful.domain.rules import Rules
 from wakeful.domain.types import Agent, Run, Wake
+from wakeful.domain.wakes import Wish
 from wakeful.service.tell_time import tell_time
 from wakeful.service.wakes import WakeService, put_in_slot
 from wakeful.store.store import Store, Tx
@@ -94,19 +95,22 @@ class NextRuns:
         tools: tuple[str, ...] | None = None,
     ) -> BookedNextRun:
         now = self._clock.now()
-        requested = next_runs.read_time(request, now)
-        if request.context_views:
-            owner = await self._store.read(lambda tx: tx.agents.get(agent_id, user_id))
-            next_runs.check_views(request.context_views, await self._views_of(owner))
+        zone: str | None = None
+        if request.context_views or request.when is not None:
+            asked_of = await self._store.read(lambda tx: tx.agents.get(agent_id, user_id))
+            next_runs.check_views(request.context_views, await self._views_of(asked_of))
+            zone = asked_of.known_zone
+        wish = next_runs.read_time(request, now, zone)
 
         async def work(tx: Tx) -> BookedNextRun | None:
             # As it is now, not as it was when the run began: whoever turned it off meanwhile is heard.
             agent = await tx.agents.get(agent_id, user_id)
             if run is not None and not agent.self_scheduling:
                 raise next_runs.SelfSchedulingOff(agent)
-            clamped = await _clamp(tx, requested, agent, now, run)
+            clamped = await _clamp(tx, wish, agent, now, run)
             wake = next_runs.make(
                 request,
+                wish,
                 clamped,
                 agent,
                 now,
@@ -131,8 +135,8 @@ class NextRuns:
         return booked
 
 
-async def _clamp(tx: Tx, requested: datetime, agent: Agent, now: datetime, run: Run | None) -> Clamped:
-    used_today = await tx.runs.next_runs_since(agent.id, bounds.local_day_start(now, agent.timezone))
+async def _clamp(tx: Tx, wish: Wish, agent: Agent, now: datetime, run: Run | None) -> Clamped:
+    used_today = await tx.runs.next_runs_since(agent.id, bounds.local_day_start(now, agent.zone))
     pauses = await tx.agents.pauses_of(agent.user_id, agent.id, now)
     by = "user" if run is None else "agent"
-    return booking.clamp(requested, now, agent.bounds, agent.timezone, pauses, used_today, by)
+    return booking.clamp(wish.at or now, now, agent.bounds, agent.zone, pauses, used_today, by)

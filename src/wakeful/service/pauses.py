@@ -96,11 +96,13 @@ class PauseService:
 
 
 async def _zone(tx: Tx, user_id: str, agent_id: str | None) -> str:
-    """Return the zone in which tomorrow begins: the agent's or, for everything, that of the user's first agent."""
+    """Return the zone in which tomorrow begins: the agent's or, for everything, the user's."""
     if agent_id is not None:
-        return (await tx.agents.get(agent_id, user_id)).timezone
+        return (await tx.agents.get(agent_id, user_id)).zone
+    if known := (await tx.accounts.user(user_id)).timezone:
+        return known
     agents = await tx.agents.of_user(user_id)
-    return agents[0].timezone if agents else "UTC"
+    return agents[0].zone if agents else "UTC"
 
 
 async def _tell(tx: Tx, user_id: str, agent_id: str | None) -> None:

@@ -106,8 +106,9 @@ class Recalls:
 
     async def edit(self, session_id: str, user_id: str, asked: Mapping[str, Any]) -> Wake:
         wake = await self._require(session_id, user_id)
-        changes = recalls.read_changes(asked, wake, self._clock.now())
-        changed = await self._wakes.edit(wake.id, wake.user_id, changes)
+        agent = await self._store.read(lambda tx: tx.agents.get(wake.agent_id, wake.user_id))
+        changes, wish = recalls.read_changes(asked, wake, self._clock.now(), agent.known_zone)
+        changed = await self._wakes.edit(wake.id, wake.user_id, changes, wish)
         await self._wakes.see(wake.id)
         return await self._said(changed, "rescheduled")
 

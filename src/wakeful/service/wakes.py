@@ -59,18 +59,25 @@ class WakeService:
     async def get(self, wake_id: str, user_id: str) -> Wake:
         return await self._store.read(lambda tx: tx.wakes.read(wake_id, user_id))
 
+    async def last_runs(self, wakes_listed: Sequence[Wake]) -> dict[str, Run]:
+        """Return the latest run of each wake that has ended, by the wake's id."""
+        return await self._store.read(lambda tx: tx.runs.last_of_wakes([wake.id for wake in wakes_listed]))
+
     async def of_session(self, session_id: str, most: int = 50) -> list[Wake]:
         return await self._store.read(lambda tx: tx.wakes.of_session(session_id, most))
 
-    async def edit(self, wake_id: str, user_id: str, changes: Mapping[str, Any]) -> Wake:
-        """Change a pending wake."""
+    async def edit(
+        self, wake_id: str, user_id: str, changes: Mapping[str, Any], wish: wakes.Wish | None = None
+    ) -> Wake:
+        """Change a pending wake; the wish is kept with the change, for `why`."""
         now = self._clock.now()
 
         async def work(tx: Tx) -> Wake:
             before = await tx.wakes.get(wake_id, user_id)
             after = wakes.edit(before, changes, now, self._rules)
             await tx.wakes.edit(after)
-            await tx.notices.record([_said(before, "edited", now, changed=sorted(changes))])
+            told = {} if wish is None else wakes.tell_wish(wish, changes["nominal_at"], after.nominal_at, after.cron)
+            await tx.notices.record([_said(before, "edited", now, changed=sorted(changes), **told)])
             tx.tell(f"wake {wake_id}")
             return after
 

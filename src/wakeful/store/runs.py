@@ -95,6 +95,11 @@ class Runs:
         rows = await self._statements.fetch("runs_of_wake", {"wake_id": wake_id, "most": most})
         return [RUNS.read(row) for row in rows]
 
+    async def last_of_wakes(self, wake_ids: Sequence[str]) -> dict[str, Run]:
+        """Return the latest run of each wake that has ended, by the wake's id."""
+        rows = await self._statements.fetch_many("last_runs_of_wakes", [{"wake_id": each} for each in wake_ids])
+        return {row["wake_id"]: RUNS.read(row) for row in rows}
+
     async def unfinished_in(self, session_id: str) -> Run | None:
         """Return the run that keeps a session from taking a user's message."""
         rows = await self._statements.fetch("unfinished_run_of_session", {"session_id": session_id})
@@ -200,6 +205,7 @@ class Runs:
                     "fence": run.fence,
                     "status": outcome.status,
                     "reason": outcome.reason,
+                    "note": outcome.note,
                     "error": outcome.error,
                     "finished_at": at,
                 },

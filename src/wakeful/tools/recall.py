@@ -7,6 +7,7 @@ from pydantic import Field
 from wakeful.domain import recalls
 from wakeful.domain.recalls import RecallRequest
 from wakeful.domain.types import Wake
+from wakeful.domain.when import ACCEPTED
 from wakeful.service.recalls import Recalls
 from wakeful.tools.registry import Arguments, Tool, ToolContext, ToolResult
 
@@ -18,8 +19,8 @@ class ScheduleRecall(Arguments):
     )
     when: str | None = Field(
         None,
-        description="For once and recurring. Relative is best: 30m, 2h 15m, in 3 hours, tomorrow at 09:00. ISO 8601 "
-        "only if you know the time zone. With cron: not before this.",
+        description=f"For once and recurring. Relative is best. Accepted forms: {ACCEPTED}. A wall-clock time is meant "
+        "in `timezone`, else in your own zone, else in your user's. With cron: not before this.",
     )
     timezone: str | None = Field(None, description="IANA name of the zone that `when` and `cron` are meant in.")
     timezone_offset: str | None = Field(None, description="±HH:MM, if only the offset is known.")

@@ -74,7 +74,10 @@ export interface AgentShape {
   run_limit_seconds: number;
   budgets: BudgetsShape;
   database_mb: number | null;
-  timezone: string;
+  timezone: string | null;
+  zone: string;
+  is_zone_known: boolean;
+  offered_timezone: string | null;
   self_scheduling: boolean;
   schedule: wakeful__server__rest__agents__ScheduleShape;
   created_at: string;
@@ -324,6 +327,15 @@ export interface InstructionFiles {
   files: InstructionFileShape[];
 }
 
+/** How the latest occurrence of a wake ended. */
+export interface LastRun {
+  id: string;
+  status: "queued" | "running" | "success" | "failed" | "stopped" | "skipped" | "interrupted";
+  reason: string | null;
+  note: "did_nothing" | "empty_answer" | "iteration_limit" | "budget" | "repeated_calls" | "bad_calls" | "too_many_calls" | "answer_too_long" | null;
+  finished_at: string;
+}
+
 /** Something that was not undone, and why. */
 export interface LeftShape {
   table?: string | null;
@@ -483,11 +495,13 @@ export interface NewMigration {
   down_sql?: string;
 }
 
-/** A next run to book: at a time with its zone, or so many seconds from now. */
+/** A next run to book: at a time with its zone, so many seconds from now, or `when` in words. */
 export interface NewNextRun {
   instructions: string;
   scheduled_at?: string | null;
   in_seconds?: number | null;
+  when?: string | null;
+  timezone?: string | null;
   context_views?: string[];
   priority?: "normal" | "low";
   on_miss?: "skip" | "run_once" | "run_catchup" | null;
@@ -528,12 +542,14 @@ export interface NewRows {
   rows: Record<string, unknown>[];
 }
 
-/** A schedule to book: exactly one of `delay_ms` and `at`; `session_config` with kind session only. */
+/** A schedule to book: exactly one of `delay_ms`, `at` and `when`; `session_config` with kind session only. */
 export interface NewSchedule {
   kind: "message" | "session";
   message: string;
   delay_ms?: number | null;
   at?: string | null;
+  when?: string | null;
+  timezone?: string | null;
   label?: string;
   session_config?: Record<string, unknown> | null;
   ephemeral?: boolean;
@@ -709,7 +725,7 @@ export interface RecallShape {
   held_by: string | null;
   error: string | null;
   cron: string | null;
-  timezone: string;
+  timezone: string | null;
   until: string | null;
   max_runs: number | null;
   on_miss: "skip" | "run_once" | "run_catchup";
@@ -764,6 +780,7 @@ export interface RunDetail {
   covers: number;
   status: "queued" | "running" | "success" | "failed" | "stopped" | "skipped" | "interrupted";
   reason: string | null;
+  note: "did_nothing" | "empty_answer" | "iteration_limit" | "budget" | "repeated_calls" | "bad_calls" | "too_many_calls" | "answer_too_long" | null;
   error: string | null;
   attempt: number;
   queued_at: string;
@@ -791,6 +808,7 @@ export interface RunShape {
   covers: number;
   status: "queued" | "running" | "success" | "failed" | "stopped" | "skipped" | "interrupted";
   reason: string | null;
+  note: "did_nothing" | "empty_answer" | "iteration_limit" | "budget" | "repeated_calls" | "bad_calls" | "too_many_calls" | "answer_too_long" | null;
   error: string | null;
   attempt: number;
   queued_at: string;
@@ -1024,6 +1042,7 @@ export interface UsageShape {
 export interface UserChange {
   name?: string | null;
   role?: "owner" | "user" | null;
+  timezone?: string | null;
 }
 
 /** A person. */
@@ -1031,6 +1050,7 @@ export interface UserShape {
   id: string;
   name: string;
   role: "owner" | "user";
+  timezone: string | null;
   created_at: string;
 }
 
@@ -1107,7 +1127,7 @@ export interface WakeShape {
   call_type: "once" | "recurring" | "immediate";
   interval_seconds: number | null;
   cron: string | null;
-  timezone: string;
+  timezone: string | null;
   until: string | null;
   max_runs: number | null;
   nominal_at: string;
@@ -1132,8 +1152,42 @@ export interface WakeShape {
   updated_at: string;
 }
 
+export interface WakeWithLastRun {
+  id: string;
+  kind: "recall" | "message" | "session" | "next_run";
+  agent_id: string;
+  session_id: string | null;
+  call_type: "once" | "recurring" | "immediate";
+  interval_seconds: number | null;
+  cron: string | null;
+  timezone: string | null;
+  until: string | null;
+  max_runs: number | null;
+  nominal_at: string;
+  attempt_at: string;
+  held_by: string | null;
+  comment: string;
+  instructions: string;
+  context_views: string[];
+  session_config: Record<string, unknown> | null;
+  priority: "normal" | "low";
+  on_miss: "skip" | "run_once" | "run_catchup";
+  scheduled_by: "agent" | "user" | "system";
+  booked_by_run: string | null;
+  tools: string[] | null;
+  status: "pending" | "queued" | "running" | "fired" | "failed" | "cancelled" | "skipped" | "superseded";
+  reason: string | null;
+  error: string | null;
+  delivery_phase: string | null;
+  created_session_id: string | null;
+  muted: boolean;
+  created_at: string;
+  updated_at: string;
+  last_run: LastRun | null;
+}
+
 export interface Wakes {
-  wakes: WakeShape[];
+  wakes: WakeWithLastRun[];
   next?: string | null;
 }
 
@@ -1295,7 +1349,7 @@ export interface Routes {
   "DELETE /users/{user_id}": { path: { user_id: string }; query: Record<never, never>; body?: undefined; answer: Done };
   "GET /wakes": { path: Record<never, never>; query: { agent_id?: string | null; status?: "pending" | "queued" | "running" | "fired" | "failed" | "cancelled" | "skipped" | "superseded" | null; live?: boolean; limit?: number; page?: string | null }; body?: undefined; answer: Wakes };
   "GET /wakes/preview": { path: Record<never, never>; query: { agent_id: string; when?: string | null; interval_seconds?: number | null; cron?: string | null; timezone?: string | null; until?: string | null; max_runs?: number | null }; body?: undefined; answer: Preview };
-  "GET /wakes/{wake_id}": { path: { wake_id: string }; query: Record<never, never>; body?: undefined; answer: WakeShape };
+  "GET /wakes/{wake_id}": { path: { wake_id: string }; query: Record<never, never>; body?: undefined; answer: WakeWithLastRun };
   "PATCH /wakes/{wake_id}": { path: { wake_id: string }; query: Record<never, never>; body: WakeChange; answer: WakeShape };
   "DELETE /wakes/{wake_id}": { path: { wake_id: string }; query: Record<never, never>; body?: undefined; answer: Done };
   "POST /wakes/{wake_id}/run-now": { path: { wake_id: string }; query: Record<never, never>; body?: undefined; answer: RunShape };

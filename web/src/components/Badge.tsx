@@ -1,7 +1,7 @@
-import { STATUS } from "./words";
+import { statusOf } from "./words";
 
 /** How a run stands. */
-export function StatusBadge({ status }: { status: string }) {
-  const { text, tone } = STATUS[status] ?? { text: status, tone: "calm" };
+export function StatusBadge({ run }: { run: { status: string; note?: string | null } }) {
+  const { text, tone } = statusOf(run);
   return <span className={`badge ${tone}`}>{text}</span>;
 }

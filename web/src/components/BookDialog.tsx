@@ -8,6 +8,7 @@ import type { AgentShape, WakeShape } from "../api/rest.generated";
 import { Dialog } from "./Dialog";
 import { absolute, inZone, relative, useNow } from "./times";
 import { reasonText } from "./words";
+import { BROWSER_ZONE } from "./zone";
 
 interface Props {
   agent: AgentShape;
@@ -18,7 +19,6 @@ interface Props {
 
 type Repeat = "once" | "interval" | "cron";
 
-const ZONE = Intl.DateTimeFormat().resolvedOptions().timeZone;
 const UNITS = { minutes: 60, hours: 3600, days: 86_400 } as const;
 type Unit = keyof typeof UNITS;
 
@@ -38,20 +38,17 @@ export function BookDialog({ agent, sessionId, wake, onClose }: Props) {
     when: when.trim() || (wake ? wake.nominal_at : repeat === "cron" ? null : "1h"),
     interval_seconds: repeat === "interval" ? interval : null,
     cron: repeat === "cron" ? cron : null,
-    timezone: ZONE,
+    timezone: BROWSER_ZONE,
   };
   const preview = usePreview(rule);
 
   const save = queries.useAct(
     async () => {
       if (wake) return call("PATCH /wakes/{wake_id}", { path: { wake_id: wake.id }, body: changes() });
-      if (isNextRun) {
-        const at = preview.data?.times[0]?.nominal_at;
-        return call("PUT /agents/{agent_id}/next-run", { path: { agent_id: agent.id }, body: { instructions: what, scheduled_at: at } });
-      }
+      if (isNextRun) return call("PUT /agents/{agent_id}/next-run", { path: { agent_id: agent.id }, body: { instructions: what, when: rule.when, timezone: BROWSER_ZONE } });
       const path = { session_id: sessionId };
       const timing = repeat === "once" ? { call_type: "once" as const } : { call_type: "recurring" as const, cron: rule.cron, interval_seconds: rule.interval_seconds };
-      return call("POST /sessions/{session_id}/recall", { path, body: { ...timing, when: rule.when, timezone: ZONE, additional_context_message: what } });
+      return call("POST /sessions/{session_id}/recall", { path, body: { ...timing, when: rule.when, timezone: BROWSER_ZONE, additional_context_message: what } });
     },
     [["wakes"], ["sessions"], ["agenda"]],
     onClose,
@@ -60,8 +57,8 @@ export function BookDialog({ agent, sessionId, wake, onClose }: Props) {
   function changes() {
     return {
       ...(what !== wake?.instructions && { instructions: what }),
-      ...(when.trim() && { when: when.trim(), timezone: ZONE }),
-      ...(repeat === "cron" && cron !== wake?.cron && { cron, timezone: ZONE }),
+      ...(when.trim() && { when: when.trim(), timezone: BROWSER_ZONE }),
+      ...(repeat === "cron" && cron !== wake?.cron && { cron, timezone: BROWSER_ZONE }),
       ...(repeat === "interval" && interval !== seconds && { interval_seconds: interval }),
     };
   }
@@ -82,7 +79,7 @@ export function BookDialog({ agent, sessionId, wake, onClose }: Props) {
           When
           <input
             value={when}
-            placeholder={wake ? `as it is: ${absolute(new Date(wake.nominal_at), Date.now())}` : "30m, in 2 hours, tomorrow at 9, friday 14:30"}
+            placeholder={wake ? `as it is: ${absolute(new Date(wake.nominal_at), Date.now())}` : "30m, in twenty minutes, this evening, tomorrow at 9, friday 14:30"}
             onChange={(event) => setWhen(event.target.value)}
           />
         </label>
@@ -109,7 +106,7 @@ export function BookDialog({ agent, sessionId, wake, onClose }: Props) {
             </div>
           </div>
         )}
-        <NextTimes preview={preview} zone={agent.timezone} isOnce={repeat === "once" || isNextRun} />
+        <NextTimes preview={preview} zone={agent.zone} isOnce={repeat === "once" || isNextRun} />
         {save.isError && (
           <p className="bad-text" role="alert">
             {explain(save.error)}

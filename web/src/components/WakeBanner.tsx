@@ -54,10 +54,10 @@ function ScheduledBanner({ agent, wake, more }: { agent: AgentShape; wake: WakeS
         <Icon name="clock" />
         <p className="banner-when">
           <strong>
-            <Time at={isHeld ? wake.attempt_at : wake.nominal_at} zone={agent.timezone} form="relative" />
+            <Time at={isHeld ? wake.attempt_at : wake.nominal_at} zone={agent.zone} form="relative" />
           </strong>
           <span className="muted">
-            <Time at={isHeld ? wake.attempt_at : wake.nominal_at} zone={agent.timezone} />
+            <Time at={isHeld ? wake.attempt_at : wake.nominal_at} zone={agent.zone} />
             {wake.call_type === "recurring" && " · recurring"} · {byWhom(wake.scheduled_by)}
             {more > 0 && ` · ${more} more`}
           </span>
@@ -120,7 +120,7 @@ function PausedBanner({ agent, pause, waiting }: { agent: AgentShape; pause: Pau
         <Icon name="pause" />
         <div className="banner-when">
           <strong>
-            {isEverything ? "Everything is paused" : "Paused"} {pause.until ? <>until <Time at={pause.until} zone={agent.timezone} /></> : "until you resume"}
+            {isEverything ? "Everything is paused" : "Paused"} {pause.until ? <>until <Time at={pause.until} zone={agent.zone} /></> : "until you resume"}
           </strong>
           <PauseReason pause={pause} />
           {waiting > 0 && <span className="muted">{waiting === 1 ? "One wake waits." : `${waiting} wakes wait.`}</span>}

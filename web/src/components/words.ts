@@ -16,6 +16,9 @@ const REASONS: Record<string, string> = {
   max_horizon: "too far ahead",
   low_priority: "low priority, and you were talking",
   loop_ended: "it booked no next run",
+  past: "the time was past",
+  clock_change: "the clocks change then",
+  cron: "the next time of its rule",
   session_deleted: "the session was deleted",
   self_scheduling_off: "self-scheduling is off",
 };
@@ -33,6 +36,19 @@ export const STATUS: Record<string, { text: string; tone: "good" | "bad" | "busy
   skipped: { text: "skipped", tone: "calm" },
   interrupted: { text: "interrupted", tone: "bad" },
 };
+
+/** What to say instead of "done" about a run that gave no answer. */
+const UNANSWERED: Record<string, string> = { did_nothing: "did nothing", empty_answer: "empty answer" };
+
+export function statusOf({ status, note }: { status: string; note?: string | null }): { text: string; tone: string } {
+  const unanswered = note && UNANSWERED[note];
+  return unanswered ? { text: unanswered, tone: "wait" } : (STATUS[status] ?? { text: status, tone: "calm" });
+}
+
+/** Why a run ended as it did, unless its status says so already. */
+export function reasonOf({ reason, note }: { reason: string | null; note: string | null }): string | null {
+  return reason && !(reason === note && UNANSWERED[reason]) ? reasonText(reason) : null;
+}
 
 export const MODES = {
   ambient: { name: "Ambient", tagline: "A quiet companion that looks in now and then." },

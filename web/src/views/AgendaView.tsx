@@ -9,7 +9,7 @@ import type { AgendaShape, AgentShape } from "../api/rest.generated";
 import { Icon } from "../components/Icon";
 import { Empty, Failure, Loading, PageHeader } from "../components/Page";
 import { inZone, useNow } from "../components/times";
-import { kindText, reasonText, STATUS } from "../components/words";
+import { kindText, reasonOf, reasonText, statusOf } from "../components/words";
 
 interface Entry {
   key: string;
@@ -146,7 +146,7 @@ function NowLine({ now }: { now: number }) {
 function EntryLink({ entry, agent }: { entry: Entry; agent: AgentShape | undefined }) {
   return (
     <Link href={entry.href} className={`agenda-entry is-${entry.tone}`}>
-      <time dateTime={entry.at.toISOString()} title={inZone(entry.at, agent?.timezone)}>
+      <time dateTime={entry.at.toISOString()} title={inZone(entry.at, agent?.zone)}>
         {entry.at.toLocaleTimeString(undefined, { hour: "2-digit", minute: "2-digit" })}
       </time>
       <span className="agenda-text">
@@ -166,13 +166,13 @@ function toEntries({ ran, planned }: AgendaShape, titles: Map<string, string>): 
     .filter((run) => run.kind !== null)
     .map((run) => ({
       key: run.id,
-      group: `${run.wake_id}:${run.status}`,
+      group: `${run.wake_id}:${run.status}:${run.note ?? ""}`,
       at: new Date(run.started_at ?? run.nominal_at),
       href: `/ui/runs/${run.id}`,
       agentId: run.agent_id,
       text: titles.get(run.session_id ?? "") || kindText(run.kind),
-      tone: STATUS[run.status]?.tone ?? "calm",
-      state: `${kindText(run.kind)} ${STATUS[run.status]?.text ?? run.status}` + (run.reason ? `: ${reasonText(run.reason)}` : ""),
+      tone: statusOf(run).tone,
+      state: `${kindText(run.kind)} ${statusOf(run).text}` + (reasonOf(run) ? `: ${reasonOf(run)}` : ""),
       moved: null,
       count: run.covers,
     }));

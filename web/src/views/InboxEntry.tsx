@@ -29,7 +29,7 @@ export function InboxEntry({ entry }: { entry: NotificationShape }) {
         <span>{entry.body}</span>
         <span className="muted small">
           {agent && `${agent.name} · `}
-          <Time at={entry.created_at} zone={agent?.timezone} form="both" />
+          <Time at={entry.created_at} zone={agent?.zone} form="both" />
         </span>
       </Link>
       <div className="row wrap">

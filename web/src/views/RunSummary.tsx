@@ -10,7 +10,7 @@ import { StatusBadge } from "../components/Badge";
 import { Icon } from "../components/Icon";
 import { Loading } from "../components/Page";
 import { duration, Time, took, useNow } from "../components/times";
-import { byWhom, kindText, reasonText } from "../components/words";
+import { byWhom, kindText, reasonOf, reasonText } from "../components/words";
 import { RunChanges } from "./RunChanges";
 
 interface Props {
@@ -40,7 +40,7 @@ function Facts({ run, zone }: { run: RunDetail; zone: string | undefined }) {
   return (
     <dl className="facts">
       <Fact name="Status">
-        <StatusBadge status={run.status} /> {run.reason && <span className="muted">{reasonText(run.reason)}</span>}
+        <StatusBadge run={run} /> {reasonOf(run) && <span className="muted">{reasonOf(run)}</span>}
       </Fact>
       <Fact name="Started by">{run.trigger === "message" ? "your message" : `${kindText(run.kind)}, booked ${byWhom(run.scheduled_by)}${run.trigger === "run_now" ? ", run by hand" : ""}`}</Fact>
       {run.trigger === "wake" && (
@@ -143,6 +143,19 @@ function RunActions({ run, isWhole }: { run: RunDetail; isWhole: boolean }) {
   );
 }
 
+/** The time that was asked for, and why another one was booked. */
+function Wish({ detail }: { detail: Record<string, unknown> }) {
+  if (typeof detail.requested !== "string" || typeof detail.final !== "string") return null;
+  const moves = (detail.moved_by as string[]).map(reasonText).join(", ");
+  return (
+    <span className="small wish">
+      {" "}
+      asked for “{detail.requested}”{typeof detail.zone === "string" && ` (${detail.zone})`}, booked for <Time at={detail.final} />
+      {moves && <span className="badge wait">moved: {moves}</span>}
+    </span>
+  );
+}
+
 function Why({ wakeId }: { wakeId: string }) {
   const why = useQuery(queries.why(wakeId)).data;
   if (!why?.length) return null;
@@ -156,6 +169,7 @@ function Why({ wakeId }: { wakeId: string }) {
             <span className="muted small">
               for <Time at={decision.nominal_at} />
             </span>
+            <Wish detail={decision.detail} />
           </li>
         ))}
       </ol>

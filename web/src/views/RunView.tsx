@@ -20,7 +20,7 @@ export default function RunView({ runId }: { runId: string }) {
     <div className="page">
       <PageHeader title={`${kindText(run.data.kind)}${agent ? ` of ${agent.name}` : ""}`} />
       <div className="page-body run-page">
-        <RunSummary runId={runId} zone={agent?.timezone} isWhole />
+        <RunSummary runId={runId} zone={agent?.zone} isWhole />
         <section aria-labelledby="said">
           <h2 id="said">What it said</h2>
           <Said runId={runId} sessionId={run.data.session_id} isLive={run.data.status === "running"} />

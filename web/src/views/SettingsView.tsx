@@ -11,6 +11,7 @@ import { People } from "./settings/People";
 import { Section } from "./settings/Section";
 import { Storage } from "./settings/Storage";
 import { Tokens } from "./settings/Tokens";
+import { You } from "./settings/You";
 
 export default function SettingsView() {
   const me = useQuery(queries.me).data;
@@ -22,6 +23,7 @@ export default function SettingsView() {
         <Running />
         <Model />
         <ThisBrowser />
+        {isAdmin && <You />}
         {isAdmin && <Channels />}
         {isAdmin && <Tokens />}
         {isAdmin && me.user.role === "owner" && <People meId={me.user.id} />}

@@ -3,12 +3,12 @@
 from typing import Literal
 
 from fastapi import APIRouter
-from pydantic import AwareDatetime
+from pydantic import AwareDatetime, Field
 
 from wakeful.domain.accounts import LOGIN_LASTS, TICKET_LASTS
 from wakeful.domain.types import Role, Scope
 from wakeful.server.auth import AccountsDep, Admin, Reader
-from wakeful.server.rest.shapes import Asked, Done, Id, Label, PathId, Told
+from wakeful.server.rest.shapes import Asked, Done, Id, Label, PathId, Told, Zone
 
 router = APIRouter(tags=["accounts"])
 
@@ -19,6 +19,7 @@ class UserShape(Told):
     id: str
     name: str
     role: Role
+    timezone: str | None = Field(description="Their IANA zone. Null: not known yet.")
     created_at: AwareDatetime
 
 
@@ -36,6 +37,7 @@ class UserChange(Asked):
 
     name: Label | None = None
     role: Role | None = None
+    timezone: Zone | None = None
 
 
 class Me(Told):
@@ -120,8 +122,8 @@ async def get_user(caller: Reader, accounts: AccountsDep, user_id: PathId) -> Us
 
 @router.patch("/users/{user_id}")
 async def change_user(caller: Admin, accounts: AccountsDep, user_id: PathId, asked: UserChange) -> UserShape:
-    """Rename a person, or change their role. Only owners change roles and others' names."""
-    changed = await accounts.change_user(caller, user_id, name=asked.name, role=asked.role)
+    """Change a person's name, time zone or role. Only owners change roles, and other people."""
+    changed = await accounts.change_user(caller, user_id, name=asked.name, role=asked.role, timezone=asked.timezone)
     return UserShape.model_validate(changed)
 
 

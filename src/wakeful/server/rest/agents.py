@@ -6,11 +6,12 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter
 from pydantic import AwareDatetime, Field
 
+from wakeful.domain import agents
 from wakeful.domain.agents import MOST_DATABASE_MB, MOST_SUBAGENTS
 from wakeful.domain.bounds import PRESETS, is_customised
 from wakeful.domain.types import Agent, Bounds, Budgets, ScheduleMode, ThinkingLevel
 from wakeful.server.auth import Admin, Reader
-from wakeful.server.rest.shapes import Asked, Done, Id, Label, PathId, Sparse, Text, Told
+from wakeful.server.rest.shapes import Asked, Done, Id, Label, PathId, Sparse, Text, Told, Zone
 from wakeful.server.services import ServicesDep
 
 router = APIRouter(tags=["agents"])
@@ -25,7 +26,6 @@ Count = Annotated[int, Field(ge=0, le=10**15)]
 Seconds = Annotated[int, Field(ge=1, le=365 * 86_400)]
 Clock = Annotated[str, Field(pattern=r"^([01]\d|2[0-3]):[0-5]\d$")]
 Model = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^\S+$")]
-Zone = Annotated[str, Field(min_length=1, max_length=100, pattern=r"^[A-Za-z0-9_+\-/]+$")]
 
 
 class BudgetsShape(Told):
@@ -70,7 +70,15 @@ class AgentShape(Told):
     run_limit_seconds: int
     budgets: BudgetsShape
     database_mb: int | None  # what its own database may hold; null: as the server's settings say
-    timezone: str
+    timezone: str | None = Field(description="Its own IANA zone. Null: its user's.")
+    zone: str = Field(description="The zone of its quiet hours, days and today: its own, else its user's, else UTC.")
+    is_zone_known: bool = Field(
+        description="False: neither it nor its user has a zone, and wall-clock times are refused."
+    )
+    offered_timezone: str | None = Field(
+        description="Its user's zone, if it should be asked once whether to use it instead of the stored one. Setting "
+        "`timezone`, to null or to the stored zone, answers the question."
+    )
     self_scheduling: bool
     schedule: ScheduleShape
     created_at: AwareDatetime
@@ -161,7 +169,7 @@ class AgentChange(Asked):
     run_limit_seconds: Annotated[int, Field(ge=1, le=86_400)] | None = None
     budgets: BudgetsChange | None = None
     database_mb: Annotated[int, Field(ge=1, le=MOST_DATABASE_MB)] | None = None
-    timezone: Zone | None = None
+    timezone: Zone | None = None  # null: its user's
     self_scheduling: bool | None = None
     schedule: ScheduleChange | None = None
 
@@ -237,7 +245,7 @@ async def delete_agent(caller: Admin, services: ServicesDep, agent_id: PathId) -
     return Done()
 
 
-_NULLABLE = frozenset({"model", "thinking_level", "database_mb"})  # null means something there
+_NULLABLE = frozenset({"model", "thinking_level", "database_mb", "timezone"})  # null means something there
 
 
 def _changes(asked: AgentChange, bounds: Bounds, budgets: Budgets) -> dict[str, Any]:
@@ -328,6 +336,9 @@ def _tell(agent: Agent) -> AgentShape:
         budgets=_tell_budgets(agent.budgets),
         database_mb=agent.database_mb,
         timezone=agent.timezone,
+        zone=agent.zone,
+        is_zone_known=agent.known_zone is not None,
+        offered_timezone=agents.offered_zone(agent),
         self_scheduling=agent.self_scheduling,
         schedule=ScheduleShape(
             mode=bounds.mode,

@@ -18,11 +18,13 @@ Short = Annotated[Text, Field(max_length=200)]
 
 
 class NewNextRun(Asked):
-    """A next run to book: at a time with its zone, or so many seconds from now."""
+    """A next run to book: at a time with its zone, so many seconds from now, or `when` in words."""
 
     instructions: Text
     scheduled_at: Short | None = None
     in_seconds: Annotated[int, Field(ge=-(2**53), le=2**53)] | None = None
+    when: Short | None = None
+    timezone: Short | None = None  # of `when`; without it the agent's, then the user's
     context_views: Annotated[tuple[Short, ...], Field(max_length=20)] = ()
     priority: Literal["normal", "low"] = "normal"
     on_miss: Literal["skip", "run_once", "run_catchup"] | None = None
@@ -76,6 +78,8 @@ async def book_next_run(caller: Planner, services: ServicesDep, agent_id: PathId
         instructions=asked.instructions,
         scheduled_at=asked.scheduled_at,
         in_seconds=asked.in_seconds,
+        when=asked.when,
+        timezone=asked.timezone,
         context_views=asked.context_views,
         priority=asked.priority,
         on_miss=asked.on_miss,

@@ -4,9 +4,9 @@ from typing import Annotated, Any
 
 import orjson
 from fastapi import APIRouter, Query
-from pydantic import AwareDatetime
+from pydantic import AwareDatetime, Field
 
-from wakeful.domain.types import Run, RunStatus, RunUsage, ScheduledBy, Trigger, WakeKind
+from wakeful.domain.types import Run, RunNote, RunStatus, RunUsage, ScheduledBy, Trigger, WakeKind
 from wakeful.server.auth import Chatter, Reader
 from wakeful.server.rest.pages import Most, Page, next_page, read_page
 from wakeful.server.rest.shapes import Id, PathId, Sparse, Told
@@ -42,6 +42,10 @@ class RunShape(Told):
     covers: int
     status: RunStatus
     reason: str | None
+    note: RunNote | None = Field(
+        description="What to know about a run that succeeded: did_nothing (woken, it neither called a tool nor said "
+        "anything), empty_answer (it ended without a final answer), or the limit that ended it early."
+    )
     error: str | None
     attempt: int
     queued_at: AwareDatetime

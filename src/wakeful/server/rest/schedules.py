@@ -22,12 +22,14 @@ Fields = Annotated[
 
 
 class NewSchedule(Asked):
-    """A schedule to book: exactly one of `delay_ms` and `at`; `session_config` with kind session only."""
+    """A schedule to book: exactly one of `delay_ms`, `at` and `when`; `session_config` with kind session only."""
 
     kind: ScheduleKind
     message: Text
     delay_ms: Annotated[int, Field(ge=-(2**62), le=2**62)] | None = None
     at: Annotated[Text, Field(max_length=200)] | None = None
+    when: Annotated[Text, Field(max_length=200)] | None = None  # in words
+    timezone: Annotated[Text, Field(max_length=200)] | None = None  # of `when`; else the agent's, then the user's
     label: Text = ""
     session_config: dict[str, Any] | None = None
     ephemeral: bool = False
@@ -119,6 +121,8 @@ async def book_schedule(
         message=asked.message,
         delay_ms=asked.delay_ms,
         at=asked.at,
+        when=asked.when,
+        timezone=asked.timezone,
         label=asked.label,
         session_config=asked.session_config,
         ephemeral=asked.ephemeral,

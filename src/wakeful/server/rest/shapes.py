@@ -22,6 +22,9 @@ LABEL = r"^[^\x00-\x1f\x7f-\x9f]*[^\s\x00-\x1f\x7f-\x9f][^\x00-\x1f\x7f-\x9f]*$"
 Label = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200, pattern=LABEL)]
 
 
+Zone = Annotated[str, StringConstraints(min_length=1, max_length=100, pattern=r"^[A-Za-z0-9_+\-/]+$")]
+
+
 def check_text(text: str) -> str:
     """Refuse what one of the databases cannot keep: NUL, or half of a character."""
     if "\x00" in text:

@@ -6,7 +6,18 @@ from fastapi import APIRouter, Query
 from pydantic import AwareDatetime, Field
 
 from wakeful.domain.recalls import MOST_RUNS, MOST_SECONDS, recall_status
-from wakeful.domain.types import CallType, OnMiss, Priority, ScheduledBy, Wake, WakeKind, WakeStatus
+from wakeful.domain.types import (
+    CallType,
+    OnMiss,
+    Priority,
+    Run,
+    RunNote,
+    RunStatus,
+    ScheduledBy,
+    Wake,
+    WakeKind,
+    WakeStatus,
+)
 from wakeful.server.auth import Planner, Reader
 from wakeful.server.rest.pages import Most, Page, next_page, read_page
 from wakeful.server.rest.runs import RunShape
@@ -30,7 +41,7 @@ class WakeShape(Told):
     call_type: CallType
     interval_seconds: int | None
     cron: str | None
-    timezone: str
+    timezone: str | None
     until: AwareDatetime | None
     max_runs: int | None
     nominal_at: AwareDatetime
@@ -57,6 +68,20 @@ class WakeShape(Told):
     updated_at: AwareDatetime
 
 
+class LastRun(Told):
+    """How the latest occurrence of a wake ended."""
+
+    id: str
+    status: RunStatus
+    reason: str | None
+    note: RunNote | None
+    finished_at: AwareDatetime
+
+
+class WakeWithLastRun(WakeShape):
+    last_run: LastRun | None
+
+
 class WakeChange(Asked):
     """What is left out stays. The rules of recurrence are for recalls only."""
 
@@ -74,7 +99,7 @@ class WakeChange(Asked):
 
 
 class Wakes(Sparse):
-    wakes: list[WakeShape]
+    wakes: list[WakeWithLastRun]
     next: str | None = None
 
 
@@ -95,7 +120,7 @@ class RecallShape(Told):
     held_by: str | None
     error: str | None
     cron: str | None
-    timezone: str
+    timezone: str | None
     until: AwareDatetime | None
     max_runs: int | None
     on_miss: OnMiss
@@ -135,16 +160,18 @@ async def list_wakes(
         caller.user.id, agent_id=agent_id, status=status, is_live=live, after=read_page(page), most=most
     )
     last = found[-1] if found else None
+    last_runs = await services.wakes.last_runs(found)
     return Wakes(
-        wakes=[tell_wake(wake) for wake in found],
+        wakes=[_with_last_run(wake, last_runs.get(wake.id)) for wake in found],
         next=next_page(found, most, last and last.nominal_at, last and last.id),
     )
 
 
 @router.get("/wakes/{wake_id}")
-async def get_wake(caller: Reader, services: ServicesDep, wake_id: PathId) -> WakeShape:
+async def get_wake(caller: Reader, services: ServicesDep, wake_id: PathId) -> WakeWithLastRun:
     """Show a wake."""
-    return tell_wake(await services.wakes.get(wake_id, caller.user.id))
+    wake = await services.wakes.get(wake_id, caller.user.id)
+    return _with_last_run(wake, (await services.wakes.last_runs([wake])).get(wake.id))
 
 
 @router.patch("/wakes/{wake_id}")
@@ -199,6 +226,11 @@ def tell_wake(wake: Wake) -> WakeShape:
     interval = None if wake.every is None else int(wake.every.total_seconds())
     told = {name: getattr(wake, name) for name in WakeShape.model_fields if name != "interval_seconds"}
     return WakeShape(**told, interval_seconds=interval)
+
+
+def _with_last_run(wake: Wake, run: Run | None) -> WakeWithLastRun:
+    last = None if run is None else LastRun.model_validate(run)
+    return WakeWithLastRun(**tell_wake(wake).model_dump(), last_run=last)
 
 
 def tell_recall(wake: Wake) -> RecallShape:

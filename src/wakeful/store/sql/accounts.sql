@@ -2,7 +2,7 @@
 SELECT * FROM users WHERE deleted_at IS NULL ORDER BY created_at, id;
 
 -- name: save_user
-UPDATE users SET name = :name, role = :role WHERE id = :id AND deleted_at IS NULL RETURNING id;
+UPDATE users SET name = :name, role = :role, timezone = :timezone WHERE id = :id AND deleted_at IS NULL RETURNING id;
 
 -- name: hold_owners
 -- Whoever takes away an owner holds them all, so that two at once cannot take away each other's last one: the second

@@ -1,5 +1,6 @@
 -- name: add_user
-INSERT INTO users (id, name, role, created_at, deleted_at) VALUES (:id, :name, :role, :created_at, :deleted_at);
+INSERT INTO users (id, name, role, timezone, created_at, deleted_at)
+VALUES (:id, :name, :role, :timezone, :created_at, :deleted_at);
 
 -- name: user_by_id
 SELECT * FROM users WHERE id = :id;
@@ -46,16 +47,18 @@ SET
     may_write_skills = :may_write_skills, subagents = :subagents,
     planning = :planning, thinking_level = :thinking_level, max_iterations = :max_iterations, budgets = :budgets,
     database_mb = :database_mb,
-    timezone = :timezone, self_scheduling = :self_scheduling, bounds = :bounds,
+    timezone = :timezone, offers_zone = :offers_zone, self_scheduling = :self_scheduling, bounds = :bounds,
     run_limit_seconds = :run_limit_seconds, updated_at = :updated_at
 WHERE id = :id AND user_id = :user_id AND deleted_at IS NULL
 RETURNING id;
 
 -- name: agent_of_user
-SELECT * FROM agents WHERE id = :id AND user_id = :user_id AND deleted_at IS NULL;
+SELECT a.*, u.timezone AS user_timezone FROM agents a JOIN users u ON u.id = a.user_id
+WHERE a.id = :id AND a.user_id = :user_id AND a.deleted_at IS NULL;
 
 -- name: agents_of_user
-SELECT * FROM agents WHERE user_id = :user_id AND deleted_at IS NULL ORDER BY created_at, id;
+SELECT a.*, u.timezone AS user_timezone FROM agents a JOIN users u ON u.id = a.user_id
+WHERE a.user_id = :user_id AND a.deleted_at IS NULL ORDER BY a.created_at, a.id;
 
 -- name: ended_agents
 -- Whose files may be gone only in part, if a crash came in between.

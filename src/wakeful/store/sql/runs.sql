@@ -6,11 +6,11 @@
 -- The id is made from wake and planned instant, so a second attempt at the same occurrence changes nothing.
 INSERT INTO runs (
     id, agent_id, user_id, session_id, wake_id, kind, trigger, scheduled_by, nominal_at, covers, priority, turn, status,
-    reason, error, queued_at, started_at, finished_at, owner, lease_until, fence, attempt, is_resuming, stop_requested_at
+    reason, note, error, queued_at, started_at, finished_at, owner, lease_until, fence, attempt, is_resuming, stop_requested_at
 )
 SELECT
     n.id, n.agent_id, n.user_id, n.session_id, n.wake_id, n.kind, n.trigger, n.scheduled_by, n.nominal_at, n.covers,
-    n.priority, n.turn, n.status, n.reason, n.error, n.queued_at, n.started_at, n.finished_at, n.owner,
+    n.priority, n.turn, n.status, n.reason, n.note, n.error, n.queued_at, n.started_at, n.finished_at, n.owner,
     n.lease_until, n.fence, n.attempt, n.is_resuming, n.stop_requested_at
 FROM rows(runs) AS n
 WHERE TRUE
@@ -32,6 +32,14 @@ SELECT * FROM runs WHERE id = :id /*postgres FOR UPDATE */;
 -- name: runs_of_wake
 -- In planned order.
 SELECT * FROM runs WHERE wake_id = :wake_id ORDER BY nominal_at, queued_at, id LIMIT :most;
+
+-- name: last_runs_of_wakes
+-- How the latest occurrence of each wake ended.
+SELECT r.* FROM rows(runs) AS n
+JOIN runs r ON r.id = (
+    SELECT l.id FROM runs l WHERE l.wake_id = n.wake_id AND l.finished_at IS NOT NULL
+    ORDER BY l.nominal_at DESC, l.queued_at DESC LIMIT 1
+);
 
 -- name: failed_run_since
 -- Whatever is said in a session after a failure is later than it.
@@ -208,7 +216,7 @@ SELECT id FROM runs WHERE status = 'running' AND owner = :owner AND stop_request
 -- Only the owner of a living lease may finish. No row comes back for a stale one.
 UPDATE runs
 SET
-    status = n.status, reason = COALESCE(n.reason, runs.reason), error = n.error, finished_at = n.finished_at,
+    status = n.status, reason = COALESCE(n.reason, runs.reason), note = n.note, error = n.error, finished_at = n.finished_at,
     lease_until = NULL, is_resuming = 0
 FROM rows(runs) AS n
 WHERE

@@ -3,13 +3,13 @@
 -- (domain.wakes.MAX_LIVE_SCHEDULES), or that an agent booked whose self-scheduling is off by now.
 INSERT INTO wakes (
     id, kind, agent_id, user_id, session_id, slot, call_type, interval_seconds, cron, timezone, wall_clock, until, max_runs,
-    nominal_at, attempt_at, first_due_at, is_missed, held_by, comment, instructions, context_views, session_config, priority, on_miss,
+    booking, nominal_at, attempt_at, first_due_at, is_missed, held_by, comment, instructions, context_views, session_config, priority, on_miss,
     scheduled_by, booked_by_run, tools, ephemeral, status, reason, error, delivery_phase, created_session_id, deferrals, failures,
     runs_started, muted, seen_at, version, created_at, updated_at
 )
 SELECT
     n.id, n.kind, n.agent_id, n.user_id, n.session_id, n.slot, n.call_type, n.interval_seconds, n.cron, n.timezone,
-    n.wall_clock, n.until, n.max_runs, n.nominal_at, n.attempt_at, n.first_due_at, n.is_missed, n.held_by,
+    n.wall_clock, n.until, n.max_runs, n.booking, n.nominal_at, n.attempt_at, n.first_due_at, n.is_missed, n.held_by,
     n.comment, n.instructions, n.context_views, n.session_config, n.priority, n.on_miss, n.scheduled_by,
     n.booked_by_run, n.tools, n.ephemeral, n.status, n.reason, n.error, n.delivery_phase, n.created_session_id, n.deferrals,
     n.failures, n.runs_started, n.muted, n.seen_at, n.version, n.created_at, n.updated_at
@@ -64,7 +64,7 @@ ORDER BY created_at DESC, id DESC LIMIT :most;
 -- Another node skips the rows that we hold, so no two decide about the same wake.
 SELECT
     w.*,
-    a.timezone AS agent_timezone,
+    COALESCE(a.timezone, u.timezone, 'UTC') AS agent_timezone,
     a.bounds AS agent_bounds,
     a.deleted_at AS agent_deleted_at,
     u.deleted_at AS user_deleted_at,

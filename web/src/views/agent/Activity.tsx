@@ -8,7 +8,7 @@ import type { AgentShape, RunShape } from "../../api/rest.generated";
 import { StatusBadge } from "../../components/Badge";
 import { Empty, Loading } from "../../components/Page";
 import { Time } from "../../components/times";
-import { kindText, reasonText } from "../../components/words";
+import { kindText, reasonOf } from "../../components/words";
 import { RunSummary } from "../RunSummary";
 
 export function Activity({ agent }: { agent: AgentShape }) {
@@ -33,14 +33,14 @@ export function Activity({ agent }: { agent: AgentShape }) {
         {runs.data.map((run) => (
           <li key={run.id}>
             <button type="button" className="run-row" aria-pressed={run === chosen} onClick={() => choose(run.id)}>
-              <RunRow run={run} zone={agent.timezone} />
+              <RunRow run={run} zone={agent.zone} />
             </button>
           </li>
         ))}
       </ul>
       {chosen && (
         <div className="split-right">
-          <RunSummary runId={chosen.id} zone={agent.timezone} />
+          <RunSummary runId={chosen.id} zone={agent.zone} />
         </div>
       )}
     </div>
@@ -52,12 +52,12 @@ function RunRow({ run, zone }: { run: RunShape; zone: string }) {
     <>
       <span className="run-row-top">
         <strong>{kindText(run.kind)}</strong>
-        <StatusBadge status={run.status} />
+        <StatusBadge run={run} />
       </span>
       <span className="muted small">
         <Time at={run.started_at ?? run.queued_at} zone={zone} />
         {run.covers > 1 && ` · ${run.covers} times`}
-        {run.reason && ` · ${reasonText(run.reason)}`}
+        {reasonOf(run) && ` · ${reasonOf(run)}`}
       </span>
     </>
   );

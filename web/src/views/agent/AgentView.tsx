@@ -9,6 +9,7 @@ import type { AgentShape } from "../../api/rest.generated";
 import { Icon } from "../../components/Icon";
 import { Failure, Loading, PageHeader } from "../../components/Page";
 import { WakeBanner } from "../../components/WakeBanner";
+import { ZoneOffer } from "../../components/zone";
 import { Activity } from "./Activity";
 import { Configure } from "./Configure";
 import { QuotaBanner, WritingBadge } from "./database/Room";
@@ -64,6 +65,7 @@ export default function AgentView({ agentId, tab }: { agentId: string; tab: stri
           New session
         </Link>
       </PageHeader>
+      <ZoneOffer agent={agent} />
       {agent.self_scheduling && <WakeBanner agent={agent} />}
       {hasDatabase && <QuotaBanner agentId={agent.id} />}
       <nav ref={tabs} className="tabs" aria-label="Parts of this agent">

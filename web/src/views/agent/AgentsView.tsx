@@ -42,7 +42,7 @@ export default function AgentsView() {
                       <span className="muted">{agent.model ?? "the server's model"}</span>
                       {next && (
                         <span className="muted">
-                          <Icon name="clock" size={13} /> wakes <Time at={next.attempt_at} zone={agent.timezone} form="relative" />
+                          <Icon name="clock" size={13} /> wakes <Time at={next.attempt_at} zone={agent.zone} form="relative" />
                         </span>
                       )}
                     </p>
@@ -62,7 +62,7 @@ function NewAgent({ onClose }: { onClose: () => void }) {
   const [name, setName] = useState("");
   const [, navigate] = useLocation();
   const make = queries.useAct(
-    () => call("POST /agents", { body: { name, timezone: Intl.DateTimeFormat().resolvedOptions().timeZone, toolsets: ["files", "web"] } }),
+    () => call("POST /agents", { body: { name, toolsets: ["files", "web"] } }),
     [["agents"]],
     (agent) => navigate(`/ui/agents/${agent.id}`),
   );

@@ -9,6 +9,7 @@ import { tellRefusal } from "../../api/refusals";
 import type { MessageShape, RunShape, SessionDetail } from "../../api/rest.generated";
 import { Failure, Loading, PageHeader } from "../../components/Page";
 import { WakeBanner } from "../../components/WakeBanner";
+import { ZoneOffer } from "../../components/zone";
 import { Icon } from "../../components/Icon";
 import { Composer, type Outgoing } from "./Composer";
 import { SessionMenu } from "./SessionMenu";
@@ -78,6 +79,7 @@ function Chat({ session }: { session: SessionDetail }) {
       <PageHeader title={title}>
         <SessionMenu session={session} agent={agent} />
       </PageHeader>
+      {agent && <ZoneOffer agent={agent} />}
       {agent && <WakeBanner agent={agent} sessionId={session.id} />}
       <Transcript isStill={stream.isReplaying} turns={turns}>
         {(shown) =>
@@ -88,7 +90,7 @@ function Chat({ session }: { session: SessionDetail }) {
               sessionId={session.id}
               live={spoken.findLast((each) => each.runId === turn.runId) ?? null}
               run={runs?.find((run) => run.id === turn.runId)}
-              zone={agent?.timezone}
+              zone={agent?.zone}
               isLast={turn === turns.at(-1)}
             />
           ))

@@ -8,6 +8,7 @@ import type { MessageShape, RunShape } from "../../api/rest.generated";
 import { Icon } from "../../components/Icon";
 import { Markdown } from "../../components/Markdown";
 import { Time, took } from "../../components/times";
+import { reasonText } from "../../components/words";
 import { Items, RunOfItems } from "./Items";
 import type { LiveRun } from "./stream";
 import type { Turn } from "./transcript";
@@ -137,6 +138,7 @@ function Ending({ turn, live, run, zone, isLast }: Omit<Props, "sessionId">) {
       <Link href={`/ui/runs/${turn.runId}`} title="What this run did, and what it cost">
         <Time at={run.finished_at} zone={zone} /> · {took(seconds)}
       </Link>
+      {run.note && <> · {reasonText(run.note)}</>}
     </p>
   );
 }

@@ -53,6 +53,8 @@ export interface Turn {
 
 const NOTES: Record<string, string> = {
   iteration_limit: "It reached its limit of steps.",
+  did_nothing: "It was woken and did nothing.",
+  empty_answer: "It ended without an answer.",
   repeated_calls: "It was going round in circles, and was stopped.",
 };
 

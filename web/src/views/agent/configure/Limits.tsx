@@ -33,7 +33,7 @@ export function Limits({ agent, save }: PartProps) {
           onSave={async (text) => save({ database_mb: text.trim() === "" ? null : Math.round(readNumber(text, 1)) })}
         />
       </div>
-      {usage && <Today usage={usage} zone={agent.timezone} />}
+      {usage && <Today usage={usage} zone={agent.zone} />}
     </Section>
   );
 }

@@ -2,6 +2,7 @@ import { RadioGroup } from "radix-ui";
 import type { AgentShape, ScheduleChange } from "../../../api/rest.generated";
 import { duration } from "../../../components/times";
 import { MODES } from "../../../components/words";
+import { ZoneNames } from "../../../components/zone";
 import { Field, type PartProps, Problem, readNumber, Section, Toggle, useSetting } from "./saving";
 
 type ScheduleShape = AgentShape["schedule"];
@@ -33,12 +34,19 @@ export function Scheduling({ agent, save }: PartProps) {
         isOn={agent.self_scheduling}
         onChange={(self_scheduling) => save({ self_scheduling })}
       />
-      <Field label="Time zone" value={agent.timezone} list="time-zones" hint="Quiet hours, days and “today” are in this zone." onSave={(timezone) => save({ timezone: timezone.trim() })} />
-      <datalist id="time-zones">
-        {Intl.supportedValuesOf("timeZone").map((zone) => (
-          <option key={zone} value={zone} />
-        ))}
-      </datalist>
+      <Field
+        label="Time zone"
+        value={agent.timezone ?? ""}
+        placeholder={agent.is_zone_known ? `${agent.zone}, as yours` : "not known"}
+        list="time-zones"
+        hint={
+          agent.is_zone_known
+            ? "Quiet hours, days and “today” are in this zone. Empty: your own."
+            : "Neither this agent nor you have a time zone yet: quiet hours, days and “today” are in UTC, and times of day are refused."
+        }
+        onSave={(timezone) => save({ timezone: timezone.trim() || null })}
+      />
+      <ZoneNames />
       {agent.self_scheduling && <BoundsOf schedule={agent.schedule} set={(schedule) => save({ schedule })} />}
     </Section>
   );

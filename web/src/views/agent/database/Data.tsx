@@ -173,7 +173,7 @@ function TableRows({ agent, table, picker }: { agent: AgentShape; table: TableSh
                   </td>
                   {columns.map((each) => (
                     <td key={each.name} className={`${typeof row.get(each.name) === "number" ? "is-number" : ""}${each.system ? " is-system" : ""}`}>
-                      <DataValue row={row} column={each} zone={agent.timezone} />
+                      <DataValue row={row} column={each} zone={agent.zone} />
                     </td>
                   ))}
                 </tr>

@@ -64,7 +64,7 @@ export function RowDialog({ agent, table, row, onClose }: Props) {
           </dl>
           <details className="why">
             <summary>What happened to it</summary>
-            <Changes agentId={agent.id} zone={agent.timezone} which={{ table: table.name, row_id: row.id }} nothing="The changelog has nothing about it." />
+            <Changes agentId={agent.id} zone={agent.zone} which={{ table: table.name, row_id: row.id }} nothing="The changelog has nothing about it." />
           </details>
         </>
       )}

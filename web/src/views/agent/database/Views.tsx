@@ -152,7 +152,7 @@ function Shown({ agent, view, onGone }: { agent: AgentShape; view: ViewShape; on
       </section>
       <CodeBlock code={view.sql} language="sql" />
       <p className="muted small">
-        Made <Time at={view.created_at} zone={agent.timezone} />, changed <Time at={view.updated_at} zone={agent.timezone} />
+        Made <Time at={view.created_at} zone={agent.zone} />, changed <Time at={view.updated_at} zone={agent.zone} />
       </p>
       {asking === "edit" && <ViewDialog agent={agent} view={view} onClose={() => setAsking(null)} onSaved={() => setAsking(null)} />}
       {asking === "delete" && (

@@ -1,0 +1,45 @@
+import { useQuery } from "@tanstack/react-query";
+import { useState } from "react";
+import { call, explain } from "../../api/client";
+import * as queries from "../../api/queries";
+import { BROWSER_ZONE, ZoneNames } from "../../components/zone";
+import { Section } from "./Section";
+
+export function You() {
+  const me = useQuery(queries.me).data;
+  const [written, setWritten] = useState<string | null>(null); // null: as saved
+  const save = queries.useAct(
+    (timezone: string) => call("PATCH /users/{user_id}", { path: { user_id: me?.user.id ?? "" }, body: { timezone } }),
+    [["me"], ["agents"]],
+    () => setWritten(null),
+  );
+  if (!me) return null;
+  const saved = me.user.timezone ?? "";
+  return (
+    <Section title="Your time zone" text="Times such as “tomorrow at 9” are meant in it, and agents without a zone of their own use it.">
+      <form
+        className="row wrap"
+        onSubmit={(event) => {
+          event.preventDefault();
+          save.mutate((written ?? saved).trim());
+        }}
+      >
+        <input value={written ?? saved} required maxLength={100} list="time-zones" aria-label="Your time zone" onChange={(event) => setWritten(event.target.value)} />
+        <ZoneNames />
+        <button type="submit" disabled={save.isPending || (written ?? saved).trim() === saved}>
+          Save
+        </button>
+        {saved !== BROWSER_ZONE && (
+          <button type="button" disabled={save.isPending} onClick={() => save.mutate(BROWSER_ZONE)}>
+            Use {BROWSER_ZONE}
+          </button>
+        )}
+      </form>
+      {save.isError && (
+        <p className="bad-text" role="alert">
+          {explain(save.error)}
+        </p>
+      )}
+    </Section>
+  );
+}
