@@ -164,6 +164,16 @@ async def test_a_run_whose_agent_was_bound_elsewhere_meanwhile_goes_on_there(wor
     assert (run.status, run.attempt, len(world.executor.ran)) == ("success", 1, 2)
 
 
+async def test_a_session_is_not_handed_over_in_the_middle_of_a_run_to_an_agent_whose_memory_is_elsewhere(world, there):
+    other = await agent_of(there, world, name="Other")
+    agent = await world.add_agent(profiles=(other.id,))
+    session = await world.session(agent)
+    run = await world.node.runs.ask(session.id, world.user.id, "Hello")
+    with pytest.raises(MemoryElsewhere, match="there"):
+        await world.node.services.profiles.switch(run, agent, "Other", ())
+    assert (await world.node.sessions.get(session.id, world.user.id)).agent_id == agent.id
+
+
 # ── Held ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 

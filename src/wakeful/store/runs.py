@@ -160,11 +160,12 @@ class Runs:
         return [RUNS.read(row) for row in rows]
 
     async def claim(
-        self, owner: str, now: datetime, lease: timedelta, directory_id: str, *, messages: int, headless: int
+        self, owner: str, now: datetime, lease: timedelta, directory_id: str = "", *, messages: int, headless: int
     ) -> list[Claimed]:
         """Take up to so many runs of each sort whose session is free. Their once-wakes leave their slots with that.
 
-        On a shared store, only of agents whose database and files are in this data directory, or that have none.
+        On a shared store, only of agents whose database and files are in this data directory, or that have none;
+        without a directory only of the latter.
         """
         at = to_micros(now)
         params = {
