@@ -19,10 +19,8 @@ from wakeful.domain.zones import load_zone
 from wakeful.server.app import create_app
 from wakeful.server.gate import Gate
 from wakeful.server.tries import Tries
-from wakeful.server.wire import Wire
+from wakeful.server.wire import LARGEST_OTHER_FRAME, Wire
 from wakeful.service.first_start import settle_owner
-
-MOST_FRAME = 72 * 1024 * 1024  # bytes of one message with its images
 
 
 def build_http(node: Wakeful) -> ASGIApp:
@@ -69,7 +67,7 @@ async def serve(node: Wakeful, announce: Callable[[str, str], None]) -> None:
                 log_config=None,
                 access_log=False,
                 ws=Wire,
-                ws_max_size=MOST_FRAME,
+                ws_max_size=LARGEST_OTHER_FRAME,
                 ws_per_message_deflate=False,
                 ws_ping_interval=20,
                 ws_ping_timeout=20,

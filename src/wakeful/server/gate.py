@@ -6,7 +6,6 @@ It must be the outermost application, so that nothing answers around it. Whoever
 
 import asyncio
 
-from fastapi import HTTPException
 from starlette.datastructures import Headers, MutableHeaders, QueryParams
 from starlette.requests import HTTPConnection, cookie_parser
 from starlette.responses import Response
@@ -15,6 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from wakeful.config import Settings
 from wakeful.domain.accounts import Identity, NotSignedIn, WrongPass, WrongToken
 from wakeful.domain.errors import Forbidden, WakefulError
+from wakeful.server.body_limits import LARGEST_BODY, LARGEST_OPEN_BODY, BodyTooLarge, check_length, limited
 from wakeful.server.errors import answer, shape
 from wakeful.server.hosts import AllowedHosts, Host, UnreadableHost
 from wakeful.server.tries import Tries
@@ -22,8 +22,6 @@ from wakeful.service.accounts import Accounts, is_ours
 
 COOKIE = "wakeful"
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
-LARGEST_BODY = 72 * 1024 * 1024
-LARGEST_OPEN_BODY = 64 * 1024  # from someone who has not shown a token
 
 SECURITY_HEADERS = {
     "X-Content-Type-Options": "nosniff",
@@ -52,11 +50,6 @@ class CrossSite(Forbidden):
         super().__init__(
             "The browser says that another site sent this request.", hint="Open this server's own page instead."
         )
-
-
-class BodyTooLarge(HTTPException):
-    def __init__(self, most: int) -> None:
-        super().__init__(413, f"The body of a request may have {most:,} bytes here.")
 
 
 class Gate:
@@ -158,8 +151,8 @@ class Gate:
             await send(message)
 
         try:
-            _check_length(scope, most)
-            await self._app(scope, _limited(receive, most), send_with_headers)
+            check_length(scope, most)
+            await self._app(scope, limited(receive, most), send_with_headers)
         except BodyTooLarge as error:  # when the application has no words for it
             if has_begun:
                 raise
@@ -207,26 +200,6 @@ def _take_ticket_from_address(scope: Scope) -> str | None:
     left = [(key, value) for key, value in query.multi_items() if key != "ticket"]
     scope["query_string"] = str(QueryParams(left)).encode("ascii")
     return query["ticket"]
-
-
-def _check_length(scope: Scope, most: int) -> None:
-    length = Headers(scope=scope).get("content-length", "0")
-    if length.isdecimal() and int(length[:20]) > most:
-        raise BodyTooLarge(most)
-
-
-def _limited(receive: Receive, most: int) -> Receive:
-    received = 0
-
-    async def receive_within_limit() -> Message:
-        nonlocal received
-        message = await receive()
-        received += len(message.get("body", b""))
-        if received > most:
-            raise BodyTooLarge(most)
-        return message
-
-    return receive_within_limit
 
 
 def _add_headers(message: Message, scope: Scope) -> None:

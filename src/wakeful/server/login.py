@@ -17,8 +17,9 @@ from wakeful.server.auth import AccountsDep, Reader, TriesDep
 from wakeful.server.errors import RESPONSES, status_of
 from wakeful.server.gate import COOKIE
 from wakeful.server.rest.shapes import Done
+from wakeful.server.routes import DoorRoute
 
-router = APIRouter(tags=["login"])
+router = APIRouter(route_class=DoorRoute, tags=["login"])
 
 _SEND = "document.forms[0].submit()"
 _SEND_HASH = b64encode(sha256(_SEND.encode()).digest()).decode()
