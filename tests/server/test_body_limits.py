@@ -214,9 +214,9 @@ async def test_a_large_body_holds_up_nobody_and_its_memory_is_given_back(process
             waits.append(time.perf_counter() - asked)
             await asyncio.sleep(0.01)
         assert (await sending).status_code in (202, 400, 422)
-        print('WAITS', max(waits), len(waits), resident(pid)-before)
+        print("WAITS", max(waits), len(waits), resident(pid) - before)
         assert max(waits) < 2.0, max(waits)
         async with asyncio.timeout(20):
             while resident(pid) - before > 100:  # noqa: ASYNC110
                 await asyncio.sleep(0.1)
-        print('AFTER', resident(pid)-before)
+        print("AFTER", resident(pid) - before)

@@ -3,24 +3,39 @@
 import asyncio
 import contextlib
 import gc
+import logging
+import resource
 import signal
 import socket
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
+from typing import cast
 
 import uvicorn
 from starlette.types import ASGIApp
 
 from wakeful.app.building import Wakeful
+from wakeful.config import SHORTEST_TOKEN, Settings
 from wakeful.domain.errors import Unavailable
 from wakeful.domain.zones import load_zone
 from wakeful.server.app import create_app
+from wakeful.server.connections import Connections, Http, Watched
 from wakeful.server.gate import Gate
+from wakeful.server.log_limits import bounded_logs
 from wakeful.server.tries import Tries
 from wakeful.server.wire import LARGEST_OTHER_FRAME, Wire
 from wakeful.service.first_start import settle_owner
+
+log = logging.getLogger(__name__)
+
+_BACKLOG = 2048  # connections that the kernel holds for us
+# asyncio accepts so many before the first of them is counted. With 2,048, strangers could take every descriptor in one
+# turn of the loop, and each of the 2,048 failures that follow would be logged.
+_ACCEPTED_AT_ONCE = 16
+_MANY_DESCRIPTORS = 1_048_576  # where the system sets no limit
 
 
 def build_http(node: Wakeful) -> ASGIApp:
@@ -56,16 +71,24 @@ async def serve(node: Wakeful, announce: Callable[[str, str], None]) -> None:
 
     `announce` is told the address they stand at and the path of a one-time login link.
     """
+    if node.settings.has_short_token:
+        log.warning(
+            "the owner's token is short and could be guessed; set WAKEFUL_TOKEN to a longer one",
+            extra={"characters_at_least": SHORTEST_TOKEN},
+        )
     loop, stopping = asyncio.get_running_loop(), asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stopping.set)
-    with _listen(node.settings.host, node.settings.port) as listener:
+    connections = _count_connections(node.settings)
+    with bounded_logs(node.clock), _listen(node.settings.host, node.settings.port) as listener:
         host, port = listener.getsockname()[:2]
         server = _Server(
             uvicorn.Config(
-                build_http(node),
+                Watched(build_http(node)),
                 log_config=None,
                 access_log=False,
+                http=cast("type[asyncio.Protocol]", partial(Http, connections=connections)),
+                backlog=_ACCEPTED_AT_ONCE,
                 ws=Wire,
                 ws_max_size=LARGEST_OTHER_FRAME,
                 ws_per_message_deflate=False,
@@ -94,6 +117,28 @@ async def serve(node: Wakeful, announce: Callable[[str, str], None]) -> None:
                 told.cancel()
 
 
+def _count_connections(settings: Settings) -> Connections:
+    """Bound connections so that descriptors are left for files, whatever strangers do."""
+    descriptors = _raise_descriptor_limit()
+    return Connections(
+        most=descriptors // 2,
+        most_strangers=min(settings.stranger_connections, descriptors // 4),
+        most_strangers_per_address=settings.stranger_connections_per_address,
+        seconds=settings.request_timeout_seconds,
+    )
+
+
+def _raise_descriptor_limit() -> int:
+    """Take as many descriptors as the system allows, and return how many."""
+    # Often 1,024 are given at first, and 524,288 to those who ask.
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        with contextlib.suppress(OSError, ValueError):  # macOS allows less than it says
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+            soft = hard
+    return _MANY_DESCRIPTORS if soft == resource.RLIM_INFINITY else soft
+
+
 def _local_zone() -> str:
     """Return this machine's zone, for the first agent; people change it as they like."""
     with contextlib.suppress(OSError, ValueError):
@@ -107,7 +152,7 @@ def _local_zone() -> str:
 def _listen(host: str, port: int) -> socket.socket:
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        return socket.create_server((str(address[0]), port), family=family, backlog=2048)
+        return socket.create_server((str(address[0]), port), family=family, backlog=_BACKLOG)
     except OSError as error:
         raise PortTaken(
             f"Cannot listen on {host}:{port}: {error.strerror}. "
@@ -121,6 +166,11 @@ class PortTaken(Unavailable):
 
 class _Server(uvicorn.Server):
     """Leaves signals to us: uvicorn would raise them again, and end the process before the engine is done."""
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        for each in sockets or []:
+            each.listen(_BACKLOG)  # asyncio has set it to the number of connections that it accepts at once
 
     @contextmanager
     def capture_signals(self) -> Generator[None]:

@@ -15,10 +15,12 @@ from wakeful.config import Settings
 from wakeful.domain.accounts import Identity, NotSignedIn, WrongPass, WrongToken
 from wakeful.domain.errors import Forbidden, WakefulError
 from wakeful.server.body_limits import LARGEST_BODY, LARGEST_OPEN_BODY, BodyTooLarge, check_length, limited
+from wakeful.server.connections import let_in
 from wakeful.server.errors import answer, shape
 from wakeful.server.hosts import AllowedHosts, Host, UnreadableHost
+from wakeful.server.socket_counts import SocketCounts
 from wakeful.server.tries import Tries
-from wakeful.service.accounts import Accounts, is_ours
+from wakeful.service.accounts import Accounts
 
 COOKIE = "wakeful"
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -59,6 +61,7 @@ class Gate:
         self._app = app
         self._accounts = accounts
         self._tries = tries
+        self._sockets = SocketCounts(settings.sockets_per_token)
         self._hosts = AllowedHosts(settings.host, settings.allowed_hosts)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -73,7 +76,8 @@ class Gate:
         if scope["type"] == "websocket":
             # Past the layers of the frameworks in between, which cost as much again as sending a frame does.
             scope["state"]["send"] = send
-            await self._app(scope, receive, send)
+            with self._sockets.counted(scope["state"]["identity"].token_id):
+                await self._app(scope, receive, send)
             return
         await self._pass_on(scope, receive, send, LARGEST_BODY if is_known else LARGEST_OPEN_BODY)
 
@@ -84,7 +88,11 @@ class Gate:
         self._check_origin(scope, headers, host)
         if _is_open(scope):
             return False
-        scope.setdefault("state", {})["identity"] = await self._identify(scope, headers)
+        state = scope.setdefault("state", {})
+        state["identity"] = await self._identify(scope, headers)
+        let_in(state)
+        if scope["type"] == "websocket":
+            self._sockets.check(state["identity"].token_id)
         return True
 
     def _check_host(self, scope: Scope, headers: Headers) -> Host:
@@ -106,7 +114,6 @@ class Gate:
         if "authorization" in headers:
             return await self._identify_bearer(headers["authorization"], client)
         if ticket is not None:
-            self._tries.check(client)
             return self._count_wrong(await self._accounts.take_ticket(ticket), client, WrongPass("ticket"))
         cookie = cookie_parser("; ".join(headers.getlist("cookie"))).get(COOKIE)
         if cookie is None:
@@ -118,12 +125,7 @@ class Gate:
     async def _identify_bearer(self, header: str, client: str) -> Identity:
         kind, _, secret = header.partition(" ")
         secret = secret.strip()
-        # What we made ourselves nobody can guess, so whoever brings that form need not wait for guessers beside them.
-        if not is_ours(secret):
-            self._tries.check(client)
         identity = await self._accounts.identify(secret) if kind.lower() == "bearer" else None
-        if identity is None:
-            self._tries.check(client)
         return self._count_wrong(identity, client, WrongToken())
 
     async def _identify_browser(self, cookie: str) -> Identity:
@@ -135,6 +137,7 @@ class Gate:
 
     def _count_wrong(self, identity: Identity | None, client: str, error: WakefulError) -> Identity:
         if identity is None:
+            self._tries.check(client)  # only now: wrong tokens of others must not lock a right one out
             self._tries.count(client)
             raise error
         return identity

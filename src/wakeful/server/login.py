@@ -79,9 +79,9 @@ async def log_in(
     """Change the code of a login link for a cookie, once."""
     client = request.client.host if request.client else ""
     try:
-        tries.check(client)
         made = await accounts.log_in(code, browser=_name(request))
         if made is None:
+            tries.check(client)
             tries.count(client)
             raise WrongPass("login")
     except (TooManyTries, WrongPass) as error:
