@@ -61,6 +61,7 @@ async def serve_node(folder: Path, model_url: str | None) -> None:
             "data_dir": folder / "data",
             "config_dir": folder / "config",
             "token": TOKEN,
+            "sockets_per_token": 100_000,
             "model": "demo" if model_url is None else "openai-chat:bench",
             "model_base_url": model_url,
         }

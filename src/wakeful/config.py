@@ -190,21 +190,24 @@ class Settings(BaseSettings):
     sockets_per_token: Whole = Field(
         50, ge=1, le=100_000, description="Sockets that one token may have open at a time."
     )
-    stranger_connections: Whole = Field(
+    unauthenticated_connections: Whole = Field(
         256,
         ge=8,
         le=100_000,
-        description="Connections over which no right token has come yet; the oldest is closed for a new one. "
-        "Never more than a quarter of the descriptors that the system gives the server.",
+        description="Open connections without a valid token so far; at the cap, the oldest is closed for a new one. "
+        "Never more than a quarter of the process's file descriptors.",
     )
-    stranger_connections_per_address: Whole = Field(
-        64, ge=4, le=100_000, description="The same, from one address. Behind a proxy all come from one."
+    unauthenticated_connections_per_address: Whole = Field(
+        64,
+        ge=4,
+        le=100_000,
+        description="The same cap for one address. Behind a proxy, all have the proxy's.",
     )
     request_timeout_seconds: Whole = Field(
         10,
         ge=1,
         le=3600,
-        description="How long a client may take for the head of a request, and send nothing of its body.",
+        description="Timeout for the head of a request, and for a pause in its body.",
     )
 
     log_level: Annotated[Literal["debug", "info", "warning", "error"], BeforeValidator(_lower)] = Field(

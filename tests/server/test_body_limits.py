@@ -11,12 +11,15 @@ from urllib.parse import urlsplit
 
 import httpx
 import pytest
+from fastapi.routing import APIRoute
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed
 
 import forked
 from openai_server import say
 from served import TOKEN, eventually, served
+from wakeful.server.app import _application
+from wakeful.server.routes import DoorRoute, needed_scopes
 
 MB = 1024 * 1024
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -66,6 +69,22 @@ LONG, CHUNKED = f"Content-Length: {70 * MB}", "Transfer-Encoding: chunked"
 async def test_a_scope_that_is_too_small_is_refused_before_the_body_is_read(server, session, path, kind, length):
     path = path.format(session=session)
     assert await begin(server, path, await scoped(server, "read"), kind, length) == 403
+
+
+def flat(routes):
+    """All routes, those of included routers too."""
+    for route in routes:
+        if hasattr(route, "original_router"):
+            yield from flat(route.original_router.routes)
+        elif isinstance(route, APIRoute):
+            yield route
+
+
+def test_every_route_that_takes_a_body_checks_a_scope_before_it():
+    routes = [route for route in flat(_application("0").routes) if route.body_field is not None]
+    assert len(routes) > 30
+    assert [route.path for route in routes if not isinstance(route, DoorRoute)] == []
+    assert [route.path for route in routes if not needed_scopes(route)] == ["/login"]
 
 
 @pytest.mark.parametrize("is_chunked", [False, True])
@@ -188,17 +207,21 @@ def resident(pid):
     return int(re.search(r"VmRSS:\s+(\d+)", Path(f"/proc/{pid}/status").read_text())[1]) / 1024
 
 
-HOSTILE = {
-    "lists": b'{"content": [' + b"[]," * (23 * MB) + b"[]]}",
-    "one long text": b'{"content": "' + b'\\"' * (35 * MB) + b'"}',
-    "pictures": b'{"content": "Hi", "images": ['
-    + b",".join(b'"' + base64.b64encode(PNG + bytes(5 * MB - 8)) + b'"' for _ in range(10))
-    + b"]}",
-}
+def many_lists():
+    return b'{"content": [' + b"[]," * (23 * MB) + b"[]]}"
 
 
-@pytest.mark.parametrize("body", HOSTILE.values(), ids=HOSTILE)
-async def test_a_large_body_holds_up_nobody_and_its_memory_is_given_back(process, body):
+def one_long_text():
+    return b'{"content": "' + b'\\"' * (35 * MB) + b'"}'
+
+
+def ten_pictures():
+    picture = b'"' + base64.b64encode(PNG + bytes(5 * MB - len(PNG))) + b'"'
+    return b'{"content": "Hi", "images": [' + b",".join([picture] * 10) + b"]}"
+
+
+@pytest.mark.parametrize("make_body", [many_lists, one_long_text, ten_pictures])
+async def test_a_large_body_holds_up_nobody_and_its_memory_is_given_back(process, make_body):
     pid, address = process
     async with httpx.AsyncClient(
         base_url=address, headers={"Authorization": f"Bearer {TOKEN}"}, timeout=60, verify=False
@@ -206,7 +229,9 @@ async def test_a_large_body_holds_up_nobody_and_its_memory_is_given_back(process
         session = (await client.post("/sessions", json={})).json()["id"]
         before = resident(pid)
         headers = {"content-type": "application/json"}
-        sending = asyncio.create_task(client.post(f"/sessions/{session}/messages", content=body, headers=headers))
+        sending = asyncio.create_task(
+            client.post(f"/sessions/{session}/messages", content=make_body(), headers=headers)
+        )
         waits = []
         while not sending.done():
             asked = time.perf_counter()
@@ -214,9 +239,7 @@ async def test_a_large_body_holds_up_nobody_and_its_memory_is_given_back(process
             waits.append(time.perf_counter() - asked)
             await asyncio.sleep(0.01)
         assert (await sending).status_code in (202, 400, 422)
-        print("WAITS", max(waits), len(waits), resident(pid) - before)
-        assert max(waits) < 2.0, max(waits)
+        assert max(waits) < 5.0, max(waits)  # lists took 12 s and more, and 1.9 GB
         async with asyncio.timeout(20):
             while resident(pid) - before > 100:  # noqa: ASYNC110
                 await asyncio.sleep(0.1)
-        print("AFTER", resident(pid) - before)

@@ -18,7 +18,7 @@ from websockets.exceptions import InvalidStatus
 
 from served import TOKEN, eventually, served
 from wakeful.server import connections as limits
-from wakeful.server.connections import Connections, Http, Watched
+from wakeful.server.connections import Connections, CountedHttp, TimedRequests
 from wakeful.server.wire import Wire
 
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
@@ -27,7 +27,7 @@ WAKEFUL = Path(sys.executable).parent / "wakeful"
 
 @pytest.fixture
 async def server(settings):
-    async with served(settings, request_timeout_seconds=1, stranger_connections_per_address=4) as server:
+    async with served(settings, request_timeout_seconds=1, unauthenticated_connections_per_address=4) as server:
         yield server
 
 
@@ -131,7 +131,10 @@ async def test_a_client_that_reads_nothing_is_closed(monkeypatch):
 
 
 async def test_the_oldest_stranger_of_an_address_gives_way(settings):
-    async with served(settings, stranger_connections_per_address=4) as server, contextlib.AsyncExitStack() as stack:
+    async with (
+        served(settings, unauthenticated_connections_per_address=4) as server,
+        contextlib.AsyncExitStack() as stack,
+    ):
         held = [(await stack.enter_async_context(opened(server)))[0] for _ in range(4)]
         async with server.client(TOKEN) as client:
             assert (await client.get("/me")).status_code == 200
@@ -142,8 +145,8 @@ async def test_the_oldest_stranger_of_an_address_gives_way(settings):
             assert (await client.get("/me")).status_code == 200
 
 
-async def test_a_socket_is_no_strangers(settings):
-    async with served(settings, stranger_connections_per_address=4, request_timeout_seconds=1) as server:
+async def test_a_socket_is_no_unauthenticated(settings):
+    async with served(settings, unauthenticated_connections_per_address=4, request_timeout_seconds=1) as server:
         session = await server.session()
         async with server.watch(session) as client, contextlib.AsyncExitStack() as stack:
             for _ in range(12):
@@ -153,7 +156,7 @@ async def test_a_socket_is_no_strangers(settings):
             await client.expect("error")
 
 
-def test_strangers_cannot_take_the_descriptors_nor_fill_the_log(tmp_path):
+def test_unauthenticated_cannot_take_the_descriptors_nor_fill_the_log(tmp_path):
     environment = {key: value for key, value in os.environ.items() if not key.startswith("WAKEFUL_")} | {
         "WAKEFUL_DATA_DIR": f"{tmp_path}/data",
         "WAKEFUL_CONFIG_DIR": f"{tmp_path}/config",
@@ -219,11 +222,11 @@ async def opens(address):
 @contextlib.asynccontextmanager
 async def counted(app):
     """A bare application on a real port, its connections counted."""
-    connections = Connections(most=50, most_strangers=50, most_strangers_per_address=50, seconds=5)
+    connections = Connections(most=50, most_unauthenticated=50, most_unauthenticated_per_address=50, seconds=5)
     config = uvicorn.Config(
-        Watched(app),
+        TimedRequests(app),
         port=0,
-        http=lambda *given, **more: Http(*given, connections=connections, **more),
+        http=lambda *given, **more: CountedHttp(*given, connections=connections, **more),
         ws=Wire,
         lifespan="off",
         log_config=None,
@@ -255,11 +258,11 @@ async def test_a_connection_is_known_to_its_requests_and_to_the_socket_it_become
     seen = []
 
     async def app(scope, receive, send):
-        seen.append((scope["type"], scope["state"]["connection"] in scope["state"]["connections"]._strangers))
+        seen.append((scope["type"], scope["state"]["connection"] in scope["state"]["connections"]._unauthenticated))
         if scope["type"] == "websocket":
             await receive()
             await send({"type": "websocket.accept"})
-            limits.let_in(scope["state"])
+            limits.mark_authenticated(scope["state"])
             await receive()
             return
         await sends(1)(scope, receive, send)
@@ -269,7 +272,7 @@ async def test_a_connection_is_known_to_its_requests_and_to_the_socket_it_become
             await client.get(f"http://127.0.0.1:{port}/")
             async with connect(f"ws://127.0.0.1:{port}/", proxy=None):
                 await eventually(lambda: holds(connections, 2))
-                assert len(connections._strangers) == 1
+                assert len(connections._unauthenticated) == 1
         await eventually(lambda: holds(connections, 0))  # it hears of the end of both
     assert seen == [("http", True), ("websocket", True)]
-    assert (connections._strangers, connections._by_network) == ({}, {})
+    assert (connections._unauthenticated, connections._by_network) == ({}, {})

@@ -22,7 +22,7 @@ from wakeful.config import SHORTEST_TOKEN, Settings
 from wakeful.domain.errors import Unavailable
 from wakeful.domain.zones import load_zone
 from wakeful.server.app import create_app
-from wakeful.server.connections import Connections, Http, Watched
+from wakeful.server.connections import Connections, CountedHttp, TimedRequests
 from wakeful.server.gate import Gate
 from wakeful.server.log_limits import bounded_logs
 from wakeful.server.tries import Tries
@@ -84,10 +84,10 @@ async def serve(node: Wakeful, announce: Callable[[str, str], None]) -> None:
         host, port = listener.getsockname()[:2]
         server = _Server(
             uvicorn.Config(
-                Watched(build_http(node)),
+                TimedRequests(build_http(node)),
                 log_config=None,
                 access_log=False,
-                http=cast("type[asyncio.Protocol]", partial(Http, connections=connections)),
+                http=cast("type[asyncio.Protocol]", partial(CountedHttp, connections=connections)),
                 backlog=_ACCEPTED_AT_ONCE,
                 ws=Wire,
                 ws_max_size=LARGEST_OTHER_FRAME,
@@ -122,8 +122,8 @@ def _count_connections(settings: Settings) -> Connections:
     descriptors = _raise_descriptor_limit()
     return Connections(
         most=descriptors // 2,
-        most_strangers=min(settings.stranger_connections, descriptors // 4),
-        most_strangers_per_address=settings.stranger_connections_per_address,
+        most_unauthenticated=min(settings.unauthenticated_connections, descriptors // 4),
+        most_unauthenticated_per_address=settings.unauthenticated_connections_per_address,
         seconds=settings.request_timeout_seconds,
     )
 

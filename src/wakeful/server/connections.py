@@ -1,8 +1,9 @@
-"""Open connections: how many strangers may hold, and how long an unfinished request may take.
+"""Caps on unauthenticated connections, and timeouts for unfinished requests (slowloris).
 
-A connection is a stranger's until a right token has come over it. Strangers are capped, in all and from one address,
-and the oldest gives way to a new one: a client with a token shows it within milliseconds, one that only holds a
-connection grows old. uvicorn itself sets no time limit for the head of a request, nor for a client that reads nothing.
+A connection is unauthenticated until a valid token has come over it. There is a cap on those, in total and per address,
+and at the cap the oldest is closed for a new one: a client with a token sends it within milliseconds, one that only
+holds a connection open grows old. uvicorn itself has no timeout for the head of a request, nor for clients that read
+nothing.
 """
 
 import asyncio
@@ -20,7 +21,7 @@ log = logging.getLogger(__name__)
 
 SLOWEST = 4096  # bytes a second of a body, on average, after the first seconds
 _UNREAD_SECONDS = 60.0  # how long a client may take nothing of what was sent to it
-_STRANGER_SECONDS = 60.0  # how long one request of a stranger may take in all
+_UNAUTHENTICATED_SECONDS = 60.0  # for one request without a token, from its head to the end of the answer
 _LOOK_EVERY = 1.0
 
 
@@ -38,7 +39,7 @@ class Connection:
     transport: asyncio.Transport
     network: str
     since: float  # when it began to wait for a request, or the request began
-    is_asking: bool = False  # a request is being answered, or a socket is open
+    is_busy: bool = False  # a request is being answered, or a WebSocket is open
     unsent: int = 0  # bytes, at the last look
     unsent_since: float = 0.0  # the client has taken none of them since then
 
@@ -46,42 +47,44 @@ class Connection:
 class Connections:
     """All connections of one server."""
 
-    def __init__(self, *, most: int, most_strangers: int, most_strangers_per_address: int, seconds: float) -> None:
+    def __init__(
+        self, *, most: int, most_unauthenticated: int, most_unauthenticated_per_address: int, seconds: float
+    ) -> None:
         self._most = most
-        self._most_strangers = most_strangers
-        self._most_per_address = most_strangers_per_address
+        self._most_unauthenticated = most_unauthenticated
+        self._most_per_address = most_unauthenticated_per_address
         self.seconds = seconds
         self._all: set[Connection] = set()
         # By address, and in the order in which they came: dicts are ordered sets here.
-        self._strangers: dict[Connection, None] = {}
+        self._unauthenticated: dict[Connection, None] = {}
         self._by_network: dict[str, dict[Connection, None]] = {}
         self._task: asyncio.Task[None] | None = None
 
     def add(self, transport: asyncio.Transport) -> Connection:
-        """Note a new connection, and close the oldest of the strangers if there are too many."""
+        """Register a new connection, and close the oldest unauthenticated one if there are too many."""
         peer: Any = transport.get_extra_info("peername")
         connection = Connection(
             transport=transport, network=network_of(str(peer[0])) if peer else "", since=_now(), unsent_since=_now()
         )
         self._all.add(connection)
-        self._strangers[connection] = None
+        self._unauthenticated[connection] = None
         neighbours = self._by_network.setdefault(connection.network, {})
         neighbours[connection] = None
         if len(neighbours) > self._most_per_address:
             self._close(next(iter(neighbours)))
-        elif len(self._strangers) > self._most_strangers or len(self._all) > self._most:
-            self._close(next(iter(self._strangers)))
+        elif len(self._unauthenticated) > self._most_unauthenticated or len(self._all) > self._most:
+            self._close(next(iter(self._unauthenticated)))
         if self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._watch())
         return connection
 
-    def let_in(self, connection: Connection) -> None:
-        """Count a connection no longer as a stranger's: a right token came over it."""
-        if self._strangers.pop(connection, connection) is None:
+    def mark_authenticated(self, connection: Connection) -> None:
+        """Take a connection off the cap for unauthenticated ones."""
+        if self._unauthenticated.pop(connection, connection) is None:
             self._leave_network(connection)
 
     def forget(self, connection: Connection) -> None:
-        self.let_in(connection)
+        self.mark_authenticated(connection)
         self._all.discard(connection)
 
     def _leave_network(self, connection: Connection) -> None:
@@ -109,13 +112,13 @@ class Connections:
             connection.unsent, connection.unsent_since = unsent, now
         if now - connection.unsent_since > _UNREAD_SECONDS:
             return True
-        if connection.is_asking:
-            return connection in self._strangers and now - connection.since > _STRANGER_SECONDS
+        if connection.is_busy:
+            return connection in self._unauthenticated and now - connection.since > _UNAUTHENTICATED_SECONDS
         return unsent == 0 and now - connection.since > self.seconds
 
 
-class Http(H11Protocol):
-    """uvicorn's HTTP protocol, whose connections are counted. Requests find theirs in their scope's state."""
+class CountedHttp(H11Protocol):
+    """uvicorn's HTTP protocol, with its connections registered; a request finds its own in the state of its scope."""
 
     def __init__(self, *arguments: Any, connections: Connections, **more: Any) -> None:
         super().__init__(*arguments, **more)
@@ -131,20 +134,20 @@ class Http(H11Protocol):
         forget(self.app_state)
 
 
-def let_in(state: dict[str, Any]) -> None:
-    """Note that a right token came over the connection of a request; `state` is its scope's."""
+def mark_authenticated(state: dict[str, Any]) -> None:
+    """Take the connection of a request off the cap; `state` is that of its scope."""
     if "connection" in state:
-        cast("Connections", state["connections"]).let_in(state["connection"])
+        cast("Connections", state["connections"]).mark_authenticated(state["connection"])
 
 
 def forget(state: dict[str, Any]) -> None:
-    """Note that a connection is gone."""
+    """Remove a connection that was lost."""
     if "connection" in state:
         cast("Connections", state["connections"]).forget(state["connection"])
 
 
-class Watched:
-    """An application whose requests are timed: a body that does not come is answered with 408."""
+class TimedRequests:
+    """ASGI middleware that tells a connection when a request begins and ends, and answers slow bodies with 408."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -155,13 +158,13 @@ class Watched:
         if connection is None:
             await self._app(scope, receive, send)
             return
-        connection.is_asking, connection.since = True, _now()
+        connection.is_busy, connection.since = True, _now()
         if scope["type"] == "http":
             receive = paced(receive, state["connections"].seconds)
         try:
             await self._app(scope, receive, send)
         finally:
-            connection.is_asking, connection.since = False, _now()
+            connection.is_busy, connection.since = False, _now()
 
 
 def paced(receive: Receive, seconds: float) -> Receive:

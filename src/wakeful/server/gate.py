@@ -15,7 +15,7 @@ from wakeful.config import Settings
 from wakeful.domain.accounts import Identity, NotSignedIn, WrongPass, WrongToken
 from wakeful.domain.errors import Forbidden, WakefulError
 from wakeful.server.body_limits import LARGEST_BODY, LARGEST_OPEN_BODY, BodyTooLarge, check_length, limited
-from wakeful.server.connections import let_in
+from wakeful.server.connections import mark_authenticated
 from wakeful.server.errors import answer, shape
 from wakeful.server.hosts import AllowedHosts, Host, UnreadableHost
 from wakeful.server.socket_counts import SocketCounts
@@ -90,7 +90,7 @@ class Gate:
             return False
         state = scope.setdefault("state", {})
         state["identity"] = await self._identify(scope, headers)
-        let_in(state)
+        mark_authenticated(state)
         if scope["type"] == "websocket":
             self._sockets.check(state["identity"].token_id)
         return True

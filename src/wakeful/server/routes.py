@@ -11,6 +11,7 @@ from fastapi import HTTPException, Request, Response
 from fastapi.routing import APIRoute
 
 from wakeful.domain.accounts import check_scope
+from wakeful.domain.types import Scope
 from wakeful.server.auth import identity_of
 from wakeful.server.body_limits import LARGEST_BODY, LARGEST_JSON, check_length, limited
 from wakeful.server.json_shape import UnfitJson, parse
@@ -26,7 +27,7 @@ class DoorRoute(APIRoute):
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
-        scopes = [each.call.scope for each in self.dependant.dependencies if hasattr(each.call, "scope")]  # pyright: ignore[reportFunctionMemberAccess, reportOptionalMemberAccess]
+        scopes = needed_scopes(self)
         most: int = getattr(self.endpoint, "largest_body", LARGEST_JSON)
 
         async def handle_within_limits(request: Request) -> Response:
@@ -51,6 +52,11 @@ class _BoundedRequest(Request):
             return parse(body) if len(body) <= _PARSE_IN_THREAD else await asyncio.to_thread(parse, body)
         except UnfitJson as error:
             raise HTTPException(400, str(error)) from None
+
+
+def needed_scopes(route: APIRoute) -> list[Scope]:
+    """Return the scopes that a route asks for with `require`."""
+    return [each.call.scope for each in route.dependant.dependencies if hasattr(each.call, "scope")]  # pyright: ignore[reportFunctionMemberAccess, reportOptionalMemberAccess]
 
 
 def _may_be_large(request: Request) -> bool:
