@@ -222,7 +222,7 @@ async def opens(address):
 @contextlib.asynccontextmanager
 async def counted(app):
     """A bare application on a real port, its connections counted."""
-    connections = Connections(most=50, most_unauthenticated=50, most_unauthenticated_per_address=50, seconds=5)
+    connections = Connections(most=50, most_unauthenticated=50, most_per_address=50, seconds=5)
     config = uvicorn.Config(
         TimedRequests(app),
         port=0,

@@ -32,8 +32,8 @@ from wakeful.service.first_start import settle_owner
 log = logging.getLogger(__name__)
 
 _BACKLOG = 2048  # connections that the kernel holds for us
-# asyncio accepts so many before the first of them is counted. With 2,048, strangers could take every descriptor in one
-# turn of the loop, and each of the 2,048 failures that follow would be logged.
+# asyncio accepts so many before the first of them is counted. With 2,048, clients could take every file descriptor in
+# one turn of the loop, and each of the 2,048 failures that follow would be logged.
 _ACCEPTED_AT_ONCE = 16
 _MANY_DESCRIPTORS = 1_048_576  # where the system sets no limit
 
@@ -118,12 +118,12 @@ async def serve(node: Wakeful, announce: Callable[[str, str], None]) -> None:
 
 
 def _count_connections(settings: Settings) -> Connections:
-    """Bound connections so that descriptors are left for files, whatever strangers do."""
+    """Cap connections so that file descriptors are left for the store and the workers."""
     descriptors = _raise_descriptor_limit()
     return Connections(
         most=descriptors // 2,
         most_unauthenticated=min(settings.unauthenticated_connections, descriptors // 4),
-        most_unauthenticated_per_address=settings.unauthenticated_connections_per_address,
+        most_per_address=settings.unauthenticated_connections_per_address,
         seconds=settings.request_timeout_seconds,
     )
 

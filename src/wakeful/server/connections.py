@@ -47,12 +47,10 @@ class Connection:
 class Connections:
     """All connections of one server."""
 
-    def __init__(
-        self, *, most: int, most_unauthenticated: int, most_unauthenticated_per_address: int, seconds: float
-    ) -> None:
+    def __init__(self, *, most: int, most_unauthenticated: int, most_per_address: int, seconds: float) -> None:
         self._most = most
         self._most_unauthenticated = most_unauthenticated
-        self._most_per_address = most_unauthenticated_per_address
+        self._most_per_address = most_per_address
         self.seconds = seconds
         self._all: set[Connection] = set()
         # By address, and in the order in which they came: dicts are ordered sets here.
@@ -153,7 +151,7 @@ class TimedRequests:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        state = scope.get("state") or {}
+        state = cast("dict[str, Any]", scope.get("state") or {})
         connection: Connection | None = state.get("connection")
         if connection is None:
             await self._app(scope, receive, send)

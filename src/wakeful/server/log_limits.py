@@ -1,4 +1,4 @@
-"""Messages that strangers can cause are logged a few times a minute each, so that they cannot fill the log."""
+"""Rate limit for log records that unauthenticated clients can cause, so that they cannot fill the log."""
 
 import logging
 from collections.abc import Generator
@@ -40,7 +40,7 @@ class Repeats(logging.Filter):
 
 @contextmanager
 def bounded_logs(clock: Clock) -> Generator[None]:
-    """Bound what strangers can cause in the log as long as the block lasts."""
+    """Limit the loggers of uvicorn and asyncio as long as the block lasts."""
     repeats = Repeats(clock)
     loggers = [logging.getLogger(name) for name in _LOGGERS]
     for each in loggers:

@@ -26,7 +26,7 @@ class Wire(WebSocketsSansIOProtocol):
         forget(self.app_state)
 
     async def send(self, message: ASGISendEvent) -> None:
-        if message["type"] == "websocket.limit":
+        if message["type"] == "websocket.limit":  # pyright: ignore[reportUnnecessaryComparison]  (a type of our own)
             self.conn.max_message_size = message["bytes"]
             return
         wire = message.get("wire")
