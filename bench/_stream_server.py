@@ -11,12 +11,12 @@ from typing import Any
 import uvicorn
 
 from wakeful.app.building import build
-from wakeful.app.serving import MOST_FRAME, build_http, welcome
+from wakeful.app.serving import build_http, welcome
 from wakeful.config import Settings
 from wakeful.domain.events import RunEvent, StreamDelta, StreamEnd, StreamStart
 from wakeful.domain.types import Message, Run
 from wakeful.runtime.executor import Stop
-from wakeful.server.wire import Wire
+from wakeful.server.wire import LARGEST_OTHER_FRAME, Wire
 from wakeful.store.store import Tx
 
 TOKEN = "bench-token"
@@ -61,6 +61,7 @@ async def serve_node(folder: Path, model_url: str | None) -> None:
             "data_dir": folder / "data",
             "config_dir": folder / "config",
             "token": TOKEN,
+            "sockets_per_token": 100_000,
             "model": "demo" if model_url is None else "openai-chat:bench",
             "model_base_url": model_url,
         }
@@ -105,7 +106,7 @@ async def _run(app: Any, ws: Any) -> None:
         app,
         port=0,
         ws=ws,
-        ws_max_size=MOST_FRAME,
+        ws_max_size=LARGEST_OTHER_FRAME,
         ws_per_message_deflate=False,
         lifespan="off",
         log_config=None,

@@ -22,6 +22,7 @@ from wakeful.domain.mcp_servers import McpServer, read_servers
 PREFIX = "WAKEFUL_"
 TEST_PREFIX = "WAKEFUL_TEST_"  # read by our tests alone
 FILE_NAME = "wakeful.toml"
+SHORTEST_TOKEN = 20  # characters, where other machines reach the server
 TOKEN_FILE = "token"  # in the config directory; made at first start
 
 
@@ -137,7 +138,10 @@ class Settings(BaseSettings):
         SecretStr | None,
         AfterValidator(_check_printable),
         Says(accepts="printable ASCII text without spaces", default="made at first start"),
-    ] = Field(None, description="The owner's bearer token.")
+    ] = Field(
+        None,
+        description="The owner's bearer token. Where other machines reach the server, 20 characters or more.",
+    )
 
     model: Annotated[str, Says(accepts="`demo`, or a provider string such as `anthropic:NAME`")] = Field(
         "demo", pattern=WORD, description="The model of agents that name none."
@@ -181,6 +185,29 @@ class Settings(BaseSettings):
 
     socket_heartbeat_seconds: Whole = Field(
         20, ge=1, le=3600, description="After how much silence a socket says that it is alive."
+    )
+
+    sockets_per_token: Whole = Field(
+        50, ge=1, le=100_000, description="Sockets that one token may have open at a time."
+    )
+    unauthenticated_connections: Whole = Field(
+        256,
+        ge=8,
+        le=100_000,
+        description="Open connections without a valid token so far; at the cap, the oldest is closed for a new one. "
+        "Never more than a quarter of the process's file descriptors.",
+    )
+    unauthenticated_connections_per_address: Whole = Field(
+        64,
+        ge=4,
+        le=100_000,
+        description="The same cap for one address. Behind a proxy, all have the proxy's.",
+    )
+    request_timeout_seconds: Whole = Field(
+        10,
+        ge=1,
+        le=3600,
+        description="Timeout for the head of a request, and for a pause in its body.",
     )
 
     log_level: Annotated[Literal["debug", "info", "warning", "error"], BeforeValidator(_lower)] = Field(
@@ -247,7 +274,22 @@ class Settings(BaseSettings):
                 f"host {self.host!r} can be reached from other machines, so allowed_hosts must list the names people"
                 f" will use for it, for example {PREFIX}ALLOWED_HOSTS=wakeful.example.org. Or keep host 127.0.0.1."
             )
+        if self.has_short_token and self.is_reached_from_elsewhere:
+            raise ValueError(
+                f"token has fewer than {SHORTEST_TOKEN} characters, which is too easy to guess for a server that other"
+                f" machines reach (host {self.host!r}, allowed_hosts {', '.join(self.allowed_hosts)}). Choose a longer"
+                " one, or leave it out, and the first start makes one."
+            )
         return self
+
+    @property
+    def has_short_token(self) -> bool:
+        return self.token is not None and len(self.token.get_secret_value()) < SHORTEST_TOKEN
+
+    @property
+    def is_reached_from_elsewhere(self) -> bool:
+        """Tell whether other machines reach the server, themselves or through a proxy on this one."""
+        return not all(_is_loopback(name) for name in (self.host, *self.allowed_hosts))
 
 
 def _is_loopback(host: str) -> bool:

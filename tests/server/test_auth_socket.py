@@ -82,6 +82,12 @@ async def test_whoever_guesses_at_a_socket_must_wait(port):
     assert guesses == [(401, "wrong_token")] * 10 + [(429, "too_many_tries")]
 
 
+async def test_a_right_ticket_opens_a_socket_whatever_wrong_ones_came_from_its_address(port, doors):
+    guesses = [await refusal(port, query="?ticket=wrong") for _ in range(11)]
+    assert guesses[-1] == (429, "too_many_tries")
+    assert await hear(port, query=f"?ticket={await doors.accounts.make_ticket(doors.owner)}") == "Owner "
+
+
 async def test_a_guesser_cannot_pose_as_someone_else_with_forwarded_headers(port):
     guesses = [
         await refusal(port, {"Authorization": "Bearer wrong", "X-Forwarded-For": f"10.0.0.{number}"})

@@ -68,6 +68,12 @@ def test_it_says_that_it_is_alive_and_ready_and_ends_in_good_order(environment):
         process.communicate()
 
 
+def test_a_short_token_on_loopback_is_warned_about(server, tmp_path):
+    log = (tmp_path / "errors").read_text()
+    assert "token is short" in log
+    assert TOKEN not in log
+
+
 def test_a_second_one_on_the_same_data_is_refused_with_the_pid_of_the_first(server, run):
     second = run("serve", "--port", "0")
     assert second.returncode == 1

@@ -170,6 +170,25 @@ def test_log_levels_may_be_shouted(config_dir):
     assert load(config_dir, WAKEFUL_LOG_LEVEL="DEBUG").log_level == "debug"
 
 
+@pytest.mark.parametrize(
+    "places",
+    [
+        pytest.param({"WAKEFUL_HOST": "0.0.0.0", "WAKEFUL_ALLOWED_HOSTS": "wakeful.example.org"}, id="other machines"),
+        pytest.param({"WAKEFUL_ALLOWED_HOSTS": "wakeful.example.org"}, id="a proxy"),
+    ],
+)
+def test_a_short_token_is_refused_where_other_machines_reach_the_server(config_dir, places):
+    message = problems_of(config_dir, WAKEFUL_TOKEN="x" * 19, **places)
+    assert "token has fewer than 20 characters" in message
+    assert "x" * 19 not in message
+    assert load(config_dir, WAKEFUL_TOKEN="x" * 20, **places).token is not None
+
+
+def test_a_short_token_is_taken_on_loopback(config_dir):
+    assert load(config_dir, WAKEFUL_TOKEN="x").has_short_token
+    assert not load(config_dir).has_short_token
+
+
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.8.8.8", "::1", "localhost"])
 def test_loopback_needs_no_allowed_hosts(config_dir, host):
     assert load(config_dir, WAKEFUL_HOST=host).host == host

@@ -1,25 +1,39 @@
 """Runs a node and its doors until the process is told to stop."""
 
 import asyncio
+import contextlib
 import gc
+import logging
+import resource
 import signal
 import socket
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from functools import partial
 from importlib.metadata import version
+from typing import cast
 
 import uvicorn
 from starlette.types import ASGIApp
 
 from wakeful.app.building import Wakeful
+from wakeful.config import SHORTEST_TOKEN, Settings
 from wakeful.domain.errors import Unavailable
 from wakeful.server.app import create_app
+from wakeful.server.connections import Connections, CountedHttp, TimedRequests
 from wakeful.server.gate import Gate
+from wakeful.server.log_limits import bounded_logs
 from wakeful.server.tries import Tries
-from wakeful.server.wire import Wire
+from wakeful.server.wire import LARGEST_OTHER_FRAME, Wire
 from wakeful.service.first_start import settle_owner
 
-MOST_FRAME = 72 * 1024 * 1024  # bytes of one message with its images
+log = logging.getLogger(__name__)
+
+_BACKLOG = 2048  # connections that the kernel holds for us
+# asyncio accepts so many before the first of them is counted. With 2,048, clients could take every file descriptor in
+# one turn of the loop, and each of the 2,048 failures that follow would be logged.
+_ACCEPTED_AT_ONCE = 16
+_MANY_DESCRIPTORS = 1_048_576  # where the system sets no limit
 
 
 def build_http(node: Wakeful) -> ASGIApp:
@@ -56,18 +70,26 @@ async def serve(node: Wakeful, announce: Callable[[str, str], None]) -> None:
 
     `announce` is told the address they stand at and the path of a one-time login link.
     """
+    if node.settings.has_short_token:
+        log.warning(
+            "the owner's token is short and could be guessed; set WAKEFUL_TOKEN to a longer one",
+            extra={"characters_at_least": SHORTEST_TOKEN},
+        )
     loop, stopping = asyncio.get_running_loop(), asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stopping.set)
-    with _listen(node.settings.host, node.settings.port) as listener:
+    connections = _count_connections(node.settings)
+    with bounded_logs(node.clock), _listen(node.settings.host, node.settings.port) as listener:
         host, port = listener.getsockname()[:2]
         server = _Server(
             uvicorn.Config(
-                build_http(node),
+                TimedRequests(build_http(node)),
                 log_config=None,
                 access_log=False,
+                http=cast("type[asyncio.Protocol]", partial(CountedHttp, connections=connections)),
+                backlog=_ACCEPTED_AT_ONCE,
                 ws=Wire,
-                ws_max_size=MOST_FRAME,
+                ws_max_size=LARGEST_OTHER_FRAME,
                 ws_per_message_deflate=False,
                 ws_ping_interval=20,
                 ws_ping_timeout=20,
@@ -94,10 +116,32 @@ async def serve(node: Wakeful, announce: Callable[[str, str], None]) -> None:
                 told.cancel()
 
 
+def _count_connections(settings: Settings) -> Connections:
+    """Cap connections so that file descriptors are left for the store and the workers."""
+    descriptors = _raise_descriptor_limit()
+    return Connections(
+        most=descriptors // 2,
+        most_unauthenticated=min(settings.unauthenticated_connections, descriptors // 4),
+        most_per_address=settings.unauthenticated_connections_per_address,
+        seconds=settings.request_timeout_seconds,
+    )
+
+
+def _raise_descriptor_limit() -> int:
+    """Take as many descriptors as the system allows, and return how many."""
+    # Often 1,024 are given at first, and 524,288 to those who ask.
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        with contextlib.suppress(OSError, ValueError):  # macOS allows less than it says
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+            soft = hard
+    return _MANY_DESCRIPTORS if soft == resource.RLIM_INFINITY else soft
+
+
 def _listen(host: str, port: int) -> socket.socket:
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        return socket.create_server((str(address[0]), port), family=family, backlog=2048)
+        return socket.create_server((str(address[0]), port), family=family, backlog=_BACKLOG)
     except OSError as error:
         raise PortTaken(
             f"Cannot listen on {host}:{port}: {error.strerror}. "
@@ -111,6 +155,11 @@ class PortTaken(Unavailable):
 
 class _Server(uvicorn.Server):
     """Leaves signals to us: uvicorn would raise them again, and end the process before the engine is done."""
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        for each in sockets or []:
+            each.listen(_BACKLOG)  # asyncio has set it to the number of connections that it accepts at once
 
     @contextmanager
     def capture_signals(self) -> Generator[None]:

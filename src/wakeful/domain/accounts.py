@@ -60,6 +60,16 @@ class TooManyTries(LimitReached):
         super().__init__(f"Too many wrong tokens came from this address. Try again in {self.seconds} s.")
 
 
+class TooManySockets(LimitReached):
+    code = "too_many_sockets"
+
+    def __init__(self, most: int) -> None:
+        super().__init__(
+            f"This token has {most} sockets open, and that is the limit. Close one, or use another token.",
+            hint="The setting sockets_per_token changes the limit.",
+        )
+
+
 class ScopeTooSmall(Forbidden):
     code = "scope_too_small"
 

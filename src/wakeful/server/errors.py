@@ -1,6 +1,7 @@
 """Every failure in one shape: `{"error": {"code", "message", "hint"?, "field"?}}`."""
 
 from collections.abc import Mapping
+from reprlib import Repr
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -22,7 +23,13 @@ STATUSES: Mapping[type[WakefulError], int] = {
     Unavailable: 503,
 }
 
-_CODES = {400: "unreadable_body", 404: "not_found", 405: "method_not_allowed", 413: "body_too_large"}
+_CODES = {
+    400: "unreadable_body",
+    404: "not_found",
+    405: "method_not_allowed",
+    408: "request_timeout",
+    413: "body_too_large",
+}
 _MOST_SHOWN = 100  # characters of a value that was refused
 
 
@@ -100,10 +107,21 @@ async def _answer_validation(_request: Request, error: Exception) -> JSONRespons
     field = ".".join(str(step) for step in path) or str(place)
     if first["type"] == "missing":
         return shape(422, "invalid_value", f"{field!r} is missing.", field=field)
-    value = repr(first["input"])
-    shown = value if len(value) <= _MOST_SHOWN else value[:_MOST_SHOWN] + "…"
-    message = f"{field!r} is refused: {first['msg'].removeprefix('Value error, ')}. It was {shown}."
+    message = f"{field!r} is refused: {first['msg'].removeprefix('Value error, ')}. It was {_show(first['input'])}."
     return shape(422, "invalid_value", message, field=field)
+
+
+class _Short(Repr):
+    def __init__(self) -> None:
+        super().__init__()
+        self.maxlist = self.maxdict = 20
+        self.maxstring = self.maxother = self.maxlong = _MOST_SHOWN
+
+
+def _show(value: object) -> str:
+    """Show the beginning of a value; the repr of all of it may have many megabytes."""
+    shown = repr(value[: _MOST_SHOWN + 1]) if isinstance(value, str | bytes) else _Short().repr(value)
+    return shown if len(shown) <= _MOST_SHOWN else shown[:_MOST_SHOWN] + "…"
 
 
 async def _answer_http(request: Request, error: Exception) -> JSONResponse:

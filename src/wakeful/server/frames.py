@@ -8,8 +8,9 @@ from pydantic import TypeAdapter
 
 from wakeful.domain.events import SessionFrame, UserFrame
 from wakeful.server.auth import Reader
+from wakeful.server.routes import DoorRoute
 
-router = APIRouter(tags=["sockets"])
+router = APIRouter(route_class=DoorRoute, tags=["sockets"])
 
 
 @cache

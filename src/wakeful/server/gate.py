@@ -6,7 +6,6 @@ It must be the outermost application, so that nothing answers around it. Whoever
 
 import asyncio
 
-from fastapi import HTTPException
 from starlette.datastructures import Headers, MutableHeaders, QueryParams
 from starlette.requests import HTTPConnection, cookie_parser
 from starlette.responses import Response
@@ -15,15 +14,16 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from wakeful.config import Settings
 from wakeful.domain.accounts import Identity, NotSignedIn, WrongPass, WrongToken
 from wakeful.domain.errors import Forbidden, WakefulError
+from wakeful.server.body_limits import LARGEST_BODY, LARGEST_OPEN_BODY, BodyTooLarge, check_length, limited
+from wakeful.server.connections import mark_authenticated
 from wakeful.server.errors import answer, shape
 from wakeful.server.hosts import AllowedHosts, Host, UnreadableHost
+from wakeful.server.socket_counts import SocketCounts
 from wakeful.server.tries import Tries
-from wakeful.service.accounts import Accounts, is_ours
+from wakeful.service.accounts import Accounts
 
 COOKIE = "wakeful"
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
-LARGEST_BODY = 72 * 1024 * 1024
-LARGEST_OPEN_BODY = 64 * 1024  # from someone who has not shown a token
 
 SECURITY_HEADERS = {
     "X-Content-Type-Options": "nosniff",
@@ -54,11 +54,6 @@ class CrossSite(Forbidden):
         )
 
 
-class BodyTooLarge(HTTPException):
-    def __init__(self, most: int) -> None:
-        super().__init__(413, f"The body of a request may have {most:,} bytes here.")
-
-
 class Gate:
     """Lets in who may come in, and sends everyone else away in the one error shape."""
 
@@ -66,6 +61,7 @@ class Gate:
         self._app = app
         self._accounts = accounts
         self._tries = tries
+        self._sockets = SocketCounts(settings.sockets_per_token)
         self._hosts = AllowedHosts(settings.host, settings.allowed_hosts)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -80,7 +76,8 @@ class Gate:
         if scope["type"] == "websocket":
             # Past the layers of the frameworks in between, which cost as much again as sending a frame does.
             scope["state"]["send"] = send
-            await self._app(scope, receive, send)
+            with self._sockets.counted(scope["state"]["identity"].token_id):
+                await self._app(scope, receive, send)
             return
         await self._pass_on(scope, receive, send, LARGEST_BODY if is_known else LARGEST_OPEN_BODY)
 
@@ -91,7 +88,11 @@ class Gate:
         self._check_origin(scope, headers, host)
         if _is_open(scope):
             return False
-        scope.setdefault("state", {})["identity"] = await self._identify(scope, headers)
+        state = scope.setdefault("state", {})
+        state["identity"] = await self._identify(scope, headers)
+        mark_authenticated(state)
+        if scope["type"] == "websocket":
+            self._sockets.check(state["identity"].token_id)
         return True
 
     def _check_host(self, scope: Scope, headers: Headers) -> Host:
@@ -113,7 +114,6 @@ class Gate:
         if "authorization" in headers:
             return await self._identify_bearer(headers["authorization"], client)
         if ticket is not None:
-            self._tries.check(client)
             return self._count_wrong(await self._accounts.take_ticket(ticket), client, WrongPass("ticket"))
         cookie = cookie_parser("; ".join(headers.getlist("cookie"))).get(COOKIE)
         if cookie is None:
@@ -125,12 +125,7 @@ class Gate:
     async def _identify_bearer(self, header: str, client: str) -> Identity:
         kind, _, secret = header.partition(" ")
         secret = secret.strip()
-        # What we made ourselves nobody can guess, so whoever brings that form need not wait for guessers beside them.
-        if not is_ours(secret):
-            self._tries.check(client)
         identity = await self._accounts.identify(secret) if kind.lower() == "bearer" else None
-        if identity is None:
-            self._tries.check(client)
         return self._count_wrong(identity, client, WrongToken())
 
     async def _identify_browser(self, cookie: str) -> Identity:
@@ -142,6 +137,7 @@ class Gate:
 
     def _count_wrong(self, identity: Identity | None, client: str, error: WakefulError) -> Identity:
         if identity is None:
+            self._tries.check(client)  # only now: wrong tokens of others must not lock a right one out
             self._tries.count(client)
             raise error
         return identity
@@ -158,8 +154,8 @@ class Gate:
             await send(message)
 
         try:
-            _check_length(scope, most)
-            await self._app(scope, _limited(receive, most), send_with_headers)
+            check_length(scope, most)
+            await self._app(scope, limited(receive, most), send_with_headers)
         except BodyTooLarge as error:  # when the application has no words for it
             if has_begun:
                 raise
@@ -207,26 +203,6 @@ def _take_ticket_from_address(scope: Scope) -> str | None:
     left = [(key, value) for key, value in query.multi_items() if key != "ticket"]
     scope["query_string"] = str(QueryParams(left)).encode("ascii")
     return query["ticket"]
-
-
-def _check_length(scope: Scope, most: int) -> None:
-    length = Headers(scope=scope).get("content-length", "0")
-    if length.isdecimal() and int(length[:20]) > most:
-        raise BodyTooLarge(most)
-
-
-def _limited(receive: Receive, most: int) -> Receive:
-    received = 0
-
-    async def receive_within_limit() -> Message:
-        nonlocal received
-        message = await receive()
-        received += len(message.get("body", b""))
-        if received > most:
-            raise BodyTooLarge(most)
-        return message
-
-    return receive_within_limit
 
 
 def _add_headers(message: Message, scope: Scope) -> None:

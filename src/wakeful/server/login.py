@@ -17,8 +17,9 @@ from wakeful.server.auth import AccountsDep, Reader, TriesDep
 from wakeful.server.errors import RESPONSES, status_of
 from wakeful.server.gate import COOKIE
 from wakeful.server.rest.shapes import Done
+from wakeful.server.routes import DoorRoute
 
-router = APIRouter(tags=["login"])
+router = APIRouter(route_class=DoorRoute, tags=["login"])
 
 _SEND = "document.forms[0].submit()"
 _SEND_HASH = b64encode(sha256(_SEND.encode()).digest()).decode()
@@ -78,9 +79,9 @@ async def log_in(
     """Change the code of a login link for a cookie, once."""
     client = request.client.host if request.client else ""
     try:
-        tries.check(client)
         made = await accounts.log_in(code, browser=_name(request))
         if made is None:
+            tries.check(client)
             tries.count(client)
             raise WrongPass("login")
     except (TooManyTries, WrongPass) as error:

@@ -11,6 +11,7 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import HTMLResponse
 
 from wakeful.domain.errors import NotFound
+from wakeful.server.routes import DoorRoute
 
 FOLDER = Path(__file__).parent / "static"
 
@@ -58,7 +59,7 @@ class _File:
 def page_router(folder: Path = FOLDER) -> APIRouter:
     """Make the routes of the page from the files that are there now; they are read once."""
     files = _load(folder)
-    router = APIRouter(include_in_schema=False)
+    router = APIRouter(route_class=DoorRoute, include_in_schema=False)
 
     @router.api_route("/", methods=["GET", "HEAD"])
     @router.api_route("/ui/{path:path}", methods=["GET", "HEAD"])

@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+import reprlib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from typing import Any, cast
 import orjson
 from fastapi import APIRouter, WebSocket, WebSocketDisconnect
 
-from wakeful.domain.accounts import Identity, check_scope
+from wakeful.domain.accounts import Identity, check_scope, includes
 from wakeful.domain.errors import NotFound, WakefulError
 from wakeful.domain.events import (
     ENDS,
@@ -26,8 +27,11 @@ from wakeful.server.auth import identity_of
 from wakeful.server.gate import raw_send
 from wakeful.server.heartbeats import Heartbeats, Pulse
 from wakeful.server.incoming import BadFrame, hand_over, read_message
+from wakeful.server.json_shape import UnfitJson, check_shape
+from wakeful.server.memory import give_back_soon
 from wakeful.server.open_sockets import OpenSockets
 from wakeful.server.rest.shapes import ID
+from wakeful.server.wire import LARGEST_FRAME
 from wakeful.service.feed import Feed
 from wakeful.service.runs import RunService
 from wakeful.service.sessions import SessionService
@@ -37,7 +41,7 @@ router = APIRouter()
 
 UNKNOWN_SESSION = 4004
 _SESSION_ID = re.compile(ID)
-_PARSE_IN_THREAD = 256 * 1024  # characters; parsing more would hold up everyone else
+_PARSE_IN_THREAD = 64 * 1024  # characters; parsing more would hold up everyone else
 _ONE_WRITE = 64 * 1024  # bytes, about; a client that reads slowly holds no more of ours
 _END_MARKS = tuple(f'{{"type":"{name}"' for name in ENDS)
 
@@ -60,6 +64,8 @@ async def session_socket(websocket: WebSocket, session_id: str) -> None:
     """Tell what a session says, and take messages for it."""
     node: Sockets = websocket.app.state.sockets
     caller = identity_of(websocket)
+    if includes(caller.scope, "chat"):  # before it is accepted: the first message may come with the next packet
+        await raw_send(websocket)({"type": "websocket.limit", "bytes": LARGEST_FRAME})
     await websocket.accept()
     if not _SESSION_ID.fullmatch(session_id):  # no database need be asked, and some could not be
         await websocket.close(UNKNOWN_SESSION, "There is no such session.")
@@ -235,10 +241,13 @@ async def _listen(
         while True:
             text = await _receive_text(websocket)
             try:
+                check_scope(caller, "chat")
                 if text is None:
                     raise BadFrame("Frames are JSON text; this one was binary.")
-                frame = await asyncio.to_thread(_parse, text) if len(text) > _PARSE_IN_THREAD else _parse(text)
-                check_scope(caller, "chat")
+                is_large = len(text) > _PARSE_IN_THREAD
+                if is_large:
+                    give_back_soon()
+                frame = await asyncio.to_thread(_parse, text) if is_large else _parse(text)
                 incoming = await asyncio.to_thread(read_message, frame) if frame.get("images") else read_message(frame)
                 await hand_over(incoming, session_id, caller.user.id, sessions, runs)
             except WakefulError as error:
@@ -247,15 +256,17 @@ async def _listen(
 
 def _parse(text: str) -> Mapping[str, Any]:
     try:
+        check_shape(text.encode())
         frame = orjson.loads(text)
+    except UnfitJson as error:
+        raise BadFrame(str(error)) from None
     except orjson.JSONDecodeError as error:
         raise BadFrame(f"This is not JSON: {error}.") from None
     if not isinstance(frame, dict):
         raise BadFrame('A frame is a JSON object such as {"type": "message", "content": "…"}.')
     kind = cast("dict[str, Any]", frame).get("type")
     if kind != "message":
-        shown = repr(kind) if len(repr(kind)) < 100 else "something long"
-        raise BadFrame(f"A frame of type {shown} is not known here; send type 'message'.", field="type")
+        raise BadFrame(f"A frame of type {reprlib.repr(kind)} is not known here; send type 'message'.", field="type")
     return cast("dict[str, Any]", frame)
 
 

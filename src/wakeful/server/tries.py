@@ -1,7 +1,7 @@
-"""Wrong tries are counted, so that nobody can guess a token that a person chose.
+"""Wrong tokens are counted, and an address that sent too many is told to wait.
 
-An address may be wrong a few times a minute. While very many are wrong from everywhere, each new address gets a single
-try: enough for whoever has the right token, next to nothing for a crowd of guessers.
+A right token is let in whatever wrong ones did before it: otherwise anyone at the same address, behind the same proxy
+for instance, could lock its owner out. So it is the length of a token that keeps it from being guessed, not this count.
 """
 
 import logging
@@ -31,7 +31,7 @@ class Tries:
     def check(self, client: str) -> None:
         """Raise TooManyTries if this address must wait."""
         now = self._clock.monotonic()
-        mine = self._by_address.get(_network(client), deque[float]())
+        mine = self._by_address.get(network_of(client), deque[float]())
         _drop_old(mine, now)
         _drop_old(self._all, now)
         most = 1 if len(self._all) == MOST_FROM_ALL else MOST_FROM_ONE
@@ -41,11 +41,13 @@ class Tries:
     def count(self, client: str) -> None:
         """Note a wrong try."""
         now = self._clock.monotonic()
-        address = _network(client)
+        address = network_of(client)
         self._by_address.setdefault(address, deque(maxlen=MOST_FROM_ONE)).append(now)
         self._by_address.move_to_end(address)
+        _drop_old(self._all, now)
+        if len(self._all) < MOST_FROM_ALL:  # as many lines a minute, however many addresses there are
+            log.warning("wrong token", extra={"client": client})
         self._all.append(now)
-        log.warning("wrong token", extra={"client": client})
         if len(self._by_address) > MOST_ADDRESSES:
             self._by_address.popitem(last=False)
 
@@ -55,7 +57,7 @@ def _drop_old(times: deque[float], now: float) -> None:
         times.popleft()
 
 
-def _network(client: str) -> str:
+def network_of(client: str) -> str:
     """Count an IPv6 customer as one: they have 2⁶⁴ addresses at least."""
     try:
         address = ip_address(client)

@@ -8,11 +8,27 @@ from uvicorn._types import ASGISendEvent
 from uvicorn.protocols.utils import ClientDisconnected
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
+from wakeful.server.connections import forget
+
+LARGEST_FRAME = 72 * 1024 * 1024  # of a message with its images
+LARGEST_OTHER_FRAME = 64 * 1024  # from those who may send no message
+
 
 class Wire(WebSocketsSansIOProtocol):
-    """A connection that takes `{"type": "websocket.send", "wire": bytes}` besides what ASGI has."""
+    """A connection that takes two messages more than ASGI has.
+
+    The bytes of `{"type": "websocket.send", "wire": bytes}` are written as they are. `{"type": "websocket.limit",
+    "bytes": int}` sets the size up to which messages of the client are taken from now on.
+    """
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        forget(self.app_state)
 
     async def send(self, message: ASGISendEvent) -> None:
+        if message["type"] == "websocket.limit":  # pyright: ignore[reportUnnecessaryComparison]  (a type of our own)
+            self.conn.max_message_size = message["bytes"]
+            return
         wire = message.get("wire")
         if wire is None:
             await super().send(message)

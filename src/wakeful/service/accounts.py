@@ -23,8 +23,6 @@ PREFIX = "wkf_"
 REMEMBER_SECONDS = 1.0  # how long a revoked token may still work
 MOST_REMEMBERED = 1_000
 
-_SECRET_LENGTH = len(PREFIX) + 43  # 32 bytes in base 64
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewToken:
@@ -38,13 +36,9 @@ def make_secret() -> str:
     return PREFIX + token_urlsafe(32)
 
 
-def is_ours(secret: str) -> bool:
-    """Tell whether a secret has the form of those we make, which nobody can guess."""
-    return secret.startswith(PREFIX) and len(secret) == _SECRET_LENGTH
-
-
 def digest_of(secret: str) -> str:
-    # No salt and no stretching: what we make ourselves cannot be guessed, and what people choose is rate-limited.
+    # No salt and no stretching: what we make ourselves cannot be guessed, and a token that people choose is refused at
+    # the start if it is short.
     return sha256(secret.encode("utf-8", "surrogateescape")).hexdigest()
 
 

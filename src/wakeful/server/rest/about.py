@@ -6,8 +6,9 @@ from fastapi import APIRouter, Request
 
 from wakeful.server.auth import Reader
 from wakeful.server.rest.shapes import Told
+from wakeful.server.routes import DoorRoute
 
-router = APIRouter(tags=["health"])
+router = APIRouter(route_class=DoorRoute, tags=["health"])
 
 
 class About(Told):

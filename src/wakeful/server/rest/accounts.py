@@ -9,8 +9,9 @@ from wakeful.domain.accounts import LOGIN_LASTS, TICKET_LASTS
 from wakeful.domain.types import Role, Scope
 from wakeful.server.auth import AccountsDep, Admin, Reader
 from wakeful.server.rest.shapes import Asked, Done, Id, Label, PathId, Told, Zone
+from wakeful.server.routes import DoorRoute
 
-router = APIRouter(tags=["accounts"])
+router = APIRouter(route_class=DoorRoute, tags=["accounts"])
 
 
 class UserShape(Told):

@@ -10,9 +10,10 @@ from wakeful.domain.recalls import RecallRequest
 from wakeful.server.auth import Reader
 from wakeful.server.rest.runs import RunShape
 from wakeful.server.rest.shapes import Id, Told
+from wakeful.server.routes import DoorRoute
 from wakeful.server.services import ServicesDep
 
-router = APIRouter(tags=["agenda"])
+router = APIRouter(route_class=DoorRoute, tags=["agenda"])
 
 Words = Annotated[str, Query(max_length=200)]
 

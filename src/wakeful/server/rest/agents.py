@@ -12,9 +12,10 @@ from wakeful.domain.bounds import PRESETS, is_customised
 from wakeful.domain.types import Agent, Bounds, Budgets, ScheduleMode, ThinkingLevel
 from wakeful.server.auth import Admin, Reader
 from wakeful.server.rest.shapes import Asked, Done, Id, Label, PathId, Sparse, Text, Told, Zone
+from wakeful.server.routes import DoorRoute
 from wakeful.server.services import ServicesDep
 
-router = APIRouter(tags=["agents"])
+router = APIRouter(route_class=DoorRoute, tags=["agents"])
 
 Toolset = Literal["recall", "scheduler", "next_run", "database", "notify", "files", "web", "shell", "subagents"]
 Toolsets = Annotated[list[Toolset], Field(max_length=20)]

@@ -8,9 +8,10 @@ from pydantic import AfterValidator, AwareDatetime, Field
 from wakeful.domain.approvals import ApprovalStatus
 from wakeful.server.auth import Chatter, Reader
 from wakeful.server.rest.shapes import Asked, PathId, Sparse, Told, check_text
+from wakeful.server.routes import DoorRoute
 from wakeful.server.services import ServicesDep
 
-router = APIRouter(tags=["runs"])
+router = APIRouter(route_class=DoorRoute, tags=["runs"])
 
 # Providers choose these ids, so there is little to say about them.
 CallId = Annotated[str, Path(min_length=1, max_length=500), AfterValidator(check_text)]

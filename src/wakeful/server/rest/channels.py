@@ -9,9 +9,10 @@ from wakeful.domain.channels import MOST_NAME
 from wakeful.domain.types import Channel
 from wakeful.server.auth import Admin, Reader
 from wakeful.server.rest.shapes import LABEL, Asked, Done, PathId, Sparse, Told
+from wakeful.server.routes import DoorRoute
 from wakeful.server.services import ServicesDep
 
-router = APIRouter(tags=["channels"])
+router = APIRouter(route_class=DoorRoute, tags=["channels"])
 
 Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MOST_NAME, pattern=LABEL)]
 # Without rules of its own: what breaks those of a shape is quoted in the refusal, and this is a secret.

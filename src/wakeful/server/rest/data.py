@@ -10,9 +10,10 @@ from wakeful.server.auth import Admin, Chatter, Reader
 from wakeful.server.rest.data_shapes import Cell, TableName
 from wakeful.server.rest.data_views import Render, ViewShape
 from wakeful.server.rest.shapes import Asked, Done, Id, PathId, Sparse, Told
+from wakeful.server.routes import DoorRoute
 from wakeful.server.services import ServicesDep
 
-router = APIRouter(tags=["agents' databases"])
+router = APIRouter(route_class=DoorRoute, tags=["agents' databases"])
 
 ChangeId = Annotated[int, Path(ge=1, le=2**62)]
 RowId = Annotated[int, Query(ge=-(2**63), lt=2**63)]

@@ -20,9 +20,10 @@ from wakeful.server.rest.data_shapes import (
     renamed,
 )
 from wakeful.server.rest.shapes import Asked, PathId, Text, Told
+from wakeful.server.routes import DoorRoute, takes_large_bodies
 from wakeful.server.services import ServicesDep
 
-router = APIRouter(tags=["agents' databases"])
+router = APIRouter(route_class=DoorRoute, tags=["agents' databases"])
 
 RowIds = Annotated[list[Annotated[int, Field(ge=-(2**63), lt=2**63)]], Field(min_length=1, max_length=MOST_IDS)]
 Values = dict[str, Any]
@@ -217,6 +218,7 @@ async def export_view(
 
 
 @router.post("/agents/{agent_id}/db/import")
+@takes_large_bodies
 async def import_rows(caller: Chatter, services: ServicesDep, agent_id: PathId, asked: NewImport) -> Imported:
     """Insert the rows of a file, all or none, into a table that is there or into a new one."""
     by = await services.data.person(agent_id, caller.user.id)

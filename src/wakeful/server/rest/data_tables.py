@@ -8,9 +8,10 @@ from pydantic import Field
 from wakeful.server.auth import Admin, Chatter
 from wakeful.server.rest.data_shapes import Cell, PathTable
 from wakeful.server.rest.shapes import Asked, PathId, Sparse, Text, Told
+from wakeful.server.routes import DoorRoute
 from wakeful.server.services import ServicesDep
 
-router = APIRouter(tags=["agents' databases"])
+router = APIRouter(route_class=DoorRoute, tags=["agents' databases"])
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]{0,62}$")]
 ColumnType = Literal["text", "integer", "real", "boolean", "date", "datetime", "json", "blob"]

@@ -8,9 +8,10 @@ from pydantic import AwareDatetime, Field
 from wakeful.server.auth import Chatter, Reader
 from wakeful.server.rest.data_shapes import Found, Limit, PathView
 from wakeful.server.rest.shapes import Asked, Done, PathId, Text, Told
+from wakeful.server.routes import DoorRoute
 from wakeful.server.services import ServicesDep
 
-router = APIRouter(tags=["agents' databases"])
+router = APIRouter(route_class=DoorRoute, tags=["agents' databases"])
 
 Render = Literal["table", "bar", "line", "pie", "number"]
 Default = str | int | float | bool | None

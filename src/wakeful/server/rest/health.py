@@ -4,11 +4,12 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 
 from wakeful.server.auth import Reader
+from wakeful.server.routes import DoorRoute
 from wakeful.server.services import ServicesDep
 
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
-router = APIRouter(tags=["health"])
+router = APIRouter(route_class=DoorRoute, tags=["health"])
 
 
 @router.get("/healthz")

@@ -8,9 +8,10 @@ from pydantic import Field
 from wakeful.domain.instructions import MAX_FILE, InstructionFile
 from wakeful.server.auth import Admin, Reader
 from wakeful.server.rest.shapes import Asked, PathId, Text, Told
+from wakeful.server.routes import DoorRoute
 from wakeful.server.services import ServicesDep
 
-router = APIRouter(tags=["agents"])
+router = APIRouter(route_class=DoorRoute, tags=["agents"])
 
 FilePath = Annotated[str, Path(max_length=200, description="`AGENTS.md`, or `skills/NAME.md`.")]
 

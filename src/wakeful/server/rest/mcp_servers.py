@@ -5,9 +5,10 @@ from fastapi import APIRouter
 from wakeful.domain.mcp_servers import McpKind, McpStatus
 from wakeful.server.auth import Reader
 from wakeful.server.rest.shapes import Told
+from wakeful.server.routes import DoorRoute
 from wakeful.server.services import ServicesDep
 
-router = APIRouter(tags=["mcp servers"])
+router = APIRouter(route_class=DoorRoute, tags=["mcp servers"])
 
 
 class McpServerShape(Told):

@@ -10,9 +10,10 @@ from wakeful.domain.types import OnMiss, Priority, ScheduledBy, Wake, WakeStatus
 from wakeful.server.auth import Planner, Reader
 from wakeful.server.rest.runs import RunShape
 from wakeful.server.rest.shapes import Asked, Done, PathId, Text, Told
+from wakeful.server.routes import DoorRoute
 from wakeful.server.services import ServicesDep
 
-router = APIRouter(tags=["next runs"])
+router = APIRouter(route_class=DoorRoute, tags=["next runs"])
 
 Short = Annotated[Text, Field(max_length=200)]
 

@@ -11,9 +11,10 @@ from wakeful.domain.types import Notice
 from wakeful.server.auth import Chatter, Reader
 from wakeful.server.rest.pages import Most
 from wakeful.server.rest.shapes import Done, PathId, Told
+from wakeful.server.routes import DoorRoute
 from wakeful.server.services import ServicesDep
 
-router = APIRouter(tags=["notifications"])
+router = APIRouter(route_class=DoorRoute, tags=["notifications"])
 
 
 class ActionShape(Told):

@@ -9,9 +9,10 @@ from wakeful.domain.pauses import PausePreset
 from wakeful.domain.types import FOREVER, Pause
 from wakeful.server.auth import Planner, Reader
 from wakeful.server.rest.shapes import Asked, Done, PathId, Text, Told
+from wakeful.server.routes import DoorRoute
 from wakeful.server.services import ServicesDep
 
-router = APIRouter(tags=["pauses"])
+router = APIRouter(route_class=DoorRoute, tags=["pauses"])
 
 
 class NewPause(Asked):

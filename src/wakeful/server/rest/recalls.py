@@ -8,9 +8,10 @@ from wakeful.server.auth import Planner, Reader
 from wakeful.server.rest.runs import RunShape
 from wakeful.server.rest.shapes import Asked, Done, PathId, Sparse, Text, Told
 from wakeful.server.rest.wakes import RecallShape, Runs, Seconds, When, tell_recall
+from wakeful.server.routes import DoorRoute
 from wakeful.server.services import ServicesDep
 
-router = APIRouter(tags=["recalls"])
+router = APIRouter(route_class=DoorRoute, tags=["recalls"])
 
 
 class NewRecall(Asked):

@@ -10,9 +10,10 @@ from wakeful.domain.types import Run, RunNote, RunStatus, RunUsage, ScheduledBy,
 from wakeful.server.auth import Chatter, Reader
 from wakeful.server.rest.pages import Most, Page, next_page, read_page
 from wakeful.server.rest.shapes import Id, PathId, Sparse, Told
+from wakeful.server.routes import DoorRoute
 from wakeful.server.services import ServicesDep
 
-router = APIRouter(tags=["runs"])
+router = APIRouter(route_class=DoorRoute, tags=["runs"])
 
 _MOST_FRAMES = 5_000
 

@@ -12,9 +12,10 @@ from wakeful.domain.schedules import Schedule, ScheduleKind, ScheduleRequest, Sc
 from wakeful.server.auth import Planner, Reader
 from wakeful.server.rest.pages import Most, Page, next_page, read_page
 from wakeful.server.rest.shapes import Asked, Done, PathId, Sparse, Text, Told
+from wakeful.server.routes import DoorRoute
 from wakeful.server.services import ServicesDep
 
-router = APIRouter(tags=["schedules"])
+router = APIRouter(route_class=DoorRoute, tags=["schedules"])
 
 Fields = Annotated[
     str | None, Query(max_length=1_000, description="Only these, with commas between them; without: all.")

@@ -4,9 +4,10 @@ from fastapi import APIRouter
 
 from wakeful.server.auth import Reader
 from wakeful.server.rest.shapes import Told
+from wakeful.server.routes import DoorRoute
 from wakeful.server.services import ServicesDep
 
-router = APIRouter(tags=["health"])
+router = APIRouter(route_class=DoorRoute, tags=["health"])
 
 
 class RetentionShape(Told):

@@ -22,9 +22,10 @@ from wakeful.server.auth import Planner, Reader
 from wakeful.server.rest.pages import Most, Page, next_page, read_page
 from wakeful.server.rest.runs import RunShape
 from wakeful.server.rest.shapes import Asked, Done, Id, PathId, Sparse, Text, Told
+from wakeful.server.routes import DoorRoute
 from wakeful.server.services import ServicesDep
 
-router = APIRouter(tags=["wakes"])
+router = APIRouter(route_class=DoorRoute, tags=["wakes"])
 
 When = Annotated[Text, Field(max_length=200)]
 Seconds = Annotated[int, Field(ge=1, le=MOST_SECONDS)]

@@ -1,0 +1,36 @@
+"""How long a body may be: checked before it is read where it says its length, otherwise while it comes."""
+
+from fastapi import HTTPException
+from starlette.datastructures import Headers
+from starlette.types import Message, Receive, Scope
+
+LARGEST_BODY = 72 * 1024 * 1024  # of messages with images, uploads and imports
+LARGEST_JSON = 1024 * 1024
+LARGEST_OPEN_BODY = 64 * 1024  # from someone who has not shown a token
+
+
+class BodyTooLarge(HTTPException):
+    def __init__(self, most: int) -> None:
+        super().__init__(413, f"The body of a request may have {most:,} bytes here.")
+
+
+def check_length(scope: Scope, most: int) -> None:
+    """Refuse a body that says how long it is before any of it is read."""
+    length = Headers(scope=scope).get("content-length", "0")
+    if length.isdecimal() and int(length[:20]) > most:
+        raise BodyTooLarge(most)
+
+
+def limited(receive: Receive, most: int) -> Receive:
+    """Refuse a body as soon as more than `most` bytes of it have come; for those that do not say their length."""
+    received = 0
+
+    async def receive_within_limit() -> Message:
+        nonlocal received
+        message = await receive()
+        received += len(message.get("body", b""))
+        if received > most:
+            raise BodyTooLarge(most)
+        return message
+
+    return receive_within_limit
