@@ -4,18 +4,18 @@ from datetime import timedelta
 
 import pytest
 
-from doors import CHOSEN
+from doors import CHOSEN, browser_headers
 from wakeful.server import gate as gate_module
-from wakeful.server.gate import COOKIE
+from wakeful.server.gate import COOKIE, PAGE_HEADER
 from world import MINUTE
 
 OURS = "http://127.0.0.1:8420"
 
 
 @pytest.fixture
-async def cookie(doors):
-    made = await doors.accounts.log_in(await doors.accounts.make_login_code(doors.owner), "Firefox")
-    return made.secret
+async def browser(doors):
+    """What a browser sends that has logged in."""
+    return browser_headers(await doors.log_in())
 
 
 def code_of(answer):
@@ -118,8 +118,8 @@ async def test_a_wrong_authorization_is_refused(doors, header):
     assert (answer.status_code, code_of(answer)) == (401, "wrong_token")
 
 
-async def test_a_wrong_token_is_not_made_good_by_a_cookie(doors, cookie):
-    async with doors.client(token="wrong", cookies={COOKIE: cookie}) as client:
+async def test_a_wrong_token_is_not_made_good_by_a_login(doors, browser):
+    async with doors.client(token="wrong", headers=browser) as client:
         assert (await client.get("/me")).status_code == 401
 
 
@@ -135,8 +135,8 @@ async def test_a_token_in_the_address_opens_nothing(doors):
             assert (await client.get(f"/me?{query}")).status_code == 401
 
 
-async def test_a_cookie_asks_without_an_origin_and_acts_only_with_ours(doors, cookie):
-    async with doors.client(cookies={COOKIE: cookie}) as client:
+async def test_a_browser_asks_without_an_origin_and_acts_only_with_ours(doors, browser):
+    async with doors.client(headers=browser) as client:
         asking = await client.get("/me")
         acting = await client.post("/ws-ticket")
         ours = await client.post("/ws-ticket", headers={"origin": OURS})
@@ -145,8 +145,8 @@ async def test_a_cookie_asks_without_an_origin_and_acts_only_with_ours(doors, co
 
 
 async def test_a_programs_token_is_no_cookie(doors):
-    async with doors.client(cookies={COOKIE: CHOSEN}) as client:
-        assert code_of(await client.get("/me")) == "wrong_token"
+    async with doors.client(cookies={COOKIE: CHOSEN}, headers={PAGE_HEADER: CHOSEN}) as client:
+        assert code_of(await client.get("/me")) == "login_ended"
 
 
 async def test_a_revoked_token_is_refused_at_the_next_request(doors):
@@ -185,14 +185,17 @@ async def test_a_right_token_from_another_address_is_not_locked_out(doors):
         assert (await client.get("/me")).status_code == 200
 
 
-async def test_who_brings_what_nobody_can_guess_need_not_wait_for_guessers_at_the_same_address(doors, cookie):
+async def test_who_brings_what_nobody_can_guess_need_not_wait_for_guessers_at_the_same_address(doors, browser):
     made = await doors.accounts.make_token(doors.owner, name="script", scope="read")
     await be_wrong(doors)
     async with doors.client(token=made.secret) as client:
         script = await client.get("/me")
-    async with doors.client(cookies={COOKIE: cookie}) as client:
-        browser = await client.get("/me")
-    assert (script.status_code, browser.status_code) == (200, 200)
+    async with doors.client(headers=browser) as client:
+        page = await client.get("/me")
+        opened = await client.post("/download-tickets", json={"path": "/me"}, headers={"origin": OURS})
+    async with doors.client() as client:
+        download = await client.get(opened.json()["path"])
+    assert (script.status_code, page.status_code, download.status_code) == (200, 200, 200)
 
 
 async def test_guesses_in_the_form_of_our_own_tokens_are_counted_too(doors):

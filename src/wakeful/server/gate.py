@@ -7,7 +7,7 @@ It must be the outermost application, so that nothing answers around it. Whoever
 import asyncio
 
 from fastapi import HTTPException
-from starlette.datastructures import Headers, MutableHeaders, QueryParams
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import HTTPConnection, cookie_parser
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -17,10 +17,13 @@ from wakeful.domain.accounts import Identity, NotSignedIn, WrongPass, WrongToken
 from wakeful.domain.errors import Forbidden, WakefulError
 from wakeful.server.errors import answer, shape
 from wakeful.server.hosts import AllowedHosts, Host, UnreadableHost
+from wakeful.server.tickets import take_ticket, target_of
 from wakeful.server.tries import Tries
 from wakeful.service.accounts import Accounts, is_ours
 
 COOKIE = "wakeful"
+SECURE_COOKIE = "__Host-wakeful"  # with HTTPS: nothing but this very host can set it
+PAGE_HEADER = "X-Wakeful-Page"
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 LARGEST_BODY = 72 * 1024 * 1024
 LARGEST_OPEN_BODY = 64 * 1024  # from someone who has not shown a token
@@ -109,18 +112,19 @@ class Gate:
 
     async def _identify(self, scope: Scope, headers: Headers) -> Identity:
         client = _client(scope)
-        ticket = _take_ticket_from_address(scope)
+        ticket = take_ticket(scope)
         if "authorization" in headers:
             return await self._identify_bearer(headers["authorization"], client)
         if ticket is not None:
-            self._tries.check(client)
-            return self._count_wrong(await self._accounts.take_ticket(ticket), client, WrongPass("ticket"))
-        cookie = cookie_parser("; ".join(headers.getlist("cookie"))).get(COOKIE)
+            return await self._identify_ticket(scope, ticket, client)
+        cookies = cookie_parser("; ".join(headers.getlist("cookie")))
+        cookie = cookies.get(SECURE_COOKIE) or cookies.get(COOKIE)
         if cookie is None:
             raise NotSignedIn
         if _acts(scope) and "origin" not in headers:
             raise OriginNeeded
-        return await self._identify_browser(cookie)
+        # Neither of the two can be guessed, so a wrong one is an old one: it is not counted.
+        return await self._accounts.identify_browser(cookie, headers.get(PAGE_HEADER, ""))
 
     async def _identify_bearer(self, header: str, client: str) -> Identity:
         kind, _, secret = header.partition(" ")
@@ -133,12 +137,13 @@ class Gate:
             self._tries.check(client)
         return self._count_wrong(identity, client, WrongToken())
 
-    async def _identify_browser(self, cookie: str) -> Identity:
-        # Only a secret of ours counts here, so a wrong cookie is an old one and no guess: it is not counted.
-        identity = await self._accounts.identify(cookie)
-        if identity is None or identity.kind != "browser":
-            raise WrongToken
-        return identity
+    async def _identify_ticket(self, scope: Scope, ticket: str, client: str) -> Identity:
+        if not is_ours(ticket):
+            self._tries.check(client)
+        if scope["type"] == "websocket":
+            return self._count_wrong(await self._accounts.take_ticket(ticket), client, WrongPass("ticket"))
+        identity = await self._accounts.take_download_ticket(ticket, target_of(scope))
+        return self._count_wrong(identity, client, WrongPass("download"))
 
     def _count_wrong(self, identity: Identity | None, client: str, error: WakefulError) -> Identity:
         if identity is None:
@@ -195,18 +200,6 @@ def _is_open(scope: Scope) -> bool:
 
 def _is_page(path: str) -> bool:
     return path == "/" or path.startswith("/ui/")
-
-
-def _take_ticket_from_address(scope: Scope) -> str | None:
-    """Take the ticket out of a socket's address, where the server's log would show it."""
-    if scope["type"] != "websocket":
-        return None
-    query = QueryParams(scope["query_string"])
-    if "ticket" not in query:
-        return None
-    left = [(key, value) for key, value in query.multi_items() if key != "ticket"]
-    scope["query_string"] = str(QueryParams(left)).encode("ascii")
-    return query["ticket"]
 
 
 def _check_length(scope: Scope, most: int) -> None:
