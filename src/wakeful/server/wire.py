@@ -4,6 +4,8 @@ What a session says goes to everyone who watches it. So each message is put into
 moment go out together: one write for each client instead of one for each client and message.
 """
 
+from typing import Any
+
 from uvicorn._types import ASGISendEvent
 from uvicorn.protocols.utils import ClientDisconnected
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
@@ -11,6 +13,11 @@ from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIO
 
 class Wire(WebSocketsSansIOProtocol):
     """A connection that takes `{"type": "websocket.send", "wire": bytes}` besides what ASGI has."""
+
+    def __init__(self, *arguments: Any, **more: Any) -> None:
+        super().__init__(*arguments, **more)
+        # At the level debug it would log each header and each message: tokens, tickets, and what people write.
+        self.conn.debug = False
 
     async def send(self, message: ASGISendEvent) -> None:
         wire = message.get("wire")
