@@ -27,13 +27,13 @@ async def server(own_files):
 
 
 @pytest.fixture
-def come(server, browser, cookies):
+def come(server, browser, login):
     """Open the page of a session, or the first one, as its owner."""
 
     @asynccontextmanager
     async def come(session=None, **how):
         path = "/" if session is None else f"/ui/sessions/{session}"
-        async with visit(browser, cookies, server.address + path, **how) as page:
+        async with visit(browser, login, server.address + path, **how) as page:
             await page.get_by_role("textbox", name="Message").wait_for()
             yield page
 

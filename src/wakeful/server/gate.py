@@ -89,12 +89,13 @@ class Gate:
 
     async def _admit(self, scope: Scope) -> bool:
         """Return whether we know who it is; raise if they may not come in."""
+        ticket = take_ticket(scope)  # before anything else: the server logs the address of a socket that is refused
         headers = Headers(scope=scope)
         host = self._check_host(scope, headers)
         self._check_origin(scope, headers, host)
         if _is_open(scope):
             return False
-        scope.setdefault("state", {})["identity"] = await self._identify(scope, headers)
+        scope.setdefault("state", {})["identity"] = await self._identify(scope, headers, ticket)
         return True
 
     def _check_host(self, scope: Scope, headers: Headers) -> Host:
@@ -110,9 +111,8 @@ class Gate:
         if _acts(scope) and headers.get("sec-fetch-site") == "cross-site":
             raise CrossSite
 
-    async def _identify(self, scope: Scope, headers: Headers) -> Identity:
+    async def _identify(self, scope: Scope, headers: Headers, ticket: str | None) -> Identity:
         client = _client(scope)
-        ticket = take_ticket(scope)
         if "authorization" in headers:
             return await self._identify_bearer(headers["authorization"], client)
         if ticket is not None:
