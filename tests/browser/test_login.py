@@ -4,6 +4,8 @@ import pytest
 from playwright.async_api import expect
 
 from browser.attempts import FETCH, SOCKET
+from old_data import copy_old_data
+from served import served as serve_here
 from wakeful.server.login import STORAGE_KEY
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -82,6 +84,19 @@ async def test_without_its_secret_the_page_says_why_and_how_to_log_in_and_notice
     await second.goto(await served.new_login_link())
     await second.get_by_role("textbox", name="Message").wait_for()
     await page.get_by_role("textbox", name="Message").wait_for()  # it loaded itself again
+
+
+async def test_a_browser_that_was_logged_in_with_0_1_is_told_of_the_upgrade(context, tmp_path, built_page):
+    old = copy_old_data("sqlite", tmp_path)
+    async with serve_here(old.settings) as server:
+        await context.add_cookies([{"name": "wakeful", "value": old.facts["cookie"], "url": server.address}])
+        page = await context.new_page()
+        await page.goto(f"{server.address}/ui/agenda")
+        await expect(page.locator("main")).to_contain_text("Wakeful was upgraded")
+        await expect(page.locator("main")).to_contain_text("Log in once more with a new link")
+        link = (await server.call("POST", "/login-links", json={}, token=old.facts["token"]))["path"]
+        await page.goto(server.address + link)
+        await page.get_by_role("textbox", name="Message").wait_for()
 
 
 async def test_logging_out_on_the_page_removes_both_secrets(page, served):

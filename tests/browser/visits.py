@@ -38,18 +38,23 @@ async def log_in(address: str, token: str) -> StorageState:
         link = (await client.post("/login-links", json={})).json()["path"]
         code = {"code": link.partition("=")[2]}
         told = (await client.post("/login", data=code, headers={"Origin": address})).json()
-        cookie: StorageStateCookie = {
-            "name": COOKIE,
-            "value": client.cookies[COOKIE],
-            "domain": urlsplit(address).hostname or "",
-            "path": "/",
-            "expires": -1,
-            "httpOnly": True,
-            "secure": False,
-            "sameSite": "Strict",
-        }
-        kept = [{"name": STORAGE_KEY, "value": told["page_secret"]}]
-        return {"cookies": [cookie], "origins": [{"origin": address, "localStorage": kept}]}
+        return logged_in(address, client.cookies[COOKIE], told["page_secret"])
+
+
+def logged_in(address: str, cookie: str, page_secret: str) -> StorageState:
+    """What a browser keeps of a login."""
+    kept: StorageStateCookie = {
+        "name": COOKIE,
+        "value": cookie,
+        "domain": urlsplit(address).hostname or "",
+        "path": "/",
+        "expires": -1,
+        "httpOnly": True,
+        "secure": False,
+        "sameSite": "Strict",
+    }
+    storage = [{"name": STORAGE_KEY, "value": page_secret}]
+    return {"cookies": [kept], "origins": [{"origin": address, "localStorage": storage}]}
 
 
 @asynccontextmanager

@@ -10,13 +10,14 @@ do not use it up.
 from base64 import b64encode
 from hashlib import sha256
 from html import escape
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Form, Query, Request
 from fastapi.responses import HTMLResponse, Response
 
 from wakeful.domain.accounts import BROWSER_LASTS, NEW_LINK, WrongPass
 from wakeful.server.auth import AccountsDep, Reader, TriesDep
+from wakeful.server.errors import RESPONSES
 from wakeful.server.gate import COOKIE, SECURE_COOKIE
 from wakeful.server.rest.shapes import Done, Told
 
@@ -74,6 +75,12 @@ _FORM = """<form>
 
 _MOST_CODE = 200
 
+# Only what works is a page; failures have their one shape here too.
+_SHAPE = {"application/json": {"schema": {"$ref": "#/components/schemas/ErrorAnswer"}}}
+_FAILURES: dict[int | str, dict[str, Any]] = {
+    status: {"description": RESPONSES[status]["description"], "content": _SHAPE} for status in RESPONSES
+}
+
 
 class LoggedIn(Told):
     """The secret to send as `X-Wakeful-Page`, beside the cookie that is set. It is shown this once."""
@@ -81,7 +88,7 @@ class LoggedIn(Told):
     page_secret: str
 
 
-@router.get("/login", response_class=HTMLResponse)
+@router.get("/login", response_class=HTMLResponse, responses=_FAILURES)
 async def show_login(code: Annotated[str | None, Query(max_length=_MOST_CODE)] = None) -> HTMLResponse:
     """Show the page that sends the code of a login link on. It uses nothing up."""
     body = _FORM.format(code=escape(code), script=_SEND) if code else f"<p>{escape(NEW_LINK)}</p>"
