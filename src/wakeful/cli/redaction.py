@@ -1,8 +1,8 @@
 """Secrets are taken out of every log line, whoever wrote it: our own code or a library at its most talkative."""
 
 import re
-from collections.abc import Callable, Collection
-from typing import Any
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, cast
 from urllib.parse import quote
 
 GONE = "[secret]"
@@ -35,15 +35,14 @@ def redactor(known: Collection[str] = ()) -> Callable[[str], str]:
 
 def redact_all(redact: Callable[[str], str], value: Any) -> Any:
     """Take secrets out of a value of a log line, however deep; what JSON does not know becomes text."""
-    match value:
-        case None | bool() | int() | float():
-            return value
-        case dict():
-            return {redact(str(key)): redact_all(redact, each) for key, each in value.items()}
-        case list() | tuple():
-            return [redact_all(redact, each) for each in value]
-        case _:
-            return redact(str(value))
+    if value is None or isinstance(value, (bool, int, float)):
+        return value
+    if isinstance(value, dict):
+        fields = cast(dict[Any, Any], value)
+        return {redact(str(key)): redact_all(redact, each) for key, each in fields.items()}
+    if isinstance(value, (list, tuple)):
+        return [redact_all(redact, each) for each in cast(Sequence[Any], value)]
+    return redact(str(value))
 
 
 def _replace(found: re.Match[str]) -> str:

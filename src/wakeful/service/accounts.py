@@ -4,11 +4,12 @@ Secrets are 256 random bits with a readable beginning. Only their digest is kept
 time it takes says nothing about a secret.
 """
 
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Callable, Collection, Coroutine
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from hashlib import sha256
 from secrets import token_urlsafe
+from typing import Any
 
 from wakeful.clock import Clock
 from wakeful.domain import accounts as rules
@@ -83,7 +84,7 @@ class Accounts:
             raise rules.why_no_browser(token, self._clock.now())
         return identity
 
-    async def _remember(self, key: str, find: Callable[[Tx], Awaitable[Identity | None]]) -> Identity | None:
+    async def _remember(self, key: str, find: Callable[[Tx], Coroutine[Any, Any, Identity | None]]) -> Identity | None:
         asked = self._clock.monotonic()
         until, identity = self._remembered.get(key, (asked, None))
         if identity is not None and asked < until:
