@@ -6,9 +6,12 @@ from playwright.async_api import expect
 from browser.attempts import FETCH, SOCKET
 from old_data import copy_old_data
 from served import served as serve_here
+from tls_proxy import tls_proxy
 from wakeful.server.login import STORAGE_KEY
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+REBOUND = "evil.test"  # which the browser finds on this machine
 
 
 async def test_the_link_that_is_printed_logs_in_once(page, browser, served):
@@ -97,6 +100,26 @@ async def test_a_browser_that_was_logged_in_with_0_1_is_told_of_the_upgrade(cont
         link = (await server.call("POST", "/login-links", json={}, token=old.facts["token"]))["path"]
         await page.goto(server.address + link)
         await page.get_by_role("textbox", name="Message").wait_for()
+
+
+async def test_with_https_the_cookie_is_bound_to_this_host(browser, tmp_path, own_files):
+    async with (
+        serve_here(own_files | {"allowed_hosts": [REBOUND]}) as server,
+        tls_proxy(REBOUND, int(server.address.rpartition(":")[2]), tmp_path) as port,
+    ):
+        context = await browser.new_context(ignore_https_errors=True)
+        page = await context.new_page()
+        link = (await server.call("POST", "/login-links", json={}))["path"]
+        await page.goto(f"https://{REBOUND}:{port}{link}")
+        await page.get_by_role("textbox", name="Message").wait_for()
+        [cookie] = await context.cookies()
+        assert (cookie["name"], cookie["secure"], cookie["path"]) == ("__Host-wakeful", True, "/")
+        assert cookie["domain"] == REBOUND  # no leading dot: for this host alone
+        await page.get_by_role("link", name="Settings").click()
+        await page.get_by_role("button", name="Log out").click()
+        await expect(page.locator("main")).to_contain_text("This browser is not logged in")
+        assert await context.cookies() == []
+        await context.close()
 
 
 async def test_logging_out_on_the_page_removes_both_secrets(page, served):
