@@ -75,9 +75,9 @@ async def fill(server: Server) -> str:
     return session
 
 
-async def measure_opening(browser: Browser, server: Server, cookies: Any, session: str) -> dict[str, float]:
+async def measure_opening(browser: Browser, server: Server, login: Any, session: str) -> dict[str, float]:
     """Open the long session, with a browser that has the script already, then scroll up through it."""
-    async with visit(browser, cookies, server.address, **WIDE) as page:
+    async with visit(browser, login, server.address, **WIDE) as page:
         await page.get_by_role("textbox", name="Message").wait_for()
         paint = await page.evaluate(PAINT)
         await page.goto(f"{server.address}/ui/sessions/{session}")
@@ -88,9 +88,9 @@ async def measure_opening(browser: Browser, server: Server, cookies: Any, sessio
         return {"first_paint_ms": paint, "open_ms": opened} | await frames_of(page, "scroll")
 
 
-async def measure_stream(browser: Browser, server: Server, cookies: Any) -> dict[str, float]:
+async def measure_stream(browser: Browser, server: Server, login: Any) -> dict[str, float]:
     """Watch the frames while a model says 200 pieces a second."""
-    async with visit(browser, cookies, f"{server.address}/ui/sessions/{await server.session()}", **WIDE) as page:
+    async with visit(browser, login, f"{server.address}/ui/sessions/{await server.session()}", **WIDE) as page:
         box = page.get_by_role("textbox", name="Message")
         await box.fill(f"stream {DELTAS} {APART}")
         devtools = await page.context.new_cdp_session(page)
@@ -103,9 +103,9 @@ async def measure_stream(browser: Browser, server: Server, cookies: Any) -> dict
         return await frames_of(page, "stream") | {"stream_cpu_per_frame_ms": busy * 1000 / frames}
 
 
-async def measure_slowest_work(browser: Browser, server: Server, cookies: Any) -> dict[str, float]:
+async def measure_slowest_work(browser: Browser, server: Server, login: Any) -> dict[str, float]:
     """Trace one more such answer: a frame that is late though the page had little to do waited for the machine."""
-    async with visit(browser, cookies, f"{server.address}/ui/sessions/{await server.session()}", **WIDE) as page:
+    async with visit(browser, login, f"{server.address}/ui/sessions/{await server.session()}", **WIDE) as page:
         box = page.get_by_role("textbox", name="Message")
         await box.fill(f"stream {DELTAS} {APART}")
         await browser.start_tracing(page=page, categories=["cc"])
@@ -134,11 +134,11 @@ async def main() -> None:
         places = {"data_dir": f"{folder}/data", "config_dir": f"{folder}/config"}
         async with served(places, always=improvise) as server, async_playwright() as playwright:
             browser = await playwright.chromium.launch(executable_path=find_chromium(), chromium_sandbox=False)
-            cookies = await log_in(server.address, TOKEN)
+            login = await log_in(server.address, TOKEN)
             session = await fill(server)
-            figures |= await measure_opening(browser, server, cookies, session)
-            figures |= await measure_stream(browser, server, cookies)
-            figures |= await measure_slowest_work(browser, server, cookies)
+            figures |= await measure_opening(browser, server, login, session)
+            figures |= await measure_stream(browser, server, login)
+            figures |= await measure_slowest_work(browser, server, login)
             await browser.close()
     OUT.parent.mkdir(exist_ok=True)
     OUT.write_text(json.dumps(figures, indent=2) + "\n")

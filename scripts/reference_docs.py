@@ -29,9 +29,10 @@ REST = """\
 
 <!-- Written by `make docs` from the routes themselves; edit there. -->
 
-Every request but `GET /healthz` and the login needs a token: `Authorization: Bearer TOKEN`, or the cookie of a browser
-that has logged in. *Scope* is the least a token needs; `read` < `chat` < `schedule` < `admin`, each includes the ones
-before. Bodies are JSON. The server describes each route in full at `/openapi.json`.
+Every request but `GET /healthz` and the login needs a token: `Authorization: Bearer TOKEN`, or the cookie and the page
+secret of a browser that has logged in ([access](../access.md)). *Scope* is the least a token needs; `read` < `chat` <
+`schedule` < `admin`, each includes the ones before. Bodies are JSON. The server describes each route in full at
+`/openapi.json`.
 
 Failures have one shape, `{"error": {"code", "message", "hint"?, "field"?}}`: 400 for a request that is wrong in itself,
 401 without a token that counts, 403 for one that may not, 404 for what does not exist or is someone else's, 409 for the

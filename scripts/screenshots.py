@@ -45,9 +45,9 @@ HELPERS = [
 ]
 
 
-async def talk(browser: Browser, server: Server, cookies: list[Any], session: str) -> None:
+async def talk(browser: Browser, server: Server, login: Any, session: str) -> None:
     """Let the agent write a file, look at it again by itself ten seconds later, and keep an eye on it from then on."""
-    async with visit(browser, cookies, f"{server.address}/ui/sessions/{session}", **WIDE) as page:
+    async with visit(browser, login, f"{server.address}/ui/sessions/{session}", **WIDE) as page:
         await send(page, "Write water the beans, tie up the tomatoes to garden.txt")
         await expect(page.locator(".footnote")).to_have_count(1)
         await send(page, "In 10 seconds check garden.txt")
@@ -93,18 +93,18 @@ async def main() -> None:
         settings = {"data_dir": f"{folder}/data", "config_dir": f"{folder}/config"}
         async with served(settings, model="demo") as server, async_playwright() as playwright:
             browser = await playwright.chromium.launch(executable_path=find_chromium(), chromium_sandbox=False)
-            cookies = await log_in(server.address, TOKEN)
+            login = await log_in(server.address, TOKEN)
             gardener = (await server.change_agent(name="Gardener"))["id"]
             session = await server.session("The garden this week")
-            await talk(browser, server, cookies, session)
+            await talk(browser, server, login, session)
             await furnish(server, gardener)
             chat, home = f"/ui/sessions/{session}", f"/ui/agents/{gardener}/home"
-            async with visit(browser, cookies, server.address, color_scheme="light", **WIDE) as page:
+            async with visit(browser, login, server.address, color_scheme="light", **WIDE) as page:
                 await take(page, home, "home")
                 await take(page, chat, "chat", height=940)
-            async with visit(browser, cookies, server.address, color_scheme="dark", **WIDE) as page:
+            async with visit(browser, login, server.address, color_scheme="dark", **WIDE) as page:
                 await take(page, "/ui/agenda", "agenda-dark")
-            async with visit(browser, cookies, server.address, color_scheme="light", **PHONE) as page:
+            async with visit(browser, login, server.address, color_scheme="light", **PHONE) as page:
                 await take(page, chat, "chat-phone")
                 await take(page, home, "home-phone")
             await browser.close()

@@ -1,24 +1,28 @@
 """The doors of a server with the gate in front of them, for tests that knock: some of them, or all over REST."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, cast
 
 import httpx
+import pytest
 import uvicorn
 from fastapi import FastAPI, WebSocket
+from websockets.asyncio.client import connect
+from websockets.exceptions import InvalidStatus
 
 from wakeful.app.building import Wakeful
 from wakeful.app.serving import build_http
 from wakeful.clock import ManualClock
 from wakeful.domain.accounts import Identity
 from wakeful.server import auth, errors, login
-from wakeful.server.gate import Gate
+from wakeful.server.gate import COOKIE, PAGE_HEADER, Gate
 from wakeful.server.rest import accounts as rest_accounts
 from wakeful.server.tries import Tries
 from wakeful.server.wire import Wire
-from wakeful.service.accounts import Accounts
+from wakeful.service.accounts import Accounts, NewLogin
 from wakeful.service.first_start import settle_owner
 from world import World
 
@@ -56,6 +60,12 @@ class Doors:
         transport = httpx.ASGITransport(self.gate, raise_app_exceptions=False, client=(client, 50_000))
         return httpx.AsyncClient(transport=transport, base_url=ADDRESS, headers=sent, cookies=cookies)
 
+    async def log_in(self) -> NewLogin:
+        """Log a browser of the owner's in."""
+        made = await self.accounts.log_in(await self.accounts.make_login_code(self.owner), "Firefox")
+        assert made is not None
+        return made
+
     def _add_samples(self) -> None:
         @self.app.get("/healthz")
         async def healthz() -> dict[str, bool]:
@@ -80,6 +90,11 @@ async def opened_doors(world: World) -> AsyncIterator[Doors]:
         assert token is not None
         owner = await settle_owner(world.node.store, world.clock, world.node.settings)
         yield Doors(world.node, world.clock, owner.identity, token.get_secret_value())
+
+
+def browser_headers(login: NewLogin) -> dict[str, str]:
+    """What the page of a browser sends with every request."""
+    return {"cookie": f"{COOKIE}={login.cookie}", PAGE_HEADER: login.page_secret}
 
 
 class Rest:
@@ -134,3 +149,26 @@ async def served(gate: Gate) -> AsyncIterator[int]:
     finally:
         await server.shutdown()
         await asyncio.sleep(0)
+
+
+async def hear(
+    port: int,
+    headers: dict[str, str] | None = None,
+    query: str = "",
+    origin: str | None = None,
+    host: str = "127.0.0.1",
+) -> Any:
+    """Open a socket and return the first thing it says."""
+    address = f"ws://{host}:{port}/ws/who{query}"
+    async with connect(
+        address, additional_headers=headers, origin=cast(Any, origin), proxy=None, host="127.0.0.1", port=port
+    ) as socket:
+        return await socket.recv()
+
+
+async def refusal(port: int, headers: dict[str, str] | None = None, **how: Any) -> tuple[int, str]:
+    """Try to open a socket and return how it was refused."""
+    with pytest.raises(InvalidStatus) as refused:
+        await hear(port, headers, **how)
+    response = refused.value.response
+    return response.status_code, json.loads(response.body)["error"]["code"]

@@ -303,6 +303,13 @@ SECRETS = frozenset(name for name, field in Settings.model_fields.items() if Sec
 _HIDDEN = SECRETS | {"mcp"}  # never shown in a message
 
 
+def secrets_of(settings: Settings) -> list[str]:
+    """Return every secret that stands in the settings, to keep them out of logs."""
+    kept: list[SecretStr | None] = [getattr(settings, name) for name in sorted(SECRETS)]
+    headers = [value for server in settings.mcp.values() for value in server.headers.values()]
+    return [secret.get_secret_value() for secret in kept if secret is not None] + headers
+
+
 def load_settings(environ: Mapping[str, str] | None = None, **options: object) -> Settings:
     """Read the file and the environment; `options` are the command line's and win over both, unless None.
 

@@ -1,9 +1,22 @@
 """What a page can try with a server: the same few lines of JavaScript from every page, whose site ever it is."""
 
+from wakeful.server.gate import PAGE_HEADER
+from wakeful.server.login import STORAGE_KEY
+
 # Each takes what it needs as one object and says what came of it. `base` is the server's address as the page sees it.
 
-FETCH = """async ({base, method, path, body, mode}) => {
-  const init = {method, mode: mode ?? 'cors', credentials: 'include', headers: {}};
+# The page's secret is in the storage of its own origin; from elsewhere there is none to read.
+_SECRET = f"""
+  let secret = null;
+  try {{ secret = localStorage.getItem('{STORAGE_KEY}'); }} catch {{ /* a sandboxed frame has no storage */ }}
+  const own = secret ? {{'{PAGE_HEADER}': secret}} : {{}};
+"""
+
+FETCH = (
+    """async ({base, method, path, body, mode}) => {"""
+    + _SECRET
+    + """
+  const init = {method, mode: mode ?? 'cors', credentials: 'include', headers: own};
   if (body) {
     init.body = JSON.stringify(body);
     init.headers['Content-Type'] = mode === 'no-cors' ? 'text/plain' : 'application/json';
@@ -15,8 +28,17 @@ FETCH = """async ({base, method, path, body, mode}) => {
     return {failed: error.name};
   }
 }"""
+)
 
-SOCKET = """({base, path, message}) => new Promise(resolve => {
+SOCKET = (
+    """async ({base, path, message}) => {"""
+    + _SECRET
+    + """
+  if (secret) {
+    const asked = await fetch(base + '/ws-ticket', {method: 'POST', headers: own});
+    if (asked.ok) path += (path.includes('?') ? '&' : '?') + 'ticket=' + (await asked.json()).ticket;
+  }
+  return new Promise(resolve => {
   const frames = [];
   const socket = new WebSocket(base.replace('http', 'ws') + path);
   let opened = false;
@@ -27,7 +49,9 @@ SOCKET = """({base, path, message}) => new Promise(resolve => {
     if (last === 'stream_end' || last === 'error' || !message) socket.close();
   };
   socket.onclose = event => resolve({opened, frames, code: event.code});
-})"""
+  });
+}"""
+)
 
 # Resolves with what became of a resource that a page loads without asking anyone: a script, a picture.
 LOAD = """({base, path, tag}) => new Promise(resolve => {

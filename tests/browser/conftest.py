@@ -15,10 +15,11 @@ from typing import Any
 import httpx
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, BrowserContext, Page, async_playwright, expect
+from playwright.async_api import Browser, BrowserContext, Page, StorageState, async_playwright, expect
 
 from browser.visits import PATIENCE, NoChromium, find_chromium, log_in, visit
 from forked import Forked
+from wakeful.server.login import STORAGE_KEY
 
 ROOT = Path(__file__).parents[2]
 TOKEN = "a-token-for-tests"
@@ -82,17 +83,17 @@ def own_files(built_page: None, tmp_path_factory: pytest.TempPathFactory) -> dic
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def cookies(server: Any) -> list[Any]:
-    """The owner of the file's server, logged in."""
+async def login(server: Any) -> StorageState:
+    """What the browser of the owner of the file's server keeps."""
     return await log_in(server.address, TOKEN)
 
 
 @pytest.fixture
-def come(server: Any, browser: Browser, cookies: list[Any]) -> Callable[..., AbstractAsyncContextManager[Page]]:
+def come(server: Any, browser: Browser, login: StorageState) -> Callable[..., AbstractAsyncContextManager[Page]]:
     """Come to a place, as its owner or as someone else: `async with come("/ui/inbox") as page`."""
 
-    def come(path: str = "/", as_: list[Any] | None = None, **how: Any) -> AbstractAsyncContextManager[Page]:
-        return visit(browser, as_ or cookies, server.address + path, **how)
+    def come(path: str = "/", as_: StorageState | None = None, **how: Any) -> AbstractAsyncContextManager[Page]:
+        return visit(browser, as_ or login, server.address + path, **how)
 
     return come
 
@@ -137,8 +138,11 @@ async def page(context: BrowserContext) -> Page:
 async def logged_in(context: BrowserContext, served: Served) -> BrowserContext:
     """A browser of the owner, who is logged in; without the page, which would be loaded for nothing."""
     code = (await served.new_login_link()).partition("code=")[2]
-    asked = {"form": {"code": code}, "headers": {"Origin": served.address}, "max_redirects": 0}
-    await context.request.post(f"{served.address}/login", **asked)
+    asked: dict[str, Any] = {"form": {"code": code}, "headers": {"Origin": served.address}}
+    told = await (await context.request.post(f"{served.address}/login", **asked)).json()
+    await context.add_init_script(
+        f"if (location.origin === '{served.address}') localStorage.setItem('{STORAGE_KEY}', '{told['page_secret']}')"
+    )
     [cookie] = await context.cookies()
     assert cookie["sameSite"] == "Strict"  # as the server set it: what other sites may do hangs on this
     return context

@@ -4,12 +4,17 @@ What each of them tries works from a page of our own; the first test says so. A 
 the hardest of them, because the browser counts it as the same site and sends the cookie along.
 """
 
+import asyncio
 from contextlib import asynccontextmanager
 
+import httpx
 import pytest
 import pytest_asyncio
+from websockets.asyncio.client import connect
+from websockets.exceptions import InvalidStatus
 
 from browser.attempts import FETCH, LOAD, SOCKET, SUBMIT
+from wakeful.server.gate import PAGE_HEADER
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -146,6 +151,54 @@ async def test_another_page_sends_no_form(elsewhere, served, session):
             await page.close()
     await served.ask("DELETE", f"/users/{stranger['id']}")
     assert await everything(served) == before
+
+
+async def test_another_server_on_our_host_gets_the_cookie_and_opens_nothing_with_it(logged_in, served, session):
+    taken = await _receive(logged_in)
+    cookie = taken["cookie"].partition("=")[2]
+    assert cookie.startswith("wkf_")
+    assert not any("page" in name for name in taken)
+    as_browser = {"Cookie": taken["cookie"], "Origin": served.address}
+    before = await everything(served)
+    described = await served.ask("GET", "/openapi.json")
+    async with httpx.AsyncClient(base_url=served.address, timeout=30) as thief:
+        tried = 0
+        for path, methods in described["paths"].items():
+            for method in methods.keys() - ({"get", "post"} if path in ("/login", "/healthz") else set()):
+                answer = await thief.request(method, path.replace("{session_id}", session), headers=as_browser)
+                assert answer.status_code == 401, (method, path, answer.text)
+                tried += 1
+        assert tried > 100
+        assert (await thief.get("/me", headers={"Authorization": f"Bearer {cookie}"})).status_code == 401
+        assert (await thief.get("/me", headers=as_browser | {PAGE_HEADER: cookie})).status_code == 401
+        assert (await thief.get("/me", params={"ticket": cookie}, headers=as_browser)).status_code == 401
+        assert (await thief.post("/login", data={"code": cookie}, headers=as_browser)).status_code == 401
+    for path in (f"/ws/sessions/{session}", "/ws/events", f"/ws/events?ticket={cookie}"):
+        for headers in (as_browser, {"Authorization": f"Bearer {cookie}"}):
+            with pytest.raises(InvalidStatus) as refused:
+                async with connect(f"ws://127.0.0.1:{served.port}{path}", additional_headers=headers, proxy=None):
+                    pass
+            assert refused.value.response.status_code in (401, 429)  # nothing, or not even a further try
+    assert await everything(served) == before
+
+
+async def _receive(browser) -> dict[str, str]:
+    """Let a browser visit another server on this host, and return the headers that it sends there."""
+    received: asyncio.Future[dict[str, str]] = asyncio.get_running_loop().create_future()
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")[1:]
+        if not received.done():
+            received.set_result({name.lower(): value for name, _, value in (line.partition(": ") for line in head)})
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok")
+        await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    async with server:
+        page = await browser.new_page()
+        await page.goto(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/")
+        return await received
 
 
 async def test_another_page_cannot_frame_ours(logged_in, served, site):

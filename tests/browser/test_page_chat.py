@@ -27,13 +27,13 @@ async def server(own_files):
 
 
 @pytest.fixture
-def come(server, browser, cookies):
+def come(server, browser, login):
     """Open the page of a session, or the first one, as its owner."""
 
     @asynccontextmanager
     async def come(session=None, **how):
         path = "/" if session is None else f"/ui/sessions/{session}"
-        async with visit(browser, cookies, server.address + path, **how) as page:
+        async with visit(browser, login, server.address + path, **how) as page:
             await page.get_by_role("textbox", name="Message").wait_for()
             yield page
 
@@ -354,9 +354,30 @@ async def test_pictures_and_files_come_by_button_paste_and_drop(server, come):
         await expect(page.get_by_role("list", name="Files")).to_have_text("report.txt")
         shown = page.locator(".asked img")
         await expect(shown).to_have_js_property("naturalWidth", 1)
+        await page.reload()
+        await expect(shown).to_have_js_property("naturalWidth", 1)
+        async with page.expect_popup() as opened:
+            await shown.click()
+        tab = await opened.value
+        await tab.wait_for_url("**/images/*ticket=*")
+        await expect(tab.locator("img")).to_have_js_property("naturalWidth", 1)
     [message, _] = await server.messages(session)
     assert [file["name"] for file in message["files"]] == ["report.txt"]
     assert len(message["images"]) == 1
+
+
+async def test_a_session_is_taken_out_as_markdown(server, come):
+    server.provider.then(say("Hello yourself."))
+    session = await server.session()
+    async with come(session) as page:
+        await send(page, "Hello")
+        await expect(page.locator(".answer")).to_have_text("Hello yourself.")
+        await page.get_by_role("button", name="Session", exact=True).click()
+        async with page.expect_download() as taken:
+            await page.get_by_role("menuitem", name="Export as Markdown").click()
+        file = await taken.value
+        assert file.suggested_filename == f"session-{session}.md"
+        assert "Hello yourself." in (await file.path()).read_text()
 
 
 async def test_a_refused_message_stays_in_the_box(server, come):

@@ -24,8 +24,8 @@ async def test_a_page_that_watches_a_run_cut_off_by_a_crash_sees_it_go_on(built_
             await server.start()
             session = (await server.send("POST", "/sessions", {"title": "Watched"}))["id"]
             address = str(server.client.base_url)
-            cookies = await log_in(address, TOKEN)
-            async with visit(browser, cookies, f"{address}/ui/sessions/{session}") as page:
+            login = await log_in(address, TOKEN)
+            async with visit(browser, login, f"{address}/ui/sessions/{session}") as page:
                 await send(page, "Work")
                 await expect(page.locator(".answer")).to_have_text("Half an answer")
                 await server.kill()

@@ -235,7 +235,7 @@ async def test_rows_are_deleted_together_shown_dimmed_restored_and_taken_out_as_
         assert await rows_of(page).first.evaluate(seen) != await rows_of(page).nth(1).evaluate(seen)
         await page.get_by_role("button", name="Deleted", exact=True).click()
         await expect(page).to_have_url(re.compile("show=deleted"))
-        name, text = await download(page, page.get_by_role("link", name="CSV"))
+        name, text = await download(page, page.get_by_role("button", name="CSV"))
         assert (name, text.splitlines()[1].split(",")[1]) == ("tasks.csv", "milk")
         assert "bread" not in text
         await page.get_by_label("Row 1").check()
@@ -352,7 +352,7 @@ async def test_a_person_writes_a_view_with_a_parameter_tries_pins_and_deletes_it
         await page.get_by_label("least").fill("3")
         await page.get_by_role("button", name="Show").click()
         await expect(rows_of(page)).to_have_count(3)
-        _, text = await download(page, page.get_by_role("link", name="CSV"))
+        _, text = await download(page, page.get_by_role("button", name="CSV"))
         assert len(text.splitlines()) == 4
 
         await page.get_by_label("Draw as").select_option("pie")

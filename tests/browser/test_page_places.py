@@ -7,11 +7,13 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import expect
 
-from browser.visits import send
+from browser.visits import logged_in, send
 from openai_server import improvise
-from served import Patient, eventually, served
+from served import TOKEN, Patient, eventually, served
+from wakeful.clock import ManualClock
 from wakeful.domain.ids import new_id
 from wakeful.domain.types import Notice, Session
+from wakeful.service.accounts import Accounts
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -436,6 +438,34 @@ async def test_an_owner_adds_a_person_and_gets_their_link(server, agent, come):
         await row.get_by_role("button", name="Remove").click()
         await page.get_by_role("dialog", name="Remove Grace?").get_by_role("button", name="Remove").click()
         await expect(row).to_have_count(0)
+
+
+async def test_a_login_of_long_ago_makes_neither_tokens_nor_links_and_is_told_how_to_renew_itself(server, come):
+    earlier = Accounts(server.node.store, ManualClock(server.node.clock.now() - timedelta(minutes=11)))
+    owner = await server.node.services.accounts.identify(TOKEN)
+    made = await earlier.log_in(await earlier.make_login_code(owner), "Firefox")
+    async with come("/ui/settings", as_=logged_in(server.address, made.cookie, made.page_secret)) as page:
+        await page.get_by_label("Name of the program").fill("My script")
+        await page.get_by_role("button", name="Make a token").click()
+        tokens = page.get_by_role("region", name="Tokens")
+        await expect(tokens.get_by_role("alert")).to_contain_text("logged in more than 10 minutes ago")
+        await expect(tokens.get_by_role("alert")).to_contain_text(f"curl -X POST {server.address}/login-links")
+        await page.get_by_role("button", name="Login link").first.click()
+        people = page.get_by_role("region", name="People")
+        await expect(people.get_by_role("alert")).to_contain_text("Log in again, then come back here.")
+
+
+async def test_the_description_of_the_api_opens_in_a_tab_with_a_ticket(come):
+    async with come("/ui/settings") as page:
+        for button, words in (("The API, described", "POST /login-links"), ("openapi.json", '"openapi":')):
+            async with page.expect_popup() as opened:
+                await page.get_by_role("button", name=button).click()
+            tab = await opened.value
+            await expect(tab.locator("body")).to_contain_text(words)
+            assert "ticket=wkf_" in tab.url
+            await tab.reload()
+            await expect(tab.locator("body")).to_contain_text("wrong_pass")  # it worked once
+            await tab.close()
 
 
 async def test_who_is_not_logged_in_is_told_how(server, browser):

@@ -5,9 +5,13 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx
-from playwright.async_api import Browser, Page, expect
+from playwright.async_api import Browser, Page, StorageState, StorageStateCookie, expect
+
+from wakeful.server.gate import COOKIE
+from wakeful.server.login import STORAGE_KEY
 
 PATIENCE = 20_000  # milliseconds
 CHROMIUM = Path(__file__).parents[2] / "scripts" / "chromium.sh"
@@ -28,21 +32,36 @@ def find_chromium() -> str:
     return asked.stdout.strip()
 
 
-async def log_in(address: str, token: str) -> list[Any]:
-    """Log in once, as a browser would, and return the cookie; to do it in every test would take half of their time."""
+async def log_in(address: str, token: str) -> StorageState:
+    """Log in once, as a browser would, and return what it keeps; to do it in every test would take half their time."""
     async with httpx.AsyncClient(base_url=address, headers={"Authorization": f"Bearer {token}"}, timeout=30) as client:
         link = (await client.post("/login-links", json={})).json()["path"]
         code = {"code": link.partition("=")[2]}
-        await client.post("/login", data=code, headers={"Origin": address})
-        return [{"name": "wakeful", "value": client.cookies["wakeful"], "url": address}]
+        told = (await client.post("/login", data=code, headers={"Origin": address})).json()
+        return logged_in(address, client.cookies[COOKIE], told["page_secret"])
+
+
+def logged_in(address: str, cookie: str, page_secret: str) -> StorageState:
+    """What a browser keeps of a login."""
+    kept: StorageStateCookie = {
+        "name": COOKIE,
+        "value": cookie,
+        "domain": urlsplit(address).hostname or "",
+        "path": "/",
+        "expires": -1,
+        "httpOnly": True,
+        "secure": False,
+        "sameSite": "Strict",
+    }
+    storage = [{"name": STORAGE_KEY, "value": page_secret}]
+    return {"cookies": [kept], "origins": [{"origin": address, "localStorage": storage}]}
 
 
 @asynccontextmanager
-async def visit(browser: Browser, cookies: list[Any], address: str, **how: Any) -> AsyncIterator[Page]:
+async def visit(browser: Browser, login: StorageState, address: str, **how: Any) -> AsyncIterator[Page]:
     """Open a page in a browser of its own; fail at the end if the page has complained."""
-    context = await browser.new_context(**how)
+    context = await browser.new_context(storage_state=login, **how)
     context.set_default_timeout(PATIENCE)
-    await context.add_cookies(cookies)
     page = await context.new_page()
     complaints = watch(page)
     await page.goto(address)

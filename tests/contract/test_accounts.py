@@ -1,14 +1,14 @@
 """Users, tokens and passes on each store: who is let in, for how long, and what nobody can take away."""
 
 import asyncio
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import pytest
 from pydantic import SecretStr
 
 from wakeful.config import Settings
 from wakeful.domain import accounts as rules
-from wakeful.domain.accounts import Identity
+from wakeful.domain.accounts import Identity, LoginEnded, LoginOutdated, PageSecretMissing
 from wakeful.service.accounts import Accounts, digest_of
 from wakeful.service.first_start import FIRST_OWNER, TokenFileUnusable, load_token, settle_owner
 from world import DAY, HOUR, MINUTE, SECOND, World
@@ -186,8 +186,9 @@ async def test_two_owners_who_remove_each_other_at_once_leave_one(accounts, ada)
 async def test_a_login_code_becomes_a_browsers_token_once(accounts, ada, world):
     code = await accounts.make_login_code(ada)
     made = await accounts.log_in(code, "Firefox")
-    found = await accounts.identify(made.secret)
+    found = await accounts.identify_browser(made.cookie, made.page_secret)
     assert (found.user, found.scope, found.kind) == (ada.user, "admin", "browser")
+    assert found.logged_in_at == world.clock.now()
     assert made.token.expires_at == world.clock.now() + 90 * DAY
     assert await accounts.log_in(code, "Firefox") is None
 
@@ -209,7 +210,36 @@ async def test_a_login_code_ends_after_ten_minutes(accounts, ada, world):
 async def test_an_owner_can_hand_a_login_link_to_someone(accounts, ada):
     bob = await accounts.add_user(ada, name="Bob")
     made = await accounts.log_in(await accounts.make_login_code(ada, bob.id), "Firefox")
-    assert (await accounts.identify(made.secret)).user == bob
+    assert (await accounts.identify_browser(made.cookie, made.page_secret)).user == bob
+
+
+async def test_a_browser_needs_both_of_its_secrets(accounts, ada):
+    first, second = [await accounts.log_in(await accounts.make_login_code(ada), "Firefox") for _ in range(2)]
+    for page_secret in ("", first.cookie, second.page_secret):
+        with pytest.raises(PageSecretMissing):
+            await accounts.identify_browser(first.cookie, page_secret)
+    for cookie in ("", first.page_secret):
+        with pytest.raises(LoginEnded):
+            await accounts.identify_browser(cookie, first.page_secret)
+    assert await accounts.identify(first.cookie) is None
+    assert await accounts.identify(first.page_secret) is None
+
+
+async def test_neither_of_a_browsers_secrets_is_kept(accounts, ada, world):
+    made = await accounts.log_in(await accounts.make_login_code(ada), "Firefox")
+    kept = await world.node.store.read(lambda tx: tx.accounts.token_by_digest(digest_of(made.cookie)))
+    assert kept.page_digest == digest_of(made.page_secret)
+    assert not {made.cookie, made.page_secret} & set(map(str, asdict(kept).values()))
+
+
+async def test_a_browser_that_logged_in_before_there_were_page_secrets_is_told_so(accounts, ada, world):
+    made = await accounts.log_in(await accounts.make_login_code(ada), "Firefox")
+    old = replace(made.token, id="old", digest=digest_of("old"), page_digest=None)
+    await world.node.store.write(lambda tx: tx.accounts.add_token(old))
+    for page_secret in ("", made.page_secret):
+        with pytest.raises(LoginOutdated):
+            await accounts.identify_browser("old", page_secret)
+    assert [token.id for token in await accounts.tokens(ada) if token.kind == "browser"] == [made.token.id]
 
 
 async def test_a_login_code_for_someone_who_is_gone_lets_nobody_in(accounts, ada):
@@ -249,9 +279,24 @@ async def test_a_ticket_is_no_login_code_and_a_code_no_ticket(accounts, ada):
     assert await accounts.take_ticket(await accounts.make_login_code(ada)) is None
 
 
+async def test_a_downloads_ticket_gets_its_own_address_once(accounts, ada):
+    ticket = await accounts.make_download_ticket(ada, "/file?a=1")
+    for wrong in ("/file?a=2", "/file?", "/other?a=1"):
+        assert await accounts.take_download_ticket(ticket, wrong) is None
+    assert await accounts.take_ticket(ticket) is None
+    assert await accounts.take_download_ticket(ticket, "/file?a=1") == ada
+    assert await accounts.take_download_ticket(ticket, "/file?a=1") is None
+
+
+async def test_a_downloads_ticket_ends_after_thirty_seconds(accounts, ada, world):
+    ticket = await accounts.make_download_ticket(ada, "/file?")
+    world.clock.advance(30 * SECOND)
+    assert await accounts.take_download_ticket(ticket, "/file?") is None
+
+
 async def test_logging_out_ends_a_browsers_token_and_leaves_a_programs(accounts, ada):
     made = await accounts.log_in(await accounts.make_login_code(ada), "Firefox")
-    await accounts.log_out(await accounts.identify(made.secret))
+    await accounts.log_out(await accounts.identify_browser(made.cookie, made.page_secret))
     await accounts.log_out(ada)
     assert await accounts.still_valid([made.token.id, ada.token_id]) == {ada.token_id}
 

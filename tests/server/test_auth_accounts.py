@@ -1,13 +1,14 @@
 """The routes of users and tokens, the login, and the one shape of every failure."""
 
 import re
+from datetime import timedelta
 
 import pytest
 from pydantic import SecretStr
 
 from doors import ADDRESS, CHOSEN, opened_doors
 from wakeful.domain.types import Scope
-from wakeful.server.gate import COOKIE
+from wakeful.server.gate import COOKIE, PAGE_HEADER
 from world import World
 
 OURS = {"origin": ADDRESS}
@@ -132,13 +133,13 @@ async def test_opening_a_login_link_uses_nothing_up(owner, nobody):
     assert {page.status_code for page in pages} == {200}
     assert {page.headers.get("set-cookie") for page in pages} == {None}
     sent = await nobody.post("/login", data={"code": code_in(path)}, headers=OURS)
-    assert sent.status_code == 303
+    assert sent.status_code == 200
 
 
 async def test_the_login_page_sends_the_code_on_and_loads_nothing(owner, nobody):
     path = await link(owner)
     page = await nobody.get(path)
-    assert re.findall(r'<form method="post" action="(.*?)">', page.text) == ["/login"]
+    assert re.findall(r'fetch\("(.*?)"', page.text) == ["/login"]
     assert re.findall(r'name="code" value="(.*?)"', page.text) == [code_in(path)]
     assert re.findall(r"\b(?:src|href)=|https?:", page.text) == []
     assert page.headers["content-security-policy"].startswith("default-src 'none'; script-src 'sha256-")
@@ -149,10 +150,18 @@ async def test_what_stands_in_a_login_link_cannot_become_part_of_the_page(nobody
     assert "<script>alert" not in page.text
 
 
+async def log_in(owner, browser, **more):
+    """Log a client in as a page does: the cookie is kept by itself, the secret is sent with everything."""
+    answer = await browser.post("/login", data={"code": code_in(await link(owner))}, headers=OURS | more)
+    assert answer.status_code == 200, answer.text
+    browser.headers[PAGE_HEADER] = answer.json()["page_secret"]
+    return answer
+
+
 async def test_logging_in_sets_a_cookie_that_no_script_and_no_other_site_can_use(owner, nobody):
-    answer = await nobody.post("/login", data={"code": code_in(await link(owner))}, headers=OURS)
-    assert (answer.status_code, answer.headers["location"]) == (303, "/")
+    answer = await log_in(owner, nobody)
     kept = answer.headers["set-cookie"]
+    assert kept.startswith(f"{COOKIE}=wkf_")
     assert {part.strip().lower() for part in kept.split(";")[1:]} == {
         "httponly",
         "samesite=strict",
@@ -169,17 +178,26 @@ async def test_the_cookie_is_for_tls_alone_where_the_page_came_over_it(tmp_path)
         headers = {"host": "wakeful.example.org", "origin": "https://wakeful.example.org"}
         async with doors.client(headers=headers) as client:
             answer = await client.post("/login", data={"code": code})
-    assert "; secure" in answer.headers["set-cookie"].lower()
+            kept = {"cookie": answer.headers["set-cookie"].partition(";")[0]}
+            page = {PAGE_HEADER: answer.json()["page_secret"]}
+            me = await client.get("/me", headers=kept | page)
+            out = await client.post("/logout", headers=kept | page)
+    parts = [part.strip().lower() for part in answer.headers["set-cookie"].split(";")]
+    assert kept["cookie"].startswith("__Host-wakeful=wkf_")
+    assert {"secure", "path=/", "httponly", "samesite=strict"} <= set(parts)
+    assert not any(part.startswith("domain") for part in parts)
+    assert (me.status_code, out.status_code) == (200, 200)
+    assert "__Host-wakeful=" in out.headers["set-cookie"]  # a browser takes even its end only if it is Secure
+    assert "; secure" in out.headers["set-cookie"].lower()
 
 
 async def test_a_login_link_works_once_and_says_so(owner, nobody):
     code = code_in(await link(owner))
     await nobody.post("/login", data={"code": code}, headers=OURS)
     again = await nobody.post("/login", data={"code": code}, headers=OURS)
-    shown = await nobody.post("/login", data={"code": code}, headers=OURS | {"accept": "text/html"})
     assert (again.status_code, code_of(again)) == (401, "wrong_pass")
-    assert (shown.status_code, "was used before" in shown.text) == (401, True)
-    assert shown.headers["content-type"].startswith("text/html")
+    assert "was used before" in again.json()["error"]["message"]
+    assert "prints one each time it starts" in again.json()["error"]["hint"]
 
 
 async def test_another_site_cannot_log_a_browser_in(owner, nobody):
@@ -195,13 +213,52 @@ async def test_whoever_guesses_codes_must_wait(nobody):
     assert answers[-1].headers["retry-after"] == "60"
 
 
-async def test_logging_out_ends_the_cookie_on_both_sides(owner, nobody, doors):
-    await nobody.post("/login", data={"code": code_in(await link(owner))}, headers=OURS)
-    secret = nobody.cookies[COOKIE]
+async def test_logging_out_ends_the_cookie_and_the_page_secret(owner, nobody, doors):
+    await log_in(owner, nobody)
+    cookie, page = nobody.cookies[COOKIE], nobody.headers[PAGE_HEADER]
     assert (await nobody.post("/logout", headers=OURS)).json() == {"ok": True}
     assert COOKIE not in nobody.cookies
-    async with doors.client(cookies={COOKIE: secret}) as stolen:
-        assert (await stolen.get("/me")).status_code == 401
+    async with doors.client(cookies={COOKIE: cookie}, headers={PAGE_HEADER: page}) as stolen:
+        assert code_of(await stolen.get("/me")) == "login_ended"
+
+
+async def test_logging_in_again_ends_the_browsers_earlier_login(owner, nobody, doors):
+    await log_in(owner, nobody)
+    cookie, page = nobody.cookies[COOKIE], nobody.headers[PAGE_HEADER]
+    await log_in(owner, nobody)
+    assert (await nobody.get("/me")).status_code == 200
+    async with doors.client(cookies={COOKIE: cookie}, headers={PAGE_HEADER: page}) as earlier:
+        assert code_of(await earlier.get("/me")) == "login_ended"
+    kinds = [token["kind"] for token in (await owner.get("/tokens")).json()["tokens"]]
+    assert kinds.count("browser") == 1
+
+
+async def test_someone_elses_login_in_the_same_browser_leaves_the_first_ones(owner, nobody, doors):
+    await log_in(owner, nobody)
+    first = {"cookie": f"{COOKIE}={nobody.cookies[COOKIE]}", PAGE_HEADER: nobody.headers[PAGE_HEADER]}
+    async with await client_of(doors, owner, name="Bob") as bob:
+        await log_in(bob, nobody)
+    async with doors.client(headers=first) as client:
+        assert (await client.get("/me")).json()["user"]["name"] == "Owner"
+
+
+# ── Only soon after a login ─────────────────────────────────────────────────────────────────────────────────────────
+
+MINTING = (("/tokens", {"name": "script", "scope": "read"}), ("/login-links", {}))
+
+
+async def test_a_browser_makes_tokens_and_links_within_ten_minutes_of_its_login(owner, nobody, doors):
+    await log_in(owner, nobody)
+    doors.clock.advance(timedelta(minutes=10))
+    for path, asked in MINTING:
+        assert (await nobody.post(path, json=asked, headers=OURS)).status_code == 201
+    doors.clock.advance(timedelta(seconds=1))
+    for path, asked in MINTING:
+        answer = await nobody.post(path, json=asked, headers=OURS)
+        assert (answer.status_code, code_of(answer)) == (403, "login_too_old")
+        assert "POST /login-links with the owner's token" in answer.json()["error"]["hint"]
+        assert (await owner.post(path, json=asked)).status_code == 201
+    assert (await nobody.get("/tokens")).status_code == 200
 
 
 # ── Bad input ───────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -1,15 +1,12 @@
 """The gate over real connections: sockets are refused before they are accepted, in the one error shape."""
 
 import asyncio
-import json
 import logging
 
 import pytest
-from websockets.asyncio.client import connect
-from websockets.exceptions import InvalidStatus
 
-from doors import CHOSEN, served
-from wakeful.server.gate import COOKIE
+from doors import CHOSEN, browser_headers, hear, refusal, served
+from wakeful.server.gate import PAGE_HEADER
 from world import MINUTE
 
 BEARER = {"Authorization": f"Bearer {CHOSEN}"}
@@ -22,39 +19,30 @@ async def port(doors):
 
 
 @pytest.fixture
-async def cookie(doors):
-    made = await doors.accounts.log_in(await doors.accounts.make_login_code(doors.owner), "Firefox")
-    return {"Cookie": f"{COOKIE}={made.secret}"}
-
-
-async def hear(port, headers=None, query="", origin=None, host="127.0.0.1"):
-    """Open a socket and return the first thing it says."""
-    address = f"ws://{host}:{port}/ws/who{query}"
-    async with connect(
-        address, additional_headers=headers, origin=origin, proxy=None, host="127.0.0.1", port=port
-    ) as socket:
-        return await socket.recv()
-
-
-async def refusal(port, headers=None, **how):
-    """Try to open a socket and return how it was refused."""
-    with pytest.raises(InvalidStatus) as refused:
-        await hear(port, headers, **how)
-    response = refused.value.response
-    return response.status_code, json.loads(response.body)["error"]["code"]
+async def browser(doors):
+    """What a page could send that has logged in, if browsers let it send headers with a socket."""
+    return browser_headers(await doors.log_in())
 
 
 async def test_a_program_comes_in_with_its_token(port):
     assert await hear(port, BEARER) == "Owner "
 
 
-async def test_a_browser_comes_in_with_its_cookie_from_our_own_page(port, cookie):
-    assert await hear(port, cookie, origin=f"http://127.0.0.1:{port}") == "Owner "
+async def test_a_browser_comes_in_with_a_ticket_from_our_own_page(port, doors, browser):
+    ticket = await doors.accounts.make_ticket(doors.owner)
+    only_cookie = {"cookie": browser["cookie"]}
+    origin = f"http://127.0.0.1:{port}"
+    assert await hear(port, only_cookie, origin=origin, query=f"?ticket={ticket}") == "Owner "
+
+
+async def test_a_cookie_alone_opens_no_socket(port, browser):
+    browser.pop(PAGE_HEADER)
+    assert await refusal(port, browser, origin=f"http://127.0.0.1:{port}") == (401, "page_secret_missing")
 
 
 @pytest.mark.parametrize("host", ["localhost", "[::1]"])
-async def test_it_answers_to_every_loopback_name(port, cookie, host):
-    assert await hear(port, cookie, host=host, origin=f"http://{host}:{port}") == "Owner "
+async def test_it_answers_to_every_loopback_name(port, browser, host):
+    assert await hear(port, browser, host=host, origin=f"http://{host}:{port}") == "Owner "
 
 
 async def test_a_ticket_opens_one_socket_and_does_not_stay_in_the_address(port, doors):
@@ -96,8 +84,8 @@ async def test_a_guesser_cannot_pose_as_someone_else_with_forwarded_headers(port
     assert guesses[-1] == (429, "too_many_tries")
 
 
-async def test_a_cookie_without_an_origin_opens_no_socket(port, cookie):
-    assert await refusal(port, cookie) == (403, "origin_needed")
+async def test_a_browser_without_an_origin_opens_no_socket(port, browser):
+    assert await refusal(port, browser) == (403, "origin_needed")
 
 
 @pytest.mark.parametrize(
@@ -112,18 +100,18 @@ async def test_a_cookie_without_an_origin_opens_no_socket(port, cookie):
         "null",
     ],
 )
-async def test_a_page_from_elsewhere_opens_no_socket_whatever_it_brings(port, cookie, doors, origin):
+async def test_a_page_from_elsewhere_opens_no_socket_whatever_it_brings(port, browser, doors, origin):
     origin = origin.format(port=port)
     ticket = await doors.accounts.make_ticket(doors.owner)
-    assert await refusal(port, cookie, origin=origin) == (403, "wrong_origin")
+    assert await refusal(port, browser, origin=origin) == (403, "wrong_origin")
     assert await refusal(port, BEARER, origin=origin) == (403, "wrong_origin")
     assert await refusal(port, query=f"?ticket={ticket}", origin=origin) == (403, "wrong_origin")
 
 
 @pytest.mark.parametrize("host", ["evil.test", "localhost.evil.test", "127.0.0.1.evil.test", "[::2]"])
-async def test_a_name_that_was_made_to_point_here_opens_no_socket(port, cookie, host):
+async def test_a_name_that_was_made_to_point_here_opens_no_socket(port, browser, host):
     # Its page sends an Origin that fits the Host: only the Host can tell.
-    assert await refusal(port, cookie, host=host, origin=f"http://{host}:{port}") == (403, "wrong_host")
+    assert await refusal(port, browser, host=host, origin=f"http://{host}:{port}") == (403, "wrong_host")
 
 
 async def test_a_revoked_token_opens_no_further_socket(port, doors):

@@ -1,7 +1,7 @@
 import { QueryClientProvider, useQuery } from "@tanstack/react-query";
 import { lazy, type ReactNode, Suspense, useCallback, useEffect, useState } from "react";
 import { Redirect, Route, Switch, useLocation } from "wouter";
-import { onSignedOut, Refused } from "./api/client";
+import { onSignedOut, type Refused } from "./api/client";
 import type { Notification as Notice } from "./api/frames.generated";
 import { useLinkState, useNews } from "./api/news";
 import * as queries from "./api/queries";
@@ -32,9 +32,9 @@ export function App() {
 /** Lets in who has logged in, and tells everyone else how. */
 function Door() {
   const me = useQuery({ ...queries.me, retry: false });
-  const [isOut, setOut] = useState(false);
-  useEffect(() => onSignedOut(() => setOut(true)), []);
-  if (isOut || (me.error instanceof Refused && me.error.status === 401)) return <SignedOut />;
+  const [reason, setReason] = useState<Refused | null>(null);
+  useEffect(() => onSignedOut(setReason), []);
+  if (reason) return <SignedOut reason={reason} />;
   if (me.isError) return <Failure title="The server does not answer" text="Check that it runs." retry={() => void me.refetch()} />;
   if (!me.data) return <Loading what="Wakeful" />;
   return <Shell />;

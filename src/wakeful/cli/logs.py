@@ -1,10 +1,13 @@
-"""How log lines look: a fixed message and its fields, as text or as JSON."""
+"""How log lines look: a fixed message and its fields, as text or as JSON, and no secrets."""
 
 import logging
+from collections.abc import Callable, Collection
 from datetime import UTC, datetime
 from typing import Any
 
 import orjson
+
+from wakeful.cli.redaction import redact_all, redactor
 
 _PLAIN = frozenset(logging.LogRecord("", 0, "", 0, "", (), None).__dict__) | {
     "message",
@@ -14,10 +17,11 @@ _PLAIN = frozenset(logging.LogRecord("", 0, "", 0, "", (), None).__dict__) | {
 }
 
 
-def setup_logging(level: str, style: str) -> None:
-    """Send log lines to standard error."""
+def setup_logging(level: str, style: str, secrets: Collection[str] = ()) -> None:
+    """Send log lines to standard error, without what is known to be a secret or looks like one."""
     handler = logging.StreamHandler()
-    handler.setFormatter(_Json() if style == "json" else _Text())
+    redact = redactor(secrets)
+    handler.setFormatter(_Json(redact) if style == "json" else _Text(redact))
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
     logging.getLogger("uvicorn.error").setLevel("WARNING" if level == "info" else level.upper())
 
@@ -30,15 +34,21 @@ def _time(record: logging.LogRecord) -> str:
     return datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
 
 
-class _Text(logging.Formatter):
+class _Formatter(logging.Formatter):
+    def __init__(self, redact: Callable[[str], str]) -> None:
+        super().__init__()
+        self._redact = redact
+
+
+class _Text(_Formatter):
     def format(self, record: logging.LogRecord) -> str:
         fields = "".join(f" {key}={value}" for key, value in _fields(record).items())
         room = record.name.removeprefix("wakeful.")
         line = f"{_time(record)} {record.levelname.lower():7} {room}: {record.getMessage()}{fields}"
-        return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
+        return self._redact(f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line)
 
 
-class _Json(logging.Formatter):
+class _Json(_Formatter):
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, Any] = {
             "at": _time(record),
@@ -49,4 +59,4 @@ class _Json(logging.Formatter):
         }
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
-        return orjson.dumps(line, default=str).decode()
+        return orjson.dumps(redact_all(self._redact, line)).decode()

@@ -10,12 +10,12 @@ from wakeful.app.files import StartError
 from wakeful.app.serving import serve
 from wakeful.cli.client import fail
 from wakeful.cli.logs import setup_logging
-from wakeful.config import TOKEN_FILE, Settings
+from wakeful.config import TOKEN_FILE, Settings, secrets_of
 
 
 def run_server(settings: Settings) -> None:
     """Run the server until it is told to stop."""
-    setup_logging(settings.log_level, settings.log_format)
+    setup_logging(settings.log_level, settings.log_format, secrets_of(settings))
     node = _build(settings)
 
     def announce(address: str, login: str) -> None:

@@ -6,16 +6,22 @@ from datetime import UTC, datetime, timedelta
 from typing import Literal
 
 from wakeful.domain.errors import Conflict, Forbidden, Invalid, LimitReached, NotFound, WakefulError
-from wakeful.domain.types import FOREVER, Role, Scope, User
+from wakeful.domain.types import FOREVER, Role, Scope, Token, User
 from wakeful.domain.zones import load_zone
 
 TokenKind = Literal["api", "browser"]
-Purpose = Literal["login", "ticket"]
+Purpose = Literal["login", "ticket", "download"]
 
 SCOPES: tuple[Scope, ...] = ("read", "chat", "schedule", "admin")  # each includes the ones before it
 LOGIN_LASTS = timedelta(minutes=10)
 TICKET_LASTS = timedelta(seconds=30)
 BROWSER_LASTS = timedelta(days=90)
+FRESH_LOGIN = timedelta(minutes=10)  # how long a browser may make tokens and login links after its login
+
+NEW_LINK = (
+    "Open a new login link: the server prints one each time it starts, and POST /login-links with the owner's token "
+    "makes one."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +32,7 @@ class Identity:
     scope: Scope
     token_id: str
     kind: TokenKind = "api"
+    logged_in_at: datetime | None = None  # None: not a browser
 
 
 class NotSignedIn(WakefulError):
@@ -33,8 +40,12 @@ class NotSignedIn(WakefulError):
 
     code = "not_signed_in"
 
-    def __init__(self, message: str = "This needs a token, and none came with the request.") -> None:
-        super().__init__(message, hint="Send it as 'Authorization: Bearer TOKEN', or open a login link in the browser.")
+    def __init__(
+        self,
+        message: str = "This needs a token, and none came with the request.",
+        hint: str = "Send it as 'Authorization: Bearer TOKEN', or open a login link in the browser.",
+    ) -> None:
+        super().__init__(message, hint=hint)
 
 
 class WrongToken(NotSignedIn):
@@ -44,12 +55,60 @@ class WrongToken(NotSignedIn):
         super().__init__("The token is not known here, or it has expired or been revoked.")
 
 
+class LoginEnded(NotSignedIn):
+    """A browser's cookie is unknown."""
+
+    code = "login_ended"
+
+    def __init__(self) -> None:
+        super().__init__("This browser's login has expired or was revoked, or it belongs to another server.", NEW_LINK)
+
+
+class LoginOutdated(NotSignedIn):
+    """A browser logged in before the page had a secret beside the cookie."""
+
+    code = "login_outdated"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "Wakeful was upgraded, and a cookie alone no longer logs a browser in. Log in once more.", NEW_LINK
+        )
+
+
+class PageSecretMissing(NotSignedIn):
+    """A browser's cookie came without the secret that belongs to it."""
+
+    code = "page_secret_missing"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "The login cookie came without the secret that the page keeps beside it in the browser's storage, or with "
+            "another one. The browser may have cleared that storage.",
+            NEW_LINK,
+        )
+
+
+class LoginTooOld(Forbidden):
+    code = "login_too_old"
+
+    def __init__(self) -> None:
+        super().__init__(
+            f"This browser logged in more than {FRESH_LOGIN // timedelta(minutes=1)} minutes ago, and only a newer "
+            "login may make tokens and login links.",
+            hint=f"{NEW_LINK} Or call this route with a bearer token instead.",
+        )
+
+
 class WrongPass(NotSignedIn):
     code = "wrong_pass"
 
     def __init__(self, purpose: Purpose) -> None:
-        name = "login link" if purpose == "login" else "ticket"
-        super().__init__(f"The {name} is not known, was used before, or is too old. Make a new one.")
+        name, hint = {
+            "login": ("login link", NEW_LINK),
+            "ticket": ("ticket", "Make a new one with POST /ws-ticket. It opens one socket, within 30 seconds."),
+            "download": ("ticket", "Make a new one with POST /download-tickets, for this very path, and use it once."),
+        }[purpose]
+        super().__init__(f"The {name} is not known, was used before, or is too old.", hint)
 
 
 class TooManyTries(LimitReached):
@@ -169,6 +228,21 @@ def check_owner(caller: Identity) -> None:
     check_scope(caller, "admin")
     if caller.user.role != "owner":
         raise OwnersOnly
+
+
+def why_no_browser(token: Token | None, now: datetime) -> NotSignedIn:
+    """Say why a browser is not let in, from what its cookie was once given out for."""
+    if token is None or token.kind != "browser" or token.revoked_at is not None:
+        return LoginEnded()
+    if token.expires_at is not None and token.expires_at <= now:
+        return LoginEnded()
+    return LoginOutdated() if token.page_digest is None else PageSecretMissing()
+
+
+def check_fresh(caller: Identity, now: datetime) -> None:
+    """Refuse a browser whose login was long ago: who has found it open must not leave with a token."""
+    if caller.kind == "browser" and (caller.logged_in_at is None or now - caller.logged_in_at > FRESH_LOGIN):
+        raise LoginTooOld
 
 
 def check_grant(caller: Identity, asked: Scope) -> None:

@@ -76,6 +76,7 @@ class Token:
     created_at: datetime
     expires_at: datetime | None = None
     revoked_at: datetime | None = None
+    page_digest: str | None = None  # of the secret that a browser's page sends beside the cookie
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

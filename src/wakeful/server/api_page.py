@@ -40,8 +40,8 @@ def _write(described: dict[str, Any]) -> str:
     return (
         f'<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
         f"<title>{title}</title><style>{_STYLE}</style><h1>{title}</h1>"
-        '<p>The whole description, with every field: <a href="/openapi.json">openapi.json</a>. The frames of the '
-        f'sockets: <a href="/ws/schema">ws/schema</a>.</p>{tables}</html>'
+        "<p>The whole description, with every field: <code>GET /openapi.json</code>. The frames of the sockets: "
+        f"<code>GET /ws/schema</code>.</p>{tables}</html>"
     )
 
 

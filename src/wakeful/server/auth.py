@@ -10,18 +10,23 @@ from collections.abc import Awaitable, Callable
 from typing import Annotated
 
 from fastapi import Depends, FastAPI, Request
-from fastapi.security import APIKeyCookie, HTTPBearer
+from fastapi.security import APIKeyCookie, APIKeyHeader, HTTPBearer
 from starlette.requests import HTTPConnection
 
 from wakeful.domain.accounts import Identity, NotSignedIn, check_scope
 from wakeful.domain.types import Scope
-from wakeful.server.gate import COOKIE
+from wakeful.server.gate import COOKIE, PAGE_HEADER
 from wakeful.server.tries import Tries
 from wakeful.service.accounts import Accounts
 
-# For the API's description alone: the gate has looked at both before any route is found.
+# For the API's description alone: the gate has looked at them before any route is found.
 _bearer = HTTPBearer(auto_error=False, description="A token, made at `POST /tokens` or by `WAKEFUL_TOKEN`.")
-_cookie = APIKeyCookie(name=COOKIE, auto_error=False, description="What a browser keeps after its login.")
+_cookie = APIKeyCookie(
+    name=COOKIE,
+    auto_error=False,
+    description=f"What a browser keeps after its login; with {PAGE_HEADER}.",
+)
+_page = APIKeyHeader(name=PAGE_HEADER, auto_error=False, description="The secret from `POST /login`; with the cookie.")
 
 
 def install(app: FastAPI, accounts: Accounts, tries: Tries) -> None:
@@ -42,6 +47,7 @@ async def identity(
     request: Request,
     _shown: Annotated[object, Depends(_bearer)],
     _kept: Annotated[object, Depends(_cookie)],
+    _held: Annotated[object, Depends(_page)],
 ) -> Identity:
     """Ask for the caller, whatever their scope."""
     return identity_of(request)

@@ -6,7 +6,7 @@ It must be the outermost application, so that nothing answers around it. Whoever
 
 import asyncio
 
-from starlette.datastructures import Headers, MutableHeaders, QueryParams
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import HTTPConnection, cookie_parser
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -19,10 +19,13 @@ from wakeful.server.connections import mark_authenticated
 from wakeful.server.errors import answer, shape
 from wakeful.server.hosts import AllowedHosts, Host, UnreadableHost
 from wakeful.server.socket_counts import SocketCounts
+from wakeful.server.tickets import take_ticket, target_of
 from wakeful.server.tries import Tries
 from wakeful.service.accounts import Accounts
 
 COOKIE = "wakeful"
+SECURE_COOKIE = "__Host-wakeful"  # with HTTPS: nothing but this very host can set it
+PAGE_HEADER = "X-Wakeful-Page"
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 
 SECURITY_HEADERS = {
@@ -83,13 +86,14 @@ class Gate:
 
     async def _admit(self, scope: Scope) -> bool:
         """Return whether we know who it is; raise if they may not come in."""
+        ticket = take_ticket(scope)  # before anything else: the server logs the address of a socket that is refused
         headers = Headers(scope=scope)
         host = self._check_host(scope, headers)
         self._check_origin(scope, headers, host)
         if _is_open(scope):
             return False
         state = scope.setdefault("state", {})
-        state["identity"] = await self._identify(scope, headers)
+        state["identity"] = await self._identify(scope, headers, ticket)
         mark_authenticated(state)
         if scope["type"] == "websocket":
             self._sockets.check(state["identity"].token_id)
@@ -108,19 +112,20 @@ class Gate:
         if _acts(scope) and headers.get("sec-fetch-site") == "cross-site":
             raise CrossSite
 
-    async def _identify(self, scope: Scope, headers: Headers) -> Identity:
+    async def _identify(self, scope: Scope, headers: Headers, ticket: str | None) -> Identity:
         client = _client(scope)
-        ticket = _take_ticket_from_address(scope)
         if "authorization" in headers:
             return await self._identify_bearer(headers["authorization"], client)
         if ticket is not None:
-            return self._count_wrong(await self._accounts.take_ticket(ticket), client, WrongPass("ticket"))
-        cookie = cookie_parser("; ".join(headers.getlist("cookie"))).get(COOKIE)
+            return await self._identify_ticket(scope, ticket, client)
+        cookies = cookie_parser("; ".join(headers.getlist("cookie")))
+        cookie = cookies.get(SECURE_COOKIE) or cookies.get(COOKIE)
         if cookie is None:
             raise NotSignedIn
         if _acts(scope) and "origin" not in headers:
             raise OriginNeeded
-        return await self._identify_browser(cookie)
+        # Neither of the two can be guessed, so a wrong one is an old one: it is not counted.
+        return await self._accounts.identify_browser(cookie, headers.get(PAGE_HEADER, ""))
 
     async def _identify_bearer(self, header: str, client: str) -> Identity:
         kind, _, secret = header.partition(" ")
@@ -128,12 +133,11 @@ class Gate:
         identity = await self._accounts.identify(secret) if kind.lower() == "bearer" else None
         return self._count_wrong(identity, client, WrongToken())
 
-    async def _identify_browser(self, cookie: str) -> Identity:
-        # Only a secret of ours counts here, so a wrong cookie is an old one and no guess: it is not counted.
-        identity = await self._accounts.identify(cookie)
-        if identity is None or identity.kind != "browser":
-            raise WrongToken
-        return identity
+    async def _identify_ticket(self, scope: Scope, ticket: str, client: str) -> Identity:
+        if scope["type"] == "websocket":
+            return self._count_wrong(await self._accounts.take_ticket(ticket), client, WrongPass("ticket"))
+        identity = await self._accounts.take_download_ticket(ticket, target_of(scope))
+        return self._count_wrong(identity, client, WrongPass("download"))
 
     def _count_wrong(self, identity: Identity | None, client: str, error: WakefulError) -> Identity:
         if identity is None:
@@ -191,18 +195,6 @@ def _is_open(scope: Scope) -> bool:
 
 def _is_page(path: str) -> bool:
     return path == "/" or path.startswith("/ui/")
-
-
-def _take_ticket_from_address(scope: Scope) -> str | None:
-    """Take the ticket out of a socket's address, where the server's log would show it."""
-    if scope["type"] != "websocket":
-        return None
-    query = QueryParams(scope["query_string"])
-    if "ticket" not in query:
-        return None
-    left = [(key, value) for key, value in query.multi_items() if key != "ticket"]
-    scope["query_string"] = str(QueryParams(left)).encode("ascii")
-    return query["ticket"]
 
 
 def _add_headers(message: Message, scope: Scope) -> None:

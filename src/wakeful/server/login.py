@@ -1,4 +1,7 @@
-"""The login of a browser: a one-time link becomes a cookie.
+"""The login of a browser: a one-time link becomes a cookie and a secret that the page keeps in its storage.
+
+A cookie is sent to every server on its host, whatever the port, so it opens nothing by itself. The storage belongs to
+the page's origin, port included; the page sends the secret in a header.
 
 Opening the link only shows a page that sends the code on, so the programs that look at every link before a person does
 do not use it up.
@@ -10,25 +13,45 @@ from html import escape
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Form, Query, Request
-from fastapi.responses import HTMLResponse, RedirectResponse, Response
+from fastapi.responses import HTMLResponse, Response
 
-from wakeful.domain.accounts import BROWSER_LASTS, TooManyTries, WrongPass
+from wakeful.domain.accounts import BROWSER_LASTS, NEW_LINK, WrongPass
 from wakeful.server.auth import AccountsDep, Reader, TriesDep
-from wakeful.server.errors import RESPONSES, status_of
-from wakeful.server.gate import COOKIE
-from wakeful.server.rest.shapes import Done
+from wakeful.server.errors import RESPONSES
+from wakeful.server.gate import COOKIE, SECURE_COOKIE
+from wakeful.server.rest.shapes import Done, Told
 from wakeful.server.routes import DoorRoute
 
 router = APIRouter(route_class=DoorRoute, tags=["login"])
 
-_SEND = "document.forms[0].submit()"
+STORAGE_KEY = "wakeful-page-secret"  # web/src/api/secret.ts reads it
+
+# The storage is tried before the code is sent, for the code works only once.
+_SEND = f"""
+const form = document.forms[0], said = document.querySelector("[role=alert]");
+const logIn = async () => {{
+  try {{
+    localStorage.setItem("{STORAGE_KEY}", localStorage.getItem("{STORAGE_KEY}") ?? "");
+  }} catch {{
+    throw new Error("This browser keeps no data for this page. Allow it to, then open the link again.");
+  }}
+  const answer = await fetch("/login", {{ method: "POST", body: new URLSearchParams(new FormData(form)) }});
+  const told = await answer.json();
+  if (!answer.ok) throw new Error([told.error.message, told.error.hint].filter(Boolean).join(" "));
+  localStorage.setItem("{STORAGE_KEY}", told.page_secret);
+  location.replace("/");
+}};
+form.addEventListener("submit", (event) => {{
+  event.preventDefault();
+  said.textContent = "";
+  logIn().catch((error) => (said.textContent = error.message));
+}});
+form.requestSubmit();
+"""
 _SEND_HASH = b64encode(sha256(_SEND.encode()).digest()).decode()
 _HEADERS = {
-    "Content-Security-Policy": f"default-src 'none'; script-src 'sha256-{_SEND_HASH}'; form-action 'self'; "
-    "frame-ancestors 'none'; base-uri 'none'",
-    # Under no-referrer a browser would send the form with the Origin null, which the gate refuses. Of this page's own
-    # address, with the code in it, nothing but the origin is passed on.
-    "Referrer-Policy": "strict-origin",
+    "Content-Security-Policy": f"default-src 'none'; script-src 'sha256-{_SEND_HASH}'; connect-src 'self'; "
+    "form-action 'none'; frame-ancestors 'none'; base-uri 'none'",
     "Cache-Control": "no-store",
 }
 _PAGE = """<!doctype html>
@@ -37,79 +60,76 @@ _PAGE = """<!doctype html>
 <meta name="viewport" content="width=device-width">
 <meta name="robots" content="noindex">
 <title>Wakeful</title>
+<main>
 <h1>Wakeful</h1>
 {body}
+</main>
 </html>
 """
-_FORM = """<form method="post" action="/login">
+_FORM = """<form>
 <input type="hidden" name="code" value="{code}">
 <button>Log in</button>
 </form>
+<p role="alert"></p>
+<noscript><p>Wakeful's page needs JavaScript.</p></noscript>
 <script>{script}</script>"""
-_NO_CODE = "<p>To log in, open the link that the server printed at its start, or ask it for a new one.</p>"
 
 _MOST_CODE = 200
 
-# A person gets a page, a program the one shape, also where things fail.
+# Only what works is a page; failures have their one shape here too.
 _SHAPE = {"application/json": {"schema": {"$ref": "#/components/schemas/ErrorAnswer"}}}
 _FAILURES: dict[int | str, dict[str, Any]] = {
-    status: {"description": RESPONSES[status]["description"], "content": _SHAPE | {"text/html": {}}}
-    for status in RESPONSES
+    status: {"description": RESPONSES[status]["description"], "content": _SHAPE} for status in RESPONSES
 }
+
+
+class LoggedIn(Told):
+    """The secret to send as `X-Wakeful-Page`, beside the cookie that is set. It is shown this once."""
+
+    page_secret: str
 
 
 @router.get("/login", response_class=HTMLResponse, responses=_FAILURES)
 async def show_login(code: Annotated[str | None, Query(max_length=_MOST_CODE)] = None) -> HTMLResponse:
     """Show the page that sends the code of a login link on. It uses nothing up."""
-    return _page(_FORM.format(code=escape(code), script=_SEND) if code else _NO_CODE)
+    body = _FORM.format(code=escape(code), script=_SEND) if code else f"<p>{escape(NEW_LINK)}</p>"
+    return HTMLResponse(_PAGE.format(body=body), headers=_HEADERS)
 
 
-@router.post(
-    "/login",
-    status_code=303,
-    response_class=Response,
-    responses=_FAILURES | {303: {"description": "Logged in; the cookie is set."}},
-)
+@router.post("/login")
 async def log_in(
     request: Request,
+    response: Response,
     accounts: AccountsDep,
     tries: TriesDep,
     code: Annotated[str, Form(min_length=1, max_length=_MOST_CODE)],
-) -> Response:
-    """Change the code of a login link for a cookie, once."""
+) -> LoggedIn:
+    """Change the code of a login link for a cookie and the secret that belongs to it, once."""
     client = request.client.host if request.client else ""
-    try:
-        made = await accounts.log_in(code, browser=_name(request))
-        if made is None:
-            tries.check(client)
-            tries.count(client)
-            raise WrongPass("login")
-    except (TooManyTries, WrongPass) as error:
-        if "text/html" not in request.headers.get("accept", ""):
-            raise
-        return _page(f"<p>{escape(error.message)}</p>", status_of(error))
-    response = RedirectResponse("/", status_code=303)
-    response.set_cookie(
-        COOKIE,
-        made.secret,
-        max_age=int(BROWSER_LASTS.total_seconds()),
-        httponly=True,
-        samesite="strict",
-        secure=_is_secure(request),
-    )
-    return response
+    name = SECURE_COOKIE if _is_secure(request) else COOKIE
+    made = await accounts.log_in(code, browser=_name(request), instead_of=request.cookies.get(name))
+    if made is None:
+        tries.check(client)
+        tries.count(client)
+        raise WrongPass("login")
+    _set_cookie(response, name, made.cookie, int(BROWSER_LASTS.total_seconds()))
+    return LoggedIn(page_secret=made.page_secret)
 
 
 @router.post("/logout")
-async def log_out(caller: Reader, accounts: AccountsDep, response: Response) -> Done:
-    """Forget this browser."""
+async def log_out(request: Request, caller: Reader, accounts: AccountsDep, response: Response) -> Done:
+    """Forget this browser: neither its cookie nor its page's secret opens anything any more."""
     await accounts.log_out(caller)
-    response.delete_cookie(COOKIE, httponly=True, samesite="strict")
+    for name in (COOKIE, SECURE_COOKIE):
+        if name in request.cookies:
+            _set_cookie(response, name, "", 0)
     return Done()
 
 
-def _page(body: str, status: int = 200) -> HTMLResponse:
-    return HTMLResponse(_PAGE.format(body=body), status_code=status, headers=_HEADERS)
+def _set_cookie(response: Response, name: str, value: str, max_age: int) -> None:
+    # Browsers refuse a __Host- cookie that is not Secure, has a Domain, or is for less than the whole host.
+    is_secure = name == SECURE_COOKIE
+    response.set_cookie(name, value, max_age=max_age, path="/", httponly=True, samesite="strict", secure=is_secure)
 
 
 def _is_secure(request: Request) -> bool:

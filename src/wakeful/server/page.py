@@ -1,4 +1,4 @@
-"""The page: files built from web/ into static/, which anyone may load. What it shows, it asks for with its cookie."""
+"""The page: files built from web/ into static/, which anyone may load. Its data it asks for as a logged-in browser."""
 
 import gzip
 import mimetypes

@@ -4,6 +4,8 @@ What a session says goes to everyone who watches it. So each message is put into
 moment go out together: one write for each client instead of one for each client and message.
 """
 
+from typing import Any
+
 from uvicorn._types import ASGISendEvent
 from uvicorn.protocols.utils import ClientDisconnected
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
@@ -24,6 +26,11 @@ class Wire(WebSocketsSansIOProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
         forget(self.app_state)
+
+    def __init__(self, *arguments: Any, **more: Any) -> None:
+        super().__init__(*arguments, **more)
+        # At the level debug it would log each header and each message: tokens, tickets, and what people write.
+        self.conn.debug = False
 
     async def send(self, message: ASGISendEvent) -> None:
         if message["type"] == "websocket.limit":  # pyright: ignore[reportUnnecessaryComparison]  (a type of our own)

@@ -4,11 +4,12 @@ Secrets are 256 random bits with a readable beginning. Only their digest is kept
 time it takes says nothing about a secret.
 """
 
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Coroutine
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from hashlib import sha256
 from secrets import token_urlsafe
+from typing import Any
 
 from wakeful.clock import Clock
 from wakeful.domain import accounts as rules
@@ -30,6 +31,15 @@ class NewToken:
 
     token: Token
     secret: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewLogin:
+    """What a browser keeps: one secret as a cookie, the other in the page's storage. It needs both."""
+
+    token: Token
+    cookie: str
+    page_secret: str
 
 
 def make_secret() -> str:
@@ -55,16 +65,30 @@ class Accounts:
     async def identify(self, secret: str) -> Identity | None:
         """Say whose token this is. Another node's revocation counts within a second, our own at once."""
         digest = digest_of(secret)
+        return await self._remember(digest, lambda tx: tx.accounts.identity_by_digest(digest, self._clock.now()))
+
+    async def identify_browser(self, cookie: str, page_secret: str) -> Identity:
+        """Say whose browser this is; raise the reason when nobody can log in with these two."""
+        digest, page_digest = digest_of(cookie), digest_of(page_secret)
+        identity = await self._remember(
+            digest + page_digest, lambda tx: tx.accounts.identity_of_browser(digest, page_digest, self._clock.now())
+        )
+        if identity is None:
+            token = await self._store.read(lambda tx: tx.accounts.token_by_digest(digest))
+            raise rules.why_no_browser(token, self._clock.now())
+        return identity
+
+    async def _remember(self, key: str, find: Callable[[Tx], Coroutine[Any, Any, Identity | None]]) -> Identity | None:
         asked = self._clock.monotonic()
-        until, identity = self._remembered.get(digest, (asked, None))
+        until, identity = self._remembered.get(key, (asked, None))
         if identity is not None and asked < until:
             return identity
-        identity = await self._store.read(lambda tx: tx.accounts.identity_by_digest(digest, self._clock.now()))
+        identity = await self._store.read(find)
         if identity is not None:
             if len(self._remembered) >= MOST_REMEMBERED:
                 self._remembered.clear()
             # From when we asked, not from the answer: it may have been revoked in between.
-            self._remembered[digest] = (asked + REMEMBER_SECONDS, identity)
+            self._remembered[key] = (asked + REMEMBER_SECONDS, identity)
         return identity
 
     async def still_valid(self, token_ids: Collection[str]) -> set[str]:
@@ -163,6 +187,7 @@ class Accounts:
         rules.check_manages(caller, user_id)
         rules.check_grant(caller, scope)
         now = self._clock.now()
+        rules.check_fresh(caller, now)
         made = _new_token(user_id, name, "api", scope, now, rules.read_expiry(expires_at, now))
 
         async def work(tx: Tx) -> None:
@@ -186,22 +211,33 @@ class Accounts:
         """Make the code of a login link for the caller or, asked by an owner, for someone else."""
         user_id = user_id or caller.user.id
         rules.check_manages(caller, user_id)
+        rules.check_fresh(caller, self._clock.now())
         return await self._make_pass(caller, "login", user_id, rules.LOGIN_LASTS)
 
-    async def log_in(self, code: str, browser: str) -> NewToken | None:
-        """Change a login code for the token that a browser keeps; it can do what the code's maker could."""
+    async def log_in(self, code: str, browser: str, *, instead_of: str | None = None) -> NewLogin | None:
+        """Change a login code for the two secrets that a browser keeps; it can do what the code's maker could.
+
+        `instead_of` is the cookie of an earlier login, which ends if it was the same person's.
+        """
         now = self._clock.now()
 
-        async def work(tx: Tx) -> NewToken | None:
+        async def work(tx: Tx) -> NewLogin | None:
             taken = await tx.accounts.take_pass(digest_of(code), "login", now)
             maker = taken and await tx.accounts.identity_by_token(taken.token_id, now)
             if taken is None or maker is None:
                 return None
             made = _new_token(taken.user_id, browser, "browser", maker.scope, now, now + rules.BROWSER_LASTS)
-            await tx.accounts.add_token(made.token)
-            return made
+            page_secret = make_secret()
+            token = replace(made.token, page_digest=digest_of(page_secret))
+            await tx.accounts.add_token(token)
+            earlier = instead_of and await tx.accounts.token_by_digest(digest_of(instead_of))
+            if earlier and earlier.kind == "browser" and earlier.user_id == token.user_id and not earlier.revoked_at:
+                await tx.accounts.revoke_token(earlier.id, earlier.user_id, now)
+            return NewLogin(token=token, cookie=made.secret, page_secret=page_secret)
 
-        return await self._store.write(work)
+        made = await self._store.write(work)
+        self._remembered.clear()
+        return made
 
     async def log_out(self, caller: Identity) -> None:
         """Revoke the token a browser came with; a program's own stays."""
@@ -213,25 +249,43 @@ class Accounts:
         return await self._make_pass(caller, "ticket", caller.user.id, rules.TICKET_LASTS)
 
     async def take_ticket(self, ticket: str) -> Identity | None:
+        return await self._take_ticket(digest_of(ticket), "ticket")
+
+    async def make_download_ticket(self, caller: Identity, target: str) -> str:
+        """Make a ticket that gets one address, once, as its maker, soon."""
+        return await self._make_pass(caller, "download", caller.user.id, rules.TICKET_LASTS, target)
+
+    async def take_download_ticket(self, ticket: str, target: str) -> Identity | None:
+        return await self._take_ticket(_bound(ticket, target), "download")
+
+    async def _take_ticket(self, digest: str, purpose: Purpose) -> Identity | None:
         now = self._clock.now()
 
         async def work(tx: Tx) -> Identity | None:
-            taken = await tx.accounts.take_pass(digest_of(ticket), "ticket", now)
+            taken = await tx.accounts.take_pass(digest, purpose, now)
             return None if taken is None else await tx.accounts.identity_by_token(taken.token_id, now)
 
         return await self._store.write(work)
 
-    async def _make_pass(self, caller: Identity, purpose: Purpose, user_id: str, lasts: timedelta) -> str:
-        secret = token_urlsafe(32)
+    async def _make_pass(
+        self, caller: Identity, purpose: Purpose, user_id: str, lasts: timedelta, target: str | None = None
+    ) -> str:
+        secret = make_secret()
+        digest = digest_of(secret) if target is None else _bound(secret, target)
         now = self._clock.now()
         made = Pass(user_id=user_id, token_id=caller.token_id)
 
         async def work(tx: Tx) -> None:
             await tx.accounts.user(user_id)
-            await tx.accounts.add_pass(digest_of(secret), purpose, made, now + lasts, now)
+            await tx.accounts.add_pass(digest, purpose, made, now + lasts, now)
 
         await self._store.write(work)
         return secret
+
+
+def _bound(ticket: str, target: str) -> str:
+    """Return the digest of a ticket together with the one address it is for."""
+    return digest_of(f"{ticket} {target}")
 
 
 def _new_token(

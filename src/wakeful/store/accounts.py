@@ -7,7 +7,7 @@ from datetime import datetime
 from wakeful.domain.accounts import Identity, NoSuchToken, NoSuchUser, Purpose
 from wakeful.domain.types import Token, User
 from wakeful.store.database import Row, Statements
-from wakeful.store.rows import TOKENS, USERS, to_micros
+from wakeful.store.rows import TOKENS, USERS, from_micros, to_micros
 
 OWNER_TOKEN = "owner-"  # how the id begins of a token that a start put there
 
@@ -85,6 +85,11 @@ class Accounts:
         rows = await self._statements.fetch("identity_by_digest", {"digest": digest, "now": to_micros(now)})
         return _identity(rows[0]) if rows else None
 
+    async def identity_of_browser(self, digest: str, page_digest: str, now: datetime) -> Identity | None:
+        params = {"digest": digest, "page_digest": page_digest, "now": to_micros(now)}
+        rows = await self._statements.fetch("identity_of_browser", params)
+        return _identity(rows[0]) if rows else None
+
     async def identity_by_token(self, token_id: str, now: datetime) -> Identity | None:
         rows = await self._statements.fetch("identity_by_token", {"id": token_id, "now": to_micros(now)})
         return _identity(rows[0]) if rows else None
@@ -110,4 +115,10 @@ class Accounts:
 
 
 def _identity(row: Row) -> Identity:
-    return Identity(user=USERS.read(row), scope=row["scope"], token_id=row["token_id"], kind=row["kind"])
+    return Identity(
+        user=USERS.read(row),
+        scope=row["scope"],
+        token_id=row["token_id"],
+        kind=row["kind"],
+        logged_in_at=from_micros(row["token_created_at"]) if row["kind"] == "browser" else None,
+    )

@@ -1,4 +1,5 @@
 import type { Routes } from "./rest.generated";
+import { withSecret } from "./secret";
 
 /** A refusal of the server, in its own words. */
 export class Refused extends Error {
@@ -27,10 +28,10 @@ interface AnyGiven {
   body?: unknown;
 }
 
-const listeners = new Set<() => void>();
+const listeners = new Set<(reason: Refused) => void>();
 
-/** Be told when the server does not know this browser (any more). */
-export function onSignedOut(listener: () => void): () => void {
+/** Be told when the server does not know this browser (any more), and why. */
+export function onSignedOut(listener: (reason: Refused) => void): () => void {
   listeners.add(listener);
   return () => listeners.delete(listener);
 }
@@ -65,18 +66,33 @@ export async function upload(sessionId: string, files: File[]): Promise<Uploaded
   return (answer as { files: Uploaded[] }).files;
 }
 
+/** Load something that is no JSON, such as a picture. */
+export async function loadBlob(address: string): Promise<Blob> {
+  return (await ask(address, {})).blob();
+}
+
 async function send(address: string, init: RequestInit): Promise<unknown> {
+  const response = await ask(address, init);
+  return response.status === 204 ? undefined : response.json();
+}
+
+async function ask(address: string, init: RequestInit): Promise<Response> {
   let response: Response;
   try {
-    response = await fetch(address, init);
+    response = await fetch(address, withSecret(init));
   } catch {
     throw new Refused(0, "unreachable", "The server does not answer.", "Check that it runs; this page tries again.");
   }
-  if (response.ok) return response.status === 204 ? undefined : response.json();
-  if (response.status === 401) for (const tell of listeners) tell();
+  if (response.ok) return response;
+  const refused = await readRefusal(response);
+  if (response.status === 401) for (const tell of listeners) tell(refused);
+  throw refused;
+}
+
+async function readRefusal(response: Response): Promise<Refused> {
   const told = (await response.json().catch(() => null)) as { error?: Record<string, string> } | null;
   const error = told?.error ?? {};
-  throw new Refused(
+  return new Refused(
     response.status,
     error.code ?? "unknown",
     error.message ?? `The server answered ${response.status}.`,

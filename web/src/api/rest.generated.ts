@@ -265,6 +265,12 @@ export interface Done {
   ok?: boolean;
 }
 
+/** The path that was asked for, with the ticket in it: good for one GET. */
+export interface DownloadTicket {
+  path: string;
+  expires_in: number;
+}
+
 /** The one shape of every failure. */
 export interface ErrorAnswer {
   error: ErrorDetail;
@@ -341,6 +347,11 @@ export interface LeftShape {
   table?: string | null;
   row_id?: number | null;
   why: string;
+}
+
+/** The secret to send as `X-Wakeful-Page`, beside the cookie that is set. It is shown this once. */
+export interface LoggedIn {
+  page_secret: string;
 }
 
 /** A link that logs a browser in, once; `path` follows the server's address. */
@@ -467,6 +478,10 @@ export interface NewColumn {
 
 export interface NewColumns {
   columns: NewColumn[];
+}
+
+export interface NewDownloadTicket {
+  path: string;
 }
 
 /** A file as a text. Without `create`, the table must be there. */
@@ -1293,9 +1308,10 @@ export interface Routes {
   "PATCH /channels/{channel_id}": { path: { channel_id: string }; query: Record<never, never>; body: ChannelChange; answer: ChannelShape };
   "DELETE /channels/{channel_id}": { path: { channel_id: string }; query: Record<never, never>; body?: undefined; answer: Done };
   "POST /channels/{channel_id}/test": { path: { channel_id: string }; query: Record<never, never>; body?: undefined; answer: TestShape };
+  "POST /download-tickets": { path: Record<never, never>; query: Record<never, never>; body: NewDownloadTicket; answer: DownloadTicket };
   "GET /healthz": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: Record<string, string | boolean> };
   "GET /login": { path: Record<never, never>; query: { code?: string | null }; body?: undefined; answer: undefined };
-  "POST /login": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: undefined };
+  "POST /login": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: LoggedIn };
   "POST /login-links": { path: Record<never, never>; query: Record<never, never>; body: NewLoginLink; answer: LoginLink };
   "POST /logout": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: Done };
   "GET /mcp-servers": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: McpServers };

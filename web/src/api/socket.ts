@@ -1,5 +1,7 @@
 /** A socket that comes back by itself and asks for what it missed. */
 
+import { call } from "./client";
+
 export type LinkState = "connecting" | "open" | "lost" | "gone";
 
 interface Heard {
@@ -15,7 +17,6 @@ const FIRST_PAUSE = 400;
 const LONGEST_PAUSE = 10_000;
 const SILENCE = 50_000; // the server says something every 20 seconds
 const GONE = 4004;
-const SIGNED_OUT = 4001;
 
 export class LiveSocket<F extends Heard> {
   private socket: WebSocket | null = null;
@@ -23,6 +24,7 @@ export class LiveSocket<F extends Heard> {
   private pause = FIRST_PAUSE;
   private retry: ReturnType<typeof setTimeout> | undefined;
   private silence: ReturnType<typeof setTimeout> | undefined;
+  private isConnecting = false;
   private isClosed = false;
 
   constructor(
@@ -43,9 +45,23 @@ export class LiveSocket<F extends Heard> {
     this.socket?.close();
   }
 
+  /** Get a ticket, for a browser can send no header with a socket; a refused one shows the way to log in. */
   private connect(): void {
-    const query = this.after === null ? "" : `?after=${this.after}`;
-    const socket = new WebSocket(`${location.origin.replace(/^http/, "ws")}${this.path}${query}`);
+    if (this.isConnecting) return;
+    this.isConnecting = true;
+    void call("POST /ws-ticket")
+      .finally(() => (this.isConnecting = false))
+      .then(
+        ({ ticket }) => this.open(ticket),
+        () => this.lose(),
+      );
+  }
+
+  private open(ticket: string): void {
+    if (this.isClosed) return;
+    const query = new URLSearchParams({ ticket });
+    if (this.after !== null) query.set("after", String(this.after));
+    const socket = new WebSocket(`${location.origin.replace(/^http/, "ws")}${this.path}?${query}`);
     this.socket = socket;
     socket.onopen = () => {
       this.pause = FIRST_PAUSE;
@@ -61,7 +77,7 @@ export class LiveSocket<F extends Heard> {
     socket.onclose = (event) => this.lose(event.code);
   }
 
-  private lose(code: number): void {
+  private lose(code?: number): void {
     clearTimeout(this.silence);
     if (this.isClosed) return;
     if (code === GONE) {
@@ -69,8 +85,6 @@ export class LiveSocket<F extends Heard> {
       return;
     }
     this.options.onState?.("lost");
-    // A refused cookie looks like any other failure here; asking over HTTP tells, and shows the way to log in.
-    if (code === SIGNED_OUT || code === 1006) void fetch("/me").then((me) => me.status === 401 && location.reload()).catch(() => {});
     this.retry = setTimeout(() => this.connect(), this.pause * (0.75 + Math.random() / 2));
     this.pause = Math.min(this.pause * 2, LONGEST_PAUSE);
   }

@@ -2,6 +2,8 @@ import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { call, explain } from "../api/client";
 import * as queries from "../api/queries";
+import { forgetSecret } from "../api/secret";
+import { openInTab } from "../api/tickets";
 import { CodeBlock } from "../components/CodeBlock";
 import { PageHeader } from "../components/Page";
 import { applyTheme, currentTheme, type Theme } from "../components/theme";
@@ -89,7 +91,10 @@ function ThisBrowser() {
   const logOut = queries.useAct(
     () => call("POST /logout"),
     [],
-    () => location.assign("/"),
+    () => {
+      forgetSecret();
+      location.assign("/");
+    },
   );
   return (
     <Section title="This browser" text="Kept here, not on the server.">
@@ -126,9 +131,12 @@ function About() {
         Wakeful {about?.version}. Everything on this page comes from this server, and everything it shows stays on it; only models, channels, MCP servers and the pages that agents fetch are elsewhere.
       </p>
       <p className="row">
-        <a className="button" href="/openapi.json" target="_blank" rel="noopener">
+        <button type="button" onClick={() => void openInTab("/docs")}>
           The API, described
-        </a>
+        </button>
+        <button type="button" onClick={() => void openInTab("/openapi.json")}>
+          openapi.json
+        </button>
       </p>
     </Section>
   );

@@ -1,14 +1,23 @@
-import { CodeBlock } from "../components/CodeBlock";
+import { useEffect } from "react";
+import type { Refused } from "../api/client";
+import { onLogin } from "../api/secret";
+import { LoginHelp } from "../components/LoginHelp";
+
+const WHY: Record<string, string> = {
+  login_outdated: "Wakeful was upgraded, and a login now has two parts: a cookie and a secret that this page keeps. Log in once more with a new link.",
+  login_ended: "This browser's login has expired or was revoked, or another server on this host has replaced its cookie. Log in with a new link.",
+  page_secret_missing: "This browser still has the login cookie, but not the secret that this page keeps beside it: its storage was cleared, or the login was for another address. Log in with a new link.",
+};
 
 /** For a browser the server does not know. */
-export function SignedOut() {
+export function SignedOut({ reason }: { reason: Refused | null }) {
+  useEffect(() => onLogin(() => location.reload()), []);
   return (
     <main className="signed-out">
       <img src="/ui/icon.svg" alt="" width={48} height={48} />
       <h1>Wakeful</h1>
-      <p>This browser is not logged in. Open the login link that the server printed when it started; it works once, for ten minutes.</p>
-      <p>No link at hand? Restart the server, or ask it for a new one with its token:</p>
-      <CodeBlock language="shell" code={`curl -X POST ${location.origin}/login-links \\\n  -H "Authorization: Bearer $WAKEFUL_TOKEN" -H "Content-Type: application/json" -d '{}'`} />
+      <p>{WHY[reason?.code ?? ""] ?? "This browser is not logged in. Open a login link."}</p>
+      <LoginHelp />
     </main>
   );
 }

@@ -1,6 +1,6 @@
-"""Users, tokens, login links and socket tickets."""
+"""Users, tokens, login links and tickets."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from fastapi import APIRouter
 from pydantic import AwareDatetime, Field
@@ -10,6 +10,7 @@ from wakeful.domain.types import Role, Scope
 from wakeful.server.auth import AccountsDep, Admin, Reader
 from wakeful.server.rest.shapes import Asked, Done, Id, Label, PathId, Told, Zone
 from wakeful.server.routes import DoorRoute
+from wakeful.server.tickets import target_in, with_ticket
 
 router = APIRouter(route_class=DoorRoute, tags=["accounts"])
 
@@ -97,6 +98,17 @@ class Ticket(Told):
     expires_in: int  # seconds
 
 
+class NewDownloadTicket(Asked):
+    path: Annotated[str, Field(max_length=8000, pattern=r'^/[!"$-~]*$')]  # of this server, with its query
+
+
+class DownloadTicket(Told):
+    """The path that was asked for, with the ticket in it: good for one GET."""
+
+    path: str
+    expires_in: int  # seconds
+
+
 @router.get("/me")
 async def me(caller: Reader) -> Me:
     """Say who the caller is."""
@@ -143,7 +155,10 @@ async def list_tokens(caller: Admin, accounts: AccountsDep) -> Tokens:
 
 @router.post("/tokens", status_code=201)
 async def make_token(caller: Admin, accounts: AccountsDep, asked: NewToken) -> MadeToken:
-    """Make a token; the answer is the only place that ever shows its secret."""
+    """Make a token; the answer is the only place that ever shows its secret.
+
+    A browser may do so within ten minutes of its login.
+    """
     made = await accounts.make_token(
         caller, name=asked.name, scope=asked.scope, expires_at=asked.expires_at, user_id=asked.user_id
     )
@@ -159,12 +174,22 @@ async def revoke_token(caller: Reader, accounts: AccountsDep, token_id: PathId) 
 
 @router.post("/login-links", status_code=201)
 async def make_login_link(caller: Admin, accounts: AccountsDep, asked: NewLoginLink) -> LoginLink:
-    """Make a link that logs a browser in, once, within ten minutes."""
+    """Make a link that logs a browser in, once, within ten minutes.
+
+    A browser may do so within ten minutes of its own login.
+    """
     code = await accounts.make_login_code(caller, asked.user_id)
     return LoginLink(path=f"/login?code={code}", expires_in=int(LOGIN_LASTS.total_seconds()))
 
 
 @router.post("/ws-ticket")
 async def make_ticket(caller: Reader, accounts: AccountsDep) -> Ticket:
-    """Make a ticket that opens one socket, for clients that can neither send a header nor a cookie."""
+    """Make a ticket that opens one socket, for clients that cannot send a header with it, such as browsers."""
     return Ticket(ticket=await accounts.make_ticket(caller), expires_in=int(TICKET_LASTS.total_seconds()))
+
+
+@router.post("/download-tickets")
+async def make_download_ticket(caller: Reader, accounts: AccountsDep, asked: NewDownloadTicket) -> DownloadTicket:
+    """Make a ticket that gets one path, once, for clients that cannot send a header with it: a link, a new tab."""
+    ticket = await accounts.make_download_ticket(caller, target_in(asked.path))
+    return DownloadTicket(path=with_ticket(asked.path, ticket), expires_in=int(TICKET_LASTS.total_seconds()))

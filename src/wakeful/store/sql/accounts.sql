@@ -16,8 +16,8 @@ ON CONFLICT (id) DO NOTHING
 RETURNING id;
 
 -- name: add_token
-INSERT INTO tokens (id, user_id, name, kind, scope, digest, created_at, expires_at, revoked_at)
-VALUES (:id, :user_id, :name, :kind, :scope, :digest, :created_at, :expires_at, :revoked_at);
+INSERT INTO tokens (id, user_id, name, kind, scope, digest, created_at, expires_at, revoked_at, page_digest)
+VALUES (:id, :user_id, :name, :kind, :scope, :digest, :created_at, :expires_at, :revoked_at, :page_digest);
 
 -- name: put_owner_token
 -- Its id is made from its digest, so the same token is the same row at every start.
@@ -40,15 +40,24 @@ DELETE FROM passes WHERE token_id = :token_id;
 SELECT * FROM tokens WHERE digest = :digest;
 
 -- name: identity_by_digest
-SELECT u.*, t.id AS token_id, t.scope, t.kind
+-- Of a program. A browser's cookie reaches every server on its host, so by itself it is nobody's token.
+SELECT u.*, t.id AS token_id, t.scope, t.kind, t.created_at AS token_created_at
 FROM tokens t
 JOIN users u ON u.id = t.user_id
 WHERE
-    t.digest = :digest AND t.revoked_at IS NULL AND (t.expires_at IS NULL OR t.expires_at > :now)
+    t.digest = :digest AND t.kind = 'api' AND t.revoked_at IS NULL AND (t.expires_at IS NULL OR t.expires_at > :now)
+    AND u.deleted_at IS NULL;
+
+-- name: identity_of_browser
+SELECT u.*, t.id AS token_id, t.scope, t.kind, t.created_at AS token_created_at
+FROM tokens t
+JOIN users u ON u.id = t.user_id
+WHERE
+    t.digest = :digest AND t.kind = 'browser' AND t.page_digest = :page_digest AND t.revoked_at IS NULL AND (t.expires_at IS NULL OR t.expires_at > :now)
     AND u.deleted_at IS NULL;
 
 -- name: identity_by_token
-SELECT u.*, t.id AS token_id, t.scope, t.kind
+SELECT u.*, t.id AS token_id, t.scope, t.kind, t.created_at AS token_created_at
 FROM tokens t
 JOIN users u ON u.id = t.user_id
 WHERE
@@ -64,8 +73,11 @@ JOIN users u ON u.id = t.user_id
 WHERE t.revoked_at IS NULL AND (t.expires_at IS NULL OR t.expires_at > n.created_at) AND u.deleted_at IS NULL;
 
 -- name: tokens_of_user
+-- Without browsers that logged in before there were page secrets: their tokens let nobody in.
 SELECT * FROM tokens
-WHERE user_id = :user_id AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > :now)
+WHERE
+    user_id = :user_id AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > :now)
+    AND (kind = 'api' OR page_digest IS NOT NULL)
 ORDER BY created_at, id;
 
 -- name: revoke_token

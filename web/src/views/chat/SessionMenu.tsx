@@ -3,6 +3,7 @@ import { Link, useLocation } from "wouter";
 import { call, explain } from "../../api/client";
 import { useAct } from "../../api/queries";
 import type { AgentShape, SessionDetail } from "../../api/rest.generated";
+import { download } from "../../api/tickets";
 import { Confirm, Dialog } from "../../components/Dialog";
 import { Icon } from "../../components/Icon";
 import { Menu, MenuItem } from "../../components/Menu";
@@ -30,7 +31,7 @@ export function SessionMenu({ session, agent }: { session: SessionDetail; agent:
       )}
       <Menu label="Session" icon="more">
         <MenuItem onSelect={() => setOpen("rename")}>Rename…</MenuItem>
-        <MenuItem onSelect={() => window.open(`/sessions/${session.id}/export.md`)}>Export as Markdown</MenuItem>
+        <MenuItem onSelect={() => void download(`/sessions/${session.id}/export.md`)}>Export as Markdown</MenuItem>
         <MenuItem onSelect={() => setOpen("delete")}>Delete…</MenuItem>
       </Menu>
       {open === "rename" && (

@@ -10,6 +10,7 @@ import { Markdown } from "../../components/Markdown";
 import { Time, took } from "../../components/times";
 import { reasonText } from "../../components/words";
 import { Items, RunOfItems } from "./Items";
+import { Picture } from "./Picture";
 import type { LiveRun } from "./stream";
 import type { Turn } from "./transcript";
 
@@ -97,12 +98,10 @@ function Pictures({ images, sessionId }: { images: Record<string, string>[]; ses
   return (
     <div className="pictures">
       {images.map((image, index) => {
-        const address = image.src ?? `/sessions/${encodeURIComponent(sessionId)}/images/${encodeURIComponent(image.id ?? "")}`;
-        return (
-          <a key={image.id ?? index} href={address} target="_blank" rel="noopener">
-            <img src={address} alt={`Picture ${index + 1} of this message`} loading="lazy" />
-          </a>
-        );
+        const label = `Picture ${index + 1} of this message`;
+        if (image.src) return <img key={index} src={image.src} alt={label} />; // not sent yet
+        const address = `/sessions/${encodeURIComponent(sessionId)}/images/${encodeURIComponent(image.id ?? "")}`;
+        return <Picture key={image.id ?? index} address={address} label={label} />;
       })}
     </div>
   );

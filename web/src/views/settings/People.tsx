@@ -6,6 +6,7 @@ import type { UserShape } from "../../api/rest.generated";
 import { CopyButton } from "../../components/CodeBlock";
 import { Confirm } from "../../components/Dialog";
 import { Time } from "../../components/times";
+import { Problem } from "./Problem";
 import { Section } from "./Section";
 
 export function People({ meId }: { meId: string }) {
@@ -72,11 +73,7 @@ export function People({ meId }: { meId: string }) {
         <input value={name} required maxLength={200} placeholder="Name" aria-label="Name of the person" onChange={(event) => setName(event.target.value)} />
         <button type="submit">Add a person</button>
       </form>
-      {problem && (
-        <p className="bad-text" role="alert">
-          {explain(problem)}
-        </p>
-      )}
+      <Problem error={problem} />
     </Section>
   );
 }

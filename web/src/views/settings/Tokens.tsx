@@ -1,10 +1,11 @@
 import { useQuery } from "@tanstack/react-query";
 import { type FormEvent, useState } from "react";
-import { call, explain } from "../../api/client";
+import { call } from "../../api/client";
 import * as queries from "../../api/queries";
 import type { NewToken } from "../../api/rest.generated";
 import { CopyButton } from "../../components/CodeBlock";
 import { Time } from "../../components/times";
+import { Problem } from "./Problem";
 import { Section } from "./Section";
 
 const SCOPES: [NewToken["scope"], string][] = [
@@ -67,11 +68,7 @@ export function Tokens() {
         </select>
         <button type="submit">Make a token</button>
       </form>
-      {problem && (
-        <p className="bad-text" role="alert">
-          {explain(problem)}
-        </p>
-      )}
+      <Problem error={problem} />
     </Section>
   );
 }

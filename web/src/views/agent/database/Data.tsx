@@ -6,6 +6,7 @@ import { Link, useSearchParams } from "wouter";
 import { call, explain } from "../../../api/client";
 import { type Cell, exportOfTable, rows, type Show, schema, useWrite } from "../../../api/database";
 import type { AgentShape, ColumnShape, TableShape } from "../../../api/rest.generated";
+import { download } from "../../../api/tickets";
 import { Icon } from "../../../components/Icon";
 import { Loading } from "../../../components/Page";
 import { Time } from "../../../components/times";
@@ -106,10 +107,10 @@ function TableRows({ agent, table, picker }: { agent: AgentShape; table: TableSh
           ))}
         </div>
         <span className="push row">
-          <a className="button" href={exportOfTable(agent.id, table.name, show)} download>
+          <button type="button" onClick={() => void download(exportOfTable(agent.id, table.name, show))}>
             <Icon name="down2" size={15} />
             CSV
-          </a>
+          </button>
           <button type="button" onClick={() => setImporting(true)}>
             Import
           </button>

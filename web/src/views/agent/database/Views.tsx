@@ -6,6 +6,7 @@ import { useSearchParams } from "wouter";
 import { call, explain } from "../../../api/client";
 import { exportOfView, type Render, schema, useWrite, viewRun } from "../../../api/database";
 import type { AgentShape, ViewShape } from "../../../api/rest.generated";
+import { download } from "../../../api/tickets";
 import { CodeBlock } from "../../../components/CodeBlock";
 import { Confirm } from "../../../components/Dialog";
 import { Icon } from "../../../components/Icon";
@@ -141,9 +142,9 @@ function Shown({ agent, view, onGone }: { agent: AgentShape; view: ViewShape; on
             <Drawing name={view.name} render={view.render} columns={found.data.columns} rows={found.data.rows} />
             <p className="row muted small">
               {found.data.truncated ? `More than the ${found.data.row_count.toLocaleString()} rows shown.` : `${found.data.row_count.toLocaleString()} found.`}
-              <a href={exportOfView(agent.id, view.name, given)} download>
+              <button type="button" className="small" onClick={() => void download(exportOfView(agent.id, view.name, given))}>
                 CSV
-              </a>
+              </button>
             </p>
           </>
         ) : (

@@ -1,0 +1,35 @@
+/** Downloads and new tabs can send no header, so each has a ticket in its address that works once. */
+
+import { call } from "./client";
+import { forgetRefusal, tellRefusal } from "./refusals";
+
+async function ticketed(path: string): Promise<string> {
+  forgetRefusal();
+  return (await call("POST /download-tickets", { body: { path } })).path;
+}
+
+/** Save what is at an address as a file. */
+export async function download(address: string): Promise<void> {
+  try {
+    const link = document.createElement("a");
+    link.href = await ticketed(address);
+    link.download = "";
+    link.click();
+  } catch (error) {
+    tellRefusal(error);
+  }
+}
+
+/** Show what is at an address in a new tab. */
+export async function openInTab(address: string): Promise<void> {
+  // Opened at once: some browsers block a tab that is opened only after an answer has come.
+  const tab = window.open("", "_blank");
+  if (tab) tab.opener = null;
+  try {
+    const path = await ticketed(address);
+    if (tab) tab.location.replace(path);
+  } catch (error) {
+    tab?.close();
+    tellRefusal(error);
+  }
+}

@@ -1,0 +1,38 @@
+import { useEffect, useRef, useState } from "react";
+import { loadBlob } from "../../api/client";
+import { openInTab } from "../../api/tickets";
+
+const NEAR = "400px";
+
+/** A picture of a session, loaded when it comes near the screen; a click opens it in a tab of its own. */
+export function Picture({ address, label }: { address: string; label: string }) {
+  const place = useRef<HTMLButtonElement>(null);
+  const [src, setSrc] = useState<string | null>(null);
+  const [isFailed, setFailed] = useState(false);
+  useEffect(() => {
+    let url: string | null = null;
+    let isGone = false;
+    const show = (blob: Blob) => {
+      if (!isGone) setSrc((url = URL.createObjectURL(blob)));
+    };
+    const watcher = new IntersectionObserver(
+      (seen) => {
+        if (!seen.some((each) => each.isIntersecting)) return;
+        watcher.disconnect();
+        loadBlob(address).then(show, () => setFailed(true));
+      },
+      { rootMargin: NEAR },
+    );
+    if (place.current) watcher.observe(place.current);
+    return () => {
+      isGone = true;
+      watcher.disconnect();
+      if (url) URL.revokeObjectURL(url);
+    };
+  }, [address]);
+  return (
+    <button ref={place} type="button" className="picture" title="Open in a new tab" onClick={() => void openInTab(address)}>
+      {src ? <img src={src} alt={label} /> : <span className="muted small">{isFailed ? `${label} could not be loaded` : label}</span>}
+    </button>
+  );
+}
