@@ -42,9 +42,10 @@ WHERE EXISTS (SELECT 1 FROM agents a WHERE a.id = n.agent_id)
 ON CONFLICT DO NOTHING;
 
 -- name: agents_bound_elsewhere
-SELECT a.* FROM rows(agent_directories) AS n
+SELECT a.*, u.timezone AS user_timezone FROM rows(agent_directories) AS n
 JOIN agent_directories b ON b.agent_id = n.agent_id
 JOIN agents a ON a.id = b.agent_id AND a.deleted_at IS NULL
+JOIN users u ON u.id = a.user_id
 WHERE b.directory_id <> n.directory_id;
 
 -- name: away_directories
