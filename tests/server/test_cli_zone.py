@@ -30,6 +30,9 @@ def test_a_command_with_a_time_tells_the_zone_once_and_people_change_it(terminal
     again = terminal.run("wake", "add", TODO, "--when", "1h")
     assert "time zone" not in again.stderr
     assert terminal.read("zone") == {"timezone": "Europe/Berlin"}
+    assert terminal.read("agent", "edit", "Wakeful", "--zone", "America/New_York")["zone"] == "America/New_York"
+    assert terminal.read("agent", "edit", "Wakeful", "--zone", "")["zone"] == "Europe/Berlin"
+    assert "Europe/Berlin (yours)" in terminal.run("agent", "ls").stdout
     refused = terminal.run("zone", "Europe/Berln")
     assert (refused.returncode, "Europe/Berlin" in refused.stderr) == (1, True)
 

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from wakeful.cli.client import connect
-from wakeful.cli.show import AsJson, show_json, show_table
+from wakeful.cli.show import AsJson, in_words, show_json, show_table
 from wakeful.cli.zone import tell_zone
 
 Agent = Annotated[str | None, typer.Option(help="Only this agent, by id or name; without it, everything.")]
@@ -21,7 +21,7 @@ def agenda(
     if as_json:
         show_json(found)
         return
-    ran = [{**run, "at": run["queued_at"], "label": run["error"]} for run in found["ran"]]
+    ran = [{**run, "at": run["queued_at"], "label": run["error"] or in_words(run["note"])} for run in found["ran"]]
     planned = [{**each, "status": "planned", "label": each["comment"]} for each in found["planned"]]
     columns = ("at", "nominal_at", "kind", "status", "reason", "label")
     show_table([*ran, *planned], columns, empty="Nothing ran, and nothing is planned.")

@@ -11,7 +11,7 @@ export const BROWSER_ZONE = Intl.DateTimeFormat().resolvedOptions().timeZone;
 /** Tell the server this browser's zone, if it knows none of this person. */
 export function useTellZone() {
   const me = useQuery(queries.me).data;
-  const tell = queries.useAct((user_id: string) => call("PATCH /users/{user_id}", { path: { user_id }, body: { timezone: BROWSER_ZONE } }), [["me"], ["agents"]]);
+  const tell = queries.useQuickAct((user_id: string) => call("PATCH /users/{user_id}", { path: { user_id }, body: { timezone: BROWSER_ZONE } }), [["me"], ["agents"]]);
   const isMissing = me?.scope === "admin" && me.user.timezone === null && BROWSER_ZONE;
   const { isIdle, mutate } = tell;
   useEffect(() => {
