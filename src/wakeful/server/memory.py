@@ -1,6 +1,6 @@
 """Memory that large bodies needed goes back to the system.
 
-The C library keeps what was freed for itself: after a message of 70 MB the process stayed larger by as much.
+The C library keeps what was freed for itself: after five messages of 70 MB the process had stayed 390 MB larger.
 """
 
 import asyncio
