@@ -5,6 +5,7 @@ import shutil
 
 import pytest
 
+from old_data import copy_old_data
 from served import served
 from wakeful.agentdb.keys import load_device_key, to_recovery_key
 from wakeful.app.files import restore_device_key
@@ -36,10 +37,9 @@ async def test_the_directory_gets_an_id_and_agents_with_files_are_bound_to_it(up
 
 
 @pytest.fixture
-def old_postgres(old):
-    if "database_url" not in old.settings:
-        pytest.skip("an embedded store has one node and one directory")
-    return old
+def old_postgres(tmp_path, postgres_url):
+    """The copy on PostgreSQL; an embedded store has one node and one directory."""
+    return copy_old_data("postgres", tmp_path, postgres_url)
 
 
 def another_node_of_0_1(old, tmp_path):
