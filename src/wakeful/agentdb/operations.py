@@ -23,6 +23,7 @@ from wakeful.agentdb import (
     snapshots,
     transfer,
     undo,
+    upgrade,
     views,
 )
 from wakeful.agentdb.changelog import Changelog
@@ -358,7 +359,7 @@ READS: dict[str, Reading] = {
     "export": _export,
     "check": _check,
 }
-KEEPING: dict[str, Reading] = {"purge": _purge, "rekey": _rekey}
+KEEPING: dict[str, Reading] = {"purge": _purge, "rekey": _rekey, "upgrade": upgrade.upgrade}
 WRITES: dict[str, Callable[[Writer, Opened, Request], Answer]] = {
     "insert": _insert,
     "upsert": _upsert,

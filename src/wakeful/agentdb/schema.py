@@ -2,15 +2,16 @@
 # pyright: reportUnknownMemberType=false
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from itertools import count
 from typing import Any
 
 import orjson
 
 from wakeful.agentdb.changelog import Who, from_json
-from wakeful.agentdb.database import SYSTEM_COLUMNS, Connection, Writer, quoted
+from wakeful.agentdb.database import ROW_ID_NAMES, SYSTEM_COLUMNS, Connection, Writer, quoted
 from wakeful.agentdb.errors import Refusal
-from wakeful.agentdb.guard import is_reserved
+from wakeful.agentdb.guard import is_reserved, is_table_function
 
 TYPES = {
     "text": "TEXT",
@@ -161,13 +162,30 @@ def note(writer: Writer, who: Who, table: str | None, what: Mapping[str, Any]) -
 
 
 def check_name(name: str, what: str) -> None:
-    """Refuse a name that would have to be quoted, or that is the host's."""
+    """Refuse a name that would have to be quoted, or that the host or SQLite needs."""
+    if what == "column" and name.lower() in ROW_ID_NAMES:
+        raise Refusal(
+            "invalid",
+            f"A column cannot be named {name!r}: SQLite calls its row id so. Take another name, such as "
+            f"{free_name(name, ())!r}.",
+            field="columns",
+        )
+    if what == "table" and is_table_function(name):
+        raise Refusal(
+            "invalid", f"{name[:80]!r} is a table-valued function of SQLite. Take another name.", field="name"
+        )
     if not _NAME.fullmatch(name) or is_reserved(name):
         raise Refusal(
             "invalid",
             f"{name[:80]!r} cannot be the name of a {what}: 1 to 63 letters, digits and _, beginning with a letter.",
             field="name" if what != "column" else "columns",
         )
+
+
+def free_name(name: str, taken: Collection[str]) -> str:
+    """Return a name for a column that would hide the row id: `rowid_2`, or the next that is not among the taken."""
+    plain = name.strip("_")
+    return next(new for number in count(2) if (new := f"{plain}_{number}").lower() not in taken)
 
 
 def _run(writer: Writer, sql: str) -> None:
