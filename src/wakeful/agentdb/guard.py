@@ -126,8 +126,8 @@ class Guard:
         if database == "temp":
             return self.profile == "query" and table in self.views
         if database is None and not column:
-            # No column is wanted, as in count(*). SQLite then reports a WITH clause, a view, a table and a virtual table
-            # all the same, by the name that the statement calls it.
+            # No column is wanted, as in count(*). SQLite then reports a WITH clause, a view, a table and a virtual
+            # table all the same, by the name that the statement calls it.
             return table in self.views or (not is_reserved(table) and self._may_call(table))
         if is_reserved(table) or database != "main":
             return False

@@ -8,6 +8,7 @@ from typing import Any
 
 import orjson
 
+from wakeful.agentdb import schema_checks
 from wakeful.agentdb.changelog import Who, from_json
 from wakeful.agentdb.database import ROW_ID_NAMES, SYSTEM_COLUMNS, Connection, Writer, quoted
 from wakeful.agentdb.errors import Refusal
@@ -104,6 +105,7 @@ def create_table(
         written.append(f"PRIMARY KEY ({', '.join(quoted(key) for key in keys)})")
     sql = f"CREATE TABLE main.{quoted(name)} ({', '.join(written)}) STRICT"
     _run(writer, sql)
+    schema_checks.check_defaults(writer.raw, name)
     writer.forget_columns()
     names = writer.columns(name)
     for number, index in enumerate(indexes):
@@ -151,6 +153,7 @@ def alter_table(writer: Writer, who: Who, name: str, columns: Sequence[Mapping[s
                 "invalid", f"A new column that is required needs a default: {column['name']!r}.", field="columns"
             )
         _run(writer, f"ALTER TABLE main.{quoted(name)} ADD COLUMN {_column(column, ())}")
+    schema_checks.check_defaults(writer.raw, name)
     writer.forget_columns()
     note(writer, who, name, {"altered": name, "added": [column["name"] for column in columns]})
     return {"table": name, "columns": writer.columns(name)}
