@@ -82,11 +82,13 @@ class Guard:
         self.created: set[str] = set()  # tables the statement being prepared creates
         self.altered: str | None = None  # the table it alters
         self.dropped: set[str] = set()
+        self.lost: list[tuple[str, str | None]] = []  # tables it drops, and columns of tables
 
     def begin_statement(self) -> None:
         self.reason = None
         self.created.clear()
         self.dropped.clear()
+        self.lost.clear()
         self.altered = None
 
     def __call__(
@@ -162,10 +164,12 @@ class Guard:
                 return True
             case apsw.SQLITE_DROP_TABLE if database == "main" and not is_reserved(first):
                 self.dropped.add(first)
+                self.lost.append((first, None))
                 return True
             # Here the table is the second argument, and the place of the database holds a column that is dropped.
             case apsw.SQLITE_ALTER_TABLE if first == "main" and not is_reserved(second):
                 self.altered = second
+                self.lost += [(second, database)] if database is not None else []
                 return database is None or not database.startswith("_")
             case apsw.SQLITE_DELETE:  # DROP TABLE deletes its rows and, before we are told its name, its schema
                 return first in self.dropped or self._may_write(first, "")

@@ -10,6 +10,7 @@ from wakeful.agentdb.changelog import Change, Who
 from wakeful.agentdb.database import SYSTEM_COLUMNS, Writer, quoted
 from wakeful.agentdb.errors import Refusal
 from wakeful.agentdb.guard import is_reserved
+from wakeful.agentdb.snapshots import FirstCopy
 
 MOST_STATEMENTS = 100
 
@@ -17,14 +18,19 @@ Times = tuple[str | None, ...]  # of a row, in the order of SYSTEM_COLUMNS
 Copied = Counter[tuple[str, Times]]  # how many rows of a table have kept which times
 
 
-def migrate(writer: Writer, who: Who, up_sql: str, down_sql: str, purpose: str, snapshot: str | None) -> dict[str, Any]:
-    """Run the statements of a migration, and see to it that every table has the host's columns afterwards."""
+def migrate(
+    writer: Writer, who: Who, up_sql: str, down_sql: str, purpose: str, copy: FirstCopy | None
+) -> dict[str, Any]:
+    """Run the statements of a migration, and see to it that every table has the host's columns afterwards.
+
+    Rows that it drops are in the copy, or it is refused.
+    """
     ours = _reserved(writer)
     before = schema_checks.texts(writer.connection)
     copied: Copied = Counter()
     done = 0
     rest = up_sql
-    while (taken := _run_first(writer, who, rest, copied)) is not None:
+    while (taken := _run_first(writer, who, rest, copied, copy)) is not None:
         rest = taken
         done += 1
         if done > MOST_STATEMENTS:
@@ -43,12 +49,13 @@ def migrate(writer: Writer, who: Who, up_sql: str, down_sql: str, purpose: str, 
     )
     for table in tables:
         writer.raw.execute("INSERT OR IGNORE INTO _tables VALUES (?, ?)", (table, purpose))
+    snapshot = None if copy is None else copy.name
     what = {"migrated": purpose, "up_sql": up_sql, "down_sql": down_sql, "snapshot": snapshot}
     schema.note(writer, who, None, what)
     return {"statements": done, "tables": tables, "snapshot": snapshot}
 
 
-def _run_first(writer: Writer, who: Who, sql: str, copied: Copied) -> str | None:
+def _run_first(writer: Writer, who: Who, sql: str, copied: Copied, copy: FirstCopy | None) -> str | None:
     """Run the first statement of a text and return the rest; None if there was none."""
     connection, guard = writer.connection, writer.connection.guard
     if not sql.strip():
@@ -60,7 +67,11 @@ def _run_first(writer: Writer, who: Who, sql: str, copied: Copied) -> str | None
             return None
         if statement.parameters:
             raise Refusal("invalid", "A migration has no parameters; write the values into it.", field="up_sql")
-        altered, created = guard.altered, frozenset(guard.created)
+        altered, created, lost = guard.altered, frozenset(guard.created), tuple(guard.lost)
+    for table, column in lost:
+        if copy is not None and _has_values(writer, table, column):
+            copy.secure(connection, table)
+    with connection.under("migrate"):
         for _ in connection.run(statement):
             pass
     _log_rows(writer, who, copied)
@@ -73,6 +84,12 @@ def _run_first(writer: Writer, who: Who, sql: str, copied: Copied) -> str | None
         if table not in before and table in created:
             _complete(writer, table)
     return statement.rest
+
+
+def _has_values(writer: Writer, table: str, column: str | None) -> bool:
+    condition = "true" if column is None else f"{quoted(column)} IS NOT NULL"
+    sql = f"SELECT EXISTS (SELECT 1 FROM main.{quoted(table)} WHERE {condition})"
+    return bool(writer.raw.execute(sql).get)
 
 
 def _log_rows(writer: Writer, who: Who, copied: Copied) -> None:

@@ -265,14 +265,16 @@ def _alter_table(writer: Writer, _opened: Opened, request: Request) -> Answer:
 
 def _migrate(writer: Writer, opened: Opened, request: Request) -> Answer:
     path = Path(opened.path)
-    copy = snapshots.take(path, request.at) if writer.connection.tables() else None
+    is_new = not writer.connection.tables()
+    copy = None if is_new else snapshots.FirstCopy(path, opened.key, request.at, request.quota)
     try:
-        done = migrate.migrate(writer, request.who, **request.args, snapshot=None if copy is None else copy.name)
+        done = migrate.migrate(writer, request.who, **request.args, copy=copy)
     except BaseException:
         if copy is not None:
-            copy.unlink(missing_ok=True)
+            copy.discard()
         raise
     snapshots.forget_old(path)
+    snapshots.forget_expired(path, request.at)
     return done
 
 
@@ -310,6 +312,7 @@ def _undo(writer: Writer, _opened: Opened, request: Request) -> Answer:
 
 
 def _purge(opened: Opened, request: Request) -> Answer:
+    snapshots.forget_expired(Path(opened.path), request.at)
     return dict(room.make_room(opened.writer, request.at, request.quota))
 
 

@@ -23,6 +23,7 @@ Renamed = Mapping[str, Mapping[str, str]]  # by table, old names of columns to n
 
 def upgrade(opened: Opened, request: Request) -> dict[str, Any]:
     """Rename columns that hide the row id, after a snapshot. Row ids stay, so the changelog still names the rows."""
+    snapshots.forget_expired(Path(opened.path), request.at)
     with opened.reader.looking() as connection:
         renamed = _new_names(connection)
     if not renamed:
