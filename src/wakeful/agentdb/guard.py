@@ -6,7 +6,7 @@ Nothing here looks at the text of a statement. What is not on a list is denied, 
 from collections.abc import Collection
 from contextlib import closing
 from functools import cache
-from typing import Literal
+from typing import Any, Literal
 
 import apsw
 
@@ -59,7 +59,8 @@ def is_reserved(name: str) -> bool:
 @cache
 def _modules() -> frozenset[str]:
     """Return the names of the virtual tables that this SQLite knows."""
-    with closing(apsw.Connection(":memory:")) as connection:
+    connection: Any = apsw.Connection(":memory:")
+    with closing(connection):
         return _MODULES | {str(name).lower() for (name,) in connection.execute("SELECT name FROM pragma_module_list")}
 
 

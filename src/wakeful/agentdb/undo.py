@@ -59,7 +59,7 @@ def _undo_row(
     else:
         # Each entry tells what was different before it, so the first that names a column has its old value.
         put = {
-            _renamed(writer, table, entry[0]).get(name, name): from_json(value)
+            _renamed(writer, table, entry[0]).get(str(name), str(name)): from_json(value)
             for entry in reversed(entries)
             for name, value in orjson.loads(entry[4]).items()
         }

@@ -325,6 +325,8 @@ def import_file(
         return
     made = " a new table" if done["created_table"] else ""
     typer.echo(f"Imported {done['imported']} rows into{made} {done['table']}.")
+    for old, new in done["renamed_columns"].items():
+        typer.echo(f"The column {old} is called {new} there: SQLite needs that name for its row id.")
 
 
 @app.command()

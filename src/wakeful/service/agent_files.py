@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from secrets import token_bytes
 from typing import Any, Literal
 
+from wakeful.agentdb import arguments
 from wakeful.agentdb.engine import Answered, Engine
 from wakeful.agentdb.errors import DatabaseLocked, DatabaseUnreadable, for_people
 from wakeful.agentdb.opened import Request
@@ -173,6 +174,7 @@ class AgentFiles:
             raise
 
     async def _ask_as_it_is(self, by: By, op: str, args: Values, *, is_writing: bool) -> Answered:
+        arguments.check(args)
         agent_id = by.agent.id
         path = self._vault.database_of(agent_id)
         if not self._vault.has_database(agent_id):

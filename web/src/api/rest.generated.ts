@@ -303,6 +303,7 @@ export interface Imported {
   imported: number;
   created_table: boolean;
   ignored_columns: string[];
+  renamed_columns: Record<string, string>;
 }
 
 export interface IndexShape {
