@@ -125,3 +125,48 @@ def test_kept_copies_get_a_new_key_with_the_file(tasks):
     copy = Database(tasks.path.parent / "snapshots" / name, key=key)
     assert copy.query("SELECT count(*) FROM tasks") == [[3]]
     copy.close()
+
+
+def recover(database, snapshot, table="tasks", new_name=None):
+    return database.ask("recover", snapshot=snapshot, table=table, new_name=new_name, actor="user", run=None)
+
+
+def test_a_dropped_table_comes_back_as_it_was(tasks):
+    tasks.ask("delete", table="tasks", where={"id": 2})
+    before = tasks.ask("rows", table="tasks", show="all"), tasks.ask("schema")["tables"]
+    name = migrate(tasks, "DROP TABLE tasks")["snapshot"]
+    assert [each["name"] for each in tasks.ask("snapshots")["snapshots"]] == [name]
+    move(tasks, days=3)
+    assert recover(tasks, name) == {"table": "tasks", "recovered": 3, "snapshot": name}
+    assert (tasks.ask("rows", table="tasks", show="all"), tasks.ask("schema")["tables"]) == before
+    noted = tasks.changes()[-4:]
+    assert [(change["op"], change["row_id"]) for change in noted] == [
+        ("import", 1), ("import", 2), ("import", 3), ("schema", None)
+    ]  # fmt: skip
+    assert tasks.ask("verify")["intact"]
+
+
+def test_a_table_comes_back_under_another_name(tasks):
+    migrate(tasks, "CREATE INDEX by_title ON tasks (title)")
+    name = migrate(tasks, "ALTER TABLE tasks DROP COLUMN hours; ALTER TABLE tasks DROP COLUMN state")["snapshot"]
+    with pytest.raises(Refused, match="already"):
+        recover(tasks, name)
+    assert recover(tasks, name, new_name="old_tasks")["recovered"] == 3
+    assert tasks.query("SELECT id, title, state FROM old_tasks")[0] == [1, "Task 1", "open"]
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "table", "words"),
+    [
+        (None, "nope", "There is no table 'nope'. There are: tasks."),
+        (None, "_changelog", "'_changelog'"),
+        ("../db.sqlite", "tasks", "no snapshot"),
+        ("nope.sqlite", "tasks", "no snapshot"),
+    ],
+)
+def test_only_what_a_snapshot_has_is_recovered(tasks, snapshot, table, words):
+    name = migrate(tasks, "DROP TABLE tasks")["snapshot"]
+    with pytest.raises(Refused) as refused:
+        recover(tasks, snapshot or name, table)
+    assert words in refused.value.values["message"]
+    assert tasks.ask("schema")["tables"] == []

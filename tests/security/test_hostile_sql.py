@@ -151,7 +151,7 @@ def victim(tmp_path):
 
 def test_the_corpus_is_as_large_as_it_says(tmp_path):
     statements = read_corpus(tmp_path, tmp_path)
-    assert len(set(statements)) >= 600
+    assert len(set(statements)) >= 770
 
 
 async def test_no_hostile_statement_gets_out_or_leaves_a_trace(victim):

@@ -17,6 +17,7 @@ from wakeful.agentdb import (
     migrate,
     query,
     quota,
+    recover,
     room,
     rows,
     schema,
@@ -311,6 +312,14 @@ def _undo(writer: Writer, _opened: Opened, request: Request) -> Answer:
     return undo.undo_run(writer, request.who, request.args["run_id"])
 
 
+def _snapshots(opened: Opened, _request: Request) -> Answer:
+    return {"snapshots": snapshots.listed(Path(opened.path)) if opened.path else []}
+
+
+def _recover(writer: Writer, opened: Opened, request: Request) -> Answer:
+    return recover.recover(writer, Path(opened.path), opened.key, request.who, **request.args)
+
+
 def _purge(opened: Opened, request: Request) -> Answer:
     snapshots.forget_expired(Path(opened.path), request.at)
     return dict(room.make_room(opened.writer, request.at, request.quota))
@@ -361,6 +370,7 @@ READS: dict[str, Reading] = {
     "verify": _verify,
     "export": _export,
     "check": _check,
+    "snapshots": _snapshots,
 }
 KEEPING: dict[str, Reading] = {"purge": _purge, "rekey": _rekey, "upgrade": upgrade.upgrade}
 WRITES: dict[str, Callable[[Writer, Opened, Request], Answer]] = {
@@ -379,5 +389,6 @@ WRITES: dict[str, Callable[[Writer, Opened, Request], Answer]] = {
     "drop_view": _drop_view,
     "import": _import,
     "undo": _undo,
+    "recover": _recover,
 }
 MAKES = frozenset({"create_table", "migrate", "define_view", "import"})  # what may bring a file into being

@@ -104,7 +104,7 @@ def create_table(
     if len(keys) > 1:
         written.append(f"PRIMARY KEY ({', '.join(quoted(key) for key in keys)})")
     sql = f"CREATE TABLE main.{quoted(name)} ({', '.join(written)}) STRICT"
-    _run(writer, sql)
+    run(writer, sql)
     schema_checks.check_defaults(writer.raw, name)
     writer.forget_columns()
     names = writer.columns(name)
@@ -152,7 +152,7 @@ def alter_table(writer: Writer, who: Who, name: str, columns: Sequence[Mapping[s
             raise Refusal(
                 "invalid", f"A new column that is required needs a default: {column['name']!r}.", field="columns"
             )
-        _run(writer, f"ALTER TABLE main.{quoted(name)} ADD COLUMN {_column(column, ())}")
+        run(writer, f"ALTER TABLE main.{quoted(name)} ADD COLUMN {_column(column, ())}")
     schema_checks.check_defaults(writer.raw, name)
     writer.forget_columns()
     note(writer, who, name, {"altered": name, "added": [column["name"] for column in columns]})
@@ -191,7 +191,7 @@ def free_name(name: str, taken: Collection[str]) -> str:
     return next(new for number in count(2) if (new := f"{plain}_{number}").lower() not in taken)
 
 
-def _run(writer: Writer, sql: str) -> None:
+def run(writer: Writer, sql: str) -> None:
     """Run a statement of ours about the schema, under the rules a model's would meet."""
     with writer.connection.under("migrate"):
         writer.raw.execute(sql, can_cache=False)
@@ -234,4 +234,4 @@ def _index(writer: Writer, table: str, columns: Sequence[str], names: Sequence[s
         if column not in names:
             raise Refusal("invalid", f"There is no column {column!r} to index.", field="indexes")
     written = ", ".join(quoted(column) for column in columns)
-    _run(writer, f"CREATE INDEX main.{quoted(f'{table}_index_{number + 1}')} ON {quoted(table)} ({written})")
+    run(writer, f"CREATE INDEX main.{quoted(f'{table}_index_{number + 1}')} ON {quoted(table)} ({written})")

@@ -107,6 +107,14 @@ def _try_default(kind: str, default: str, *, is_strict: bool) -> str | None:
     return "it is infinite" if isinstance(value, float) and not math.isfinite(value) else None
 
 
+def with_name(sql: str, table: str, name: str) -> str:
+    """Return the statement that makes a table, with another name for it."""
+    with closing(_empty_database()) as clone:
+        clone.execute(sql)
+        clone.execute(f"ALTER TABLE {quoted(table)} RENAME TO {quoted(name)}")
+        return clone.execute("SELECT sql FROM sqlite_schema WHERE type = 'table' AND name = ?", (name,)).get
+
+
 def _empty_database() -> Any:
     clone = apsw.Connection(":memory:")
     clone.authorizer = Guard()  # which lets the host do everything but open other files

@@ -94,6 +94,19 @@ def of(path: Path) -> list[Path]:
     return sorted((path.parent / "snapshots").glob("*.sqlite"))
 
 
+def listed(path: Path) -> list[dict[str, Any]]:
+    """Describe the snapshots of a database, the latest first."""
+    return [
+        {
+            "name": each.name,
+            "at": _made_at(each).isoformat(),
+            "bytes": each.stat().st_size,
+            "kept_until": (_made_at(each) + KEPT_FOR).isoformat() if _is_kept(each) else None,
+        }
+        for each in reversed(of(path))
+    ]
+
+
 def kept_of(path: Path) -> list[Path]:
     """Return those that are kept for 30 days, the oldest first."""
     return [each for each in of(path) if _is_kept(each)]

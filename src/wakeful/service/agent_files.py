@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 SECONDS = 5.0  # for one statement
 LONG_SECONDS = 30.0  # for what goes through a whole file
 
-_LONG = frozenset({"migrate", "down", "import", "export", "undo", "verify", "purge", "rekey", "upgrade"})
+_LONG = frozenset({"migrate", "down", "import", "export", "undo", "verify", "purge", "rekey", "upgrade", "recover"})
 _NO_KEY = bytes(32)
 
 Actor = Literal["agent", "user", "migration", "system"]
