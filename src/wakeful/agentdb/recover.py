@@ -40,7 +40,9 @@ def _find(path: Path, snapshot: str) -> Path:
     for each in snapshots.of(path):
         if each.name == snapshot:
             return each
-    raise Refusal("not_found", f"There is no snapshot {snapshot!r}. List them first.", field="snapshot")
+    raise Refusal(
+        "not_found", f"There is no snapshot {snapshot!r}. `wakeful db snapshots` lists them.", field="snapshot"
+    )
 
 
 def _create(writer: Writer, source: Raw, table: str, name: str) -> None:
