@@ -6,6 +6,7 @@ import io
 import pytest
 
 from databases import Refused
+from wakeful.agentdb import transfer
 
 ROWS = [
     {"title": "Buy milk", "hours": 0.5},
@@ -25,11 +26,33 @@ def test_what_goes_out_comes_back_the_same(database, kind):
     assert database.query(same.format("copy")) == database.query(same.format("tasks"))
 
 
-@pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t", "\r"])
-def test_no_text_can_pass_for_a_formula_in_csv(tasks, start):
-    tasks.ask("insert", table="tasks", rows=[{"title": f"{start}1+1", "hours": -2}])
+FORMULAS = [
+    "=1", "+1", "-1", "@x", "\t1", "\r1", "\n1", " =1", "\u00a0=1", "\u00a0 \u3000+1", "\ufeff=1", "\ufeff\ufeff-1",
+    "\u200b@x", "\u2060=1", "\x00=1", "\x1f=1", "\t =1", "\n\n@x", "\r\n=1", "＝1", "＋1", "－1", "＠x", "﹦1",
+    " ＝1", "﹢1", "−1", "'=1", "''=1", "' =1", "'\t",
+]  # fmt: skip
+PLAIN = ["1=1", "a-b", "x@y", "'", "'a'", "it's", "''", " a", "", "\u00a0", "–", "~=1"]
+
+
+@pytest.mark.parametrize("value", FORMULAS)
+def test_no_text_can_pass_for_a_formula_in_csv(tasks, value):
+    tasks.ask("insert", table="tasks", rows=[{"title": value, "hours": -2}])
     text = tasks.ask("export", sql="SELECT title, hours FROM tasks WHERE hours < 0", format="csv")["text"]
-    assert list(csv.reader(io.StringIO(text, newline="")))[1] == [f"'{start}1+1", "-2.0"]
+    assert list(csv.reader(io.StringIO(text, newline="")))[1] == [f"'{value}", "-2.0"]
+
+
+def test_texts_that_look_like_formulas_come_back_from_csv_the_same(database):
+    database.with_tasks().ask(
+        "insert", table="tasks", rows=[{"title": value} for value in [*FORMULAS, *PLAIN] if value]
+    )
+    text = database.ask("export", table="tasks", format="csv")["text"]
+    database.ask("import", table="copy", text=text, format="csv", create=True, source="x")
+    assert database.query("SELECT title FROM copy ORDER BY id") == database.query("SELECT title FROM tasks ORDER BY id")
+
+
+@pytest.mark.parametrize("value", PLAIN)
+def test_other_texts_stay_as_they_are_in_csv(value):
+    assert transfer.write("csv", ["a"], [[value]]).split("\r\n")[1].strip('"') == value
 
 
 def test_deleted_rows_are_left_out_unless_asked_for(tasks):
@@ -52,6 +75,17 @@ def test_deleted_rows_are_left_out_unless_asked_for(tasks):
         ("json", "{}", "not a JSON list"),
         ("json", "[1]", "Entry 1 is not a JSON object"),
         ("jsonl", '{"title": "a"}\n{', "Line 2 is not JSON"),
+        ("jsonl", '{"title": "a", "hours": 1e999}', "infinity"),
+        ("json", '[{"title": "a", "hours": Infinity}]', "not JSON"),
+        ("json", '[{"title": "a", "hours": NaN}]', "not JSON"),
+        ("csv", "title,hours\na,9e999\n", "infinite"),
+        ("csv", "title,hours\na,-1e400\n", "infinite"),
+        ("csv", "title,hours\na,inf\n", "cannot store TEXT value in REAL column"),
+        *(
+            (kind, text.format("[" * depth + "]" * depth), words)
+            for kind, text in (("json", '[{{"title": {}}}]'), ("jsonl", '{{"title": {}}}'))
+            for depth, words in ((400, "nested too deep"), (950, "nested too deep"), (5_000, "not JSON"))
+        ),
     ],
 )
 def test_a_file_that_does_not_fit_changes_nothing(tasks, kind, text, words):

@@ -123,6 +123,57 @@ async def test_a_refusal_tells_the_model_how_to_mend_its_call(shop, name, argume
     assert words in said["message"]
 
 
+def nested(depth):
+    value = 1
+    for level in range(depth):
+        value = [value] if level % 2 else {"a": value}
+    return value
+
+
+@pytest.mark.parametrize("number", [float("inf"), float("-inf"), float("nan")])
+async def test_numbers_that_json_does_not_have_are_refused_at_every_door(shop, number):
+    where = {"where": {"title": "Milk"}}
+    for name, arguments in (
+        ("db_insert", {"table": "items", "rows": [{"title": "x", "price": number}]}),
+        ("db_upsert", {"table": "items", "rows": [{"title": "x", "price": number}], "conflict_columns": ["title"]}),
+        ("db_update", {"table": "items", "set": {"price": number}, **where}),
+        ("db_update", {"table": "items", "set": {"title": [{"a": number}]}, **where}),
+        ("db_delete", {"table": "items", "where": {"price": {"lt": number}}}),
+        ("db_query", {"sql": "SELECT ?", "params": [number]}),
+        ("db_execute", {"sql": "UPDATE items SET price = :p", "params": {"p": number}}),
+        ("db_alter_table", {"table": "items", "add_columns": [{"name": "a", "type": "real", "default": number}]}),
+        ("db_define_view", {"name": "v", "sql": "SELECT :a", "parameters": [{"name": "a", "default": number}]}),
+    ):
+        said = await shop(name, **arguments)
+        assert (said.get("ok"), said.get("kind")) == (False, "invalid"), (name, said)
+    assert (await shop("db_query", sql="SELECT price FROM items"))["rows"] == [[1.2], [3.0]]
+
+
+@pytest.mark.parametrize("depth", [400, 950])
+async def test_arguments_nested_too_deep_fail_the_call_and_nothing_else(world, shop, depth):
+    value = nested(depth)
+    where = {"where": {"title": "Milk"}}
+    workers = world.node.services.data.files._engine.pids
+    for name, arguments in (
+        ("db_insert", {"table": "items", "rows": [{"title": value}]}),
+        ("db_upsert", {"table": "items", "rows": [{"title": value}], "conflict_columns": ["title"]}),
+        ("db_update", {"table": "items", "set": {"title": value}, **where}),
+        ("db_delete", {"table": "items", "where": {"title": value}}),
+        ("db_restore", {"table": "items", "where": {"title": {"in": [value]}}}),
+        ("db_query", {"sql": "SELECT ?", "params": [value]}),
+        ("db_execute", {"sql": "UPDATE items SET title = :p", "params": {"p": value}}),
+        ("db_run_view", {"name": "v", "params": {"a": value}}),
+    ):
+        said = await shop(name, **arguments)
+        assert (said.get("ok"), said.get("kind")) == (False, "invalid"), (name, said)
+        assert "nested" in said["message"], (name, said)
+    shop.context.workspace.mkdir()
+    (shop.context.workspace / "deep.json").write_text('[{"title": ' + "[" * depth + "]" * depth + "}]")
+    assert (await shop("db_import", path="deep.json", table="items"))["kind"] == "invalid"
+    assert world.node.services.data.files._engine.pids == workers
+    assert (await shop("db_query", sql="SELECT count(*) FROM items"))["rows"] == [[2]]
+
+
 async def test_what_took_too_long_may_be_tried_again(shop, monkeypatch):
     monkeypatch.setattr("wakeful.service.agent_files.SECONDS", 0.2)
     bomb = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT max(x) FROM n"

@@ -682,3 +682,145 @@ SELECT 9223372036854775807 + 1
 SELECT abs(-9223372036854775808)
 SELECT 1e999, -1e999
 CREATE TABLE wide (a{{, 1*2100}})
+
+# MUST BE REFUSED: each of the following, by every tool, with words
+
+# Counting what belongs to the host
+SELECT count(*) FROM _changelog
+SELECT count(*) FROM _views
+SELECT count(*) FROM _tables
+SELECT count(*) FROM _meta
+SELECT 1 FROM _changelog
+SELECT 1 FROM "_changelog" AS t LIMIT 1
+SELECT count(*) FROM main._changelog
+SELECT EXISTS (SELECT 1 FROM _meta)
+SELECT title FROM tasks WHERE EXISTS (SELECT 1 FROM _tables)
+SELECT count(*) FROM tasks, _changelog
+SELECT count(*) FROM tasks LEFT JOIN _changelog
+SELECT (SELECT count(*) FROM _changelog) FROM tasks
+WITH c AS (SELECT count(*) AS n FROM _changelog) SELECT n FROM c
+WITH c AS (SELECT 1 FROM _changelog) SELECT count(*) FROM c
+SELECT count(*) FROM (SELECT 1 FROM _changelog)
+SELECT 1 UNION ALL SELECT 1 FROM _views
+INSERT INTO tasks (title) SELECT count(*) FROM _changelog
+INSERT INTO tasks (title) SELECT 'x' FROM _meta
+UPDATE tasks SET title = (SELECT count(*) FROM _changelog)
+SELECT count(*) FROM sqlite_schema
+SELECT 1 FROM sqlite_master
+SELECT count(*) FROM sqlite_temp_schema
+SELECT count(*) FROM sqlite_sequence
+
+# Virtual tables by name
+SELECT count(*) FROM dbstat
+SELECT * FROM dbstat
+SELECT name FROM main.dbstat
+SELECT count(*) FROM main.dbstat
+SELECT count(*) FROM "DBSTAT"
+INSERT INTO tasks (title) SELECT name FROM dbstat
+INSERT INTO tasks (title) SELECT count(*) FROM dbstat
+UPDATE tasks SET title = (SELECT group_concat(name) FROM dbstat)
+SELECT count(*) FROM jsonb_each('[1]')
+SELECT count(*) FROM jsonb_tree('[1]')
+SELECT value FROM jsonb_each('[1]')
+INSERT INTO tasks (title) SELECT value FROM jsonb_each('[1]')
+SELECT count(*) FROM fts3tokenize('simple', 'a b')
+SELECT token FROM fts3tokenize('simple', 'a b')
+SELECT count(*) FROM pragma_table_info('tasks')
+SELECT count(*) FROM pragma_table_list
+SELECT count(*) FROM PRAGMA_database_list
+SELECT name FROM pragma_module_list
+INSERT INTO tasks (title) SELECT name FROM pragma_function_list
+SELECT count(*) FROM generate_series(1, 3)
+SELECT count(*) FROM bytecode('SELECT 1')
+SELECT count(*) FROM sqlite_stmt
+
+# Tables named like table-valued functions
+CREATE TABLE json_each (key, value)
+CREATE TABLE json_tree (a)
+CREATE TABLE "JSON_Each" (a)
+CREATE TABLE jsonb_each (a)
+CREATE TABLE jsonb_tree (a)
+CREATE TABLE dbstat (a)
+CREATE TABLE generate_series (a)
+CREATE TABLE pragma_table_info (a)
+CREATE TABLE fts5vocab (a)
+ALTER TABLE tasks RENAME TO json_each
+ALTER TABLE tasks RENAME TO json_tree
+ALTER TABLE tasks RENAME TO dbstat
+CREATE TABLE x (a); ALTER TABLE x RENAME TO json_each
+
+# Columns that hide the row id
+CREATE TABLE x (rowid TEXT)
+CREATE TABLE x (id INTEGER PRIMARY KEY, "RowID" TEXT)
+CREATE TABLE x (a, oid INTEGER)
+CREATE TABLE x ([_rowid_] TEXT, a)
+CREATE TABLE x (rowid, oid, _rowid_)
+CREATE TABLE x (`OID` TEXT UNIQUE)
+ALTER TABLE tasks ADD COLUMN rowid TEXT
+ALTER TABLE tasks ADD COLUMN "oId" TEXT
+ALTER TABLE tasks ADD COLUMN _rowid_ TEXT
+ALTER TABLE tasks RENAME COLUMN title TO rowid
+ALTER TABLE tasks RENAME title TO oid
+CREATE TABLE x (rowid INTEGER PRIMARY KEY, a)
+
+# The host's columns
+CREATE TABLE x (a, _deleted_at TEXT)
+CREATE TABLE x (a, _deleted_at TEXT DEFAULT 'never')
+CREATE TABLE x (a, _created_at TEXT NOT NULL)
+CREATE TABLE x (a, _created_at TEXT UNIQUE)
+CREATE TABLE x (a, _updated_at TEXT CHECK (_updated_at < '2000'))
+CREATE TABLE x (a, _deleted_at TEXT GENERATED ALWAYS AS (NULL) VIRTUAL)
+CREATE TABLE x (a, _deleted_at AS (a) STORED)
+CREATE TABLE x (a, _DELETED_AT INTEGER)
+CREATE TABLE x (_created_at TEXT PRIMARY KEY, a)
+CREATE TABLE x (a, "_updated_at" REFERENCES tasks (id))
+CREATE TABLE x (a, _deleted_at TEXT COLLATE NOCASE)
+CREATE TABLE x (a, _deleted_at TEXT, CHECK (_deleted_at IS NULL))
+CREATE TABLE x (a, _deleted_at TEXT, UNIQUE (_deleted_at))
+ALTER TABLE tasks ADD COLUMN x TEXT CHECK (_deleted_at IS NULL)
+ALTER TABLE tasks ADD COLUMN x TEXT CHECK (x IS NULL OR _updated_at > '')
+ALTER TABLE tasks ADD COLUMN x AS (_deleted_at)
+ALTER TABLE tasks ADD CONSTRAINT c CHECK (_deleted_at IS NULL OR _deleted_at > '')
+ALTER TABLE tasks ALTER COLUMN _deleted_at SET NOT NULL
+ALTER TABLE tasks ALTER COLUMN _created_at DROP NOT NULL
+ALTER TABLE tasks RENAME COLUMN _deleted_at TO gone
+ALTER TABLE tasks RENAME COLUMN title TO _deleted_at
+ALTER TABLE tasks DROP COLUMN _created_at
+CREATE INDEX i ON tasks (_deleted_at)
+CREATE UNIQUE INDEX i ON tasks (_updated_at)
+CREATE INDEX i ON tasks (title, _created_at DESC)
+CREATE INDEX i ON tasks (lower(_deleted_at))
+CREATE INDEX i ON tasks (title) WHERE _deleted_at IS NULL
+CREATE TABLE x (a REFERENCES tasks (_deleted_at))
+CREATE TABLE x (a, FOREIGN KEY (a) REFERENCES tasks (_created_at) ON DELETE CASCADE)
+CREATE TABLE x (a REFERENCES _changelog (id))
+CREATE TABLE x (a REFERENCES _views (name) ON DELETE CASCADE)
+CREATE TABLE x (a, FOREIGN KEY (a) REFERENCES sqlite_master (name))
+INSERT INTO tasks (title, _created_at, _updated_at, _deleted_at) VALUES ('x', '1999-01-01', '1999-01-01', '1999-01-01'); SELECT 1
+CREATE TABLE x (a); INSERT INTO x (a, _created_at, _updated_at) VALUES (1, '1999', '1999')
+CREATE TABLE x (a); INSERT INTO x (a, _deleted_at) VALUES (1, '1999')
+CREATE TABLE x (a); INSERT INTO x SELECT 1, '1999', _updated_at, NULL FROM tasks
+CREATE TABLE x (a); INSERT INTO x SELECT title, _created_at, _updated_at, '1999' FROM tasks
+UPDATE tasks SET _created_at = '1999'
+UPDATE tasks SET _deleted_at = NULL
+INSERT INTO tasks (id, title) VALUES (1, 'x') ON CONFLICT (id) DO UPDATE SET _deleted_at = 'x'
+
+# Values and defaults that close a table
+INSERT INTO tasks (title, hours) VALUES ('x', 9e999)
+INSERT INTO tasks (title, hours) VALUES ('x', '9e999')
+INSERT INTO tasks (title, hours) SELECT 'x', -1e308 * 10
+UPDATE tasks SET hours = -9e999 WHERE id = 1
+UPDATE tasks SET hours = 1e308 * 1e10 WHERE id = 1
+INSERT INTO tasks (id, title) VALUES (1, 'x') ON CONFLICT (id) DO UPDATE SET hours = 9e999
+ALTER TABLE tasks ADD COLUMN x REAL DEFAULT 9e999
+ALTER TABLE tasks ADD COLUMN x REAL DEFAULT -9e999
+CREATE TABLE x (a REAL DEFAULT 9e999)
+CREATE TABLE x (a DEFAULT (CAST(x'ff' AS TEXT)))
+ALTER TABLE tasks ADD COLUMN x TEXT DEFAULT (CAST(x'ff' AS TEXT))
+ALTER TABLE tasks ADD COLUMN x INTEGER DEFAULT 'abc'
+CREATE TABLE x (a INTEGER DEFAULT 'abc') STRICT
+CREATE TABLE x (a TEXT DEFAULT x'ff') STRICT
+CREATE TABLE x (a BLOB DEFAULT 'text') STRICT
+CREATE TABLE x (a TEXT DEFAULT (zeroblob(2000000)))
+CREATE TABLE x (a DEFAULT (1 /* ) */ + CAST(x'fffe' AS TEXT || '')))
+INSERT INTO tasks (title) VALUES (CAST(x'ff' AS TEXT)); SELECT 2

@@ -14,7 +14,7 @@ import pytest
 import sqlcipher3
 
 from databases import AT, KEY, TASKS, fingerprints
-from wakeful.agentdb.engine import Engine
+from wakeful.agentdb.engine import Engine, WorkerBroke
 from wakeful.agentdb.opened import Request
 from wakeful.domain.errors import WakefulError
 
@@ -41,9 +41,20 @@ RESERVED = "SELECT type, name, tbl_name, sql FROM sqlite_schema WHERE name LIKE 
 ACTING = "SELECT name FROM sqlite_schema WHERE type IN ('trigger', 'view') OR sql LIKE '%VIRTUAL%'"
 
 
+CORPUS = (Path(__file__).parent / "hostile.sql").read_text(encoding="utf-8")
+
+
 def read_corpus(outside: Path, other: Path) -> list[str]:
     """Read the statements, with the paths of this test in them."""
-    text = (Path(__file__).parent / "hostile.sql").read_text(encoding="utf-8")
+    return _read(CORPUS, outside, other)
+
+
+def read_refused() -> list[str]:
+    """Read the statements that every tool must refuse."""
+    return _read(CORPUS[CORPUS.index("# MUST BE REFUSED") :], Path("/nowhere"), Path("/nowhere"))
+
+
+def _read(text: str, outside: Path, other: Path) -> list[str]:
     lines = [line for line in text.split("\n") if line and not line.startswith("#")]
     lines = [line.replace("{outside}", str(outside)).replace("{other}", str(other)) for line in lines]
     repeated = re.compile(r"\{\{(.+?)\*(\d+)\}\}")
@@ -140,7 +151,7 @@ def victim(tmp_path):
 
 def test_the_corpus_is_as_large_as_it_says(tmp_path):
     statements = read_corpus(tmp_path, tmp_path)
-    assert len(set(statements)) >= 600
+    assert len(set(statements)) >= 770
 
 
 async def test_no_hostile_statement_gets_out_or_leaves_a_trace(victim):
@@ -213,3 +224,31 @@ async def test_no_hostile_migration_gets_out_or_leaves_a_trace(victim):
     finally:
         await victim.engine.aclose()
     assert read_independently(victim.path, "PRAGMA integrity_check") == [("ok",)]
+
+
+async def refused(victim: Victim, tool: str, op: str, args: dict[str, Any]) -> list[str]:
+    """Ask for something that must be refused, and say so if it is not, or not with words of ours."""
+    try:
+        await victim.ask(op, args)
+    except WorkerBroke as error:
+        return [f"{tool}: {args} broke the worker: {error}"]
+    except WakefulError:
+        return []
+    return [f"{tool}: {args} was allowed"]
+
+
+async def test_every_tool_refuses_these_with_words(victim):
+    await victim.settle()
+    tools = {tool: spell for tool, spell in TOOLS.items() if tool != "db_run_view"}
+    tools["db_migrate"] = lambda sql: ("migrate", {"up_sql": sql, "down_sql": "", "purpose": "x"})
+    allowed: list[str] = []
+    try:
+        before = await victim.ask("schema", {"with_system": True})
+        for sql in read_refused():
+            for tool, spell in tools.items():
+                allowed += await refused(victim, tool, *spell(sql))
+        assert allowed == []
+        assert await victim.ask("schema", {"with_system": True}) == before
+        assert await victim.ask("verify", {}) == WHOLE
+    finally:
+        await victim.engine.aclose()

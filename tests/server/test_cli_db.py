@@ -123,6 +123,22 @@ def test_tables_are_made_and_changed_and_views_saved(terminal, monkeypatch):
     said("erase", "--agent", "Wakeful", "--confirm", "Wakeful")
 
 
+def test_a_dropped_table_is_recovered(tasks):
+    assert tasks.run("db", "snapshots").stdout == "There are no snapshots yet.\n"
+    assert tasks.run("db", "migrate", "DROP TABLE tasks", "--purpose", "x").returncode == 0
+    [snapshot] = tasks.read("db", "snapshots")
+    assert snapshot["name"] in tasks.run("db", "snapshots").stdout
+    assert tasks.run("db", "recover", snapshot["name"], "tasks").stdout == "Recovered 3 rows as tasks.\n"
+    done = tasks.run("db", "recover", snapshot["name"], "tasks", "--as", "again")
+    assert done.stdout == "Recovered 3 rows as again.\n"
+    assert titles(tasks) == ["milk", "bread", "tea"]
+
+
+def test_a_column_named_like_the_row_id_is_imported_under_another_name(tasks, tmp_path):
+    (tmp_path / "found.csv").write_text("oid,name\n7,x\n")
+    assert "The column oid is called oid_2" in tasks.run("db", "import", "found", str(tmp_path / "found.csv")).stdout
+
+
 def test_two_columns_of_one_name_are_both_shown(tasks):
     shown = tasks.run("db", "query", "SELECT 1 AS n, 2 AS n").stdout
     assert shown.split() == ["n", "n", "1", "2"]
@@ -160,6 +176,7 @@ def test_what_is_typed_wrong_says_how_it_is_right(tasks, tmp_path):
         (("db", "rows", "tasks", "--agent", "Nobody"), 1, "Wakeful"),
         (("db", "undo", "nothing-here"), 1, "nothing-here"),
         (("db", "revert", "1"), 1, "Change 1"),
+        (("db", "recover", "none", "tasks", "--as", "x"), 1, "`wakeful db snapshots`"),
         (("db", "erase", "--agent", "Wakeful", "--confirm", "Evil"), 1, "'Evil'"),
     ):
         refused = tasks.run(*arguments)

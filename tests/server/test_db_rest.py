@@ -61,6 +61,10 @@ REFUSED = [
     ("POST", "/import", {"table": "t", "text": "a b\n1"}, 400, "text", "a b"),
     ("POST", "/import", {"table": "new", "text": "a\n1", "create": False}, 404, "table", "new"),
     ("POST", "/changelog/1/take-back", None, 404, "change_id", "1"),
+    ("POST", "/snapshots/none/recover", {"table": "tasks", "new_name": "x"}, 404, "snapshot", "none"),
+    ("POST", "/snapshots/none/recover", {"table": "tasks"}, 409, "new_name", "tasks"),
+    ("POST", "/tables/tasks/columns", {"columns": [{"name": "rowid"}]}, 400, "columns", "rowid_2"),
+    ("POST", "/tables", {"name": "json_each", "purpose": "x", "columns": [{"name": "a"}]}, 400, "name", "json_each"),
     ("GET", "/changelog?before=0", None, 422, "before", "0"),
     ("DELETE", "", {"confirm": "someone"}, 400, "confirm", "someone"),
 ]
@@ -257,6 +261,36 @@ async def test_a_file_that_was_taken_out_goes_in_again_as_it_was(tasks):
         assert done["ignored_columns"] == ["_created_at", "_deleted_at", "_updated_at"]
         same = "SELECT count(*) FROM tasks t JOIN {} c ON t.id = c.id AND t.title IS c.title AND t.cost IS c.cost"
         assert (await tasks.call("POST", "/query", json={"sql": same.format(table)}))["rows"] == [[9]]
+
+
+async def test_numbers_that_json_does_not_have_are_refused(tasks):
+    for number in ("Infinity", "-Infinity", "NaN", "1e999"):
+        for path, body in (
+            ("/tables/tasks/rows", '{"rows": [{"title": "x", "cost": %s}]}'),
+            ("/query", '{"sql": "SELECT :a", "params": {"a": %s}}'),
+            ("/execute", '{"sql": "UPDATE tasks SET cost = ?", "params": [%s]}'),
+        ):
+            sent = {"content": body % number, "headers": {"content-type": "application/json"}}
+            status, *_ = await tasks.refused("POST", path, **sent)
+            assert status in (400, 422), (number, path)
+    assert (await tasks.rows())["total"] == 3
+
+
+async def test_a_column_named_like_the_row_id_is_imported_under_another_name(tasks):
+    done = await tasks.call("POST", "/import", json={"table": "found", "text": "rowid,name\n7,x\n"})
+    assert done["renamed_columns"] == {"rowid": "rowid_2"}
+    assert (await tasks.call("POST", "/query", json={"sql": "SELECT rowid_2 FROM found"}))["rows"] == [[7]]
+
+
+async def test_a_dropped_table_is_recovered_from_its_snapshot(tasks):
+    migrated = await tasks.call("POST", "/migrate", json={"purpose": "x", "up_sql": "DROP TABLE tasks"})
+    [snapshot] = (await tasks.call("GET", "/snapshots"))["snapshots"]
+    assert snapshot["name"] == migrated["snapshot"]
+    assert snapshot["kept_until"] > snapshot["at"]
+    done = await tasks.call("POST", f"/snapshots/{snapshot['name']}/recover", json={"table": "tasks"})
+    assert done == {"table": "tasks", "recovered": 3, "snapshot": snapshot["name"]}
+    assert await tasks.titles() == ["milk", "bread", "tea"]
+    assert (await tasks.call("GET", "/verify"))["intact"]
 
 
 async def test_an_export_is_a_download_with_a_plain_name(tasks):

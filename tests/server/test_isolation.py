@@ -66,6 +66,8 @@ NEEDS = {
     ("POST", "/agents/{agent_id}/db/migrate"): "admin",
     ("POST", "/agents/{agent_id}/db/query"): "read",
     ("POST", "/agents/{agent_id}/db/rotate-key"): "admin",
+    ("GET", "/agents/{agent_id}/db/snapshots"): "read",
+    ("POST", "/agents/{agent_id}/db/snapshots/{snapshot}/recover"): "admin",
     ("GET", "/agents/{agent_id}/db/schema"): "read",
     ("POST", "/agents/{agent_id}/db/tables"): "chat",
     ("POST", "/agents/{agent_id}/db/tables/{table}/columns"): "chat",
@@ -176,6 +178,7 @@ BODIES = {
         "rows": [{"note": "evil"}],
         "conflict_columns": ["note"],
     },
+    ("POST", "/agents/{agent_id}/db/snapshots/{snapshot}/recover"): {"table": "notes"},
     ("POST", "/agents/{agent_id}/db/import"): {"table": "evil", "text": "note\nevil"},
     ("POST", "/agents/{agent_id}/db/query"): {"sql": "SELECT 1"},
     ("POST", "/agents/{agent_id}/db/tables/{table}/rows"): {"rows": [{"note": "evil"}]},
@@ -207,7 +210,7 @@ BODIES = {
 FORMS = {("POST", "/login"): {"code": "evil"}}
 FILES = {("POST", "/sessions/{session_id}/uploads"): [("files", ("evil.txt", b"evil"))]}
 # What means something only inside one agent's database: everyone here has the same.
-LOCAL = {"change_id": "1", "table": "notes", "view": "all_notes"}
+LOCAL = {"change_id": "1", "snapshot": "2026-01-01T000000Z-abcdef.sqlite", "table": "notes", "view": "all_notes"}
 SOCKETS = {"/ws/sessions/{session_id}", "/ws/events"}
 PAGE = {"/", "/ui/{path}"}  # its files, the same for everyone
 NOT_DESCRIBED = {"/docs", "/openapi.json"} | PAGE

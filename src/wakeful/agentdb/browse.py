@@ -6,7 +6,7 @@ from contextlib import closing
 from typing import Any
 
 from wakeful.agentdb import query, where
-from wakeful.agentdb.database import Connection, no_such_table, quoted
+from wakeful.agentdb.database import Connection, no_such_table, quoted, row_id_of
 from wakeful.agentdb.guard import is_reserved
 
 MOST_BYTES = 2_000_000
@@ -29,11 +29,12 @@ def rows(
     chosen, values = where.to_sql(condition, columns) if condition else ("true", [])
     if sort is not None:
         where.need_column(sort, columns, field="sort")
-    order = f"{quoted(sort)} {'DESC' if descending else 'ASC'}, rowid" if sort else "rowid"
+    id_name = row_id_of(columns)
+    order = f"{quoted(sort)} {'DESC' if descending else 'ASC'}, {id_name}" if sort else id_name
     source = f"FROM main.{quoted(table)} WHERE {_SHOW[show]} AND {chosen}"
     [(total,)] = connection.raw.execute(f"SELECT count(*) {source}", values).fetchall()
     named = ", ".join(quoted(name) for name in columns)
-    page = f"SELECT rowid, {named} {source} ORDER BY {order} LIMIT ? OFFSET ?"
+    page = f"SELECT {id_name}, {named} {source} ORDER BY {order} LIMIT ? OFFSET ?"
     with closing(connection.raw.execute(page, (*values, limit, offset))) as cursor:
         return {"table": table, "total": total, **query.take(("_row_id", *columns), cursor, limit, MOST_BYTES)}
 
@@ -43,7 +44,7 @@ def whole(connection: Connection, table: str, show: str) -> tuple[list[str], Any
     columns = need_table(connection, table)
     named = ", ".join(quoted(name) for name in columns)
     return columns, connection.raw.execute(
-        f"SELECT {named} FROM main.{quoted(table)} WHERE {_SHOW[show]} ORDER BY rowid"
+        f"SELECT {named} FROM main.{quoted(table)} WHERE {_SHOW[show]} ORDER BY {row_id_of(columns)}"
     )
 
 

@@ -44,6 +44,7 @@ MOST_SHOWN = 2_000_000  # characters of a page of entries
 _ADD = f"INSERT INTO _changelog ({', '.join(COLUMNS)}, hash) VALUES ({', '.join('?' * 11)})"
 
 _SIZED = (str, bytes)
+_INFINITY = float("inf")
 PLAIN = frozenset({str, int, float, type(None)})  # what SQLite keeps as it is
 
 Row = tuple[Any, ...]
@@ -113,12 +114,20 @@ class Capture:
                 f"This would delete a row of {table!r} for good, as REPLACE does with a row in its way. "
                 "Nothing was changed. Use db_upsert to insert or update, or db_delete, which can be undone.",
             )
+        if new is not None and (_INFINITY in new or -_INFINITY in new):
+            raise infinite()
         if self._counts:
             self._bytes += _size(old) + _size(new)
         # As Change(…) does, only quicker; there may be thousands.
         self.changes.append(tuple.__new__(Change, (op, table, update.rowid, update.rowid_new, old, new)))
         if len(self.changes) > MOST_CHANGES or self._bytes > MOST_BYTES:
             raise too_much()
+
+
+def infinite() -> Refusal:
+    return Refusal(
+        "invalid", "A number in it is infinite, which JSON cannot show. Nothing was changed. Use NULL or a text for it."
+    )
 
 
 def too_much() -> Refusal:
@@ -280,10 +289,19 @@ def from_json(value: Any) -> Any:
                 return base64.b64decode(value["base64"], validate=True)  # pyright: ignore[reportUnknownArgumentType]
             except ValueError:
                 raise Refusal("invalid", 'A value {"base64": …} is not base64.') from None
-        return orjson.dumps(value).decode()
+        return _nested(value)
     if isinstance(value, list):
-        return orjson.dumps(value).decode()
+        return _nested(value)
     return int(value) if isinstance(value, bool) else value
+
+
+def _nested(value: Any) -> str:
+    try:
+        return orjson.dumps(value).decode()
+    except orjson.JSONEncodeError:  # orjson writes 254 levels, and reads 1,024
+        raise Refusal(
+            "invalid", "A value in it is nested too deep; 250 levels is the most. Keep it as a text."
+        ) from None
 
 
 def _op_of(kind: str, old: Row | None, new: Row | None, names: Sequence[str]) -> str:

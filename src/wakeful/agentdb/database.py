@@ -35,6 +35,8 @@ CREATE TABLE _meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
 """
 )
 
+ROW_ID_NAMES = ("rowid", "oid", "_rowid_")  # SQLite's own names for the row id; a column may take one away
+
 _MOST_KNOWN = 50
 _STEPS_BETWEEN_LOOKS = 20_000  # instructions of SQLite's machine from one look at the clock to the next
 
@@ -42,6 +44,17 @@ _STEPS_BETWEEN_LOOKS = 20_000  # instructions of SQLite's machine from one look 
 def quoted(name: str) -> str:
     """Write a name so that SQLite takes it for nothing else."""
     return '"' + name.replace('"', '""') + '"'
+
+
+def row_id_of(columns: Iterable[str]) -> str:
+    """Return a name for the row id of a table that none of its columns has."""
+    taken = {name.lower() for name in columns}
+    for name in ROW_ID_NAMES:
+        if name not in taken:
+            return name
+    raise Refusal(
+        "refused", f"A table with columns named {', '.join(ROW_ID_NAMES)} has no name left for its row id. Rename one."
+    )
 
 
 class Statement(NamedTuple):
@@ -71,6 +84,7 @@ class Connection:
     @contextmanager
     def under(self, profile: Profile) -> Generator[None]:
         """Let statements inside do only what a profile allows."""
+        self.guard.tables = frozenset(self.tables())
         self.guard.profile = profile
         self.guard.begin_statement()
         before = self.raw.limit(apsw.SQLITE_LIMIT_LENGTH, files.MOST_VALUE)
@@ -316,10 +330,31 @@ class Writer:
             stamped.append(change._replace(new=tuple(new)))
             self.raw.execute(
                 f"UPDATE main.{quoted(change.table)} SET _created_at = ?, _updated_at = ?, _deleted_at = ?"
-                " WHERE rowid = ?",
+                f" WHERE {row_id_of(names)} = ?",
                 (new[created], who.at, new[deleted], change.moved_to),
             )
         return stamped
+
+    def delete_alone(self, table: str, row_id: int) -> bool:
+        """Delete a row for good, unless another row refers to it; then nothing is changed.
+
+        ON DELETE CASCADE and SET NULL would change that other row, which may be live, and a deferred foreign key would
+        fail the whole transaction at its end.
+        """
+        noted = len(self.capture.changes)
+        self.raw.execute("SAVEPOINT alone")
+        try:
+            self.raw.execute(f"DELETE FROM main.{quoted(table)} WHERE {row_id_of(self.columns(table))} = ?", (row_id,))
+            is_alone = (
+                len(self.capture.changes) == noted + 1 and not self.raw.status(apsw.SQLITE_DBSTATUS_DEFERRED_FKS)[0]
+            )
+        except apsw.ConstraintError:
+            is_alone = False
+        if not is_alone:
+            self.raw.execute("ROLLBACK TO alone")
+            del self.capture.changes[noted:]
+        self.raw.execute("RELEASE alone")
+        return is_alone
 
     def _log(self, who: Who, op: str | None, detail: str | None) -> None:
         changes = self.capture.changes

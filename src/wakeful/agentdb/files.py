@@ -4,6 +4,7 @@
 
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import apsw
 
@@ -65,6 +66,21 @@ def connect(path: str, key: bytes, *, may_make: bool = False) -> Raw:
             connection.close()
             raise
     _restrict(connection)
+    return connection
+
+
+def open_copy(path: Path, key: bytes) -> Raw:
+    """Open a snapshot to read it, without a log or anything else beside it."""
+    flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_NOMUTEX | apsw.SQLITE_OPEN_URI
+    connection = apsw.Connection(f"file:{quote(str(path))}?immutable=1", flags=flags)
+    try:
+        connection.pragma("cipher", "sqlcipher")
+        connection.pragma("legacy", 4)
+        connection.execute(f"PRAGMA key = 'raw:{key.hex()}'")
+        _restrict(connection)
+    except BaseException:
+        connection.close()
+        raise
     return connection
 
 

@@ -4,7 +4,9 @@ Nothing here looks at the text of a statement. What is not on a list is denied, 
 """
 
 from collections.abc import Collection
-from typing import Literal
+from contextlib import closing
+from functools import cache
+from typing import Any, Literal
 
 import apsw
 
@@ -36,9 +38,12 @@ _INSIDE_ALTER = _words(
     """
 )
 _TABLE_FUNCTIONS = frozenset({"json_each", "json_tree"})
-# Virtual tables that are there without being made. SQLite calls them as it does a WITH clause when no column is wanted.
+# Virtual tables that are there without being made: those that SQLite registers on first use, and those of other builds.
 _MODULES = _words(
-    "bytecode carray completion csv dbstat fsdir fts3tokenize fts4aux fts5vocab generate_series tables_used unionvtab"
+    """
+    bytecode carray completion csv dbstat fsdir fts3tokenize fts4aux fts5vocab generate_series json_each json_tree
+    jsonb_each jsonb_tree tables_used unionvtab
+    """
 )
 _SCHEMA_TABLES = frozenset({"sqlite_master", "sqlite_temp_master", "sqlite_sequence"})
 _CHECKS_OF_ALTER = frozenset({"quick_check", "pragma_quick_check"})
@@ -51,6 +56,20 @@ def is_reserved(name: str) -> bool:
     return name.startswith("_") or name.lower().startswith("sqlite_")
 
 
+@cache
+def _modules() -> frozenset[str]:
+    """Return the names of the virtual tables that this SQLite knows."""
+    connection: Any = apsw.Connection(":memory:")
+    with closing(connection):
+        return _MODULES | {str(name).lower() for (name,) in connection.execute("SELECT name FROM pragma_module_list")}
+
+
+def is_table_function(name: str) -> bool:
+    """Tell whether SQLite takes a name for a table-valued function or a virtual table when no table has it."""
+    name = name.lower()
+    return name.startswith("pragma_") or name in _modules()
+
+
 class Guard:
     """The authorizer of one connection. The host chooses the profile before it hands a statement over."""
 
@@ -58,16 +77,19 @@ class Guard:
         self.profile: Profile = "host"
         self.doors: Collection[str] = ()  # the randomly named views through which a query may read tables
         self.views: Collection[str] = ()  # those and the views over them, which bear the tables' names
+        self.tables: Collection[str] = ()  # the agent's own; a file of 0.1 may have one that is named like a function
         self.hides = True  # a query reads tables through those only, because they leave out what is soft-deleted
         self.reason: str | None = None  # why something was denied last, for the error
         self.created: set[str] = set()  # tables the statement being prepared creates
         self.altered: str | None = None  # the table it alters
         self.dropped: set[str] = set()
+        self.lost: list[tuple[str, str | None]] = []  # tables it drops, and columns of tables
 
     def begin_statement(self) -> None:
         self.reason = None
         self.created.clear()
         self.dropped.clear()
+        self.lost.clear()
         self.altered = None
 
     def __call__(
@@ -99,8 +121,6 @@ class Guard:
         return self.profile == "migrate" and self._may_change_schema(action, first, second, database)
 
     def _may_read(self, table: str, column: str, database: str | None, via: str | None) -> bool:
-        if table in _TABLE_FUNCTIONS:
-            return True
         if table in _SCHEMA_TABLES:
             # SQLite reads its schema to change it. In ALTER and DROP there is no room for a SELECT of the model's own.
             return self._is_inside() or (bool(self.created) and column == "ROWID")
@@ -108,11 +128,19 @@ class Guard:
             return self.altered is not None
         if database == "temp":
             return self.profile == "query" and table in self.views
-        if database is None and not column:  # a WITH clause of the statement's own, of which no column is wanted
-            return table.lower() not in _MODULES and not table.lower().startswith(("pragma_", "sqlite_"))
+        if database is None and not column:
+            # No column is wanted, as in count(*). SQLite then reports a WITH clause, a view, a table and a virtual
+            # table all the same, by the name that the statement calls it.
+            return table in self.views or (not is_reserved(table) and self._may_call(table))
         if is_reserved(table) or database != "main":
             return False
+        if table not in self.tables and is_table_function(table):
+            return self._may_call(table)
         return self.profile != "query" or not self.hides or via in self.doors
+
+    def _may_call(self, name: str) -> bool:
+        """Tell whether a name is one of the few allowed table-valued functions, or not one at all."""
+        return name.lower() in _TABLE_FUNCTIONS or name in self.tables or not is_table_function(name)
 
     def _is_inside(self) -> bool:
         """Tell whether SQLite is at work on its schema, in a statement with no room for one of the model's own."""
@@ -137,10 +165,12 @@ class Guard:
                 return True
             case apsw.SQLITE_DROP_TABLE if database == "main" and not is_reserved(first):
                 self.dropped.add(first)
+                self.lost.append((first, None))
                 return True
             # Here the table is the second argument, and the place of the database holds a column that is dropped.
             case apsw.SQLITE_ALTER_TABLE if first == "main" and not is_reserved(second):
                 self.altered = second
+                self.lost += [(second, database)] if database is not None else []
                 return database is None or not database.startswith("_")
             case apsw.SQLITE_DELETE:  # DROP TABLE deletes its rows and, before we are told its name, its schema
                 return first in self.dropped or self._may_write(first, "")
@@ -191,6 +221,8 @@ def _explain(action: int, first: str, second: str, profile: Profile) -> str:
         return "The schema cannot be changed here. Use db_create_table, db_alter_table or db_migrate."
     if is_reserved(table) or (action == apsw.SQLITE_CREATE_INDEX and is_reserved(second)):
         return f"{table!r} belongs to the host. Use db_schema for what there is and the db_* tools for the rest."
+    if action == apsw.SQLITE_READ and is_table_function(table) and table not in _TABLE_FUNCTIONS:
+        return f"The virtual table {table!r} is not allowed here."
     if action == apsw.SQLITE_READ:
         return f"{table!r} cannot be read like that. Name tables plainly, without a schema such as 'main.' before them."
     if action == apsw.SQLITE_UPDATE and second.startswith("_"):

@@ -1,24 +1,36 @@
 """Migrations an agent wrote: several statements, all or none, after a snapshot."""
 # pyright: reportUnknownMemberType=false
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from wakeful.agentdb import schema
+from wakeful.agentdb import schema, schema_checks
 from wakeful.agentdb.changelog import Change, Who
 from wakeful.agentdb.database import SYSTEM_COLUMNS, Writer, quoted
 from wakeful.agentdb.errors import Refusal
 from wakeful.agentdb.guard import is_reserved
+from wakeful.agentdb.snapshots import FirstCopy
 
 MOST_STATEMENTS = 100
 
+Times = tuple[str | None, ...]  # of a row, in the order of SYSTEM_COLUMNS
+Copied = Counter[tuple[str, Times]]  # how many rows of a table have kept which times
 
-def migrate(writer: Writer, who: Who, up_sql: str, down_sql: str, purpose: str, snapshot: str | None) -> dict[str, Any]:
-    """Run the statements of a migration, and see to it that every table has the host's columns afterwards."""
+
+def migrate(
+    writer: Writer, who: Who, up_sql: str, down_sql: str, purpose: str, copy: FirstCopy | None
+) -> dict[str, Any]:
+    """Run the statements of a migration, and see to it that every table has the host's columns afterwards.
+
+    Rows that it drops are in the copy, or it is refused.
+    """
     ours = _reserved(writer)
+    before = schema_checks.texts(writer.connection)
+    copied: Copied = Counter()
     done = 0
     rest = up_sql
-    while (taken := _run_first(writer, who, rest)) is not None:
+    while (taken := _run_first(writer, who, rest, copied, copy)) is not None:
         rest = taken
         done += 1
         if done > MOST_STATEMENTS:
@@ -29,6 +41,7 @@ def migrate(writer: Writer, who: Who, up_sql: str, down_sql: str, purpose: str, 
         raise Refusal("refused", "Names that begin with _ belong to the host. Nothing was changed.", field="up_sql")
     tables = writer.connection.tables()
     _check_tables(writer, tables)
+    schema_checks.check_changed(writer.connection, before)
     if len(tables) > schema.MOST_TABLES:
         raise Refusal("limit", f"There may be at most {schema.MOST_TABLES} tables. Nothing was changed.")
     writer.raw.execute(
@@ -36,12 +49,13 @@ def migrate(writer: Writer, who: Who, up_sql: str, down_sql: str, purpose: str, 
     )
     for table in tables:
         writer.raw.execute("INSERT OR IGNORE INTO _tables VALUES (?, ?)", (table, purpose))
+    snapshot = None if copy is None else copy.name
     what = {"migrated": purpose, "up_sql": up_sql, "down_sql": down_sql, "snapshot": snapshot}
     schema.note(writer, who, None, what)
     return {"statements": done, "tables": tables, "snapshot": snapshot}
 
 
-def _run_first(writer: Writer, who: Who, sql: str) -> str | None:
+def _run_first(writer: Writer, who: Who, sql: str, copied: Copied, copy: FirstCopy | None) -> str | None:
     """Run the first statement of a text and return the rest; None if there was none."""
     connection, guard = writer.connection, writer.connection.guard
     if not sql.strip():
@@ -53,48 +67,87 @@ def _run_first(writer: Writer, who: Who, sql: str) -> str | None:
             return None
         if statement.parameters:
             raise Refusal("invalid", "A migration has no parameters; write the values into it.", field="up_sql")
-        altered = guard.altered
+        altered, created, lost = guard.altered, frozenset(guard.created), tuple(guard.lost)
+    for table, column in lost:
+        if copy is not None and _has_values(writer, table, column):
+            copy.secure(connection, table)
+    with connection.under("migrate"):
         for _ in connection.run(statement):
             pass
-    _log_rows(writer, who)
+    _log_rows(writer, who, copied)
     writer.forget_columns()
     if altered is not None and (left := writer.columns(altered)):
         lost = [name for name in SYSTEM_COLUMNS if name in before[altered] and name not in left]
         if lost:
             raise Refusal("refused", f"The column {lost[0]!r} of {altered!r} is kept by the host.", field="up_sql")
     for table in connection.tables():
-        if table not in before:
+        if table not in before and table in created:
             _complete(writer, table)
     return statement.rest
 
 
-def _log_rows(writer: Writer, who: Who) -> None:
+def _has_values(writer: Writer, table: str, column: str | None) -> bool:
+    condition = "true" if column is None else f"{quoted(column)} IS NOT NULL"
+    sql = f"SELECT EXISTS (SELECT 1 FROM main.{quoted(table)} WHERE {condition})"
+    return bool(writer.raw.execute(sql).get)
+
+
+def _log_rows(writer: Writer, who: Who, copied: Copied) -> None:
     """Log what a statement wrote while its tables still have the columns it wrote."""
     changes = writer.capture.changes
     with writer.unnoted():
-        writer.capture.changes = _stamp(writer, who, changes)
+        writer.capture.changes = _stamp(writer, who, changes, copied)
         writer.flush(who, "execute")
 
 
-def _stamp(writer: Writer, who: Who, changes: Sequence[Change]) -> list[Change]:
+def _stamp(writer: Writer, who: Who, changes: Sequence[Change], copied: Copied) -> list[Change]:
     """Put the host's times in. A row copied from another table keeps the ones it came with, tombstones above all."""
-    copied = [change for change in changes if change.old is None and _has_times(writer, change)]
-    stamped = writer.stamp(who, [change for change in changes if change not in copied])
-    return [*copied, *stamped]
+    with_times = [change for change in changes if change.old is None and any(_times(writer, change))]
+    _check_copies(writer, with_times, copied)
+    kept = {id(change) for change in with_times}
+    return [*with_times, *writer.stamp(who, [change for change in changes if id(change) not in kept])]
 
 
-def _has_times(writer: Writer, change: Change) -> bool:
+def _times(writer: Writer, change: Change) -> Times:
     assert change.new is not None
     names = writer.columns(change.table)
-    return all(change.new[names.index(name)] is not None for name in ("_created_at", "_updated_at"))
+    return tuple(change.new[names.index(name)] or None for name in SYSTEM_COLUMNS)
+
+
+def _check_copies(writer: Writer, changes: Sequence[Change], copied: Copied) -> None:
+    """Refuse times that a migration made up: another table must have had as many rows with just those three."""
+    if not changes:
+        return
+    copied.update((change.table, _times(writer, change)) for change in changes)
+    there = {table: _times_in(writer, table) for table in writer.connection.tables()}
+    for table, times in {(change.table, _times(writer, change)) for change in changes}:
+        most = max((counted[times] for other, counted in there.items() if other != table), default=0)
+        if copied[table, times] > most:
+            raise Refusal(
+                "refused",
+                f"This sets {', '.join(SYSTEM_COLUMNS)} of {table!r}, which are kept by the host. Leave them out. Only "
+                "rows that are copied from another table keep its values, all three as they are. Nothing was changed.",
+                field="up_sql",
+            )
+
+
+def _times_in(writer: Writer, table: str) -> Counter[Times]:
+    named = ", ".join(f"nullif({name}, '')" for name in SYSTEM_COLUMNS)
+    found = writer.raw.execute(f"SELECT count(*), {named} FROM main.{quoted(table)} GROUP BY 2, 3, 4")
+    return Counter({tuple(times): count for count, *times in found})
 
 
 def _complete(writer: Writer, table: str) -> None:
-    """Give a new table the host's columns."""
-    there = writer.columns(table)
+    """Give a new table the host's columns, which its statement may not define."""
+    for (name,) in writer.raw.execute("SELECT name FROM pragma_table_xinfo(?, 'main')", (table,)).fetchall():
+        if name.lower() in SYSTEM_COLUMNS:
+            raise Refusal(
+                "refused",
+                f"The column {name!r} of {table!r} is kept by the host, which adds it to every table. Leave it out.",
+                field="up_sql",
+            )
     for name in SYSTEM_COLUMNS:
-        if name not in there:
-            writer.raw.execute(f"ALTER TABLE main.{quoted(table)} ADD COLUMN {name} TEXT")
+        writer.raw.execute(f"ALTER TABLE main.{quoted(table)} ADD COLUMN {name} TEXT")
     writer.forget_columns()
 
 

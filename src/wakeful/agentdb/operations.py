@@ -17,12 +17,14 @@ from wakeful.agentdb import (
     migrate,
     query,
     quota,
+    recover,
     room,
     rows,
     schema,
     snapshots,
     transfer,
     undo,
+    upgrade,
     views,
 )
 from wakeful.agentdb.changelog import Changelog
@@ -264,14 +266,16 @@ def _alter_table(writer: Writer, _opened: Opened, request: Request) -> Answer:
 
 def _migrate(writer: Writer, opened: Opened, request: Request) -> Answer:
     path = Path(opened.path)
-    copy = snapshots.take(path, request.at) if writer.connection.tables() else None
+    is_new = not writer.connection.tables()
+    copy = None if is_new else snapshots.FirstCopy(path, opened.key, request.at, request.quota)
     try:
-        done = migrate.migrate(writer, request.who, **request.args, snapshot=None if copy is None else copy.name)
+        done = migrate.migrate(writer, request.who, **request.args, copy=copy)
     except BaseException:
         if copy is not None:
-            copy.unlink(missing_ok=True)
+            copy.discard()
         raise
     snapshots.forget_old(path)
+    snapshots.forget_expired(path, request.at)
     return done
 
 
@@ -308,7 +312,16 @@ def _undo(writer: Writer, _opened: Opened, request: Request) -> Answer:
     return undo.undo_run(writer, request.who, request.args["run_id"])
 
 
+def _snapshots(opened: Opened, _request: Request) -> Answer:
+    return {"snapshots": snapshots.listed(Path(opened.path)) if opened.path else []}
+
+
+def _recover(writer: Writer, opened: Opened, request: Request) -> Answer:
+    return recover.recover(writer, Path(opened.path), opened.key, request.who, **request.args)
+
+
 def _purge(opened: Opened, request: Request) -> Answer:
+    snapshots.forget_expired(Path(opened.path), request.at)
     return dict(room.make_room(opened.writer, request.at, request.quota))
 
 
@@ -357,8 +370,9 @@ READS: dict[str, Reading] = {
     "verify": _verify,
     "export": _export,
     "check": _check,
+    "snapshots": _snapshots,
 }
-KEEPING: dict[str, Reading] = {"purge": _purge, "rekey": _rekey}
+KEEPING: dict[str, Reading] = {"purge": _purge, "rekey": _rekey, "upgrade": upgrade.upgrade}
 WRITES: dict[str, Callable[[Writer, Opened, Request], Answer]] = {
     "insert": _insert,
     "upsert": _upsert,
@@ -375,5 +389,6 @@ WRITES: dict[str, Callable[[Writer, Opened, Request], Answer]] = {
     "drop_view": _drop_view,
     "import": _import,
     "undo": _undo,
+    "recover": _recover,
 }
 MAKES = frozenset({"create_table", "migrate", "define_view", "import"})  # what may bring a file into being

@@ -3,12 +3,11 @@
 
 from datetime import datetime, timedelta
 
-import apsw
 import orjson
 
 from wakeful.agentdb import files
 from wakeful.agentdb.changelog import Who
-from wakeful.agentdb.database import Writer, quoted
+from wakeful.agentdb.database import Writer, quoted, row_id_of
 
 KEEP = timedelta(days=30)
 _MOST_AT_ONCE = 10_000
@@ -29,15 +28,13 @@ def make_room(writer: Writer, at: str, quota: int, keep: timedelta = KEEP) -> di
 def _purge(writer: Writer, before: str) -> int:
     purged = 0
     for table in writer.connection.tables():
+        id_name = row_id_of(writer.columns(table))
         old = writer.raw.execute(
-            f"SELECT rowid FROM main.{quoted(table)} WHERE _deleted_at < ? LIMIT ?", (before, _MOST_AT_ONCE - purged)
+            f"SELECT {id_name} FROM main.{quoted(table)} WHERE _deleted_at < ? LIMIT ?",
+            (before, _MOST_AT_ONCE - purged),
         ).fetchall()
         for (row_id,) in old:
-            try:
-                writer.raw.execute(f"DELETE FROM main.{quoted(table)} WHERE rowid = ?", (row_id,))
-            except apsw.ConstraintError:  # another row refers to it, so it stays
-                continue
-            purged += 1
+            purged += writer.delete_alone(table, row_id)
     return purged
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from wakeful.agentdb import schema, where
 from wakeful.agentdb.changelog import PLAIN, Who, from_json
-from wakeful.agentdb.database import SYSTEM_COLUMNS, Writer, quoted
+from wakeful.agentdb.database import ROW_ID_NAMES, SYSTEM_COLUMNS, Writer, quoted, row_id_of
 from wakeful.agentdb.errors import Refusal
 
 MOST_ROWS = 5_000
@@ -45,6 +45,9 @@ def take_in(
     """Insert rows of a file; the host's columns in it are left out, for it sets them itself."""
     ignored = sorted({name for row in rows for name in row if name in SYSTEM_COLUMNS})
     cleaned = [{name: value for name, value in row.items() if name not in SYSTEM_COLUMNS} for row in rows]
+    renamed = _new_names(cleaned)
+    if renamed:
+        cleaned = [{renamed.get(name, name): value for name, value in row.items()} for row in cleaned]
     is_new = not writer.columns(table)
     if is_new and may_create:
         schema.create_table(writer, who, table, "Imported from a file.", schema.infer(cleaned), ())
@@ -53,7 +56,25 @@ def take_in(
         _check_names(names, columns, field="path")
     for names, group in groupby(cleaned, key=tuple):
         _insert(writer, who, table, names, group)
-    return {"table": table, "imported": len(rows), "created_table": is_new, "ignored_columns": ignored}
+    return {
+        "table": table,
+        "imported": len(rows),
+        "created_table": is_new,
+        "ignored_columns": ignored,
+        "renamed_columns": renamed,
+    }
+
+
+def _new_names(rows: Sequence[dict[str, Any]]) -> dict[str, str]:
+    """Find another name for each column of a file that would hide SQLite's row id."""
+    names = dict.fromkeys(name for row in rows for name in row)
+    taken = {name.lower() for name in names}
+    renamed: dict[str, str] = {}
+    for name in names:
+        if name.lower() in ROW_ID_NAMES:
+            renamed[name] = schema.free_name(name, taken)
+            taken.add(renamed[name].lower())
+    return renamed
 
 
 def upsert(writer: Writer, who: Who, table: str, rows: Sequence[Values], keys: Sequence[str]) -> dict[str, Any]:
@@ -82,8 +103,9 @@ def _upsert(writer: Writer, who: Who, table: str, row: Values, keys: Sequence[st
             "invalid", f"Row {number} has no value for {missing[0]!r}, by which it would be found.", field="rows"
         )
     condition = " AND ".join(f"{quoted(key)} = ?" for key in keys)
+    id_name = row_id_of(writer.columns(table))
     found = writer.raw.execute(
-        f"SELECT rowid, _deleted_at FROM main.{quoted(table)} WHERE {condition}"
+        f"SELECT {id_name}, _deleted_at FROM main.{quoted(table)} WHERE {condition}"
         " ORDER BY _deleted_at IS NOT NULL LIMIT 2",
         [from_json(row[key]) for key in keys],
     ).fetchall()
@@ -100,7 +122,7 @@ def _upsert(writer: Writer, who: Who, table: str, row: Values, keys: Sequence[st
     changes = [(quoted(name), from_json(value)) for name, value in row.items() if name not in keys]
     written = "".join(f"{name} = ?, " for name, _ in changes)
     writer.raw.execute(
-        f"UPDATE main.{quoted(table)} SET {written}_updated_at = ?, _deleted_at = NULL WHERE rowid = ?",
+        f"UPDATE main.{quoted(table)} SET {written}_updated_at = ?, _deleted_at = NULL WHERE {id_name} = ?",
         (*(value for _, value in changes), who.at, row_id),
     )
     return "updated" if deleted_at is None else "revived"
@@ -158,7 +180,7 @@ def choose(condition: Values | None, row_ids: Sequence[int] | None, columns: Seq
         return where.to_sql(condition or {}, columns)
     if not row_ids or len(row_ids) > MOST_IDS:
         raise Refusal("invalid", f"'row_ids' has 1 to {MOST_IDS:,} of them, not {len(row_ids):,}.", field="row_ids")
-    return f"rowid IN ({', '.join('?' * len(row_ids))})", list(row_ids)
+    return f"{row_id_of(columns)} IN ({', '.join('?' * len(row_ids))})", list(row_ids)
 
 
 def check_rows(rows: Sequence[Values], columns: Sequence[str]) -> None:

@@ -2,15 +2,17 @@
 # pyright: reportUnknownMemberType=false
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from itertools import count
 from typing import Any
 
 import orjson
 
+from wakeful.agentdb import schema_checks
 from wakeful.agentdb.changelog import Who, from_json
-from wakeful.agentdb.database import SYSTEM_COLUMNS, Connection, Writer, quoted
+from wakeful.agentdb.database import ROW_ID_NAMES, SYSTEM_COLUMNS, Connection, Writer, quoted
 from wakeful.agentdb.errors import Refusal
-from wakeful.agentdb.guard import is_reserved
+from wakeful.agentdb.guard import is_reserved, is_table_function
 
 TYPES = {
     "text": "TEXT",
@@ -102,7 +104,8 @@ def create_table(
     if len(keys) > 1:
         written.append(f"PRIMARY KEY ({', '.join(quoted(key) for key in keys)})")
     sql = f"CREATE TABLE main.{quoted(name)} ({', '.join(written)}) STRICT"
-    _run(writer, sql)
+    run(writer, sql)
+    schema_checks.check_defaults(writer.raw, name)
     writer.forget_columns()
     names = writer.columns(name)
     for number, index in enumerate(indexes):
@@ -149,7 +152,8 @@ def alter_table(writer: Writer, who: Who, name: str, columns: Sequence[Mapping[s
             raise Refusal(
                 "invalid", f"A new column that is required needs a default: {column['name']!r}.", field="columns"
             )
-        _run(writer, f"ALTER TABLE main.{quoted(name)} ADD COLUMN {_column(column, ())}")
+        run(writer, f"ALTER TABLE main.{quoted(name)} ADD COLUMN {_column(column, ())}")
+    schema_checks.check_defaults(writer.raw, name)
     writer.forget_columns()
     note(writer, who, name, {"altered": name, "added": [column["name"] for column in columns]})
     return {"table": name, "columns": writer.columns(name)}
@@ -161,7 +165,18 @@ def note(writer: Writer, who: Who, table: str | None, what: Mapping[str, Any]) -
 
 
 def check_name(name: str, what: str) -> None:
-    """Refuse a name that would have to be quoted, or that is the host's."""
+    """Refuse a name that would have to be quoted, or that the host or SQLite needs."""
+    if what == "column" and name.lower() in ROW_ID_NAMES:
+        raise Refusal(
+            "invalid",
+            f"A column cannot be named {name!r}: SQLite calls its row id so. Take another name, such as "
+            f"{free_name(name, ())!r}.",
+            field="columns",
+        )
+    if what == "table" and is_table_function(name):
+        raise Refusal(
+            "invalid", f"{name[:80]!r} is a table-valued function of SQLite. Take another name.", field="name"
+        )
     if not _NAME.fullmatch(name) or is_reserved(name):
         raise Refusal(
             "invalid",
@@ -170,7 +185,13 @@ def check_name(name: str, what: str) -> None:
         )
 
 
-def _run(writer: Writer, sql: str) -> None:
+def free_name(name: str, taken: Collection[str]) -> str:
+    """Return a name for a column that would hide the row id: `rowid_2`, or the next that is not among the taken."""
+    plain = name.strip("_")
+    return next(new for number in count(2) if (new := f"{plain}_{number}").lower() not in taken)
+
+
+def run(writer: Writer, sql: str) -> None:
     """Run a statement of ours about the schema, under the rules a model's would meet."""
     with writer.connection.under("migrate"):
         writer.raw.execute(sql, can_cache=False)
@@ -213,4 +234,4 @@ def _index(writer: Writer, table: str, columns: Sequence[str], names: Sequence[s
         if column not in names:
             raise Refusal("invalid", f"There is no column {column!r} to index.", field="indexes")
     written = ", ".join(quoted(column) for column in columns)
-    _run(writer, f"CREATE INDEX main.{quoted(f'{table}_index_{number + 1}')} ON {quoted(table)} ({written})")
+    run(writer, f"CREATE INDEX main.{quoted(f'{table}_index_{number + 1}')} ON {quoted(table)} ({written})")

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -14,7 +15,12 @@ FORMATS = ("csv", "json", "jsonl")
 MOST_IMPORTED = 20_000
 MOST_BYTES = 10 * 1024 * 1024
 
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+# A spreadsheet passes over spaces and invisible characters, and some read full-width and small signs as plain ones.
+# An apostrophe that is already there gets another, so that an import can tell the two apart.
+_FORMULA = re.compile(
+    r"'*(?:[\t\r\n]|[\s\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]*"
+    r"[=+\-@\uff1d\uff0b\uff0d\uff20\ufe66\ufe62\ufe63\ufe6b\u2212])"
+)
 
 csv.field_size_limit(1_000_000)
 
@@ -65,7 +71,7 @@ def _safe(value: Any) -> Any:
     """Keep a spreadsheet from taking a text for a formula; a number stays a number."""
     if isinstance(value, bytes):
         return orjson.dumps(blob_as_json(value)).decode()
-    if isinstance(value, str) and value.startswith(_FORMULA):
+    if isinstance(value, str) and _FORMULA.match(value):
         return f"'{value}"
     return value
 
@@ -94,7 +100,7 @@ def _value(text: str) -> Any:
     """Read a field: empty is NULL, and what `_safe` put before a formula is taken away."""
     if text == "":
         return None
-    return text[1:] if text.startswith("'") and text[1:].startswith(_FORMULA) else text
+    return text[1:] if text.startswith("'") and _FORMULA.match(text, 1) else text
 
 
 def _read_jsonl(text: str) -> Iterator[dict[str, Any]]:

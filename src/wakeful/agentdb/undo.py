@@ -7,7 +7,7 @@ import apsw
 import orjson
 
 from wakeful.agentdb.changelog import Who, from_json
-from wakeful.agentdb.database import Writer, quoted
+from wakeful.agentdb.database import Writer, quoted, row_id_of
 
 _MOST_TOLD = 200
 
@@ -50,26 +50,41 @@ def _undo_row(
     names = writer.columns(table)
     if not names:
         return "the table is gone"
-    now = writer.raw.execute(f"SELECT * FROM main.{quoted(table)} WHERE rowid = ?", (row_id,)).fetchone()
+    chosen = f"{row_id_of(names)} = ?"
+    now = writer.raw.execute(f"SELECT * FROM main.{quoted(table)} WHERE {chosen}", (row_id,)).fetchone()
     if now is None:
         return "the row is gone"
     if before is None:
         put = {"_deleted_at": who.at}
     else:
         # Each entry tells what was different before it, so the first that names a column has its old value.
-        put = {name: from_json(value) for entry in reversed(entries) for name, value in orjson.loads(entry[4]).items()}
+        put = {
+            _renamed(writer, table, entry[0]).get(str(name), str(name)): from_json(value)
+            for entry in reversed(entries)
+            for name, value in orjson.loads(entry[4]).items()
+        }
         if not put.keys() <= set(names):
             return "the table has lost a column since"
     written = ", ".join(f"{quoted(name)} = ?" for name in put)
     writer.raw.execute("SAVEPOINT undo")
     try:
-        writer.raw.execute(f"UPDATE main.{quoted(table)} SET {written} WHERE rowid = ?", (*put.values(), row_id))
+        writer.raw.execute(f"UPDATE main.{quoted(table)} SET {written} WHERE {chosen}", (*put.values(), row_id))
         writer.raw.execute("RELEASE undo")
     except apsw.ConstraintError as error:
         writer.raw.execute("ROLLBACK TO undo")
         writer.raw.execute("RELEASE undo")
         return f"another row is in its way ({error})"
     return None
+
+
+def _renamed(writer: Writer, table: str, number: int) -> dict[str, str]:
+    """Return the present names of columns that the host has renamed since an entry was written."""
+    found = writer.raw.execute(
+        "SELECT detail FROM _changelog WHERE op = 'schema' AND table_name = ? AND id > ?"
+        " AND detail LIKE '{\"renamed_columns\"%'",
+        (table, number),
+    ).fetchall()
+    return {old: new for (detail,) in found for old, new in orjson.loads(detail)["renamed_columns"].items()}
 
 
 def _changed_since(writer: Writer, run_id: str, table: str, row_id: int, first: int) -> str | None:

@@ -325,6 +325,8 @@ def import_file(
         return
     made = " a new table" if done["created_table"] else ""
     typer.echo(f"Imported {done['imported']} rows into{made} {done['table']}.")
+    for old, new in done["renamed_columns"].items():
+        typer.echo(f"The column {old} is called {new} there: SQLite needs that name for its row id.")
 
 
 @app.command()
@@ -372,6 +374,35 @@ def revert(
     server = connect()
     done = server.post("agents", server.agent(agent)["id"], "db", "changelog", str(change_id), "take-back")
     (show_json if as_json else show_one)(done)
+
+
+@app.command()
+def snapshots(agent: Agent = None, as_json: AsJson = False) -> None:
+    """List the copies that were made before migrations."""
+    server = connect()
+    found = server.get("agents", server.agent(agent)["id"], "db", "snapshots")["snapshots"]
+    if as_json:
+        show_json(found)
+        return
+    show_table(found, ("name", "at", "bytes", "kept_until"), empty="There are no snapshots yet.")
+
+
+@app.command()
+def recover(
+    snapshot: Annotated[str, typer.Argument(help="As `wakeful db snapshots` lists it.")],
+    table: Annotated[str, typer.Argument(help="A table that is in it.")],
+    new_name: Annotated[str | None, typer.Option("--as", help="Another name, if the table's own is taken.")] = None,
+    agent: Agent = None,
+    as_json: AsJson = False,
+) -> None:
+    """Copy a table of a snapshot into the database."""
+    server = connect()
+    body = {"table": table, "new_name": new_name}
+    done = server.post("agents", server.agent(agent)["id"], "db", "snapshots", snapshot, "recover", body=body)
+    if as_json:
+        show_json(done)
+        return
+    typer.echo(f"Recovered {done['recovered']} rows as {done['table']}.")
 
 
 @app.command()

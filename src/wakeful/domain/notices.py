@@ -1,5 +1,6 @@
 """What people are told in their inbox, in our words."""
 
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from hashlib import blake2b
 
@@ -198,6 +199,32 @@ def memory_forked(agent: Agent, directory: Directory, other_id: str, unused: str
         ),
         once_key=f"memory_forked:{agent.id}:{other_id}",
     )
+
+
+def columns_renamed(
+    agent: Agent, renamed: Mapping[str, Mapping[str, str]], views: Sequence[str], snapshot: str, now: datetime
+) -> Notice:
+    """Columns of an agent's database that hid SQLite's row id have another name now."""
+    changed = [f"{table}.{old} is now {new}" for table, names in renamed.items() for old, new in names.items()]
+    body = (
+        f"They were named like SQLite's row id, so a change of one row could hit others: {_listed(changed)}. "
+        f"The rows are as they were; the file as it was before is {snapshot}, among the snapshots."
+    )
+    if views:
+        body += f" Saved views that use these columns have to be written anew: {_listed(views)}."
+    return _about(
+        agent,
+        now,
+        code="columns_renamed",
+        title=f"Columns of {agent.name}'s database were renamed",
+        body=body,
+        once_key=f"columns_renamed:{agent.id}:{snapshot}",
+    )
+
+
+def _listed(names: Sequence[str], most: int = 20) -> str:
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
 
 
 def from_agent(run: Run, title: str, body: str, now: datetime) -> Notice:

@@ -80,6 +80,16 @@ class AgentData:
         """Run the down_sql of a migration, given by its number in the changelog. For people only."""
         return await self.files.write(by, "down", None, change_id=change_id)
 
+    async def snapshots(self, by: By) -> list[dict[str, Any]]:
+        """Return the copies of the file that were made before migrations, the latest first."""
+        return (await self.files.read(by, "snapshots"))["snapshots"]
+
+    async def recover(self, by: By, snapshot: str, table: str, new_name: str | None = None) -> dict[str, Any]:
+        """Copy a table of a snapshot into the database, under its own name or another. For people only."""
+        return await self.files.write(
+            by, "recover", new_name or table, snapshot=snapshot, table=table, new_name=new_name
+        )
+
     # Rows.
 
     async def insert(self, by: By, table: str, rows: Sequence[Values]) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from secrets import token_bytes
 from typing import Any, Literal
 
+from wakeful.agentdb import arguments
 from wakeful.agentdb.engine import Answered, Engine
 from wakeful.agentdb.errors import DatabaseLocked, DatabaseUnreadable, for_people
 from wakeful.agentdb.opened import Request
@@ -33,7 +34,7 @@ log = logging.getLogger(__name__)
 SECONDS = 5.0  # for one statement
 LONG_SECONDS = 30.0  # for what goes through a whole file
 
-_LONG = frozenset({"migrate", "down", "import", "export", "undo", "verify", "purge", "rekey"})
+_LONG = frozenset({"migrate", "down", "import", "export", "undo", "verify", "purge", "rekey", "upgrade", "recover"})
 _NO_KEY = bytes(32)
 
 Actor = Literal["agent", "user", "migration", "system"]
@@ -73,6 +74,7 @@ class AgentFiles:
         self._heads = ChangelogHeads(store)
         self._locks: dict[str, asyncio.Lock] = {}
         self._in_flight: Counter[str] = Counter()
+        self._upgraded: set[str] = set()  # agents whose files are known to be as this version writes them
 
     async def state(self, agent: Agent) -> State:
         """Tell whether an agent has a database, and whether it can be opened."""
@@ -136,6 +138,7 @@ class AgentFiles:
             had_one = self._vault.has_database(agent.id)
             await self._engine.close_file(self._vault.database_of(agent.id))
             self._vault.erase(agent.id)
+            self._upgraded.discard(agent.id)
             await self._heads.forget(agent.id)
         if had_one:
             self._tell(agent, None)
@@ -189,6 +192,7 @@ class AgentFiles:
             raise
 
     async def _ask_as_it_is(self, by: By, op: str, args: Values, *, is_writing: bool) -> Answered:
+        arguments.check(args)
         agent_id = by.agent.id
         path = self._vault.database_of(agent_id)
         if not self._vault.has_database(agent_id):
@@ -207,6 +211,9 @@ class AgentFiles:
                 keys = self._vault.open(agent_id)
             key = keys.current
         try:
+            if agent_id not in self._upgraded:
+                async with contextlib.nullcontext() if is_writing else self._lock(agent_id):
+                    await self._upgrade(by.agent, path, key)
             return await self._engine.ask(self._request(by, op, path, key, args))
         except DatabaseUnreadable:
             key = await self._fitting_key(by.agent, path)
@@ -224,6 +231,18 @@ class AgentFiles:
             run_id=by.run_id,
             args=args,
         )
+
+    async def _upgrade(self, agent: Agent, path: str, key: bytes) -> None:
+        """Bring a file of an earlier version up to date before it is first used, and tell its owner what changed."""
+        if agent.id in self._upgraded:  # while this one waited for the lock
+            return
+        request = self._request(By(agent=agent, actor="system"), "upgrade", path, key, {})
+        done = (await self._engine.ask(request)).result
+        if done["renamed"]:
+            log.info("columns of a database renamed", extra={"agent_id": agent.id, "tables": len(done["renamed"])})
+            now = self._clock.now()
+            await self._notice(notices.columns_renamed(agent, done["renamed"], done["views"], done["snapshot"], now))
+        self._upgraded.add(agent.id)
 
     async def _finish_rotation(self, agent: Agent) -> None:
         """See a rotation through, be it one that was cut off: the file and its snapshots get the new key."""
@@ -253,6 +272,7 @@ class AgentFiles:
 
     async def _put_aside(self, agent: Agent) -> DatabaseUnreadable:
         now = self._clock.now()
+        self._upgraded.discard(agent.id)
         aside = self._vault.set_aside(agent.id, now.isoformat())
         await self._heads.forget(agent.id)
         log.error("database unreadable, set aside", extra={"agent_id": agent.id, "path": str(aside)})

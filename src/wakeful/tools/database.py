@@ -70,7 +70,7 @@ class DbMigrate(Arguments):
     purpose: str = Field(description="Why the schema changes.")
     up_sql: str = Field(
         description="Statements, separated by ;. Name the columns in INSERT: new tables also get _created_at, "
-        "_updated_at and _deleted_at."
+        "_updated_at and _deleted_at, which you do not define. DROP works about once an hour: a copy is kept each time."
     )
     down_sql: str = Field(description="Statements that take it back. Only a person can run them.")
 

@@ -312,6 +312,7 @@ export interface Imported {
   imported: number;
   created_table: boolean;
   ignored_columns: string[];
+  renamed_columns: Record<string, string>;
 }
 
 export interface IndexShape {
@@ -751,6 +752,12 @@ export interface RecallShape {
   updated_at: string;
 }
 
+export interface Recovered {
+  table: string;
+  recovered: number;
+  snapshot: string;
+}
+
 export interface Restored {
   restored: number;
   row_ids: number[];
@@ -915,6 +922,17 @@ export interface Sessions {
   next?: string | null;
 }
 
+export interface SnapshotShape {
+  name: string;
+  at: string;
+  bytes: number;
+  kept_until: string | null;
+}
+
+export interface Snapshots {
+  snapshots: SnapshotShape[];
+}
+
 /** What was used since an instant; planning and subagents included. */
 export interface SpentShape {
   since: string;
@@ -968,6 +986,12 @@ export interface TableShape {
   purpose: string;
   rows: number;
   deleted_rows: number;
+}
+
+/** Without `new_name` the table gets its own name back. */
+export interface TableToRecover {
+  table: string;
+  new_name?: string | null;
 }
 
 export interface TakenBack {
@@ -1275,6 +1299,8 @@ export interface Routes {
   "POST /agents/{agent_id}/db/query": { path: { agent_id: string }; query: Record<never, never>; body: Statement; answer: Found };
   "POST /agents/{agent_id}/db/rotate-key": { path: { agent_id: string }; query: Record<never, never>; body?: undefined; answer: Done };
   "GET /agents/{agent_id}/db/schema": { path: { agent_id: string }; query: { system?: boolean }; body?: undefined; answer: SchemaShape };
+  "GET /agents/{agent_id}/db/snapshots": { path: { agent_id: string }; query: Record<never, never>; body?: undefined; answer: Snapshots };
+  "POST /agents/{agent_id}/db/snapshots/{snapshot}/recover": { path: { agent_id: string; snapshot: string }; query: Record<never, never>; body: TableToRecover; answer: Recovered };
   "POST /agents/{agent_id}/db/tables": { path: { agent_id: string }; query: Record<never, never>; body: NewTable; answer: TableChanged };
   "POST /agents/{agent_id}/db/tables/{table}/columns": { path: { agent_id: string; table: string }; query: Record<never, never>; body: NewColumns; answer: TableChanged };
   "GET /agents/{agent_id}/db/tables/{table}/export": { path: { agent_id: string; table: string }; query: { format?: "csv" | "json" | "jsonl"; show?: "active" | "deleted" | "all" }; body?: undefined; answer: Record<string, unknown>[] };

@@ -15,6 +15,7 @@ from wakeful.server.services import ServicesDep
 
 router = APIRouter(route_class=DoorRoute, tags=["agents' databases"])
 
+SnapshotName = Annotated[str, Path(max_length=100)]
 ChangeId = Annotated[int, Path(ge=1, le=2**62)]
 RowId = Annotated[int, Query(ge=-(2**63), lt=2**63)]
 Actor = Literal["agent", "user", "migration", "system"]
@@ -113,6 +114,30 @@ class Verified(Told):
     intact: bool
     broken_at: int | None  # the first entry that is not as it was written; 1 if another whole chain is there
     is_cut_off: bool  # entries at the end are missing that this server has written
+
+
+class SnapshotShape(Told):
+    name: str
+    at: AwareDatetime
+    bytes: int
+    kept_until: AwareDatetime | None  # null: it goes when five later ones are there
+
+
+class Snapshots(Told):
+    snapshots: list[SnapshotShape]
+
+
+class TableToRecover(Asked):
+    """Without `new_name` the table gets its own name back."""
+
+    table: TableName
+    new_name: TableName | None = None
+
+
+class Recovered(Told):
+    table: str
+    recovered: int  # rows, deleted ones too
+    snapshot: str
 
 
 class TakenBack(Told):
@@ -214,6 +239,22 @@ async def take_back_migration(caller: Admin, services: ServicesDep, agent_id: Pa
     """Take a migration back with the statements its agent wrote for that. The file is copied first."""
     by = await services.data.person(agent_id, caller.user.id)
     return TakenBack.model_validate(await services.data.take_back_migration(by, change_id))
+
+
+@router.get("/agents/{agent_id}/db/snapshots")
+async def list_snapshots(caller: Reader, services: ServicesDep, agent_id: PathId) -> Snapshots:
+    """List the copies of an agent's database that were made before migrations, the latest first."""
+    by = await services.data.person(agent_id, caller.user.id)
+    return Snapshots.model_validate({"snapshots": await services.data.snapshots(by)})
+
+
+@router.post("/agents/{agent_id}/db/snapshots/{snapshot}/recover")
+async def recover_table(
+    caller: Admin, services: ServicesDep, agent_id: PathId, snapshot: SnapshotName, asked: TableToRecover
+) -> Recovered:
+    """Copy a table of a snapshot into the database, with its row ids. The name must be free."""
+    by = await services.data.person(agent_id, caller.user.id)
+    return Recovered.model_validate(await services.data.recover(by, snapshot, asked.table, asked.new_name))
 
 
 @router.post("/runs/{run_id}/undo-data")

@@ -115,6 +115,7 @@ class Imported(Told):
     imported: int
     created_table: bool
     ignored_columns: list[str]  # the host's own, which it sets itself
+    renamed_columns: dict[str, str]  # those that would have hidden SQLite's row id, such as rowid, to rowid_2
 
 
 @router.get("/agents/{agent_id}/db/tables/{table}/rows")

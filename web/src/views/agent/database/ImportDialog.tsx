@@ -77,6 +77,11 @@ function Report({ done, onShow }: { done: Imported; onShow: () => void }) {
         <code>{done.table}</code>.
       </p>
       {done.ignored_columns.length > 0 && <p className="muted">Left out, because the server sets them itself: {done.ignored_columns.join(", ")}.</p>}
+      {Object.entries(done.renamed_columns).map(([from, to]) => (
+        <p className="muted" key={from}>
+          The column <code>{from}</code> is called <code>{to}</code> here: SQLite needs that name for its row id.
+        </p>
+      ))}
       <div className="row end">
         <button type="button" className="primary" onClick={onShow}>
           Show them
