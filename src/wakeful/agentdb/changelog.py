@@ -20,6 +20,7 @@ from wakeful.agentdb.guard import is_reserved
 
 MOST_CHANGES = 20_000  # rows that one call may change
 MOST_BYTES = 32 * 1024 * 1024  # of their text and blobs, before and after
+ENTRY_BYTES = 400  # of one entry with small images and its place in the indexes, about
 
 SCHEMA = """
 CREATE TABLE _changelog (
@@ -190,13 +191,9 @@ class Changelog:
 
     def find_break(self) -> int | None:
         """Return the number of the first entry that is not as it was written, or None."""
-        checkpoint = self._connection.execute(
-            "SELECT id, detail FROM _changelog WHERE op = 'purge' AND detail LIKE '{\"thinned_to\"%'"
-            " ORDER BY id DESC LIMIT 1"
-        ).fetchone()
+        noted = self._checkpoint()
         digest, expected = b"", 1
-        if checkpoint:
-            noted = orjson.loads(checkpoint[1])
+        if noted is not None:
             if self.digest_up_to(noted["thinned_to"]) != noted["digest"]:
                 return 1
             digest, expected = bytes.fromhex(noted["hash"]), noted["thinned_to"] + 1
@@ -209,6 +206,18 @@ class Changelog:
                 return expected
             expected += 1
         return None
+
+    def closed_up_to(self) -> int:
+        """Return the number of the last entry that may have lost its images; 0 if there is none."""
+        noted = self._checkpoint()
+        return 0 if noted is None else noted["thinned_to"]
+
+    def _checkpoint(self) -> dict[str, Any] | None:
+        found = self._connection.execute(
+            "SELECT detail FROM _changelog WHERE op = 'purge' AND detail LIKE '{\"thinned_to\"%'"
+            " ORDER BY id DESC LIMIT 1"
+        ).fetchone()
+        return orjson.loads(found[0]) if found else None
 
     def has(self, number: int, digest: bytes) -> bool:
         """Tell whether an entry is there that was written once."""

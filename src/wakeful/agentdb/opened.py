@@ -21,7 +21,8 @@ class Request:
     op: str
     path: str  # of the file; empty if the agent has none yet
     key: str  # hexadecimal
-    seconds: float  # after which SQLite is interrupted
+    seconds: float  # after which it is stopped
+    room_seconds: float = 30.0  # more time for a write that finds the file full, to make room and try again
     quota: int
     at: str
     actor: str = "system"
@@ -42,13 +43,10 @@ class Opened:
         self._reader: Reader | None = None
         self._writer: Writer | None = None
         self._inode: int | None = None
-        self._deadline = 0.0
 
-    def begin(self, deadline: float) -> None:
+    def begin(self) -> None:
         self.let_go()
-        self._deadline = deadline
         for side in self.sides:
-            side.deadline = deadline
             side.guard.reason = None
 
     @property
@@ -100,7 +98,6 @@ class Opened:
             connection = Connection(self.path, self.key, may_make=may_make)
         except apsw.NotADBError as error:
             raise Refusal("unreadable", f"The file {self.path!r} cannot be read with its key.") from error
-        connection.deadline = self._deadline
         if self.path:
             self._inode = Path(self.path).stat().st_ino
         return connection

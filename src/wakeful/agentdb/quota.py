@@ -6,11 +6,17 @@ from typing import NamedTuple
 from wakeful.agentdb import files
 from wakeful.agentdb.files import Raw
 
-RESERVE = 0.05  # of the quota: for deleting, and for the host
+# What a write must leave of the quota. Deletes work in a full file, and the host can still note what it purges.
+FOR_DELETING = 0.05
+FOR_HOST = 0.02
 WARN_AT = 0.80
 LEAST_PAGES = 32  # the host's own tables need some
 
 _WARNED = "storage_warned"
+
+
+class NoRoom(Exception):
+    """Raised when a write would leave too little room, and SQLite had no reason to stop it."""
 
 
 class Usage(NamedTuple):
@@ -21,15 +27,25 @@ class Usage(NamedTuple):
     is_crossing: bool = False
 
 
-def most_pages(quota: int, *, uses_reserve: bool) -> int:
+def most_pages(quota: int, reserve: float) -> int:
     """Return how many pages a write may leave the file with."""
-    pages = quota // files.PAGE
-    return max(LEAST_PAGES, pages if uses_reserve else int(pages * (1 - RESERVE)))
+    return max(LEAST_PAGES, int(quota // files.PAGE * (1 - reserve)))
 
 
 def used_bytes(connection: Raw) -> int:
     pages = connection.pragma("page_count") - connection.pragma("freelist_count")
     return pages * files.PAGE
+
+
+def check(connection: Raw, most_bytes: int, reserve: float, before: int) -> None:
+    """Refuse a write that grew into what it must leave.
+
+    SQLite's own limit is on the size of the file, so once a delete has made the file longer, its free pages are open to
+    any write.
+    """
+    used = used_bytes(connection)
+    if used > before and used > most_pages(most_bytes, reserve) * files.PAGE:
+        raise NoRoom
 
 
 def look(connection: Raw, quota: int) -> Usage:

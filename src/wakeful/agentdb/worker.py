@@ -9,7 +9,6 @@ request brings the file and its key along, so a few workers serve any number of 
 import gc
 import resource
 import sys
-import time
 from collections import OrderedDict
 from contextlib import suppress
 from typing import Any, BinaryIO
@@ -17,7 +16,7 @@ from typing import Any, BinaryIO
 import apsw
 import orjson
 
-from wakeful.agentdb import operations
+from wakeful.agentdb import deadline, operations
 from wakeful.agentdb.errors import Refusal
 from wakeful.agentdb.opened import Opened, Request
 
@@ -78,7 +77,8 @@ class Worker:
 
     def _carry_out(self, request: Request) -> dict[str, Any]:
         opened = self._opened(request)
-        opened.begin(time.monotonic() + request.seconds)
+        deadline.begin(request.seconds)
+        opened.begin()
         try:
             return operations.carry_out(opened, request)
         except apsw.Error as error:
