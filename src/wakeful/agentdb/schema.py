@@ -90,6 +90,7 @@ def create_table(
         raise Refusal(
             "conflict", f"There is a table {name!r} already. Use db_alter_table to add columns.", field="name"
         )
+    refuse_view_name(writer, name)
     if len(tables) >= MOST_TABLES:
         raise Refusal("limit", f"There are {MOST_TABLES} tables, and that is the most.")
     if not purpose.strip():
@@ -158,6 +159,17 @@ def alter_table(writer: Writer, who: Who, name: str, columns: Sequence[Mapping[s
 def note(writer: Writer, who: Who, table: str | None, what: Mapping[str, Any]) -> None:
     """Write into the changelog what became of the schema."""
     writer.changelog.add(who, [("schema", table, None, None, None, orjson.dumps(what).decode())])
+
+
+def refuse_view_name(writer: Writer, table: str) -> None:
+    """Refuse a table with the name of a saved view: a reader could not tell which of the two is meant."""
+    if writer.raw.execute("SELECT 1 FROM _views WHERE lower(name) = lower(?)", (table,)).fetchone():
+        raise Refusal(
+            "conflict",
+            f"There is a view {table!r}, and a table cannot have its name. Choose another name, or drop the view with "
+            "db_drop_view first.",
+            field="name",
+        )
 
 
 def check_name(name: str, what: str) -> None:
