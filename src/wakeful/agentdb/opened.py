@@ -13,6 +13,8 @@ from wakeful.agentdb.database import SYSTEM_SCHEMA, Connection, Reader, Writer
 from wakeful.agentdb.errors import Refusal
 from wakeful.agentdb.files import EMPTY
 
+MOST_OPEN = 8  # databases that a worker has open at a time
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:

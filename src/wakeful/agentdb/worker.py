@@ -18,12 +18,11 @@ import orjson
 
 from wakeful.agentdb import deadline, operations
 from wakeful.agentdb.errors import Refusal
-from wakeful.agentdb.opened import Opened, Request
+from wakeful.agentdb.opened import MOST_OPEN, Opened, Request
 
 HEAP = 64 * 1024 * 1024  # of SQLite: a statement that wants more fails
 MEMORY = 1024 * 1024 * 1024  # of address space, for the process: Python's own part is bounded too
 FILES = 128
-MOST_OPEN = 8  # databases at a time
 MOST_FRAME = 64 * 1024 * 1024
 
 

@@ -176,7 +176,7 @@ class AgentFiles:
         if not self._vault.has_database(agent_id):
             if op not in MAKES:
                 # Nothing is made for the sake of a look: it is asked of an empty database in memory.
-                return await self._engine.ask(self._request(by, op, "", _NO_KEY, args))
+                return await self._engine.ask(self._request(by, op, "", _NO_KEY, args), agent_id)
             key = self._vault.make(agent_id).current
         else:
             keys = self._vault.open(agent_id)
@@ -186,10 +186,10 @@ class AgentFiles:
                 keys = self._vault.open(agent_id)
             key = keys.current
         try:
-            return await self._engine.ask(self._request(by, op, path, key, args))
+            return await self._engine.ask(self._request(by, op, path, key, args), agent_id)
         except DatabaseUnreadable:
             key = await self._fitting_key(by.agent, path)
-            return await self._engine.ask(self._request(by, op, path, key, args))
+            return await self._engine.ask(self._request(by, op, path, key, args), agent_id)
 
     def _request(self, by: By, op: str, path: str, key: bytes, args: Values) -> Request:
         return Request(
@@ -213,7 +213,8 @@ class AgentFiles:
         await self._engine.close_file(path)
         args = {"new_key": keys.current.hex()}
         try:
-            await self._engine.ask(self._request(By(agent=agent, actor="system"), "rekey", path, keys.previous, args))
+            request = self._request(By(agent=agent, actor="system"), "rekey", path, keys.previous, args)
+            await self._engine.ask(request, agent.id)
         except DatabaseUnreadable:
             raise await self._put_aside(agent) from None
         self._vault.save(agent.id, AgentKeys(current=keys.current))
@@ -225,7 +226,7 @@ class AgentFiles:
         """
         key = self._vault.open(agent.id).current
         try:
-            await self._engine.ask(self._request(By(agent=agent, actor="system"), "check", path, key, {}))
+            await self._engine.ask(self._request(By(agent=agent, actor="system"), "check", path, key, {}), agent.id)
         except DatabaseUnreadable:
             raise await self._put_aside(agent) from None
         return key
