@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from wakeful.agentdb import deadline
 from wakeful.agentdb.errors import Refusal
 from wakeful.agentdb.files import Raw
 from wakeful.agentdb.guard import is_reserved
@@ -151,7 +152,7 @@ class Changelog:
         rows: list[tuple[Any, ...]] = []
         at, actor, run_id = who.at, who.actor, who.run_id
         size = 0
-        for op, table, row_id, before, after, detail in entries:
+        for op, table, row_id, before, after, detail in deadline.checked(entries):
             number += 1
             size += len(before or "") + len(after or "")
             row = (number, at, actor, run_id, op, table, row_id, before, after, detail)
@@ -182,7 +183,7 @@ class Changelog:
         found: list[dict[str, Any]] = []
         size = 0
         with closing(cursor):
-            for row in cursor:
+            for row in deadline.checked(cursor):
                 size += sum(len(row[place] or "") for place in _LONG)
                 if len(found) == most or (found and size > MOST_SHOWN):
                     return found, True
@@ -200,7 +201,7 @@ class Changelog:
         rows = self._connection.execute(
             f"SELECT {', '.join(COLUMNS)}, hash FROM _changelog WHERE id >= ? ORDER BY id", (expected,)
         )
-        for *row, stored in rows:
+        for *row, stored in deadline.checked(rows):
             digest = chained(digest, tuple(row))
             if row[0] != expected or digest != stored:
                 return expected
@@ -227,9 +228,10 @@ class Changelog:
     def digest_up_to(self, number: int) -> str:
         """Return one hash over all entries up to a number as they are now."""
         whole = blake2b(digest_size=32)
-        for row in self._connection.execute(
+        rows = self._connection.execute(
             f"SELECT {', '.join(COLUMNS)}, hash FROM _changelog WHERE id <= ? ORDER BY id", (number,)
-        ):
+        )
+        for row in deadline.checked(rows):
             whole.update(orjson.dumps(row[:-1]) + row[-1])
         return whole.hexdigest()
 

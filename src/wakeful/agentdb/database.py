@@ -302,7 +302,7 @@ class Writer:
     def stamp(self, who: Who, changes: Iterable[Change]) -> list[Change]:
         """Put the host's times into rows that a statement of the model's own wrote, whatever it put there itself."""
         stamped: list[Change] = []
-        for change in changes:
+        for change in deadline.checked(changes):
             assert change.new is not None
             names = self.columns(change.table)
             created, deleted = names.index("_created_at"), names.index("_deleted_at")

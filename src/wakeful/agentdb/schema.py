@@ -7,6 +7,7 @@ from typing import Any
 
 import orjson
 
+from wakeful.agentdb import deadline
 from wakeful.agentdb.changelog import Who, from_json
 from wakeful.agentdb.database import SYSTEM_COLUMNS, Connection, Writer, quoted
 from wakeful.agentdb.errors import Refusal
@@ -117,7 +118,7 @@ def infer(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Guess the columns of rows that came from a file. A column `id` of whole numbers becomes the key."""
     names = list(dict.fromkeys(name for row in rows for name in row))
     columns: list[dict[str, Any]] = []
-    for name in names:
+    for name in deadline.checked(names):
         values = [row[name] for row in rows if row.get(name) is not None]
         kind = next((kind for kind, fits in _FITS.items() if values and all(map(fits, values))), "text")
         columns.append({"name": name, "type": kind, "primary_key": name == "id" and kind == "integer"})
