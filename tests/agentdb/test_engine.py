@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import os
 import signal
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -100,9 +101,41 @@ async def test_memory_is_bounded(engine, tmp_path):
     )
     with pytest.raises(DataLimit, match="64 MB"):
         await engine.ask(request(tmp_path / "a", "query", sql=sql))
-    peak = next(line for line in of_process(pid, "status").splitlines() if line.startswith("VmHWM"))
-    assert int(peak.split()[1]) < 160 * 1024  # kB: the heap's 64 MB and Python itself
+    assert memory_of(pid, "VmHWM") < 160 * 1024**2  # the heap's 64 MB and Python itself
     assert await count(engine, tmp_path / "a") == 1
+
+
+def memory_of(pid, name):
+    """Return a figure of a process's memory, in bytes."""
+    line = next(line for line in of_process(pid, "status").splitlines() if line.startswith(name))
+    return int(line.split()[1]) * 1024
+
+
+async def test_rows_are_measured_as_they_come_and_not_when_all_are_there(engine, tmp_path):
+    await made(engine, tmp_path / "a")
+    [pid] = engine.pids
+    sql = (
+        "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n LIMIT 5000)"
+        " SELECT CAST(zeroblob(900000) AS TEXT) FROM n"
+    )
+    found = (await engine.ask(request(tmp_path / "a", "query", sql=sql, limit=5_000))).result
+    assert (found["row_count"], found["truncated"]) == (0, True)
+    assert memory_of(pid, "VmHWM") < 120 * 1024**2  # all of them would be 4.5 GB
+    assert engine.pids == [pid]
+
+
+async def test_memory_of_a_large_request_is_given_back(engine, tmp_path):
+    await made(engine, tmp_path / "a")
+    [pid] = engine.pids
+    before = memory_of(pid, "VmRSS")
+    text = "a,b\n" + "\n".join(f"{number},{'x' * 380}" for number in range(20_000))
+    args = {"table": "large", "text": text, "format": "csv", "create": True}
+    await engine.ask(replace(request(tmp_path / "a", "import", seconds=30, **args), quota=64 * 1024**2))
+    await engine.ask(request(tmp_path / "a", "export", seconds=30, table="large", format="json"))
+    assert memory_of(pid, "VmHWM") > before + 40 * 1024**2  # so there was something to give back
+    assert await count(engine, tmp_path / "a") == 1
+    assert memory_of(pid, "VmRSS") < before + 32 * 1024**2
+    assert engine.pids == [pid]
 
 
 async def test_a_worker_has_nothing_of_the_servers_surroundings(engine, tmp_path):

@@ -75,6 +75,8 @@ class Opened:
         """Free what the answer was made of, now that nobody waits."""
         if self._reader is not None:
             self._reader.taken.clear()
+        if self._writer is not None:
+            self._writer.capture.changes = []
 
     def is_same_file(self) -> bool:
         """Tell whether the file is still the one that was opened here."""

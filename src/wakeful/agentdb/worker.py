@@ -18,6 +18,7 @@ import orjson
 
 from wakeful.agentdb import deadline, operations
 from wakeful.agentdb.errors import Refusal
+from wakeful.agentdb.memory import Memory
 from wakeful.agentdb.opened import MOST_OPEN, Opened, Request
 
 HEAP = 64 * 1024 * 1024  # of SQLite: a statement that wants more fails
@@ -41,11 +42,21 @@ def main() -> None:
 
 
 def _serve(worker: "Worker", requests: BinaryIO, answers: BinaryIO) -> None:
+    memory = Memory()
     while head := requests.read(4):
-        answer = worker.answer(requests.read(int.from_bytes(head)))
-        answers.write(len(answer).to_bytes(4) + answer)
-        answers.flush()
+        # In a function of its own, so that neither frame nor answer is still held when memory is given back.
+        _serve_one(worker, requests.read(int.from_bytes(head)), answers)
         worker.let_go()
+        if memory.has_grown():
+            worker.shrink()
+            memory.give_back()
+
+
+def _serve_one(worker: "Worker", frame: bytes, answers: BinaryIO) -> None:
+    answer = worker.answer(frame)
+    answers.write(len(answer).to_bytes(4))
+    answers.write(answer)
+    answers.flush()
 
 
 class Worker:
@@ -116,6 +127,12 @@ class Worker:
         """Do what can wait until an answer is sent."""
         for opened in self._open.values():
             opened.let_go()
+
+    def shrink(self) -> None:
+        """Empty SQLite's caches of pages."""
+        for opened in self._open.values():
+            for side in opened.sides:
+                side.raw.pragma("shrink_memory")
 
     def close_all(self) -> None:
         for path in list(self._open):
