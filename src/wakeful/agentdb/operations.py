@@ -44,7 +44,7 @@ _FULL_FOR_DELETING = (
     "The database is full: of {quota:,} bytes, too few are left to note in the changelog that so many rows are "
     "deleted. Nothing was deleted. Delete fewer rows at a time: about {count:,}."
 )
-USE_RESERVE = frozenset({"delete", "drop_view", "undo"})
+USE_RESERVE = frozenset({"delete", "drop_view", "undo", "note_key_shown"})
 
 Answer = dict[str, Any]
 Reading = Callable[[Opened, Request], Answer]
@@ -327,6 +327,11 @@ def _undo(writer: Writer, _opened: Opened, request: Request) -> Answer:
     return undo.undo_run(writer, request.who, request.args["run_id"])
 
 
+def _note_key_shown(writer: Writer, _opened: Opened, request: Request) -> Answer:
+    schema.note(writer, request.who, None, {"key_shown": True})
+    return {}
+
+
 def _purge(opened: Opened, request: Request) -> Answer:
     return dict(Room(opened.writer, Path(opened.path), request.at, request.quota).clean())
 
@@ -394,5 +399,6 @@ WRITES: dict[str, Callable[[Writer, Opened, Request], Answer]] = {
     "drop_view": _drop_view,
     "import": _import,
     "undo": _undo,
+    "note_key_shown": _note_key_shown,
 }
 MAKES = frozenset({"create_table", "migrate", "define_view", "import"})  # what may bring a file into being

@@ -10,6 +10,7 @@ from wakeful.agentdb.files import Raw
 FOR_DELETING = 0.05
 FOR_HOST = 0.02
 WARN_AT = 0.80
+FORGET_WARNING_AT = 0.60  # lower, because a full file that the host makes room in crosses the warning again and again
 LEAST_PAGES = 32  # the host's own tables need some
 
 _WARNED = "storage_warned"
@@ -55,6 +56,6 @@ def look(connection: Raw, quota: int) -> Usage:
     was_over = bool(connection.execute("SELECT 1 FROM _meta WHERE key = ?", (_WARNED,)).fetchone())
     if is_over and not was_over:
         connection.execute("INSERT INTO _meta VALUES (?, 'yes')", (_WARNED,))
-    elif was_over and not is_over:
+    elif was_over and used < quota * FORGET_WARNING_AT:
         connection.execute("DELETE FROM _meta WHERE key = ?", (_WARNED,))
     return Usage(used, quota, is_over and not was_over)

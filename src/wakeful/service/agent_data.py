@@ -8,6 +8,7 @@ import orjson
 
 from wakeful.agentdb.errors import DatabaseLocked, DatabaseUnreadable, DataNotFound, is_retryable
 from wakeful.agentdb.errors import kind_of as error_kind
+from wakeful.domain.accounts import Identity, check_owner
 from wakeful.domain.types import Agent
 from wakeful.service.agent_files import AgentFiles, By, Values
 from wakeful.store.store import Store
@@ -25,6 +26,11 @@ class AgentData:
     async def person(self, agent_id: str, user_id: str) -> By:
         """Let a person at the database of an agent of theirs."""
         return By(agent=await self._store.read(lambda tx: tx.agents.get(agent_id, user_id)))
+
+    async def show_key(self, by: By, caller: Identity) -> tuple[str, bytes]:
+        """Give an owner of this server the key of a database of their own agent, and where its file is."""
+        check_owner(caller)
+        return await self.files.show_key(by)
 
     # What there is.
 

@@ -14,7 +14,7 @@ from secrets import token_bytes
 from typing import Any, Literal
 
 from wakeful.agentdb.engine import Answered, Engine
-from wakeful.agentdb.errors import DatabaseLocked, DatabaseUnreadable, for_people
+from wakeful.agentdb.errors import DatabaseLocked, DatabaseUnreadable, DataNotFound, for_people
 from wakeful.agentdb.opened import Request
 from wakeful.agentdb.operations import MAKES
 from wakeful.agentdb.vault import AgentKeys, Vault
@@ -111,6 +111,18 @@ class AgentFiles:
             self._vault.save(agent.id, AgentKeys(current=token_bytes(32), previous=old))
             await self._finish_rotation(agent)
         self._tell(agent, None)
+
+    async def show_key(self, by: By) -> tuple[str, bytes]:
+        """Return where an agent's file is and its key. That it was shown is recorded before it is."""
+        agent = by.agent
+        if not self._vault.has_database(agent.id):
+            raise DataNotFound(
+                f"Agent {agent.name!r} has no database yet, and so no key. It gets one with its first table."
+            )
+        await self.write(by, "note_key_shown", None)  # after a rotation that was cut off is finished
+        await self._notice(notices.database_key_shown(agent, self._clock.now()))
+        log.warning("database key shown", extra={"agent_id": agent.id, "user_id": agent.user_id})
+        return self._vault.database_of(agent.id), self._vault.open(agent.id).current
 
     async def erase(self, agent: Agent) -> None:
         """Destroy an agent's database for good, by destroying its key first."""
