@@ -125,12 +125,13 @@ def test_a_changelog_of_many_small_entries_does_not_fill_the_file_for_good(small
     assert small.ask("undo", run_id="run-1")["undone"] >= 0
 
 
-def test_a_purge_leaves_rows_alone_that_a_live_row_depends_on(small):
+@pytest.mark.parametrize("rule", ["", "ON DELETE CASCADE", "ON DELETE SET NULL", "DEFERRABLE INITIALLY DEFERRED"])
+def test_a_purge_leaves_rows_alone_that_a_live_row_depends_on(small, rule):
     small.ask(
         "migrate",
         purpose="x",
         up_sql="CREATE TABLE a (id INTEGER PRIMARY KEY, t TEXT);"
-        "CREATE TABLE b (id INTEGER PRIMARY KEY, a REFERENCES a (id) ON DELETE CASCADE);",
+        f"CREATE TABLE b (id INTEGER PRIMARY KEY, a REFERENCES a (id) {rule});",
         down_sql="",
     )
     small.ask("insert", table="a", rows=[{"t": LARGE}] * 9)

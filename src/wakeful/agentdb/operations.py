@@ -44,10 +44,11 @@ _FULL_FOR_DELETING = (
     "The database is full: of {quota:,} bytes, too few are left to note in the changelog that so many rows are "
     "deleted. Nothing was deleted. Delete fewer rows at a time: about {count:,}."
 )
+MOST_EXPORTED = 40 * 1024 * 1024  # bytes of a file; JSON names every column in every row
 USE_RESERVE = frozenset({"delete", "drop_view", "undo", "note_key_shown"})
 
 Answer = dict[str, Any]
-Reading = Callable[[Opened, Request], Answer]
+Reading = Callable[[Opened, Request], Answer | bytes]
 
 
 def carry_out(opened: Opened, request: Request) -> Answer:
@@ -229,7 +230,7 @@ def _verify(opened: Opened, request: Request) -> Answer:
     return {"intact": broken_at is None, "broken_at": broken_at, "is_cut_off": is_cut_off}
 
 
-def _export(opened: Opened, request: Request) -> Answer:
+def _export(opened: Opened, request: Request) -> bytes:
     args = request.args
     if args.get("table"):
         with opened.reader.looking() as connection:
@@ -242,7 +243,13 @@ def _export(opened: Opened, request: Request) -> Answer:
             query.need_reading(statement)
             with closing(connection.run(statement, query.bindings(statement, args.get("params")))) as found:
                 text = transfer.write(args["format"], statement.columns, found)
-    return {"text": text, "format": args["format"]}
+    if len(written := text.encode()) > MOST_EXPORTED:
+        raise Refusal(
+            "limit",
+            f"As {args['format']} the file would have {len(written):,} bytes, and {MOST_EXPORTED:,} is the most. "
+            "Export less at a time.",
+        )
+    return written
 
 
 def _insert(writer: Writer, _opened: Opened, request: Request) -> Answer:

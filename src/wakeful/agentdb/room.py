@@ -127,9 +127,10 @@ class Room:
     def _covered_until(self) -> str | None:
         """Return the time of the snapshot that was taken last for this, if it is still there."""
         found = self._writer.raw.execute("SELECT value FROM _meta WHERE key = ?", (_COVER,)).fetchone()
-        held = orjson.loads(found[0]) if found else None
-        is_there = held is not None and held["name"] in {path.name for path in snapshots.of(self._path)}
-        return held["at"] if is_there else None
+        if not found:
+            return None
+        held: dict[str, str] = orjson.loads(found[0])
+        return held["at"] if held["name"] in {path.name for path in snapshots.of(self._path)} else None
 
     def _thin_young(self, need: int) -> None:
         sizes = self._writer.raw.execute(
@@ -254,7 +255,8 @@ def _delete(writer: Writer, table: str, row_id: int) -> bool:
     raw.execute("SAVEPOINT purge")
     try:
         raw.execute(f"DELETE FROM main.{quoted(table)} WHERE rowid = ?", (row_id,))
-        is_alone = len(writer.capture.changes) == 1
+        # A deferred foreign key fails only at the end, and then everything.
+        is_alone = len(writer.capture.changes) == 1 and not raw.status(apsw.SQLITE_DBSTATUS_DEFERRED_FKS)[0]
     except apsw.ConstraintError:
         is_alone = False
     if not is_alone:

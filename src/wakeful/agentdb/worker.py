@@ -140,8 +140,10 @@ class Worker:
 
 
 def _joined(head: dict[str, Any], result: Any) -> bytes:
+    """Write an answer. A result that is bytes is a file, which the server hands on as it is."""
     written = orjson.dumps(head)
-    return b"".join((len(written).to_bytes(4), written, orjson.dumps(result)))
+    body = result if isinstance(result, bytes) else orjson.dumps(result)
+    return b"".join((len(written).to_bytes(4), written, body))
 
 
 if __name__ == "__main__":

@@ -81,7 +81,7 @@ class AgentFiles:
         """Have something read."""
         return (await self._ask(by, op, args)).result
 
-    async def read_as_json(self, by: By, op: str, /, **args: Any) -> bytes:
+    async def read_unparsed(self, by: By, op: str, /, **args: Any) -> bytes:
         """Have something read, and return it as it came."""
         return (await self._ask(by, op, args)).text
 
