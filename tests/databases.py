@@ -66,7 +66,7 @@ class Database:
         answer, result = split(self.worker.answer(orjson.dumps(request)))
         if not answer["ok"]:
             raise Refused(answer)
-        return {**answer, "result": orjson.loads(result)}
+        return {**answer, "result": {"text": result.decode()} if op == "export" else orjson.loads(result)}
 
     def query(self, sql: str, **args: Any) -> list[list[Any]]:
         return self.ask("query", sql=sql, **args)["rows"]

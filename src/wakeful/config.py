@@ -222,7 +222,11 @@ class Settings(BaseSettings):
         description="How much an agent's own database may hold, in mebibytes, if the agent has no quota of its own.",
     )
     agent_database_workers: Whole = Field(
-        2, ge=1, le=64, description="Processes that carry out what agents ask of their databases."
+        2,
+        ge=1,
+        le=64,
+        description="Processes that carry out what agents ask of their databases, at least two: an agent has one at a "
+        "time, so that its slow queries do not hold up another's.",
     )
 
     max_headless_runs: Whole = Field(3, ge=1, le=1000, description="Runs without a person that one node has at a time.")

@@ -1,8 +1,10 @@
 """Worker processes: real ones, that hang, die and are replaced."""
 
 import asyncio
+import contextlib
 import os
 import signal
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,6 +19,13 @@ BOMB = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT m
 
 @pytest.fixture
 async def engine():
+    engine = Engine(1)
+    yield engine
+    await engine.aclose()
+
+
+@pytest.fixture
+async def two():
     engine = Engine(2)
     yield engine
     await engine.aclose()
@@ -92,9 +101,41 @@ async def test_memory_is_bounded(engine, tmp_path):
     )
     with pytest.raises(DataLimit, match="64 MB"):
         await engine.ask(request(tmp_path / "a", "query", sql=sql))
-    peak = next(line for line in of_process(pid, "status").splitlines() if line.startswith("VmHWM"))
-    assert int(peak.split()[1]) < 160 * 1024  # kB: the heap's 64 MB and Python itself
+    assert memory_of(pid, "VmHWM") < 160 * 1024**2  # the heap's 64 MB and Python itself
     assert await count(engine, tmp_path / "a") == 1
+
+
+def memory_of(pid, name):
+    """Return a figure of a process's memory, in bytes."""
+    line = next(line for line in of_process(pid, "status").splitlines() if line.startswith(name))
+    return int(line.split()[1]) * 1024
+
+
+async def test_rows_are_measured_as_they_come_and_not_when_all_are_there(engine, tmp_path):
+    await made(engine, tmp_path / "a")
+    [pid] = engine.pids
+    sql = (
+        "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n LIMIT 5000)"
+        " SELECT CAST(zeroblob(900000) AS TEXT) FROM n"
+    )
+    found = (await engine.ask(request(tmp_path / "a", "query", sql=sql, limit=5_000))).result
+    assert (found["row_count"], found["truncated"]) == (0, True)
+    assert memory_of(pid, "VmHWM") < 120 * 1024**2  # all of them would be 4.5 GB
+    assert engine.pids == [pid]
+
+
+async def test_memory_of_a_large_request_is_given_back(engine, tmp_path):
+    await made(engine, tmp_path / "a")
+    [pid] = engine.pids
+    before = memory_of(pid, "VmRSS")
+    text = "a,b\n" + "\n".join(f"{number},{'x' * 380}" for number in range(20_000))
+    args = {"table": "large", "text": text, "format": "csv", "create": True}
+    await engine.ask(replace(request(tmp_path / "a", "import", seconds=30, **args), quota=64 * 1024**2))
+    await engine.ask(request(tmp_path / "a", "export", seconds=30, table="large", format="json"))
+    assert memory_of(pid, "VmHWM") > before + 40 * 1024**2  # so there was something to give back
+    assert await count(engine, tmp_path / "a") == 1
+    assert memory_of(pid, "VmRSS") < before + 32 * 1024**2
+    assert engine.pids == [pid]
 
 
 async def test_a_worker_has_nothing_of_the_servers_surroundings(engine, tmp_path):
@@ -105,11 +146,71 @@ async def test_a_worker_has_nothing_of_the_servers_surroundings(engine, tmp_path
     assert KEY.hex() not in of_process(pid, "cmdline")
 
 
-async def test_a_few_workers_serve_many_files_at_once(engine, tmp_path):
+async def test_a_few_workers_serve_many_files_at_once(two, tmp_path):
     paths = [tmp_path / str(number) for number in range(20)]
-    await asyncio.gather(*(made(engine, path) for path in paths))
-    assert await asyncio.gather(*(count(engine, path) for path in paths)) == [1] * 20
-    assert len(engine.pids) == 2
+    await asyncio.gather(*(made(two, path) for path in paths))
+    assert await asyncio.gather(*(count(two, path) for path in paths)) == [1] * 20
+    assert len(two.pids) == 2
+
+
+async def test_slow_requests_of_one_agent_wait_for_each_other_and_not_for_another(two, tmp_path):
+    """All of one agent's slow requests are there first, and still the other's is answered before the second of them."""
+    await made(two, tmp_path / "a")
+    await made(two, tmp_path / "b")
+    answered = []
+
+    async def ask(name, sql, seconds):
+        with contextlib.suppress(DataTimeout):
+            await two.ask(request(tmp_path / name, "query", sql=sql, seconds=seconds))
+        answered.append(name)
+
+    slow = [asyncio.ensure_future(ask("a", BOMB, 0.3)) for _ in range(4)]
+    await asyncio.sleep(0)
+    quick = [asyncio.ensure_future(ask("b", "SELECT 1", 5)) for _ in range(3)]
+    await asyncio.gather(*slow, *quick)
+    assert answered == ["b", "b", "b", "a", "a", "a", "a"]
+
+
+async def test_agents_take_turns_when_workers_are_few(engine, tmp_path):
+    for name in "abc":
+        await made(engine, tmp_path / name)
+    answered = []
+
+    async def ask(name, number):
+        await engine.ask(request(tmp_path / name, "query", sql="SELECT 1"))
+        answered.append(f"{name}{number}")
+
+    asked = [f"a{number}" for number in range(4)] + ["b0", "b1", "c0"]
+    await asyncio.gather(*(ask(each[0], each[1]) for each in asked))
+    assert answered == ["a0", "b0", "c0", "a1", "b1", "a2", "a3"]
+
+
+async def test_agents_without_a_file_take_turns_too(two):
+    """What is asked before the first write is asked of an empty database, and whose request it is still counts."""
+    answered = []
+
+    async def ask(agent, sql, seconds):
+        with contextlib.suppress(DataTimeout):
+            await two.ask(request("", "query", sql=sql, seconds=seconds), agent)
+        answered.append(agent)
+
+    await ask("warm", "SELECT 1", 5)
+    await asyncio.gather(*(ask("a", BOMB, 0.3) for _ in range(3)), ask("b", "SELECT 1", 5))
+    assert answered[1:] == ["b", "a", "a", "a"]
+
+
+async def test_a_worker_is_ready_for_the_next_agent_before_it_asks(two, tmp_path):
+    await made(two, tmp_path / "a")
+    asking = asyncio.ensure_future(two.ask(request(tmp_path / "a", "query", sql=BOMB, seconds=3)))
+    async with asyncio.timeout(20):
+        while len(two.pids) < 2:  # noqa: ASYNC110  (nothing else tells that a process was started)
+            await asyncio.sleep(0.01)
+    pids = two.pids
+    await two.ask(request("", "query", sql="SELECT 1"), "b")
+    assert not asking.done()
+    with pytest.raises(DataTimeout):
+        await asking
+    assert sorted(two.pids) == sorted(pids)
 
 
 async def test_a_caller_who_leaves_does_not_disturb_the_next_one(engine, tmp_path):

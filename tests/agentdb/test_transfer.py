@@ -105,3 +105,12 @@ def test_columns_are_guessed_and_leading_zeros_kept(database):
 def test_no_table_is_made_where_none_is_wanted(tasks):
     with pytest.raises(Refused, match="There is no table"):
         tasks.ask("import", table="copy", text="a\n1\n", format="csv", create=False, source="x")
+
+
+def test_a_file_that_grows_too_large_as_json_is_refused(tasks):
+    columns = ", ".join(f"NULL AS a_column_with_a_long_name_{number:030}" for number in range(90))
+    sql = f"WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n LIMIT 9000) SELECT {columns} FROM n"
+    with pytest.raises(Refused, match="Export less at a time") as refused:
+        tasks.ask("export", sql=sql, format="json", seconds=30)
+    assert refused.value.kind == "limit"
+    assert tasks.ask("export", sql=sql, format="csv", seconds=30)["text"].count("\r\n") == 9001

@@ -2,7 +2,7 @@
 
 import pytest
 
-from databases import Refused
+from databases import TASKS, Refused
 
 OPEN = {
     "name": "open_tasks",
@@ -68,3 +68,34 @@ def test_an_unknown_view_is_answered_with_those_there_are(tasks):
     tasks.ask("define_view", **OPEN)
     with pytest.raises(Refused, match="There are: open_tasks"):
         tasks.ask("drop_view", name="nope")
+
+
+@pytest.mark.parametrize("name", ["tasks", "Tasks"])
+def test_a_view_cannot_take_the_name_of_a_table(tasks, name):
+    with pytest.raises(Refused, match="There is a table") as refused:
+        tasks.ask("define_view", **OPEN | {"name": name})
+    assert (refused.value.kind, refused.value.values["field"]) == ("conflict", "name")
+    assert tasks.ask("list_views")["views"] == []
+
+
+@pytest.mark.parametrize(
+    ("op", "args"),
+    [
+        pytest.param("create_table", TASKS | {"name": "Open_Tasks"}, id="create"),
+        pytest.param("import", {"table": "open_tasks", "text": "a\n1", "format": "csv", "create": True}, id="import"),
+        pytest.param(
+            "migrate", {"purpose": "x", "up_sql": "CREATE TABLE open_tasks (a)", "down_sql": ""}, id="migrate"
+        ),
+        pytest.param(
+            "migrate", {"purpose": "x", "up_sql": "ALTER TABLE tasks RENAME TO open_tasks", "down_sql": ""}, id="rename"
+        ),
+    ],
+)
+def test_a_table_cannot_take_the_name_of_a_view(tasks, op, args):
+    tasks.ask("define_view", **OPEN)
+    with pytest.raises(Refused, match="There is a view") as refused:
+        tasks.ask(op, **args)
+    assert refused.value.kind == "conflict"
+    assert [table["name"] for table in tasks.ask("schema")["tables"]] == ["tasks"]
+    tasks.ask("drop_view", name="open_tasks")
+    tasks.ask(op, **args)

@@ -86,7 +86,8 @@ class Victim:
             run_id="run-1",
             args=args,
         )
-        return (await self.engine.ask(request)).result
+        answered = await self.engine.ask(request)
+        return answered.text.decode() if op == "export" else answered.result
 
     async def settle(self) -> None:
         for path in (self.path, self.other):

@@ -7,6 +7,7 @@ from contextlib import closing
 
 import httpx2
 import pytest
+import sqlcipher3
 from typer.testing import CliRunner
 
 from terminal import Terminal, a_terminal
@@ -85,12 +86,16 @@ def prepared(http, *, base_url, headers, **_):
     return http
 
 
+def invoke(terminal, monkeypatch, *words, typed=None):
+    """Run a command in this process, with what is typed at its prompts; the connection it opens is closed here."""
+    with closing(httpx2.Client(trust_env=False)) as http, monkeypatch.context() as patched:
+        patched.setattr(httpx2, "Client", lambda **given: prepared(http, **given))
+        return CliRunner().invoke(app, ["db", *words], input=typed, env=terminal.environment)
+
+
 def test_tables_are_made_and_changed_and_views_saved(terminal, monkeypatch):
     def run(*words):
-        # In this process, since there are many and each would load Python anew; so what it opens is closed here.
-        with closing(httpx2.Client(trust_env=False)) as http, monkeypatch.context() as patched:
-            patched.setattr(httpx2, "Client", lambda **given: prepared(http, **given))
-            return CliRunner().invoke(app, ["db", *words], env=terminal.environment)
+        return invoke(terminal, monkeypatch, *words)  # there are many, and each would load Python anew
 
     def said(*words):
         done = run(*words)
@@ -183,6 +188,24 @@ def test_what_is_typed_wrong_says_how_it_is_right(tasks, tmp_path):
         assert (refused.returncode, words in refused.stderr) == (code, True), (arguments, refused.stderr)
         assert "Traceback" not in refused.stderr
     assert titles(tasks) == ["milk", "bread", "tea"]
+
+
+def test_the_key_is_shown_to_who_confirms_it_and_opens_the_file(tasks):
+    shown = tasks.run("db", "key", "--agent", "Wakeful", "--yes")
+    assert shown.returncode == 0, shown.stderr
+    settings, path, pragma = shown.stdout.splitlines()
+    assert "SQLCipher 4" in settings
+    with closing(sqlcipher3.connect(path.removeprefix("-- "))) as connection:
+        connection.execute(pragma)
+        assert connection.execute("SELECT count(*) FROM tasks").fetchall() == [(3,)]
+    assert tasks.read("db", "key", "--agent", "Wakeful", "--yes")["pragma"] == pragma
+    assert "key_shown" in tasks.run("db", "log").stdout
+
+
+@pytest.mark.parametrize(("typed", "is_shown"), [("", False), ("Evil\n", False), ("Wakeful\n", True)])
+def test_the_key_is_shown_to_who_types_the_agents_name(tasks, monkeypatch, typed, is_shown):
+    done = invoke(tasks, monkeypatch, "key", "--agent", "Wakeful", typed=typed)
+    assert (done.exit_code == 0, "PRAGMA key" in done.output) == (is_shown, is_shown)
 
 
 def test_with_several_agents_the_command_asks_which_by_name_or_id(tasks):

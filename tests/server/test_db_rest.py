@@ -4,9 +4,10 @@ import asyncio
 import csv
 import io
 import json
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 
 import pytest
+import sqlcipher3
 
 from openai_server import call, calls, say
 from served import eventually, of_kind, served
@@ -439,6 +440,74 @@ def take_any_key(settings):
     """Say that the device key is lost, as a server on a shared store wants to be told before it starts with another."""
     file = settings["data_dir"] / "directory.json"
     file.write_text(json.dumps(json.loads(file.read_text()) | {"device_key": None}))
+
+
+async def test_following_the_advice_of_a_full_database_makes_room(backend_settings):
+    async with a_shelf(backend_settings, agent_database_mb=1) as shelf:
+        await shelf.call("POST", "/import", json={"table": "tasks", "text": "title\nfirst"})
+        body = {"rows": [{"title": "x" * 20_000}]}
+        while (answer := await shelf.server.rest.post(f"{shelf.path}/tables/tasks/rows", json=body)).is_success:
+            pass
+        message = answer.json()["error"]["message"]
+        assert "Delete rows that are no longer needed with `wakeful db delete`, then write again" in message
+        ids = [row[0] for row in (await shelf.rows(limit=1_000))["rows"]]
+        assert (await shelf.delete(*ids))["deleted"] == len(ids)
+        for _ in range(len(ids) // 2):
+            await shelf.call("POST", "/tables/tasks/rows", json=body)
+        assert (await shelf.call("GET", "/verify"))["intact"]
+
+
+async def test_an_agent_that_follows_the_advice_of_a_full_database_can_write_again(backend_settings):
+    async with a_shelf(backend_settings, agent_database_mb=1) as shelf:
+        await shelf.call("POST", "/import", json={"table": "tasks", "text": "title\nfirst"})
+        body = {"rows": [{"title": "x" * 100_000}]}
+        while (await shelf.server.rest.post(f"{shelf.path}/tables/tasks/rows", json=body)).is_success:
+            pass
+        await shelf.let_agent("db_insert", table="tasks", rows=[{"title": "y" * 100_000}])
+        assert "db_delete, then write again" in shelf.server.provider.last["messages"][-1]["content"]
+        await shelf.let_agent("db_delete", table="tasks", where={"id": {"gte": 1}})
+        assert (await shelf.rows())["total"] == 0
+        await shelf.let_agent("db_insert", table="tasks", rows=[{"title": "y" * 100_000}] * 2)
+        assert (await shelf.rows(limit=1))["total"] == 2
+
+
+async def test_the_key_opens_the_file_in_another_program_and_that_it_was_shown_is_recorded(tasks, caplog):
+    caplog.set_level("DEBUG")
+    answer = await tasks.server.rest.post(f"{tasks.path}/key", json={"confirm": tasks.agent["name"]})
+    found = answer.json()
+    assert (answer.status_code, answer.headers["cache-control"]) == (200, "no-store")
+    with closing(sqlcipher3.connect(found["path"])) as connection:
+        connection.execute(found["pragma"])
+        assert connection.execute("SELECT title FROM tasks").fetchall() == [("milk",), ("bread",), ("tea",)]
+    [shown] = [change for change in await tasks.changes() if change["detail"] == {"key_shown": True}]
+    assert (shown["actor"], shown["op"]) == ("user", "schema")
+    [notice] = (await tasks.server.call("GET", "/notifications"))["notifications"]
+    assert notice["code"] == "database_key_shown"
+    assert "database key shown" in caplog.messages
+    assert found["key"] not in caplog.text + str(notice) + str(shown)
+
+
+async def test_the_key_takes_the_agents_name_an_owner_and_the_scope_admin(tasks):
+    status, code, field, message = await tasks.refused("POST", "/key", json={"confirm": "yes"})
+    assert (status, code, field) == (400, "not_confirmed", "confirm")
+    assert "No key was shown" in message
+    body = {"confirm": tasks.agent["name"]}
+    limited = await tasks.server.call("POST", "/tokens", json={"name": "limited", "scope": "schedule"})
+    async with tasks.server.client(limited["secret"]) as client:
+        assert (await client.post(f"{tasks.path}/key", json=body)).status_code == 403
+    stranger = await tasks.server.add_user()
+    async with tasks.server.client(stranger) as client:
+        assert (await client.post(f"{tasks.path}/key", json=body)).status_code == 404
+        [own] = (await client.get("/agents")).json()["agents"]
+        answer = await client.post(f"/agents/{own['id']}/db/key", json={"confirm": own["name"]})
+        assert (answer.status_code, answer.json()["error"]["code"]) == (403, "owners_only")
+    assert (await tasks.server.call("GET", "/notifications"))["notifications"] == []
+    assert not [change for change in await tasks.changes() if change["detail"] == {"key_shown": True}]
+
+
+async def test_there_is_no_key_before_there_is_a_database(shelf):
+    answer = await shelf.refused("POST", "/key", json={"confirm": shelf.agent["name"]})
+    assert answer[:2] == (404, "data_not_found")
 
 
 async def test_with_another_device_key_it_is_locked_and_not_lost(backend_settings):

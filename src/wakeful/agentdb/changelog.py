@@ -14,12 +14,14 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from wakeful.agentdb import deadline
 from wakeful.agentdb.errors import Refusal
 from wakeful.agentdb.files import Raw
 from wakeful.agentdb.guard import is_reserved
 
 MOST_CHANGES = 20_000  # rows that one call may change
 MOST_BYTES = 32 * 1024 * 1024  # of their text and blobs, before and after
+ENTRY_BYTES = 400  # of one entry with small images and its place in the indexes, about
 
 SCHEMA = """
 CREATE TABLE _changelog (
@@ -159,7 +161,7 @@ class Changelog:
         rows: list[tuple[Any, ...]] = []
         at, actor, run_id = who.at, who.actor, who.run_id
         size = 0
-        for op, table, row_id, before, after, detail in entries:
+        for op, table, row_id, before, after, detail in deadline.checked(entries):
             number += 1
             size += len(before or "") + len(after or "")
             row = (number, at, actor, run_id, op, table, row_id, before, after, detail)
@@ -190,7 +192,7 @@ class Changelog:
         found: list[dict[str, Any]] = []
         size = 0
         with closing(cursor):
-            for row in cursor:
+            for row in deadline.checked(cursor):
                 size += sum(len(row[place] or "") for place in _LONG)
                 if len(found) == most or (found and size > MOST_SHOWN):
                     return found, True
@@ -199,25 +201,33 @@ class Changelog:
 
     def find_break(self) -> int | None:
         """Return the number of the first entry that is not as it was written, or None."""
-        checkpoint = self._connection.execute(
-            "SELECT id, detail FROM _changelog WHERE op = 'purge' AND detail LIKE '{\"thinned_to\"%'"
-            " ORDER BY id DESC LIMIT 1"
-        ).fetchone()
+        noted = self._checkpoint()
         digest, expected = b"", 1
-        if checkpoint:
-            noted = orjson.loads(checkpoint[1])
+        if noted is not None:
             if self.digest_up_to(noted["thinned_to"]) != noted["digest"]:
                 return 1
             digest, expected = bytes.fromhex(noted["hash"]), noted["thinned_to"] + 1
         rows = self._connection.execute(
             f"SELECT {', '.join(COLUMNS)}, hash FROM _changelog WHERE id >= ? ORDER BY id", (expected,)
         )
-        for *row, stored in rows:
+        for *row, stored in deadline.checked(rows):
             digest = chained(digest, tuple(row))
             if row[0] != expected or digest != stored:
                 return expected
             expected += 1
         return None
+
+    def closed_up_to(self) -> int:
+        """Return the number of the last entry that may have lost its images; 0 if there is none."""
+        noted = self._checkpoint()
+        return 0 if noted is None else noted["thinned_to"]
+
+    def _checkpoint(self) -> dict[str, Any] | None:
+        found = self._connection.execute(
+            "SELECT detail FROM _changelog WHERE op = 'purge' AND detail LIKE '{\"thinned_to\"%'"
+            " ORDER BY id DESC LIMIT 1"
+        ).fetchone()
+        return orjson.loads(found[0]) if found else None
 
     def has(self, number: int, digest: bytes) -> bool:
         """Tell whether an entry is there that was written once."""
@@ -227,9 +237,10 @@ class Changelog:
     def digest_up_to(self, number: int) -> str:
         """Return one hash over all entries up to a number as they are now."""
         whole = blake2b(digest_size=32)
-        for row in self._connection.execute(
+        rows = self._connection.execute(
             f"SELECT {', '.join(COLUMNS)}, hash FROM _changelog WHERE id <= ? ORDER BY id", (number,)
-        ):
+        )
+        for row in deadline.checked(rows):
             whole.update(orjson.dumps(row[:-1]) + row[-1])
         return whole.hexdigest()
 

@@ -2,7 +2,6 @@
 # pyright: reportUnknownMemberType=false
 
 import secrets
-import time
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from itertools import chain
@@ -10,7 +9,7 @@ from typing import Any, NamedTuple
 
 import apsw
 
-from wakeful.agentdb import changelog, files, quota
+from wakeful.agentdb import changelog, deadline, files, quota
 from wakeful.agentdb.changelog import Capture, Change, Changelog, Who
 from wakeful.agentdb.errors import Refusal
 from wakeful.agentdb.files import Raw
@@ -74,12 +73,8 @@ class Connection:
         self.raw: Raw = files.connect(path, key, may_make=may_make)
         self.guard = Guard()
         self.raw.authorizer = self.guard
-        self.deadline = float("inf")
         self._known: dict[str, Statement] = {}  # what was understood of queries; SQLite asks the guard all the same
-        self.raw.set_progress_handler(self._is_late, _STEPS_BETWEEN_LOOKS)
-
-    def _is_late(self) -> bool:
-        return time.monotonic() > self.deadline
+        self.raw.set_progress_handler(deadline.is_past, _STEPS_BETWEEN_LOOKS)
 
     @contextmanager
     def under(self, profile: Profile) -> Generator[None]:
@@ -257,22 +252,24 @@ class Writer:
         *,
         op: str | None = None,
         detail: str | None = None,
-        uses_reserve: bool = False,
+        reserve: float = quota.FOR_DELETING,
         may_delete: bool = False,
         is_bounded: bool = False,
         most_value: int = files.MOST_VALUE,
     ) -> Generator["Writer"]:
         """Keep all of what is done inside, with its changelog, or nothing of it."""
-        self._bound(most_bytes, uses_reserve=uses_reserve)
+        self._bound(most_bytes, reserve)
         self._columns.clear()
         self.raw.execute("BEGIN IMMEDIATE")
         try:
+            used_before = quota.used_bytes(self.raw)
             self.capture.begin(may_delete=may_delete, is_bounded=is_bounded)
             self.raw.limit(apsw.SQLITE_LIMIT_LENGTH, most_value)
             yield self
             self.capture.turn(on=False)
             self.raw.limit(apsw.SQLITE_LIMIT_LENGTH, files.HOST_VALUE)
             self._log(who, op, detail)
+            quota.check(self.raw, most_bytes, reserve, used_before)
             self.usage = quota.look(self.raw, most_bytes)
             self.raw.execute("COMMIT")
         except BaseException:
@@ -319,7 +316,7 @@ class Writer:
     def stamp(self, who: Who, changes: Iterable[Change]) -> list[Change]:
         """Put the host's times into rows that a statement of the model's own wrote, whatever it put there itself."""
         stamped: list[Change] = []
-        for change in changes:
+        for change in deadline.checked(changes):
             assert change.new is not None
             names = self.columns(change.table)
             created, deleted = names.index("_created_at"), names.index("_deleted_at")
@@ -364,8 +361,8 @@ class Writer:
         noted = [] if detail is None else [(op, None, None, None, None, detail)]
         self.last_change, self.last_hash = self.changelog.add(who, chain(noted, entries))
 
-    def _bound(self, most_bytes: int, *, uses_reserve: bool) -> None:
-        pages = quota.most_pages(most_bytes, uses_reserve=uses_reserve)
+    def _bound(self, most_bytes: int, reserve: float) -> None:
+        pages = quota.most_pages(most_bytes, reserve)
         if pages != self._most_pages:
             self.raw.execute(f"PRAGMA max_page_count = {pages}")
             self._most_pages = pages

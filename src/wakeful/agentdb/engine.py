@@ -1,13 +1,12 @@
 """The server's side of the workers: a small pool of processes, each asked one thing at a time.
 
-This process never opens an agent's file. A worker that dies or outlives its time is killed and replaced, and whoever
-waited for it is told; SQLite sees to it that nothing is half-written.
+This process never opens an agent's file. An agent has one worker at most, so its slow requests delay its own only. A
+worker that dies or outlives its time is killed and replaced, and the caller is told; SQLite sees to it that nothing is
+half-written.
 """
 
 import asyncio
-import contextlib
 import logging
-from collections import deque
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,12 +14,20 @@ import orjson
 
 from wakeful.agentdb.errors import DatabaseUnavailable, DataInvalid, DataTimeout, to_error
 from wakeful.agentdb.opened import Request
+from wakeful.agentdb.operations import WRITES
 from wakeful.agentdb.process import WorkerProcess
+from wakeful.agentdb.turns import Job, Turns
 
 log = logging.getLogger(__name__)
 
 GRACE = 2.0  # seconds a worker has after its deadline, before it is killed
 CLOSING = 20.0  # seconds a worker has to let go of a file
+
+_TOO_LONG = "That took too long and was stopped. Ask for less at a time."
+_TOO_LONG_WRITE = (
+    "That took too long and was stopped, so it may or may not have been done. Look before you try again, and ask for "
+    "less at a time."
+)
 
 
 class WorkerBroke(DatabaseUnavailable):
@@ -44,27 +51,26 @@ class Answered:
 
 
 class Engine:
-    """Carries out requests in worker processes."""
+    """Carries out requests in worker processes: at most one at a time for each agent, in turn between agents."""
 
     def __init__(self, size: int) -> None:
         self._size = size
         self._workers: list[WorkerProcess] = []  # the one that was asked last at the end
-        self._starting = 0
-        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._starting: asyncio.Task[None] | None = None
+        self._turns = Turns()
         self._is_closed = False
 
     @property
     def pids(self) -> list[int]:
         return [worker.pid for worker in self._workers]
 
-    async def ask(self, request: Request) -> Answered:
+    async def ask(self, request: Request, agent: str | None = None) -> Answered:
         """Have a request carried out. It is finished even if the caller goes away, so that a worker is never torn."""
         try:
             frame = orjson.dumps(request)
         except orjson.JSONEncodeError as error:
             raise DataInvalid(f"A value in it cannot be kept: {error}.") from None
-        worker = await self._take(request.path)
-        answer, result = split(await self._exchange(worker, frame, request.seconds + GRACE))
+        answer, result = split(await self._carry_out(request, agent or request.path, frame))
         if answer["ok"]:
             used, quota, is_crossing = answer.get("usage") or (None, None, False)
             return Answered(
@@ -81,94 +87,113 @@ class Engine:
         raise to_error(answer)
 
     async def close_file(self, path: str) -> None:
-        """Have every worker let go of a file. One that does not answer is ended, and so has let go too."""
+        """Have every worker close a file. One that does not answer is ended, and so has closed it too."""
         frame = orjson.dumps({"op": "close", "path": path})
-        for worker in list(self._workers):
-            with contextlib.suppress(WorkerBroke, DataTimeout):
-                await self._exchange(worker, frame, CLOSING)
+        holders = [worker for worker in self._workers if path in worker.paths]
+        await asyncio.gather(*(self._close(worker, frame) for worker in holders))
 
     async def aclose(self) -> None:
         """End all workers."""
         self._is_closed = True
+        if self._starting is not None:
+            await self._starting
         for worker in list(self._workers):
             await self._end(worker)
-        while self._waiting:
-            self._wake()  # to hear that nobody will come
+        for job in self._turns.drain():
+            _fail(job, _going_down())
 
-    async def _exchange(self, worker: WorkerProcess, frame: bytes, seconds: float) -> bytes:
-        """Ask a worker; one that does not answer is gone when this fails."""
+    async def _carry_out(self, request: Request, agent: str, frame: bytes) -> bytes:
+        if self._is_closed:
+            raise _going_down()
+        seconds = request.seconds + GRACE + (request.room_seconds if request.op in WRITES else 0)
+        answer = asyncio.get_running_loop().create_future()
+        job = Job(agent=agent, path=request.path, frame=frame, seconds=seconds, answer=answer)
+        self._turns.add(job)
+        self._hand_out()
         try:
-            return await worker.ask(frame, seconds)
+            return await answer
         except TimeoutError:
-            await self._end(worker)
-            log.warning("database worker took too long", extra={"pid": worker.pid})
-            raise DataTimeout("That took too long and was stopped. Ask for less at a time.") from None
+            await self._reap(job)
+            log.warning("database worker took too long", extra={"op": request.op})
+            raise DataTimeout(_TOO_LONG_WRITE if request.op in WRITES else _TOO_LONG) from None
         except EOFError:
-            await self._end(worker)
-            log.warning("database worker died", extra={"pid": worker.pid})
+            await self._reap(job)
+            log.warning("database worker died", extra={"op": request.op})
             raise WorkerBroke(
                 "The database's worker ended in the middle of this, so it may or may not have been done. "
                 "Look before you try again."
             ) from None
 
-    async def _take(self, path: str) -> WorkerProcess:
-        """Take a worker that has nothing to do, best one that has the file open, or start one, or wait."""
-        while True:
-            if self._is_closed:
-                raise WorkerBroke("The server is going down.")
-            idle = [worker for worker in self._workers if not worker.is_busy and not worker.is_dead]
-            chosen = next((worker for worker in idle if worker.last_path == path), None)
-            if chosen is None and idle:
-                chosen = idle[0]
-            elif chosen is None and len(self._workers) + self._starting < self._size:
-                chosen = await self._start()
-            if chosen is not None:
-                # No await from here to the asking: nobody else can take it in between.
-                self._workers.remove(chosen)
-                self._workers.append(chosen)
-                chosen.last_path = path
-                return chosen
-            await self._wait()
-
-    async def _wait(self) -> None:
-        waiter = asyncio.get_running_loop().create_future()
-        self._waiting.append(waiter)
-        try:
-            await waiter
-        except asyncio.CancelledError:
-            if waiter.done() and not waiter.cancelled():
-                self._wake()  # it was this one's turn, and it has left
-            raise
-
-    def _wake(self) -> None:
-        while self._waiting:
-            waiter = self._waiting.popleft()
-            if not waiter.done():
-                waiter.set_result(None)
-                break
+    def _hand_out(self) -> None:
+        """Give every idle worker the next job, and see to it that there is an idle one for the job after that."""
+        if self._is_closed:
+            return
+        idle = [worker for worker in self._workers if not worker.is_busy and not worker.is_dead]
+        while idle and (job := self._turns.next()) is not None:
+            worker = next((each for each in idle if job.path in each.paths), idle[0])
+            idle.remove(worker)
+            self._workers.remove(worker)
+            self._workers.append(worker)
+            job.worker, worker.agent = worker, job.agent
+            worker.note_open(job.path)
+            worker.ask(job.frame, job.seconds, job.answer)
+        # Starting a process takes longer than most requests, so one is started before it is needed.
+        if not idle and self._starting is None and len(self._workers) < self._size:
+            self._starting = asyncio.ensure_future(self._start())
 
     def _freed(self, worker: WorkerProcess) -> None:
         """Hear that a worker has answered, or is gone."""
         if worker.is_dead and worker in self._workers:
             self._workers.remove(worker)
-        self._wake()
+        if worker.agent is not None and (worker.is_dead or not worker.is_busy):
+            self._turns.end(worker.agent)
+            worker.agent = None
+        self._hand_out()
 
-    async def _start(self) -> WorkerProcess:
-        self._starting += 1
+    async def _start(self) -> None:
+        """Start a worker. If that fails and there is none at all, those who wait are told."""
         try:
             worker = await WorkerProcess.start(self._freed)
         except OSError as error:
-            self._wake()  # whoever waits may have more luck
-            raise WorkerBroke(f"A database worker cannot be started: {error.strerror}. Try again.") from error
+            log.warning("database worker cannot be started", extra={"problem": error.strerror})
+            if not self._workers:
+                for job in self._turns.drain():
+                    _fail(job, WorkerBroke(f"A database worker cannot be started: {error.strerror}. Try again."))
+            return
         finally:
-            self._starting -= 1
+            self._starting = None
+        if self._is_closed:
+            await worker.end()
+            return
         self._workers.append(worker)
-        return worker
+        self._hand_out()
+
+    async def _close(self, worker: WorkerProcess, frame: bytes) -> None:
+        answer = asyncio.get_running_loop().create_future()
+        worker.ask(frame, CLOSING, answer)
+        try:
+            await answer
+        except (TimeoutError, EOFError):
+            await self._end(worker)
+
+    async def _reap(self, job: Job) -> None:
+        """Wait until the process is gone that did not answer."""
+        if job.worker is not None:
+            await self._end(job.worker)
 
     async def _end(self, worker: WorkerProcess) -> None:
         if worker in self._workers:
             self._workers.remove(worker)
         await worker.end()
+
+
+def _going_down() -> WorkerBroke:
+    return WorkerBroke("The server is going down.")
+
+
+def _fail(job: Job, error: Exception) -> None:
+    if not job.answer.done():
+        job.answer.set_exception(error)
 
 
 def split(answer: bytes) -> tuple[dict[str, Any], bytes]:

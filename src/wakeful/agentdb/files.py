@@ -18,7 +18,7 @@ Raw = Any
 EMPTY = ""  # the file of a database that does not exist yet: it is read as an empty one, and nothing is made
 
 _BUSY_MS = 5_000
-_CACHE_KIB = 2_000
+CACHE_KIB = 2_000
 
 MOST_SQL = 100_000
 MOST_VALUE = 1_000_000  # bytes of one value, and of one row
@@ -114,7 +114,7 @@ def _unlock(connection: Raw, key: bytes, *, is_plain: bool) -> None:
         connection.execute(f"PRAGMA key = 'raw:{key.hex()}'")
     connection.pragma("journal_mode", "wal")  # reads the first page, so a wrong key shows here
     connection.pragma("synchronous", "FULL")
-    connection.pragma("cache_size", -_CACHE_KIB)
+    connection.pragma("cache_size", -CACHE_KIB)
     connection.pragma("journal_size_limit", 16 * 1024 * 1024)
 
 

@@ -13,6 +13,8 @@ from wakeful.agentdb.database import SYSTEM_SCHEMA, Connection, Reader, Writer
 from wakeful.agentdb.errors import Refusal
 from wakeful.agentdb.files import EMPTY
 
+MOST_OPEN = 8  # databases that a worker has open at a time
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
@@ -21,7 +23,8 @@ class Request:
     op: str
     path: str  # of the file; empty if the agent has none yet
     key: str  # hexadecimal
-    seconds: float  # after which SQLite is interrupted
+    seconds: float  # after which it is stopped
+    room_seconds: float = 30.0  # more time for a write that finds the file full, to make room and try again
     quota: int
     at: str
     actor: str = "system"
@@ -42,13 +45,10 @@ class Opened:
         self._reader: Reader | None = None
         self._writer: Writer | None = None
         self._inode: int | None = None
-        self._deadline = 0.0
 
-    def begin(self, deadline: float) -> None:
+    def begin(self) -> None:
         self.let_go()
-        self._deadline = deadline
         for side in self.sides:
-            side.deadline = deadline
             side.guard.reason = None
 
     @property
@@ -75,6 +75,8 @@ class Opened:
         """Free what the answer was made of, now that nobody waits."""
         if self._reader is not None:
             self._reader.taken.clear()
+        if self._writer is not None:
+            self._writer.capture.changes = []
 
     def is_same_file(self) -> bool:
         """Tell whether the file is still the one that was opened here."""
@@ -100,7 +102,6 @@ class Opened:
             connection = Connection(self.path, self.key, may_make=may_make)
         except apsw.NotADBError as error:
             raise Refusal("unreadable", f"The file {self.path!r} cannot be read with its key.") from error
-        connection.deadline = self._deadline
         if self.path:
             self._inode = Path(self.path).stat().st_ino
         return connection

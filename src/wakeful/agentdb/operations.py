@@ -4,7 +4,6 @@
 from collections.abc import Callable, Generator
 from contextlib import closing, contextmanager
 from dataclasses import replace
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +12,13 @@ import orjson
 
 from wakeful.agentdb import (
     browse,
+    changelog,
+    deadline,
     files,
     migrate,
     query,
     quota,
     recover,
-    room,
     rows,
     schema,
     snapshots,
@@ -31,17 +31,26 @@ from wakeful.agentdb.changelog import Changelog
 from wakeful.agentdb.database import Writer, no_such_table
 from wakeful.agentdb.errors import Refusal
 from wakeful.agentdb.opened import Opened, Request
+from wakeful.agentdb.quota import NoRoom
+from wakeful.agentdb.room import Room
 
 TOO_MUCH_MEMORY = Refusal(
     "limit", "That needs more memory than an agent's database may have (64 MB). Ask for less at a time."
 )
 _FULL = (
     "The database is full: of {quota:,} bytes, 5 % are kept for deleting. Nothing of this was written. Delete rows "
-    "that are no longer needed with db_delete, or ask your user for more room."
+    "that are no longer needed with db_delete, then write again: the host purges deleted rows when it needs their "
+    "room. Or ask your user for more room."
 )
+_FULL_FOR_DELETING = (
+    "The database is full: of {quota:,} bytes, too few are left to note in the changelog that so many rows are "
+    "deleted. Nothing was deleted. Delete fewer rows at a time: about {count:,}."
+)
+MOST_EXPORTED = 40 * 1024 * 1024  # bytes of a file; JSON names every column in every row
+USE_RESERVE = frozenset({"delete", "drop_view", "undo", "note_key_shown"})
 
 Answer = dict[str, Any]
-Reading = Callable[[Opened, Request], Answer]
+Reading = Callable[[Opened, Request], Answer | bytes]
 
 
 def carry_out(opened: Opened, request: Request) -> Answer:
@@ -52,19 +61,33 @@ def carry_out(opened: Opened, request: Request) -> Answer:
         return {"result": KEEPING[request.op](opened, request)}
     try:
         return _write(opened, request)
-    except apsw.FullError:
-        pass
-    keeps = [room.KEEP]
-    if request.op == "delete":
-        # Even the reserve is used up. Before a delete is refused, the images in the changelog can be spared.
-        keeps.append(timedelta(0))
-    for keep in keeps:
+    except (apsw.FullError, NoRoom):
+        return _make_room_and_write(opened, request)
+
+
+def _make_room_and_write(opened: Opened, request: Request) -> Answer:
+    """Throw away what is needed least until the write fits; refuse it when too little is left to throw away."""
+    deadline.begin(request.room_seconds)
+    may_use_reserve = request.op in USE_RESERVE
+    room = Room(opened.writer, Path(opened.path), request.at, request.quota, spares_changelog=not may_use_reserve)
+    need = request.quota // room.SHARE
+    while room.make(need) >= (1 if may_use_reserve else request.quota // room.LEAST_SHARE):
         try:
-            if any(room.make_room(opened.writer, request.at, request.quota, keep).values()):
-                return _write(opened, request)
-        except apsw.FullError:
-            continue
-    raise Refusal("quota", _FULL.format(quota=request.quota))
+            return _write(opened, request)
+        except (apsw.FullError, NoRoom):
+            need *= 2  # each try writes everything anew, so there must be few of them
+    raise _full(opened, request, room)
+
+
+def _full(opened: Opened, request: Request, room: Room) -> Refusal:
+    if request.op == "delete":
+        left = request.quota - quota.used_bytes(opened.writer.raw)
+        said = _FULL_FOR_DELETING.format(quota=request.quota, count=max(1, left // changelog.ENTRY_BYTES))
+    else:
+        said = _FULL.format(quota=request.quota)
+    if room.obstacle is not None:
+        said += f" Rows that were deleted lately could not be purged: {room.obstacle}"
+    return Refusal("quota", said)
 
 
 def _write(opened: Opened, request: Request) -> Answer:
@@ -92,13 +115,12 @@ def _writing(opened: Opened, request: Request) -> Generator[None]:
     detail = None if noted is None else orjson.dumps(noted).decode()
     if request.op in ("migrate", "down"):
         opened.writer.raw.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
-    may_use_reserve = request.op in ("delete", "drop_view", "undo")
     with opened.writer.writing(
         request.who,
         request.quota,
         op=op,
         detail=detail,
-        uses_reserve=may_use_reserve,
+        reserve=quota.FOR_HOST if request.op in USE_RESERVE else quota.FOR_DELETING,
         is_bounded=request.op in ("insert", "import"),
         most_value=files.HOST_VALUE if request.op == "undo" else files.MOST_VALUE,
     ):
@@ -120,9 +142,7 @@ def explain(error: apsw.Error, opened: Opened) -> Refusal:
         case apsw.ConstraintError():
             return Refusal("conflict", f"{text}. Nothing was changed.")
         case apsw.InterruptError():
-            return Refusal(
-                "timeout", "That took too long and was stopped. Nothing was changed. Ask for less at a time."
-            )
+            return deadline.too_late()
         case apsw.NoMemError():
             return TOO_MUCH_MEMORY
         case apsw.TooBigError():
@@ -212,7 +232,7 @@ def _verify(opened: Opened, request: Request) -> Answer:
     return {"intact": broken_at is None, "broken_at": broken_at, "is_cut_off": is_cut_off}
 
 
-def _export(opened: Opened, request: Request) -> Answer:
+def _export(opened: Opened, request: Request) -> bytes:
     args = request.args
     if args.get("table"):
         with opened.reader.looking() as connection:
@@ -225,7 +245,13 @@ def _export(opened: Opened, request: Request) -> Answer:
             query.need_reading(statement)
             with closing(connection.run(statement, query.bindings(statement, args.get("params")))) as found:
                 text = transfer.write(args["format"], statement.columns, found)
-    return {"text": text, "format": args["format"]}
+    if len(written := text.encode()) > MOST_EXPORTED:
+        raise Refusal(
+            "limit",
+            f"As {args['format']} the file would have {len(written):,} bytes, and {MOST_EXPORTED:,} is the most. "
+            "Export less at a time.",
+        )
+    return written
 
 
 def _insert(writer: Writer, _opened: Opened, request: Request) -> Answer:
@@ -320,9 +346,14 @@ def _recover(writer: Writer, opened: Opened, request: Request) -> Answer:
     return recover.recover(writer, Path(opened.path), opened.key, request.who, **request.args)
 
 
+def _note_key_shown(writer: Writer, _opened: Opened, request: Request) -> Answer:
+    schema.note(writer, request.who, None, {"key_shown": True})
+    return {}
+
+
 def _purge(opened: Opened, request: Request) -> Answer:
     snapshots.forget_expired(Path(opened.path), request.at)
-    return dict(room.make_room(opened.writer, request.at, request.quota))
+    return dict(Room(opened.writer, Path(opened.path), request.at, request.quota).clean())
 
 
 def _rekey(opened: Opened, request: Request) -> Answer:
@@ -390,5 +421,6 @@ WRITES: dict[str, Callable[[Writer, Opened, Request], Answer]] = {
     "import": _import,
     "undo": _undo,
     "recover": _recover,
+    "note_key_shown": _note_key_shown,
 }
 MAKES = frozenset({"create_table", "migrate", "define_view", "import"})  # what may bring a file into being

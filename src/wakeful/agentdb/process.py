@@ -6,6 +6,8 @@ import sys
 from collections import deque
 from collections.abc import Callable
 
+from wakeful.agentdb.opened import MOST_OPEN
+
 MOST_ANSWER = 64 * 1024 * 1024
 USUAL_ANSWER = 128 * 1024
 
@@ -22,7 +24,8 @@ class WorkerProcess(asyncio.BufferedProtocol):
         self._timer: asyncio.TimerHandle | None = None
         self._transport: asyncio.Transport | None = None
         self._process: asyncio.subprocess.Process | None = None
-        self.last_path: str | None = None
+        self.agent: str | None = None  # whose request it is at
+        self.paths: deque[str] = deque(maxlen=MOST_OPEN)  # the files it may have open, the last one at the end
 
     @classmethod
     async def start(cls, on_answer: Callable[["WorkerProcess"], None]) -> "WorkerProcess":
@@ -66,20 +69,25 @@ class WorkerProcess(asyncio.BufferedProtocol):
         assert self._process is not None
         return self._transport is None or self._transport.is_closing() or self._process.returncode is not None
 
-    def ask(self, frame: bytes, seconds: float) -> "asyncio.Future[bytes]":
-        """Ask for something. Whoever waits may leave: the answer is then read and thrown away.
+    def note_open(self, path: str) -> None:
+        """Remember what the process has open: it closes the file that was asked about longest ago, as this does."""
+        if path in self.paths:
+            self.paths.remove(path)
+        if path:
+            self.paths.append(path)
+
+    def ask(self, frame: bytes, seconds: float, answer: "asyncio.Future[bytes]") -> None:
+        """Ask for something. If the caller cancels the answer, it is read and thrown away.
 
         The answer fails with TimeoutError if it is not there in its time, and with EOFError if the process ends.
         """
-        answer: asyncio.Future[bytes] = self._loop.create_future()
         if self._transport is None:
             answer.set_exception(EOFError())
-            return answer
+            return
         self._asked.append((answer, seconds))
         if len(self._asked) == 1:
             self._watch()
         self._transport.write(len(frame).to_bytes(4) + frame)
-        return answer
 
     async def end(self) -> None:
         """Kill the process and wait until it is gone."""

@@ -3,11 +3,11 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
-from itertools import islice
 from typing import Any
 
 import orjson
 
+from wakeful.agentdb import deadline
 from wakeful.agentdb.changelog import Change, Who, blob_as_json, from_json
 from wakeful.agentdb.database import Reader, Statement, Writer
 from wakeful.agentdb.errors import Refusal
@@ -46,34 +46,28 @@ def take(
     most_bytes: int,
     wanted: list[Sequence[Any]] | None = None,
 ) -> dict[str, Any]:
-    """Take rows up to a number and a size; they are written as JSON here, and not touched again.
+    """Take rows up to a number and a size, each measured as it comes: no more are held than fit into an answer.
 
-    They are put into `wanted` by who wants to let go of them later: to free a thousand of them takes its time.
+    They are written as JSON here. With `wanted` they are freed later, when the answer is sent: a thousand take a while.
     """
     limit = max(1, min(limit, MOST_ROWS))
     wanted = [] if wanted is None else wanted
-    wanted.extend(islice(rows, limit + 1))
-    taken = wanted if len(wanted) <= limit else wanted[:limit]
-    written = orjson.dumps(taken, default=blob_as_json)
-    if len(written) > most_bytes:  # seldom, so only then is each row looked at
-        taken = _fitting(taken, most_bytes)
-        written = orjson.dumps(taken, default=blob_as_json)
-    is_truncated = len(taken) < len(wanted)
+    written: list[bytes] = []
+    size, is_truncated = 2, False
+    for row in deadline.checked(rows):
+        text = orjson.dumps(row, default=blob_as_json)
+        size += len(text) + 1
+        if len(written) == limit or size > most_bytes:
+            is_truncated = True
+            break
+        wanted.append(row)
+        written.append(text)
     return {
         "columns": columns,
-        "rows": orjson.Fragment(written),
-        "row_count": len(taken),
+        "rows": orjson.Fragment(b"[" + b",".join(written) + b"]"),
+        "row_count": len(written),
         "truncated": is_truncated,
     }
-
-
-def _fitting(rows: Sequence[Sequence[Any]], most_bytes: int) -> list[Sequence[Any]]:
-    size = 2
-    for number, row in enumerate(rows):
-        size += len(orjson.dumps(row, default=blob_as_json)) + 1
-        if size > most_bytes:
-            return list(rows[:number])
-    return list(rows)
 
 
 def execute(writer: Writer, who: Who, sql: str, params: Params) -> dict[str, Any]:
@@ -84,7 +78,8 @@ def execute(writer: Writer, who: Who, sql: str, params: Params) -> dict[str, Any
             raise Refusal("refused", "This statement only reads. Use db_query for it.", field="sql")
         cursor = writer.connection.run(statement, bindings(statement, params))
         returned = take(statement.columns, cursor, USUAL_ROWS, MOST_BYTES)
-        for _ in cursor:  # what RETURNING has more than that; the rows were written before the first came
+        # What RETURNING has more than that is not wanted; all rows were written before the first came.
+        for _ in deadline.checked(cursor):
             pass
     changes = writer.capture.changes
     _leave_deleted(writer, changes)

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from wakeful.agentdb import schema, where
+from wakeful.agentdb import deadline, schema, where
 from wakeful.agentdb.changelog import PLAIN, Who, from_json
 from wakeful.agentdb.database import ROW_ID_NAMES, SYSTEM_COLUMNS, Writer, quoted, row_id_of
 from wakeful.agentdb.errors import Refusal
@@ -30,7 +30,7 @@ def _insert(writer: Writer, who: Who, table: str, names: Sequence[str], rows: An
     places = ", ".join("?" * (len(names) + 2))
     writer.raw.executemany(
         f"INSERT INTO main.{quoted(table)} ({written}) VALUES ({places})",
-        ((*_kept(row.values()), who.at, who.at) for row in rows),
+        ((*_kept(row.values()), who.at, who.at) for row in deadline.checked(rows)),
     )
 
 
@@ -89,7 +89,7 @@ def upsert(writer: Writer, who: Who, table: str, rows: Sequence[Values], keys: S
         where.need_column(key, columns, field="conflict_columns")
     done: dict[str, int] = {"inserted": 0, "updated": 0, "revived": 0}
     outcomes: list[str] = []
-    for number, row in enumerate(rows):
+    for number, row in enumerate(deadline.checked(rows)):
         outcome = _upsert(writer, who, table, row, keys, number)
         done[outcome] += 1
         outcomes.append(outcome)

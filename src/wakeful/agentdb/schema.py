@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 
-from wakeful.agentdb import schema_checks
+from wakeful.agentdb import deadline, schema_checks
 from wakeful.agentdb.changelog import Who, from_json
 from wakeful.agentdb.database import ROW_ID_NAMES, SYSTEM_COLUMNS, Connection, Writer, quoted
 from wakeful.agentdb.errors import Refusal
@@ -92,6 +92,7 @@ def create_table(
         raise Refusal(
             "conflict", f"There is a table {name!r} already. Use db_alter_table to add columns.", field="name"
         )
+    refuse_view_name(writer, name)
     if len(tables) >= MOST_TABLES:
         raise Refusal("limit", f"There are {MOST_TABLES} tables, and that is the most.")
     if not purpose.strip():
@@ -119,7 +120,7 @@ def infer(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Guess the columns of rows that came from a file. A column `id` of whole numbers becomes the key."""
     names = list(dict.fromkeys(name for row in rows for name in row))
     columns: list[dict[str, Any]] = []
-    for name in names:
+    for name in deadline.checked(names):
         values = [row[name] for row in rows if row.get(name) is not None]
         kind = next((kind for kind, fits in _FITS.items() if values and all(map(fits, values))), "text")
         columns.append({"name": name, "type": kind, "primary_key": name == "id" and kind == "integer"})
@@ -162,6 +163,17 @@ def alter_table(writer: Writer, who: Who, name: str, columns: Sequence[Mapping[s
 def note(writer: Writer, who: Who, table: str | None, what: Mapping[str, Any]) -> None:
     """Write into the changelog what became of the schema."""
     writer.changelog.add(who, [("schema", table, None, None, None, orjson.dumps(what).decode())])
+
+
+def refuse_view_name(writer: Writer, table: str) -> None:
+    """Refuse a table with the name of a saved view: a reader could not tell which of the two is meant."""
+    if writer.raw.execute("SELECT 1 FROM _views WHERE lower(name) = lower(?)", (table,)).fetchone():
+        raise Refusal(
+            "conflict",
+            f"There is a view {table!r}, and a table cannot have its name. Choose another name, or drop the view with "
+            "db_drop_view first.",
+            field="name",
+        )
 
 
 def check_name(name: str, what: str) -> None:

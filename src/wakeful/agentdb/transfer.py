@@ -8,6 +8,7 @@ from typing import Any
 
 import orjson
 
+from wakeful.agentdb import deadline
 from wakeful.agentdb.changelog import blob_as_json
 from wakeful.agentdb.errors import Refusal
 
@@ -39,7 +40,7 @@ def write(kind: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> s
 def bounded(rows: Iterable[Sequence[Any]]) -> Iterator[Sequence[Any]]:
     """Pass rows on, but not more than a file may have."""
     size = 0
-    for row in rows:
+    for row in deadline.checked(rows):
         size += sum(len(value) if isinstance(value, str | bytes) else 8 for value in row)
         if size > MOST_BYTES:
             raise Refusal(
@@ -50,7 +51,7 @@ def bounded(rows: Iterable[Sequence[Any]]) -> Iterator[Sequence[Any]]:
 
 def read(kind: str, text: str) -> list[dict[str, Any]]:
     """Read a text of one of the formats."""
-    rows = list(_READERS[kind](text.removeprefix("\ufeff")))
+    rows = list(deadline.checked(_READERS[kind](text.removeprefix("\ufeff"))))
     if not rows:
         raise Refusal("invalid", "The file has no rows.", field="path")
     if len(rows) > MOST_IMPORTED:

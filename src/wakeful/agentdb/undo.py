@@ -6,6 +6,7 @@ from typing import Any
 import apsw
 import orjson
 
+from wakeful.agentdb import deadline
 from wakeful.agentdb.changelog import Who, from_json
 from wakeful.agentdb.database import Writer, quoted, row_id_of
 
@@ -26,7 +27,7 @@ def undo_run(writer: Writer, who: Who, run_id: str) -> dict[str, Any]:
         elif op == "schema":
             others.append({"table": table, "why": "changes of the schema and of views are not undone"})
     undone = 0
-    for (table, row_id), entries in rows.items():
+    for (table, row_id), entries in deadline.checked(rows.items()):
         problem = _undo_row(writer, who, run_id, table, row_id, entries)
         if problem is None:
             undone += 1

@@ -33,7 +33,7 @@ def upgrade(opened: Opened, request: Request) -> dict[str, Any]:
         used_by = _views_that_read(Reader(connection), renamed)
     writer = opened.writer
     writer.raw.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
-    with _schema_writable(writer.raw), writer.writing(request.who, request.quota + _SPARE, uses_reserve=True):
+    with _schema_writable(writer.raw), writer.writing(request.who, request.quota + _SPARE, reserve=0):
         if _new_names(writer.connection) != renamed:  # another worker was first
             return {"renamed": {}, "views": [], "snapshot": None}
         snapshot = snapshots.take(Path(opened.path), request.at).name

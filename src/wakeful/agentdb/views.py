@@ -46,6 +46,10 @@ def define(
 ) -> dict[str, Any]:
     """Save a view under a name, in place of the one that had it."""
     check_name(name, "view")
+    if name.lower() in {table.lower() for table in writer.connection.tables()}:
+        raise Refusal(
+            "conflict", f"There is a table {name!r}, and a view cannot have its name. Choose another one.", field="name"
+        )
     _check_parameters(query.check(reader, sql).parameters, parameters)
     old = writer.raw.execute("SELECT created_at, is_pinned FROM _views WHERE name = ?", (name,)).fetchone()
     [(count,)] = writer.raw.execute("SELECT count(*) FROM _views").fetchall()

@@ -9,7 +9,6 @@ request brings the file and its key along, so a few workers serve any number of 
 import gc
 import resource
 import sys
-import time
 from collections import OrderedDict
 from contextlib import suppress
 from typing import Any, BinaryIO
@@ -17,14 +16,14 @@ from typing import Any, BinaryIO
 import apsw
 import orjson
 
-from wakeful.agentdb import operations
+from wakeful.agentdb import deadline, operations
 from wakeful.agentdb.errors import Refusal
-from wakeful.agentdb.opened import Opened, Request
+from wakeful.agentdb.memory import Memory
+from wakeful.agentdb.opened import MOST_OPEN, Opened, Request
 
 HEAP = 64 * 1024 * 1024  # of SQLite: a statement that wants more fails
 MEMORY = 1024 * 1024 * 1024  # of address space, for the process: Python's own part is bounded too
 FILES = 128
-MOST_OPEN = 8  # databases at a time
 MOST_FRAME = 64 * 1024 * 1024
 
 
@@ -43,11 +42,21 @@ def main() -> None:
 
 
 def _serve(worker: "Worker", requests: BinaryIO, answers: BinaryIO) -> None:
+    memory = Memory()
     while head := requests.read(4):
-        answer = worker.answer(requests.read(int.from_bytes(head)))
-        answers.write(len(answer).to_bytes(4) + answer)
-        answers.flush()
+        # In a function of its own, so that neither frame nor answer is still held when memory is given back.
+        _serve_one(worker, requests.read(int.from_bytes(head)), answers)
         worker.let_go()
+        if memory.has_grown():
+            worker.shrink()
+            memory.give_back()
+
+
+def _serve_one(worker: "Worker", frame: bytes, answers: BinaryIO) -> None:
+    answer = worker.answer(frame)
+    answers.write(len(answer).to_bytes(4))
+    answers.write(answer)
+    answers.flush()
 
 
 class Worker:
@@ -78,7 +87,8 @@ class Worker:
 
     def _carry_out(self, request: Request) -> dict[str, Any]:
         opened = self._opened(request)
-        opened.begin(time.monotonic() + request.seconds)
+        deadline.begin(request.seconds)
+        opened.begin()
         try:
             return operations.carry_out(opened, request)
         except apsw.Error as error:
@@ -118,14 +128,22 @@ class Worker:
         for opened in self._open.values():
             opened.let_go()
 
+    def shrink(self) -> None:
+        """Empty SQLite's caches of pages."""
+        for opened in self._open.values():
+            for side in opened.sides:
+                side.raw.pragma("shrink_memory")
+
     def close_all(self) -> None:
         for path in list(self._open):
             self._close(path)
 
 
 def _joined(head: dict[str, Any], result: Any) -> bytes:
+    """Write an answer. A result that is bytes is a file, which the server hands on as it is."""
     written = orjson.dumps(head)
-    return b"".join((len(written).to_bytes(4), written, orjson.dumps(result)))
+    body = result if isinstance(result, bytes) else orjson.dumps(result)
+    return b"".join((len(written).to_bytes(4), written, body))
 
 
 if __name__ == "__main__":

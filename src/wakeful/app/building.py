@@ -327,7 +327,7 @@ def _agent_files(
     return AgentFiles(
         store,
         clock,
-        DatabaseEngine(settings.agent_database_workers),
+        DatabaseEngine(max(2, settings.agent_database_workers)),
         Vault(lambda agent_id: settings.data_dir / "agents" / agent_id, lambda: device_key),
         feed,
         settings.agent_database_mb * 1024 * 1024,

@@ -429,6 +429,25 @@ def rekey(agent: Agent = None, as_json: AsJson = False) -> None:
 
 
 @app.command()
+def key(
+    agent: Annotated[str, typer.Option(help="Whose: a name or an id.")],
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for the agent's name.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show the key of a database, for other programs that open SQLCipher files. Owners only; it is recorded."""
+    server = connect()
+    chosen = server.agent(agent)
+    name = chosen["name"] if yes else typer.prompt("Whoever has the key reads everything. The agent's name", err=True)
+    found = server.post("agents", chosen["id"], "db", "key", body={"confirm": name})
+    if as_json:
+        show_json(found)
+        return
+    typer.echo(f"-- {found['cipher']}, its default settings. Copy the file while the server is stopped.")
+    typer.echo(f"-- {found['path']}")
+    typer.echo(found["pragma"])
+
+
+@app.command()
 def erase(
     agent: Annotated[str, typer.Option(help="Whose: a name or an id.")],
     confirm: Annotated[str | None, typer.Option(help="The agent's name, so that nobody asks for it.")] = None,

@@ -141,7 +141,7 @@ def storage_low(agent: Agent, used: int, quota: int, now: datetime) -> Notice:
         title=f"{agent.name}'s database is {used / quota:.0%} full",
         body=(
             f"It holds {used / 1024**2:.1f} of {quota / 1024**2:.1f} MB. When it is full, the agent can only delete. "
-            "Delete rows that are no longer needed."
+            "Delete rows that are no longer needed, or give it more room."
         ),
         once_key=f"storage_low:{agent.id}:{now.isoformat()}",  # told once per crossing; the file knows
     )
@@ -225,6 +225,21 @@ def columns_renamed(
 def _listed(names: Sequence[str], most: int = 20) -> str:
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
+
+
+def database_key_shown(agent: Agent, now: datetime) -> Notice:
+    """Someone was given the key of an agent's database."""
+    return _about(
+        agent,
+        now,
+        code="database_key_shown",
+        title=f"The key of {agent.name}'s database was shown"[:MOST_TITLE],
+        body=(
+            f"It was asked for with your account, at {now:%Y-%m-%d %H:%M} UTC. With it and a copy of the file, all of "
+            "it can be read. If that was not you, revoke your tokens and give it a new key: `wakeful db rekey`."
+        ),
+        once_key=f"database_key_shown:{agent.id}:{now.isoformat()}",
+    )
 
 
 def from_agent(run: Run, title: str, body: str, now: datetime) -> Notice:

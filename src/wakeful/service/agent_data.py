@@ -8,6 +8,7 @@ import orjson
 
 from wakeful.agentdb.errors import DatabaseLocked, DatabaseUnreadable, DataNotFound, is_retryable
 from wakeful.agentdb.errors import kind_of as error_kind
+from wakeful.domain.accounts import Identity, check_owner
 from wakeful.domain.directories import MemoryElsewhere
 from wakeful.domain.types import Agent
 from wakeful.service.agent_files import AgentFiles, By, Values
@@ -26,6 +27,11 @@ class AgentData:
     async def person(self, agent_id: str, user_id: str) -> By:
         """Let a person at the database of an agent of theirs."""
         return By(agent=await self._store.read(lambda tx: tx.agents.get(agent_id, user_id)))
+
+    async def show_key(self, by: By, caller: Identity) -> tuple[str, bytes]:
+        """Give an owner of this server the key of a database of their own agent, and where its file is."""
+        check_owner(caller)
+        return await self.files.show_key(by)
 
     # What there is.
 
@@ -171,7 +177,7 @@ class AgentData:
         include_deleted: bool = False,
     ) -> bytes:
         """Run one statement that only reads, and return what `query` would as JSON, unread."""
-        return await self.files.read_as_json(
+        return await self.files.read_unparsed(
             by, "query", sql=sql, params=params, limit=limit, include_deleted=include_deleted
         )
 
@@ -229,7 +235,7 @@ class AgentData:
             by, "import", table, table=table, text=text, format=kind, create=create, source=source
         )
 
-    async def export_text(
+    async def export_file(
         self,
         by: By,
         kind: str,
@@ -238,20 +244,18 @@ class AgentData:
         show: Literal["active", "deleted", "all"] = "active",
         sql: str | None = None,
         params: Values | Sequence[Any] | None = None,
-    ) -> str:
-        """Return a table, or what a statement reads, as CSV, JSON or JSONL."""
-        return (await self.files.read(by, "export", format=kind, table=table, show=show, sql=sql, params=params))[
-            "text"
-        ]
+    ) -> bytes:
+        """Return a table, or what a statement reads, as CSV, JSON or JSONL, unread: it may have many megabytes."""
+        return await self.files.read_unparsed(by, "export", format=kind, table=table, show=show, sql=sql, params=params)
 
-    async def export_view(self, by: By, kind: str, name: str, params: Values | None = None) -> str:
+    async def export_view(self, by: By, kind: str, name: str, params: Values | None = None) -> bytes:
         """Return what a saved view finds as CSV, JSON or JSONL."""
         given = dict(params or {})
         await self.run_view(by, name, given, limit=1)  # says what is wrong with the name or the values
         for view in await self.list_views(by):
             if view["name"] == name:
                 usual = {each["name"]: each["default"] for each in view["parameters"] if "default" in each}
-                return await self.export_text(by, kind, sql=view["sql"], params=usual | given or None)
+                return await self.export_file(by, kind, sql=view["sql"], params=usual | given or None)
         raise DataNotFound(f"The view {name!r} was dropped a moment ago.", field="name")
 
     async def changelog(

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from wakeful.agentdb import arguments
 from wakeful.agentdb.engine import Answered, Engine
-from wakeful.agentdb.errors import DatabaseLocked, DatabaseUnreadable, for_people
+from wakeful.agentdb.errors import DatabaseLocked, DatabaseUnreadable, DataNotFound, for_people
 from wakeful.agentdb.opened import Request
 from wakeful.agentdb.operations import MAKES
 from wakeful.agentdb.vault import AgentKeys, Vault
@@ -95,7 +95,7 @@ class AgentFiles:
         """Have something read."""
         return (await self._ask(by, op, args)).result
 
-    async def read_as_json(self, by: By, op: str, /, **args: Any) -> bytes:
+    async def read_unparsed(self, by: By, op: str, /, **args: Any) -> bytes:
         """Have something read, and return it as it came."""
         return (await self._ask(by, op, args)).text
 
@@ -126,6 +126,19 @@ class AgentFiles:
             self._vault.save(agent.id, AgentKeys(current=token_bytes(32), previous=old))
             await self._finish_rotation(agent)
         self._tell(agent, None)
+
+    async def show_key(self, by: By) -> tuple[str, bytes]:
+        """Return where an agent's file is and its key. That it was shown is recorded before it is."""
+        agent = by.agent
+        await self._directories.check(agent.id)
+        if not self._vault.has_database(agent.id):
+            raise DataNotFound(
+                f"Agent {agent.name!r} has no database yet, and so no key. It gets one with its first table."
+            )
+        await self.write(by, "note_key_shown", None)  # after a rotation that was cut off is finished
+        await self._notice(notices.database_key_shown(agent, self._clock.now()))
+        log.warning("database key shown", extra={"agent_id": agent.id, "user_id": agent.user_id})
+        return self._vault.database_of(agent.id), self._vault.open(agent.id).current
 
     async def erase(self, agent: Agent) -> None:
         """Destroy an agent's database for good, by destroying its key first."""
@@ -199,7 +212,7 @@ class AgentFiles:
             if op not in MAKES:
                 await self._directories.check(agent_id)
                 # Nothing is made for the sake of a look: it is asked of an empty database in memory.
-                return await self._engine.ask(self._request(by, op, "", _NO_KEY, args))
+                return await self._engine.ask(self._request(by, op, "", _NO_KEY, args), agent_id)
             await self._directories.bind(agent_id)
             key = self._vault.make(agent_id).current
         else:
@@ -214,10 +227,10 @@ class AgentFiles:
             if agent_id not in self._upgraded:
                 async with contextlib.nullcontext() if is_writing else self._lock(agent_id):
                     await self._upgrade(by.agent, path, key)
-            return await self._engine.ask(self._request(by, op, path, key, args))
+            return await self._engine.ask(self._request(by, op, path, key, args), agent_id)
         except DatabaseUnreadable:
             key = await self._fitting_key(by.agent, path)
-            return await self._engine.ask(self._request(by, op, path, key, args))
+            return await self._engine.ask(self._request(by, op, path, key, args), agent_id)
 
     def _request(self, by: By, op: str, path: str, key: bytes, args: Values) -> Request:
         return Request(
@@ -237,7 +250,7 @@ class AgentFiles:
         if agent.id in self._upgraded:  # while this one waited for the lock
             return
         request = self._request(By(agent=agent, actor="system"), "upgrade", path, key, {})
-        done = (await self._engine.ask(request)).result
+        done = (await self._engine.ask(request, agent.id)).result
         if done["renamed"]:
             log.info("columns of a database renamed", extra={"agent_id": agent.id, "tables": len(done["renamed"])})
             now = self._clock.now()
@@ -253,7 +266,8 @@ class AgentFiles:
         await self._engine.close_file(path)
         args = {"new_key": keys.current.hex()}
         try:
-            await self._engine.ask(self._request(By(agent=agent, actor="system"), "rekey", path, keys.previous, args))
+            request = self._request(By(agent=agent, actor="system"), "rekey", path, keys.previous, args)
+            await self._engine.ask(request, agent.id)
         except DatabaseUnreadable:
             raise await self._put_aside(agent) from None
         self._vault.save(agent.id, AgentKeys(current=keys.current))
@@ -265,7 +279,7 @@ class AgentFiles:
         """
         key = self._vault.open(agent.id).current
         try:
-            await self._engine.ask(self._request(By(agent=agent, actor="system"), "check", path, key, {}))
+            await self._engine.ask(self._request(By(agent=agent, actor="system"), "check", path, key, {}), agent.id)
         except DatabaseUnreadable:
             raise await self._put_aside(agent) from None
         return key

@@ -179,7 +179,7 @@ def database_tools(data: AgentData, workspace_bytes: int) -> list[Tool]:
         if (asked.table is None) == (asked.sql is None):
             raise Invalid("Give exactly one of 'table' and 'sql'.", field="table")
         kind = _kind(asked.path, asked.format)
-        text = await data.export_text(
+        written = await data.export_file(
             _by(context),
             kind,
             table=asked.table,
@@ -189,7 +189,7 @@ def database_tools(data: AgentData, workspace_bytes: int) -> list[Tool]:
         )
         limits = Limits(bytes=workspace_bytes, file_bytes=4 * MOST_FILE, files=10_000)
         size = await asyncio.to_thread(
-            Workspace(context.workspace).write, asked.path, text.encode(), append=False, limits=limits
+            Workspace(context.workspace).write, asked.path, written, append=False, limits=limits
         )
         return _tell({"path": asked.path, "format": kind, "bytes": size})
 
@@ -254,7 +254,8 @@ def database_tools(data: AgentData, workspace_bytes: int) -> list[Tool]:
         made(
             "db_delete",
             DbDelete,
-            "Delete the rows that meet a condition. They are hidden, and db_restore brings them back.",
+            "Delete the rows that meet a condition. They are hidden, and db_restore brings them back, as long as the "
+            "database is not full and needs their room.",
             lambda by, asked: data.delete(by, asked.table, asked.where),
         ),
         made(

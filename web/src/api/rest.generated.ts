@@ -236,6 +236,14 @@ export interface Confirmation {
   confirm: string;
 }
 
+/** What another SQLCipher program needs to open the file. */
+export interface DatabaseKey {
+  path: string;
+  key: string;
+  pragma: string;
+  cipher: "SQLCipher 4";
+}
+
 /** What there is. The two sizes are null while the database is locked, for then nobody can look inside. */
 export interface DatabaseShape {
   state: "none" | "open" | "locked";
@@ -1295,6 +1303,7 @@ export interface Routes {
   "POST /agents/{agent_id}/db/changelog/{change_id}/take-back": { path: { agent_id: string; change_id: number }; query: Record<never, never>; body?: undefined; answer: TakenBack };
   "POST /agents/{agent_id}/db/execute": { path: { agent_id: string }; query: Record<never, never>; body: WritingStatement; answer: Executed };
   "POST /agents/{agent_id}/db/import": { path: { agent_id: string }; query: Record<never, never>; body: NewImport; answer: Imported };
+  "POST /agents/{agent_id}/db/key": { path: { agent_id: string }; query: Record<never, never>; body: Confirmation; answer: DatabaseKey };
   "POST /agents/{agent_id}/db/migrate": { path: { agent_id: string }; query: Record<never, never>; body: NewMigration; answer: Migrated };
   "POST /agents/{agent_id}/db/query": { path: { agent_id: string }; query: Record<never, never>; body: Statement; answer: Found };
   "POST /agents/{agent_id}/db/rotate-key": { path: { agent_id: string }; query: Record<never, never>; body?: undefined; answer: Done };

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Path, Query
+from fastapi import APIRouter, Path, Query, Response
 from pydantic import AwareDatetime, Field
 
 from wakeful.domain.errors import Invalid
@@ -165,14 +165,21 @@ class Confirmation(Asked):
     confirm: Annotated[str, Field(max_length=1_000, description="The agent's name, as a sign that it is meant.")]
 
 
+class DatabaseKey(Told):
+    """What another SQLCipher program needs to open the file."""
+
+    path: str  # of the file, on the server's machine; with -wal and -shm beside it while the server runs
+    key: str  # 64 hexadecimal digits, used as they are: no passphrase, nothing is derived from it
+    pragma: str  # the first statement after opening the file
+    cipher: Literal["SQLCipher 4"] = "SQLCipher 4"  # its defaults: 4096-byte pages, HMAC-SHA512
+
+
 class NotConfirmed(Invalid):
     code = "not_confirmed"
 
-    def __init__(self, given: str, name: str) -> None:
+    def __init__(self, given: str, name: str, consequence: str) -> None:
         super().__init__(
-            f"'confirm' is {given[:100]!r}, and the agent is called {name!r}. Nothing was erased. "
-            "Send the agent's name to erase its database for good.",
-            field="confirm",
+            f"'confirm' is {given[:100]!r}, and the agent is called {name!r}. {consequence}", field="confirm"
         )
 
 
@@ -270,11 +277,25 @@ async def rotate_key(caller: Admin, services: ServicesDep, agent_id: PathId) -> 
     return Done()
 
 
+@router.post("/agents/{agent_id}/db/key")
+async def show_key(
+    caller: Admin, services: ServicesDep, agent_id: PathId, asked: Confirmation, response: Response
+) -> DatabaseKey:
+    """Show the key of a database, for an owner of this server and their own agent. It is recorded, with a notice."""
+    by = await services.data.person(agent_id, caller.user.id)
+    if asked.confirm != by.agent.name:
+        raise NotConfirmed(asked.confirm, by.agent.name, "No key was shown. Send the agent's name to see it.")
+    path, key = await services.data.show_key(by, caller)
+    response.headers["Cache-Control"] = "no-store"
+    return DatabaseKey(path=path, key=key.hex(), pragma=f"PRAGMA key = \"x'{key.hex()}'\";")
+
+
 @router.delete("/agents/{agent_id}/db")
 async def erase_database(caller: Admin, services: ServicesDep, agent_id: PathId, asked: Confirmation) -> Done:
     """Erase an agent's database for good: its key is destroyed, so that no copy can be read either."""
     by = await services.data.person(agent_id, caller.user.id)
     if asked.confirm != by.agent.name:
-        raise NotConfirmed(asked.confirm, by.agent.name)
+        to_do = "Nothing was erased. Send the agent's name to erase its database for good."
+        raise NotConfirmed(asked.confirm, by.agent.name, to_do)
     await services.data.files.erase(by.agent)
     return Done()

@@ -201,7 +201,7 @@ async def export_table(
 ) -> Response:
     """Download a table as CSV, JSON or JSON lines. A spreadsheet takes nothing in the CSV for a formula."""
     by = await services.data.person(agent_id, caller.user.id)
-    return _file(table, kind, await services.data.export_text(by, kind, table=table, show=show))
+    return _file(table, kind, await services.data.export_file(by, kind, table=table, show=show))
 
 
 @router.get("/agents/{agent_id}/db/views/{view}/export", response_class=Response, responses=_FILE)
@@ -230,7 +230,7 @@ async def import_rows(caller: Chatter, services: ServicesDep, agent_id: PathId, 
     return Imported.model_validate(done)
 
 
-def _file(name: str, kind: FileFormat, text: str) -> Response:
+def _file(name: str, kind: FileFormat, data: bytes) -> Response:
     fit = re.sub(r"[^A-Za-z0-9_.-]+", "_", name)
     headers = {"Content-Disposition": f'attachment; filename="{fit}.{kind}"'}
-    return Response(text, media_type=MEDIA_TYPES[kind], headers=headers)
+    return Response(data, media_type=MEDIA_TYPES[kind], headers=headers)

@@ -39,7 +39,8 @@ export function QuotaBanner({ agentId }: { agentId: string }) {
       <Icon name="alert" />
       <p>
         <strong>{Math.floor(100 * part)} % of the database is used</strong>: {megabytes(found.used_bytes)} of {megabytes(found.quota_bytes)}. When it is full, the
-        agent can only delete. <Link href={`/ui/agents/${agentId}/data`}>Delete rows</Link>, or raise <code>agent_database_mb</code> in the server's settings.
+        agent can only delete. <Link href={`/ui/agents/${agentId}/data`}>Delete rows</Link>: their room is used by the next write that needs it. Or give the
+        agent more under Configure, Limits.
       </p>
     </section>
   );

@@ -1,0 +1,43 @@
+"""The time limit of the request a worker is carrying out.
+
+SQLite is interrupted by its progress handler; loops of Python's own, which SQLite never sees, call `check`. A worker
+has one thread and one request at a time, so there is one deadline.
+"""
+
+import time
+from collections.abc import Iterable, Iterator
+from typing import TypeVar
+
+from wakeful.agentdb.errors import Refusal
+
+T = TypeVar("T")
+
+
+class _Deadline:
+    at = float("inf")  # on the monotonic clock
+
+
+def begin(seconds: float) -> None:
+    """Start the clock for a request."""
+    _Deadline.at = time.monotonic() + seconds
+
+
+def is_past() -> bool:
+    return time.monotonic() > _Deadline.at
+
+
+def check() -> None:
+    """Raise a refusal if the request has run out of time."""
+    if is_past():
+        raise too_late()
+
+
+def checked(items: Iterable[T]) -> Iterator[T]:
+    """Pass items on as long as there is time."""
+    for item in items:
+        check()
+        yield item
+
+
+def too_late() -> Refusal:
+    return Refusal("timeout", "That took too long and was stopped. Nothing was changed. Ask for less at a time.")
