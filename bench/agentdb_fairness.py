@@ -1,6 +1,6 @@
 """How long one agent's query waits while another agent floods its own database with slow queries and imports.
 
-Writes bench/out/agentdb_fairness.json and says whether the target is met: in the 99th percentile, 50 ms more than alone.
+Writes bench/out/agentdb_fairness.json and says whether the target is met: 50 ms more than alone in 99 % of queries.
 Measure on a quiet machine.
 """
 
