@@ -3,6 +3,7 @@
 import contextlib
 
 import apsw
+import orjson
 import pytest
 
 from databases import Refused
@@ -217,3 +218,26 @@ def test_a_statement_that_is_asked_again_sees_what_has_changed_since(tasks):
     tasks.ask("migrate", purpose="x", up_sql="DROP TABLE tasks", down_sql="")
     with pytest.raises(Refused, match="no table 'tasks'"):
         tasks.query(sql)
+
+
+def test_an_answer_is_cut_exactly_where_it_would_grow_too_large(tasks):
+    """Whatever rows are read at a time: the next one is left out because it alone would be too much."""
+    sql = (
+        "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n LIMIT 400)"
+        " SELECT x, substr(:text, 1, 1 + x * 7 % 900) FROM n"
+    )
+    found = tasks.ask("query", sql=sql, params={"text": "y" * 900})
+    everything = [[x, "y" * (1 + x * 7 % 900)] for x in range(1, 401)]
+    assert found["rows"] == everything[: found["row_count"]]
+    assert found["truncated"]
+    shown = orjson.dumps(everything[: found["row_count"]])
+    one_more = orjson.dumps(everything[: found["row_count"] + 1])
+    assert len(shown) <= 80_000 < len(one_more)
+
+
+@pytest.mark.parametrize(("limit", "is_truncated"), [(1, True), (31, True), (32, True), (99, True), (100, False)])
+def test_an_answer_has_as_many_rows_as_were_asked_for(tasks, limit, is_truncated):
+    sql = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n LIMIT 100) SELECT x, x FROM n"
+    found = tasks.ask("query", sql=sql, limit=limit)
+    assert found["rows"] == [[x, x] for x in range(1, limit + 1)]
+    assert (found["row_count"], found["truncated"]) == (limit, is_truncated)
