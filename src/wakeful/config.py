@@ -167,6 +167,16 @@ class Settings(BaseSettings):
         Says(accepts="a list of host names or addresses; in the environment separated by commas"),
     ] = Field((), description="Hosts on private addresses that `fetch_url` and channels may reach all the same.")
 
+    shell_network: bool = Field(False, description="Let commands of the toolset `shell` use the network. File only.")
+    shell_read: Annotated[tuple[Directory, ...], Says(accepts="a list of paths", default="none")] = Field(
+        (), description="What such commands can read besides the workspace and the system's software. File only."
+    )
+    shell_unconfined: bool = Field(
+        False,
+        description="Run such commands unconfined, so that they reach whatever the server's user does. File only; "
+        "see [access](../access.md).",
+    )
+
     channel_timeout_seconds: Whole = Field(
         20, ge=1, le=300, description="How long the channels of a person have to take a notification."
     )
@@ -235,6 +245,24 @@ class Settings(BaseSettings):
         """Take arguments only, so that a test's Settings never depends on the machine it runs on."""
         return (init_settings,)
 
+    @model_validator(mode="after")
+    def _refuse_own_directories(self) -> Self:
+        """Keep the keys from confined programs: nobody means them who names a directory around them."""
+        named = [("shell_read", path) for path in self.shell_read]
+        for name, server in self.mcp.items():
+            named += [(f"`read` of [mcp.{name}]", Path(path)) for path in server.read]
+            named += [(f"`write` of [mcp.{name}]", Path(path)) for path in server.write]
+        for place, path in named:
+            real = path.resolve()
+            for own in (self.config_dir.resolve(), self.data_dir.resolve()):
+                is_inside = own == self.config_dir.resolve() and own in real.parents
+                if real == own or real in own.parents or is_inside:
+                    raise ValueError(
+                        f"{place} has {str(path)!r}, which holds the server's own directory {str(own)!r} or lies in "
+                        "it. Name the directories that are needed one by one."
+                    )
+        return self
+
     @property
     def heartbeat_seconds(self) -> float:
         """Three beats fit into a lease, so one that is lost does not cost a run."""
@@ -259,6 +287,8 @@ def _is_loopback(host: str) -> bool:
 
 SECRETS = frozenset(name for name, field in Settings.model_fields.items() if SecretStr in get_args(field.annotation))
 _HIDDEN = SECRETS | {"mcp"}  # never shown in a message
+# Who can set a variable of the server may be someone else than who can write its settings file.
+_FILE_ONLY = frozenset({"shell_network", "shell_read", "shell_unconfined"})
 
 
 def load_settings(environ: Mapping[str, str] | None = None, **options: object) -> Settings:
@@ -357,6 +387,9 @@ def _read_environment(environ: Mapping[str, str], problems: list[str]) -> dict[s
         for key, value in environ.items()
         if key.startswith(PREFIX) and not key.startswith(TEST_PREFIX) and value.strip()
     }
+    for name in sorted(_FILE_ONLY):
+        if written.pop(_as_variable(name), None) is not None:
+            problems.append(f"{_as_variable(name)} (the environment) is refused: {name} is set in {FILE_NAME} alone.")
     return _sort(written, place="the environment", spell=_as_variable, problems=problems)
 
 

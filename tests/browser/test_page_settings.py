@@ -30,7 +30,7 @@ async def answer(exchange):
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def server(own_files):
     settings = own_files | {"fetch_private_hosts": ["127.0.0.1"]}
-    mcp = {"calc": McpServer(name="calc", command=CALC)}
+    mcp = {"calc": McpServer(name="calc", command=CALC, is_limited=False)}
     async with served(settings, always=answer, patient=Patient(retries=0), mcp=mcp) as server:
         yield server
 

@@ -5,11 +5,13 @@ import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 
 from confined import LEVELS, at_level
+from wakeful.tools import confinement, guard
 from wakeful.tools.confinement.rules import make_rules
 from wakeful.tools.guard import guarded
 from wakeful.tools.registry import Tools
@@ -425,3 +427,55 @@ async def test_the_temporary_directory_is_gone_afterwards(run, tmp_path, monkeyp
     said = await run("mkdir -p $TMPDIR/a/b && echo kept > $TMPDIR/a/b/c && chmod 500 $TMPDIR/a/b && cat $TMPDIR/a/b/c")
     assert said == "Exit code 0.\nkept"
     assert list((tmp_path / "temporary").iterdir()) == []
+
+
+# ── As an ordinary user ─────────────────────────────────────────────────────────────────────────────────────────────
+
+NOBODY = 65534
+ORDINARY = """
+id -u
+echo 'echo run' > s && chmod +x s && ./s
+cat {key} || chmod 777 {key} || kill {stranger} || touch /usr/bin/x || echo refused
+unshare -Ur true || echo refused
+"""
+
+
+@pytest.fixture
+def of_nobody():
+    """A place on the disk that belongs to an ordinary user, with the guard, which root's own directories may hide."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can become another user; the other tests here have run as an ordinary one")
+    folder = Path(tempfile.mkdtemp(prefix="wakeful-test-"))
+    shutil.copytree(Path(confinement.__file__).parent, folder / "wakeful/tools/confinement")
+    shutil.copy(guard.__file__, folder / "wakeful/tools/guard.py")
+    for name in ("workspace", "config"):
+        (folder / name).mkdir()
+    (folder / "config/key").write_text(SECRET)
+    for path in [folder, *folder.rglob("*")]:
+        path.chmod(0o755 if path.is_dir() else 0o644)
+        os.chown(path, NOBODY, NOBODY)
+    yield folder
+    shutil.rmtree(folder)
+
+
+def test_an_ordinary_user_is_confined_from_its_own_files_too(level, of_nobody):
+    def as_nobody(command, **more):
+        return subprocess.Popen(
+            command, user=NOBODY, group=NOBODY, extra_groups=[], cwd=of_nobody / "workspace", **more
+        )
+
+    rules = make_rules(level, write=[of_nobody / "workspace"])
+    key = of_nobody / "config/key"
+    with as_nobody(["sleep", "600"]) as stranger:
+        command = ORDINARY.format(key=key, stranger=stranger.pid)
+        _, _, _, _, server, *rest = guarded("/bin/sh", "-c", command, rules=rules)
+        program = ["/usr/bin/python3", "-I", "-S", str(of_nobody / "wakeful/tools/guard.py"), server, *rest]
+        with as_nobody(
+            program, env={"PATH": "/usr/bin:/bin"}, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        ) as running:
+            said, problems = running.communicate(timeout=30)
+        is_alive = stranger.poll() is None
+        stranger.kill()
+    assert said.decode().splitlines() == [str(NOBODY), "run", "refused", "refused"], problems.decode()
+    assert is_alive
+    assert key.stat().st_mode & 0o777 == 0o644

@@ -47,6 +47,7 @@ from wakeful.service.claims import Claims
 from wakeful.service.data_in_words import DataInWords
 from wakeful.service.feed import Feed
 from wakeful.service.firing import Firing
+from wakeful.service.mcp_servers import settle_unconfined
 from wakeful.service.metrics import Metrics
 from wakeful.service.next_runs import NextRuns
 from wakeful.service.notices import NoticeService
@@ -67,12 +68,12 @@ from wakeful.tools.database import database_tools
 from wakeful.tools.files import file_tools
 from wakeful.tools.next_run import next_run_tools
 from wakeful.tools.notify import notify_tools
-from wakeful.tools.outside.servers import McpLimits, McpServers
+from wakeful.tools.outside.servers import Confining, McpLimits, McpServers
 from wakeful.tools.profiles import profile_tools
 from wakeful.tools.recall import recall_tools
 from wakeful.tools.registry import Outside, Tool, Tools
 from wakeful.tools.scheduler import scheduler_tools
-from wakeful.tools.shell import shell_tools
+from wakeful.tools.shell import ShellSettings, TellRefused, shell_tools
 from wakeful.tools.skills import skill_tools
 from wakeful.tools.subagents import subagent_tools
 from wakeful.tools.web import Fetcher, web_tools
@@ -92,6 +93,7 @@ class Wakeful:
     pauses: PauseService
     engine: Engine
     recovery_key: str | None  # of a device key that this start has made; shown once
+    settle: Callable[[], Awaitable[None]]  # once the store is open
     put_away: Callable[[], Awaitable[None]]
 
     @property
@@ -121,6 +123,7 @@ class Wakeful:
         try:
             if isinstance(self.clock, ServerClock):
                 await self.clock.measure()
+            await self.settle()
             await self.services.data.files.finish_erasing()
             yield
         finally:
@@ -186,7 +189,15 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
     mcp_limits = McpLimits(
         start=settings.mcp_start_seconds, call=settings.mcp_call_seconds, tools=settings.mcp_most_tools
     )
-    mcp_servers = McpServers(settings.mcp, settings.data_dir / "mcp", mcp_limits)
+    own_directories = (settings.data_dir, settings.config_dir)
+    mcp_servers = McpServers(settings.mcp, settings.data_dir / "mcp", mcp_limits, Confining(hidden=own_directories))
+    notices = NoticeService(store, clock)
+    shell = ShellSettings(
+        hidden=own_directories,
+        read=settings.shell_read,
+        has_network=settings.shell_network,
+        is_unconfined=settings.shell_unconfined,
+    )
     profiles = Profiles(store, stream, clock)
     approvals = Approvals(store, clock)
     tools = build_tools(
@@ -199,6 +210,8 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
         agents.check_self_scheduling,
         mcp_servers,
         more=[*skill_tools(workspace_of), *profile_tools(profiles, lambda agent: tools.names_for(agent))],
+        shell=shell,
+        tell_shell_refused=notices.add_shell_refused,
     )
     if executor is None:
         subagents = SubagentLimits(depth=settings.subagent_depth, per_run=settings.subagents_per_run)
@@ -233,7 +246,7 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
         mcp_states=mcp_servers.states,
         metrics=metrics,
         next_runs=next_runs,
-        notices=NoticeService(store, clock),
+        notices=notices,
         pauses=pauses,
         profiles=profiles,
         recalls=recalls,
@@ -247,6 +260,9 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
         wakes=wakes,
         workspace_of=workspace_of,
     )
+
+    async def settle() -> None:
+        mcp_servers.keep_unconfined(await settle_unconfined(store, settings.mcp))
 
     async def put_away() -> None:
         await outbox.aclose()
@@ -265,6 +281,7 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
         pauses=pauses,
         engine=engine,
         recovery_key=to_recovery_key(device_key) if is_first_start else None,
+        settle=settle,
         put_away=put_away,
     )
 
@@ -279,6 +296,8 @@ def build_tools(
     check_scheduling: Callable[[Agent], Awaitable[None]] | None = None,
     outside: Outside | None = None,
     more: Iterable[Tool] = (),
+    shell: ShellSettings | None = None,
+    tell_shell_refused: TellRefused | None = None,
 ) -> Tools:
     """Put every tool together that an agent can be given."""
     return Tools(
@@ -290,7 +309,7 @@ def build_tools(
             *notify_tools(notify),
             *file_tools(_WORKSPACE_BYTES),
             *web_tools(fetcher),
-            *shell_tools(),
+            *shell_tools(shell, tell_shell_refused),
             *subagent_tools(),
             *more,
         ],

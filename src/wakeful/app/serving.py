@@ -14,6 +14,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from wakeful.app.building import Wakeful
+from wakeful.domain.confinement import hide_memory
 from wakeful.domain.errors import Unavailable
 from wakeful.domain.zones import load_zone
 from wakeful.server.app import create_app
@@ -21,6 +22,9 @@ from wakeful.server.gate import Gate
 from wakeful.server.tries import Tries
 from wakeful.server.wire import Wire
 from wakeful.service.first_start import settle_owner
+from wakeful.tools.confinement.probe import find_confinement, log_confinement
+
+__all__ = ["build_http", "hide_memory", "serve", "settle_memory", "welcome"]
 
 MOST_FRAME = 72 * 1024 * 1024  # bytes of one message with its images
 
@@ -36,6 +40,7 @@ def build_http(node: Wakeful) -> ASGIApp:
         heartbeat_seconds=node.settings.socket_heartbeat_seconds,
         model=node.settings.model,
         is_shared=node.store.is_shared,
+        shell=find_confinement().of(is_unconfined=node.settings.shell_unconfined),
     )
     return Gate(app, node.services.accounts, tries, node.settings)
 
@@ -58,6 +63,7 @@ async def serve(node: Wakeful, announce: Callable[[str, str], None]) -> None:
 
     `announce` is told the address they stand at and the path of a one-time login link.
     """
+    log_confinement(find_confinement(), is_shell_unconfined=node.settings.shell_unconfined)
     loop, stopping = asyncio.get_running_loop(), asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stopping.set)

@@ -1,10 +1,11 @@
-"""How far this machine can confine the programs that agents start."""
+"""How far this machine can confine the programs that agents start, and how our own processes keep to themselves."""
 
+import ctypes
 from dataclasses import dataclass
 from typing import Literal
 
 Level = Literal["bubblewrap", "landlock", "none"]  # strongest first
-ShellStatus = Literal["bubblewrap", "landlock", "unconfined", "refused"]
+Confined = Literal["bubblewrap", "landlock", "unconfined", "refused"]  # how a program is run
 
 REMEDY = "install bubblewrap so that `bwrap` works for the server's user, or run Linux 6.12 or later with Landlock"
 
@@ -16,8 +17,20 @@ class Confinement:
     level: Level
     problems: tuple[str, ...] = ()  # why a stronger level does not work here
 
-    def of_shell(self, *, is_unconfined_allowed: bool) -> ShellStatus:
-        """Return how commands of the toolset `shell` run."""
-        if is_unconfined_allowed:
+    def of(self, *, is_unconfined: bool) -> Confined:
+        """Return how a program is run that the owner wants unconfined, or not."""
+        if is_unconfined:
             return "unconfined"
         return "refused" if self.level == "none" else self.level
+
+
+_PR_SET_DUMPABLE = 4
+
+
+def hide_memory() -> None:
+    """Keep other processes of the same user out of this one: its memory, environment and open files.
+
+    It also writes no core dump any more, which would hold keys. A program that this process starts is not hidden.
+    """
+    if ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "PR_SET_DUMPABLE")

@@ -4,6 +4,7 @@ from datetime import datetime
 from hashlib import blake2b
 
 from wakeful.domain import ids
+from wakeful.domain.confinement import REMEDY, Confinement
 from wakeful.domain.errors import Invalid, LimitReached
 from wakeful.domain.types import Agent, Notice, Run, SetAside, Wake
 
@@ -154,6 +155,22 @@ def database_unreadable(agent: Agent, path: str, now: datetime) -> Notice:
         title=f"{agent.name}'s database could not be read",
         body=f"The file is damaged. It was put aside at {path}; nothing was deleted. The agent begins a new one.",
         once_key=f"database_unreadable:{path}",
+    )
+
+
+def shell_refused(agent: Agent, confinement: Confinement, now: datetime) -> Notice:
+    """An agent wanted to run a command on a machine that cannot confine it."""
+    return _about(
+        agent,
+        now,
+        code="shell_refused",
+        title=f"{agent.name}'s commands are not run"[:MOST_TITLE],
+        body=(
+            "This server's machine cannot confine commands, and one that is not confined could read the server's keys "
+            f"({'; '.join(confinement.problems)}). To have them run, {REMEDY}. Or, if you trust this agent's model and "
+            "everything it reads, write shell_unconfined = true into the server's settings file and start it again."
+        ),
+        once_key=f"shell_refused:{agent.id}:{now:%Y-%m-%d}",
     )
 
 

@@ -7,6 +7,7 @@ from functools import cache
 from fastapi import FastAPI
 from starlette.datastructures import State
 
+from wakeful.domain.confinement import Confined
 from wakeful.server import api_page, auth, errors, frames, login, socket
 from wakeful.server.heartbeats import Heartbeats
 from wakeful.server.open_sockets import OpenSockets
@@ -48,6 +49,7 @@ def create_app(
     heartbeat_seconds: float,
     model: str = "demo",
     is_shared: bool = False,
+    shell: Confined = "refused",
 ) -> FastAPI:
     """Make the application of one node. `find_problems` says what keeps wakes from firing; nothing is good news."""
     app = copy(_application(version))
@@ -56,7 +58,11 @@ def create_app(
     app.state.services = services
     app.state.find_problems = find_problems
     app.state.about = about.About(
-        version=version, model=model, is_demo=model == "demo", store="postgresql" if is_shared else "sqlite"
+        version=version,
+        model=model,
+        is_demo=model == "demo",
+        store="postgresql" if is_shared else "sqlite",
+        shell=shell,
     )
     app.state.sockets = Sockets(
         hub=services.hub,

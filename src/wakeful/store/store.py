@@ -10,6 +10,7 @@ from wakeful.store.agents import Agents
 from wakeful.store.approvals import Approvals
 from wakeful.store.channels import Channels
 from wakeful.store.database import Database, Listener, SideConnection, Statements
+from wakeful.store.mcp_servers import UnconfinedMcpServers
 from wakeful.store.migrate import Migration, load_migrations, migrate
 from wakeful.store.notices import Notices
 from wakeful.store.rows import ADDED_WAKE, to_micros
@@ -33,6 +34,7 @@ class Tx:
         "runs",
         "sessions",
         "tell",
+        "unconfined_mcp_servers",
         "usage",
         "wakes",
     )
@@ -46,6 +48,7 @@ class Tx:
         self.notices = Notices(statements)
         self.runs = Runs(statements)
         self.sessions = Sessions(statements)
+        self.unconfined_mcp_servers = UnconfinedMcpServers(statements)
         self.usage = Usage(statements)
         self.wakes = Wakes(statements)
 

@@ -15,8 +15,15 @@ def wrapped(rules: "Rules", temp: str, filter_descriptor: int, directory: str) -
     if not rules["network"]:
         words.append("--unshare-net")
     words += ["--proc", "/proc", "--dev", "/dev", "--bind", temp, "/tmp", "--setenv", "TMPDIR", "/tmp"]
+    shown: list[str] = []
+    writable: list[str] = []
     binds = [("--ro-bind", path) for path in rules["read"]] + [("--bind", path) for path in rules["write"]]
     for how, path in sorted(binds, key=lambda bind: len(bind[1])):  # a directory first, then what is inside it
-        if not path.startswith("/proc/"):
-            words += [how, path, path]
+        known = writable if how == "--bind" else shown
+        if path.startswith("/proc/") or any(path == each or path.startswith(each + "/") for each in known):
+            continue
+        words += [how, path, path]
+        shown.append(path)
+        if how == "--bind":
+            writable.append(path)
     return [*words, "--remount-ro", "/", "--chdir", directory, "--"]

@@ -3,7 +3,6 @@
 import ctypes
 import os
 
-PR_SET_DUMPABLE = 4
 _PR_CAPBSET_DROP = 24
 _PR_SET_NO_NEW_PRIVS = 38
 _PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL = 47, 4
@@ -31,14 +30,6 @@ def control_process(option: int, *arguments: int) -> None:
     if _libc.prctl(option, *padded) < 0:
         error = ctypes.get_errno()
         raise OSError(error, os.strerror(error))
-
-
-def hide_memory() -> None:
-    """Keep other processes of the same user out of this process: its memory, environment and open files.
-
-    It also writes no core dump any more, which would hold the keys.
-    """
-    control_process(PR_SET_DUMPABLE, 0)
 
 
 def refuse_new_privileges() -> None:

@@ -52,10 +52,12 @@ def try_level(level: Literal["bubblewrap", "landlock"]) -> str | None:
     return None if tried.returncode == 0 else said[-1][:300] if said else f"exit code {tried.returncode}"
 
 
-def log_confinement(found: Confinement) -> None:
+def log_confinement(found: Confinement, *, is_shell_unconfined: bool) -> None:
     """Log the level at start."""
     fields = {"level": found.level, "problems": "; ".join(found.problems)}
     if found.level == "none":
         log.warning("programs cannot be confined on this machine", extra=fields)
     else:
         log.info("programs are confined", extra=fields)
+    if is_shell_unconfined:
+        log.warning("shell commands run unconfined", extra={"setting": "shell_unconfined"})

@@ -53,11 +53,16 @@ def make_rules(
     return Rules(
         level=level,
         bwrap=find_bubblewrap() or "",
-        read=[*_system(tuple(hidden)), *(os.path.realpath(path) for path in read)],
-        write=[os.path.realpath(path) for path in write],
+        read=[*_system(tuple(hidden)), *_spellings(read)],
+        write=_spellings(write),
         network=network,
         temp=os.path.realpath(tempfile.gettempdir()),
     )
+
+
+def _spellings(paths: Iterable[str | Path]) -> list[str]:
+    """Return paths as they are and without links: bubblewrap shows nothing under another name."""
+    return list(dict.fromkeys(each for path in paths for each in (str(path), os.path.realpath(path))))
 
 
 def find_bubblewrap() -> str | None:
