@@ -167,13 +167,13 @@ class Settings(BaseSettings):
         Says(accepts="a list of host names or addresses; in the environment separated by commas"),
     ] = Field((), description="Hosts on private addresses that `fetch_url` and channels may reach all the same.")
 
-    shell_network: bool = Field(False, description="Let commands of the toolset `shell` use the network. File only.")
+    shell_network: bool = Field(False, description="Let commands of the toolset `shell` use the network.")
     shell_read: Annotated[tuple[Directory, ...], Says(accepts="a list of paths", default="none")] = Field(
-        (), description="What such commands can read besides the workspace and the system's software. File only."
+        (), description="What such commands can read besides the workspace and the system's software."
     )
     shell_unconfined: bool = Field(
         False,
-        description="Run such commands unconfined, so that they reach whatever the server's user does. File only; "
+        description="Run such commands unconfined, so that they reach whatever the server's user does; "
         "see [access](../access.md).",
     )
 
@@ -184,7 +184,7 @@ class Settings(BaseSettings):
     mcp: Annotated[
         dict[str, McpServer],
         Says(accepts="tables [mcp.NAME] in the file, see [MCP servers](../mcp-servers.md)", default="none"),
-    ] = Field(default_factory=dict, description="MCP servers that agents can be given. File only.")
+    ] = Field(default_factory=dict, description="MCP servers that agents can be given.")
     mcp_start_seconds: Whole = Field(20, ge=1, le=600, description="How long an MCP server may take to start.")
     mcp_call_seconds: Whole = Field(60, ge=1, le=3600, description="How long a tool of an MCP server may take.")
     mcp_most_tools: Whole = Field(100, ge=1, le=1000, description="How many tools of one MCP server are shown.")
@@ -452,6 +452,7 @@ class SettingNote:
     default: str
     description: str
     is_secret: bool
+    is_file_only: bool
 
 
 def describe_settings() -> list[SettingNote]:
@@ -464,6 +465,7 @@ def describe_settings() -> list[SettingNote]:
             default=_default(field),
             description=field.description or "",
             is_secret=name in SECRETS,
+            is_file_only=name in _FILE_ONLY | {"mcp"},
         )
         for name, field in Settings.model_fields.items()
     ]

@@ -228,3 +228,33 @@ async def test_commands_leave_no_descriptor_and_no_zombie_behind(run):
 
 def test_a_command_is_never_repeated_after_a_crash():
     assert [tool.is_repeatable for tool in shell_tools()] == [False]
+
+
+# ── Where commands cannot be confined ───────────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_command_is_refused_and_people_are_told_where_it_cannot_be_confined(context):
+    told = []
+
+    async def tell(agent, confinement):
+        told.append((agent.id, confinement.problems))
+
+    tools = Tools(shell_tools(ShellSettings(confinement=at_level("none")), tell))
+    result = await tools.call("run_command", {"command": "touch ran"}, context)
+    assert (result.success, result.metadata["code"]) == (False, "shell_not_confined")
+    assert "was not run" in result.text
+    assert not (context.workspace / "ran").exists()
+    assert told == [(context.agent.id, ("landlock: not in this kernel",))]
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({}, "has no network"),
+        ({"has_network": True}, "has network"),
+        ({"is_unconfined": True}, "reaches whatever the server's user does"),
+    ],
+)
+def test_the_model_is_told_what_a_command_reaches(settings, words):
+    [tool] = shell_tools(ShellSettings(**settings))
+    assert words in tool.description
