@@ -479,3 +479,40 @@ def test_an_ordinary_user_is_confined_from_its_own_files_too(level, of_nobody):
     assert said.decode().splitlines() == [str(NOBODY), "run", "refused", "refused"], problems.decode()
     assert is_alive
     assert key.stat().st_mode & 0o777 == 0o644
+
+
+# ── The server's own processes ──────────────────────────────────────────────────────────────────────────────────────
+
+PEEK = """
+import sys
+from wakeful.tools.confinement.kernel import drop_capabilities
+drop_capabilities()  # else root sees everything
+for pid in sys.argv[1:]:
+    for name in ("environ", "mem", "maps"):
+        try:
+            open(f"/proc/{pid}/{name}", "rb").read(10)
+            print("read", name, pid)
+        except PermissionError:
+            print("refused")
+"""
+
+
+def test_a_process_of_the_same_user_cannot_look_into_the_server_or_its_workers(tmp_path):
+    environment = {
+        "PATH": os.environ["PATH"],
+        "WAKEFUL_DATA_DIR": str(tmp_path / "data"),
+        "WAKEFUL_CONFIG_DIR": str(tmp_path / "config"),
+        "WAKEFUL_MODEL_API_KEY": SECRET,
+    }
+    worker = subprocess.Popen(
+        [sys.executable, "-I", "-m", "wakeful.agentdb.worker"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={}
+    )
+    command = [Path(sys.executable).parent / "wakeful", "serve", "--port", "0"]
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as server, worker:
+        assert server.stdout is not None
+        assert server.stdout.readline().startswith("Wakeful")  # it is up
+        peeking = [sys.executable, "-c", PEEK, str(server.pid), str(worker.pid)]
+        said = subprocess.run(peeking, capture_output=True, text=True, check=True).stdout.split("\n")
+        server.terminate()
+        worker.kill()
+    assert said == ["refused"] * 6 + [""]
