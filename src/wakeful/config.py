@@ -347,7 +347,11 @@ def _read_file(config_dir: Path, environ: Mapping[str, str], problems: list[str]
         del written["config_dir"]
         problems.append(f"config_dir ({path}) is how this file is found, so set {PREFIX}CONFIG_DIR instead.")
     if "mcp" in written:
-        written["mcp"], wrong = read_servers(written["mcp"], _secret_from(config_dir, environ))
+        servers, wrong = read_servers(written["mcp"], _secret_from(config_dir, environ))
+        written["mcp"] = {
+            name: replace(server, read=_expand(server.read), write=_expand(server.write))
+            for name, server in servers.items()
+        }
         problems += [f"{problem} ({path})" for problem in wrong]
     given = _sort(written, place=str(path), spell=str, problems=problems)
     # A relative path in a file is meant from where the file lies, not from where the server was started.
@@ -357,6 +361,10 @@ def _read_file(config_dir: Path, environ: Mapping[str, str], problems: list[str]
         else entry
         for name, entry in given.items()
     }
+
+
+def _expand(paths: Sequence[str]) -> tuple[str, ...]:
+    return tuple(str(Path(path).expanduser()) for path in paths)
 
 
 def _secret_from(config_dir: Path, environ: Mapping[str, str]) -> Callable[[Literal["file", "env"], str], str]:

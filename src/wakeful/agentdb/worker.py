@@ -19,8 +19,8 @@ import orjson
 
 from wakeful.agentdb import operations
 from wakeful.agentdb.errors import Refusal
+from wakeful.agentdb.memory import hide_memory
 from wakeful.agentdb.opened import Opened, Request
-from wakeful.domain.confinement import hide_memory
 
 HEAP = 64 * 1024 * 1024  # of SQLite: a statement that wants more fails
 MEMORY = 1024 * 1024 * 1024  # of address space, for the process: Python's own part is bounded too

@@ -13,8 +13,8 @@ from pathlib import Path
 import uvicorn
 from starlette.types import ASGIApp
 
+from wakeful.agentdb.memory import hide_memory
 from wakeful.app.building import Wakeful
-from wakeful.domain.confinement import hide_memory
 from wakeful.domain.errors import Unavailable
 from wakeful.domain.zones import load_zone
 from wakeful.server.app import create_app

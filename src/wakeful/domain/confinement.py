@@ -1,6 +1,5 @@
-"""How far this machine can confine the programs that agents start, and how our own processes keep to themselves."""
+"""How far this machine can confine the programs that agents start."""
 
-import ctypes
 from dataclasses import dataclass
 from typing import Literal
 
@@ -22,15 +21,3 @@ class Confinement:
         if is_unconfined:
             return "unconfined"
         return "refused" if self.level == "none" else self.level
-
-
-_PR_SET_DUMPABLE = 4
-
-
-def hide_memory() -> None:
-    """Keep other processes of the same user out of this one: its memory, environment and open files.
-
-    It also writes no core dump any more, which would hold keys. A program that this process starts is not hidden.
-    """
-    if ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0) != 0:
-        raise OSError(ctypes.get_errno(), "PR_SET_DUMPABLE")

@@ -4,7 +4,6 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from pathlib import Path
 from typing import Literal, cast
 from urllib.parse import urlsplit
 
@@ -119,10 +118,10 @@ def _read(name: str, table: object, secret_of: SecretOf) -> McpServer:
 
 def _paths(key: str, value: object) -> tuple[str, ...]:
     words = cast("list[object]", value) if isinstance(value, list) else [None]
-    paths = tuple(Path(word).expanduser() for word in words if isinstance(word, str) and word and "\0" not in word)
-    if len(paths) != len(words) or not all(path.is_absolute() for path in paths):
+    paths = tuple(word for word in words if isinstance(word, str) and word.startswith(("/", "~/")) and "\0" not in word)
+    if len(paths) != len(words):
         raise ValueError(f'`{key}` is a list of absolute paths, such as ["/srv/notes"].')
-    return tuple(map(str, paths))
+    return paths
 
 
 def _command(value: object) -> tuple[str, ...]:

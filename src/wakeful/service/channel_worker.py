@@ -24,8 +24,8 @@ from ipaddress import ip_address
 from typing import Any, cast
 from urllib.parse import unquote
 
+from wakeful.agentdb.memory import hide_memory
 from wakeful.domain.addresses import is_public
-from wakeful.domain.confinement import hide_memory
 
 _NEEDS_A_PROGRAM = ("subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.fork", "os.forkpty", "pty.spawn")
 _GOES_OUT = ("socket.connect", "socket.sendto", "socket.sendmsg")
