@@ -92,7 +92,7 @@ class McpServers:
         """Run these as before the upgrade from 0.1, as long as the settings file does not say what they reach."""
         self._confining.upgraded = frozenset(names)
         for line in self._lines.values():
-            if line.confinement == "unconfined":
+            if line.unconfined_note is not None:
                 log.warning("MCP server runs unconfined", extra={"server": line.name, "note": line.unconfined_note})
 
     async def prepare(self, names: Iterable[str]) -> list[str]:
@@ -137,6 +137,8 @@ class _Line:
 
     @property
     def _is_unconfined(self) -> bool:
+        if self._server.kind == "http":
+            return False
         if self._server.is_limited is None:
             return self._server.name in self._confining.upgraded
         return not self._server.is_limited
@@ -145,13 +147,11 @@ class _Line:
     def confinement(self) -> Confined | None:
         if self._server.kind == "http":
             return None
-        if self._is_unconfined:
-            return "unconfined"
-        return self._confining.confinement().of(is_unconfined=False)
+        return self._confining.confinement().of(is_unconfined=self._is_unconfined)
 
     @property
     def unconfined_note(self) -> str | None:
-        if self.confinement != "unconfined":
+        if not self._is_unconfined:
             return None
         if self._server.is_limited is False:
             return "Runs unconfined, as the settings file says."
