@@ -54,7 +54,8 @@ def render() -> str:
 def row(note: SettingNote) -> str:
     """Return the table row of one setting."""
     name = "–" if note.name == "config_dir" else f"`{note.name}`"
-    return f"| {name} | `{note.variable}` | {note.accepts} | {note.default} | {note.description} |\n"
+    variable = "–" if note.is_file_only else f"`{note.variable}`"
+    return f"| {name} | {variable} | {note.accepts} | {note.default} | {note.description} |\n"
 
 
 if __name__ == "__main__":

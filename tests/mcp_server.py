@@ -6,6 +6,7 @@ Its tools do what servers do when they are good, and what they do when they are 
 import argparse
 import asyncio
 import os
+import socket
 import subprocess
 import sys
 import time
@@ -52,6 +53,26 @@ def die() -> str:
 def environment() -> list[str]:
     """Tell the names of the variables it was given, and its secret."""
     return [*sorted(os.environ), os.environ.get("SECRET", "")]
+
+
+@server.tool()
+def read(path: str) -> str:
+    """Read a file."""
+    return Path(path).read_text()
+
+
+@server.tool()
+def write(path: str) -> str:
+    """Write a file."""
+    Path(path).write_text("written")
+    return path
+
+
+@server.tool()
+def connect(port: int) -> str:
+    """Connect to a port of this machine."""
+    with socket.create_connection(("127.0.0.1", port), 5):
+        return "connected"
 
 
 @server.tool()

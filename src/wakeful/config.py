@@ -171,6 +171,16 @@ class Settings(BaseSettings):
         Says(accepts="a list of host names or addresses; in the environment separated by commas"),
     ] = Field((), description="Hosts on private addresses that `fetch_url` and channels may reach all the same.")
 
+    shell_network: bool = Field(False, description="Let commands of the toolset `shell` use the network.")
+    shell_read: Annotated[tuple[Directory, ...], Says(accepts="a list of paths", default="none")] = Field(
+        (), description="What such commands can read besides the workspace and the system's software."
+    )
+    shell_unconfined: bool = Field(
+        False,
+        description="Run such commands unconfined, so that they reach whatever the server's user does; "
+        "see [access](../access.md).",
+    )
+
     channel_timeout_seconds: Whole = Field(
         20, ge=1, le=300, description="How long the channels of a person have to take a notification."
     )
@@ -178,7 +188,7 @@ class Settings(BaseSettings):
     mcp: Annotated[
         dict[str, McpServer],
         Says(accepts="tables [mcp.NAME] in the file, see [MCP servers](../mcp-servers.md)", default="none"),
-    ] = Field(default_factory=dict, description="MCP servers that agents can be given. File only.")
+    ] = Field(default_factory=dict, description="MCP servers that agents can be given.")
     mcp_start_seconds: Whole = Field(20, ge=1, le=600, description="How long an MCP server may take to start.")
     mcp_call_seconds: Whole = Field(60, ge=1, le=3600, description="How long a tool of an MCP server may take.")
     mcp_most_tools: Whole = Field(100, ge=1, le=1000, description="How many tools of one MCP server are shown.")
@@ -266,6 +276,24 @@ class Settings(BaseSettings):
         """Take arguments only, so that a test's Settings never depends on the machine it runs on."""
         return (init_settings,)
 
+    @model_validator(mode="after")
+    def _refuse_own_directories(self) -> Self:
+        """Keep the keys from confined programs: nobody means them who names a directory around them."""
+        named = [("shell_read", path) for path in self.shell_read]
+        for name, server in self.mcp.items():
+            named += [(f"`read` of [mcp.{name}]", Path(path)) for path in server.read]
+            named += [(f"`write` of [mcp.{name}]", Path(path)) for path in server.write]
+        for place, path in named:
+            real = path.resolve()
+            for own in (self.config_dir.resolve(), self.data_dir.resolve()):
+                is_inside = own == self.config_dir.resolve() and own in real.parents
+                if real == own or real in own.parents or is_inside:
+                    raise ValueError(
+                        f"{place} has {str(path)!r}, which holds the server's own directory {str(own)!r} or lies in "
+                        "it. Name the directories that are needed one by one."
+                    )
+        return self
+
     @property
     def heartbeat_seconds(self) -> float:
         """Three beats fit into a lease, so one that is lost does not cost a run."""
@@ -305,6 +333,8 @@ def _is_loopback(host: str) -> bool:
 
 SECRETS = frozenset(name for name, field in Settings.model_fields.items() if SecretStr in get_args(field.annotation))
 _HIDDEN = SECRETS | {"mcp"}  # never shown in a message
+# Who can set a variable of the server may be someone else than who can write its settings file.
+_FILE_ONLY = frozenset({"shell_network", "shell_read", "shell_unconfined"})
 
 
 def secrets_of(settings: Settings) -> list[str]:
@@ -370,7 +400,11 @@ def _read_file(config_dir: Path, environ: Mapping[str, str], problems: list[str]
         del written["config_dir"]
         problems.append(f"config_dir ({path}) is how this file is found, so set {PREFIX}CONFIG_DIR instead.")
     if "mcp" in written:
-        written["mcp"], wrong = read_servers(written["mcp"], _secret_from(config_dir, environ))
+        servers, wrong = read_servers(written["mcp"], _secret_from(config_dir, environ))
+        written["mcp"] = {
+            name: replace(server, read=_expand(server.read), write=_expand(server.write))
+            for name, server in servers.items()
+        }
         problems += [f"{problem} ({path})" for problem in wrong]
     given = _sort(written, place=str(path), spell=str, problems=problems)
     # A relative path in a file is meant from where the file lies, not from where the server was started.
@@ -380,6 +414,10 @@ def _read_file(config_dir: Path, environ: Mapping[str, str], problems: list[str]
         else entry
         for name, entry in given.items()
     }
+
+
+def _expand(paths: Sequence[str]) -> tuple[str, ...]:
+    return tuple(str(Path(path).expanduser()) for path in paths)
 
 
 def _secret_from(config_dir: Path, environ: Mapping[str, str]) -> Callable[[Literal["file", "env"], str], str]:
@@ -410,6 +448,9 @@ def _read_environment(environ: Mapping[str, str], problems: list[str]) -> dict[s
         for key, value in environ.items()
         if key.startswith(PREFIX) and not key.startswith(TEST_PREFIX) and value.strip()
     }
+    for name in sorted(_FILE_ONLY):
+        if written.pop(_as_variable(name), None) is not None:
+            problems.append(f"{_as_variable(name)} (the environment) is refused: {name} is set in {FILE_NAME} alone.")
     return _sort(written, place="the environment", spell=_as_variable, problems=problems)
 
 
@@ -472,6 +513,7 @@ class SettingNote:
     default: str
     description: str
     is_secret: bool
+    is_file_only: bool
 
 
 def describe_settings() -> list[SettingNote]:
@@ -484,6 +526,7 @@ def describe_settings() -> list[SettingNote]:
             default=_default(field),
             description=field.description or "",
             is_secret=name in SECRETS,
+            is_file_only=name in _FILE_ONLY | {"mcp"},
         )
         for name, field in Settings.model_fields.items()
     ]

@@ -30,7 +30,7 @@ async def answer(exchange):
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def server(own_files):
     settings = own_files | {"fetch_private_hosts": ["127.0.0.1"]}
-    mcp = {"calc": McpServer(name="calc", command=CALC)}
+    mcp = {"calc": McpServer(name="calc", command=CALC, is_limited=False)}
     async with served(settings, always=answer, patient=Patient(retries=0), mcp=mcp) as server:
         yield server
 
@@ -117,6 +117,19 @@ async def test_everything_an_agent_has_can_be_set(server, agent, come):
         await expect(page.get_by_role("switch", name="calc")).to_be_checked()
         back = {"toolsets": [name for name in told["toolsets"] if name != "shell"], "mcp_servers": []}
     await server.call("PATCH", f"/agents/{agent}", json=back | {"planning": False, "thinking_level": None})
+
+
+async def test_how_commands_and_mcp_programs_are_confined_is_shown(server, agent, come):
+    level = (await server.call("GET", "/about"))["shell"]
+    shown = {"bubblewrap": "by bubblewrap", "landlock": "by Landlock", "refused": "are refused"}[level]
+    async with come("/ui/settings") as page:
+        await expect(page.get_by_role("region", name="What is running")).to_contain_text(shown)
+    async with come(f"/ui/agents/{agent}/configure") as page:
+        tools = page.get_by_role("region", name="Tools")
+        await expect(tools).to_contain_text("cannot confine" if level == "refused" else "confined to its workspace")
+        calc = page.get_by_role("group", name="MCP servers")
+        await expect(calc).to_contain_text("unconfined")
+        await expect(calc).to_contain_text("Runs unconfined, as the settings file says.")
 
 
 async def test_each_mode_sets_what_its_card_says(server, agent, come):

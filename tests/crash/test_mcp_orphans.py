@@ -6,18 +6,25 @@ import signal
 import sys
 from pathlib import Path
 
+import pytest
+
+from confined import ALL_LEVELS, processes_with_home
 from world import eventually
 
 TESTS = Path(__file__).parents[1]
 NODE = """
 import asyncio, json, sys
 from pathlib import Path
+from confined import at_level
 from wakeful.domain.mcp_servers import McpServer
-from wakeful.tools.outside.servers import McpServers
+from wakeful.tools.outside.servers import Confining, McpServers
 from world import tool_context
 
-async def main(script, home):
-    servers = McpServers({"calc": McpServer(name="calc", command=(sys.executable, script, "--stubborn"))}, Path(home))
+async def main(script, home, level):
+    read = (sys.prefix, sys.base_prefix, str(Path(script).parent))
+    command = (sys.executable, script, "--stubborn")
+    calc = McpServer(name="calc", command=command, read=read, is_limited=level != "none")
+    servers = McpServers({"calc": calc}, Path(home), confining=Confining(confinement=at_level(level)))
     assert await servers.prepare(["calc"]) == []
     [who] = [tool for tool in servers.tools_of(["calc"]) if tool.name == "calc_who"]
     told = await who.act(tool_context(Path(home)), who.arguments())
@@ -28,26 +35,20 @@ asyncio.run(main(*sys.argv[1:]))
 """
 
 
-async def test_programs_end_when_the_server_is_killed(tmp_path):
+@pytest.mark.parametrize("level", ALL_LEVELS)
+async def test_programs_end_when_the_server_is_killed(tmp_path, level):
     node = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", NODE, str(TESTS / "mcp_server.py"), str(tmp_path),
+        sys.executable, "-c", NODE, str(TESTS / "mcp_server.py"), str(tmp_path), level,
         stdout=asyncio.subprocess.PIPE, env={"PYTHONPATH": str(TESTS)},
     )  # fmt: skip
     assert node.stdout is not None
     async with asyncio.timeout(60):
-        pids = json.loads(await node.stdout.readline())
-    assert all(is_alive(pid) for pid in pids.values())
+        assert set(json.loads(await node.stdout.readline())) == {"pid", "child"}
+    assert len(processes_with_home(tmp_path / "calc")) >= 3  # the guard, the program and its child
     node.send_signal(signal.SIGKILL)
     await node.wait()
 
     async def are_gone():
-        return not any(is_alive(pid) for pid in pids.values())
+        return not processes_with_home(tmp_path / "calc")
 
     await eventually(are_gone, seconds=20)
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text()
-    except FileNotFoundError:
-        return False

@@ -9,15 +9,21 @@ from pathlib import Path
 import httpx
 import pytest
 
+from confined import at_level, processes_with_home
 from openai_server import call, calls, say
 from served import ENDS, eventually, of_kind, served
 from wakeful.domain.mcp_servers import McpServer
+from wakeful.tools.confinement.probe import find_confinement
+from wakeful.tools.outside.servers import Confining, McpServers
 
 SCRIPT = str(Path(__file__).parents[1] / "mcp_server.py")
 
 
-def program(name="calc", *options, **more):
-    return McpServer(name=name, command=(sys.executable, SCRIPT, *options), **more)
+INSTALLED = (sys.prefix, sys.base_prefix, str(Path(SCRIPT).parent))  # where this Python and the program lie
+
+
+def program(name="calc", *options, read=INSTALLED, **more):
+    return McpServer(name=name, command=(sys.executable, SCRIPT, *options), read=read, **more)
 
 
 def use(tool, **arguments):
@@ -43,15 +49,15 @@ async def ask(server, client, tool, **arguments):
     return made
 
 
-def is_there(pid):
-    return Path(f"/proc/{pid}").exists()
+def home_of(settings, name="calc"):
+    return settings["data_dir"] / "mcp" / name
 
 
-async def gone(pids):
-    """Wait until processes have ended."""
+async def gone(home):
+    """Wait until every process has ended that was started with this home."""
 
     async def are_gone():
-        return not any(map(is_there, pids))
+        return not processes_with_home(home)
 
     await eventually(are_gone)
 
@@ -62,8 +68,11 @@ async def state(server, name="calc"):
 
 
 async def test_tools_of_a_program_are_called_with_everything_that_can_go_wrong(settings, tmp_path):
-    started = tmp_path / "started"
-    mcp = {"calc": program("calc", "--started", str(started), env={"SECRET": "s3cret"})}
+    written = tmp_path / "written"
+    written.mkdir()
+    started = written / "started"
+    given = {"env": {"SECRET": "s3cret"}, "write": (str(written),), "is_limited": True}
+    mcp = {"calc": program("calc", "--started", str(started), **given)}
     async with served(settings, mcp=mcp, mcp_call_seconds=5, mcp_start_seconds=60) as server:
         async with server.watch(await server.session()) as client:
             server.provider.then(say("Hello."))
@@ -74,6 +83,7 @@ async def test_tools_of_a_program_are_called_with_everything_that_can_go_wrong(s
             assert "known once it has started" in before.pop("note")
             assert before == {
                 "name": "calc", "kind": "stdio", "for_users": False, "state": "off", "tools": 0, "last_error": None,
+                "confinement": find_confinement().level,
             }  # fmt: skip
 
             await server.change_agent(mcp_servers=["calc"])
@@ -95,7 +105,7 @@ async def test_tools_of_a_program_are_called_with_everything_that_can_go_wrong(s
             assert len(flooded["result"]) < 65_000
 
             given = (await ask(server, client, "calc_environment"))["result"].split("\n")[1:]
-            assert set(given) - {"LC_CTYPE"} == {"HOME", "LANG", "PATH", "SECRET", "s3cret"}
+            assert set(given) - {"LC_CTYPE", "PWD"} == {"HOME", "LANG", "PATH", "TMPDIR", "SECRET", "s3cret"}
 
             died = await ask(server, client, "calc_die")
             assert (died["success"], died["metadata"]["code"]) == (False, "mcp_server_down")
@@ -107,18 +117,71 @@ async def test_tools_of_a_program_are_called_with_everything_that_can_go_wrong(s
             assert (await ask(server, client, "calc_add", a=2, b=3))["success"]
             assert len(started.read_text().split()) == 3
             assert "s3cret" not in json.dumps(await state(server))
-        pids = [int(pid) for pid in started.read_text().split()]
-    await gone(pids)
+        assert processes_with_home(home_of(settings))
+    await gone(home_of(settings))
 
 
-async def test_what_a_program_has_started_ends_with_it_when_the_server_stops(settings):
-    async with served(settings, mcp={"calc": program()}, mcp_start_seconds=60) as server:
+@pytest.mark.parametrize("is_limited", [True, False])
+async def test_what_a_program_has_started_ends_with_it_when_the_server_stops(settings, is_limited):
+    async with served(settings, mcp={"calc": program(is_limited=is_limited)}, mcp_start_seconds=60) as server:
         await server.change_agent(mcp_servers=["calc"])
         async with server.watch(await server.session()) as client:
-            told = (await ask(server, client, "calc_who"))["result"].partition("\n")[2]
-        pids = json.loads(told)
-        assert all(map(is_there, pids.values()))
-    await gone(pids.values())
+            assert (await ask(server, client, "calc_who"))["success"]
+        assert len(processes_with_home(home_of(settings))) >= 3  # the guard, the program and its child
+    await gone(home_of(settings))
+
+
+async def test_a_new_program_is_confined_and_one_that_the_owner_lets_go_is_not_and_says_so(settings, tmp_path):
+    secret = tmp_path / "config" / "secret"
+    secret.parent.mkdir()
+    secret.write_text("s3cret")
+    mcp = {"calc": program(), "free": program("free", is_limited=False)}
+    async with served(settings, mcp=mcp, mcp_start_seconds=60) as server:
+        await server.change_agent(mcp_servers=["calc", "free"])
+        async with server.watch(await server.session()) as client:
+            refused = await ask(server, client, "calc_read", path=str(secret))
+            assert (refused["success"], "s3cret" in refused["result"]) == (False, False)
+            assert "s3cret" in (await ask(server, client, "free_read", path=str(secret)))["result"]
+        assert (await state(server))["confinement"] == find_confinement().level
+        assert (await state(server))["note"] is None
+        free = await state(server, "free")
+        assert (free["confinement"], free["note"]) == ("unconfined", "Runs unconfined, as the settings file says.")
+
+
+async def test_a_program_reaches_what_its_entry_names(settings, tmp_path):
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "one").write_text("a note")
+    limits = {"read": (*INSTALLED, str(tmp_path / "notes")), "is_limited": True}
+    async with served(settings, mcp={"calc": program(**limits)}, mcp_start_seconds=60) as server:
+        await server.change_agent(mcp_servers=["calc"])
+        async with server.watch(await server.session()) as client:
+            assert "a note" in (await ask(server, client, "calc_read", path=str(tmp_path / "notes" / "one")))["result"]
+            assert not (await ask(server, client, "calc_write", path=str(tmp_path / "notes" / "one")))["success"]
+            assert (await ask(server, client, "calc_write", path="own"))["success"]
+            port = int(server.address.rpartition(":")[2])
+            assert not (await ask(server, client, "calc_connect", port=port))["success"]
+    async with served(settings, mcp={"calc": program(**limits, network=True)}, mcp_start_seconds=60) as server:
+        await server.change_agent(mcp_servers=["calc"])
+        async with server.watch(await server.session()) as client:
+            port = int(server.address.rpartition(":")[2])
+            assert (await ask(server, client, "calc_connect", port=port))["success"]
+    assert (home_of(settings) / "own").exists()
+    assert (tmp_path / "notes" / "one").read_text() == "a note"
+
+
+async def test_a_program_that_cannot_be_confined_is_not_started(settings):
+    servers = McpServers(
+        {"calc": program()}, home_of(settings).parent, confining=Confining(confinement=at_level("none"))
+    )
+    [problem] = await servers.prepare(["calc"])
+    assert "cannot be confined on this machine; install bubblewrap" in problem
+    [told] = servers.states()
+    assert (told.confinement, told.state) == ("refused", "failed")
+    servers.keep_unconfined(["calc"])
+    [told] = servers.states()
+    assert told.confinement == "unconfined"
+    assert told.note.startswith("Runs unconfined, as before the upgrade: add read, write or network to [mcp.calc]")
+    await servers.aclose()
 
 
 async def test_five_hundred_tools_are_cut_to_the_limit_and_the_model_is_told(settings):
@@ -131,7 +194,7 @@ async def test_five_hundred_tools_are_cut_to_the_limit_and_the_model_is_told(set
             await answered(client, "How many?")
         assert len([name for name in tools_sent(server) if name.startswith("many_")]) == 30
         system = server.provider.last["messages"][0]["content"]
-        assert "MCP server 'many': it lists 507 tools, and only the first 30 are shown." in system
+        assert "MCP server 'many': it lists 510 tools, and only the first 30 are shown." in system
         assert (await state(server, "many"))["note"] in system
 
 

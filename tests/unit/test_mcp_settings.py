@@ -52,6 +52,11 @@ def test_servers_are_read_with_their_secrets(tmp_path):
         ('[mcp.x]\nurl = "https://a"\nheaders = { A = "s3cret\\nB: c" }\n', "more than one line"),
         ('[mcp.X_1]\ncommand = ["a"]\n', "the name must be"),
         ("mcp = 1\n", "not a table"),
+        ('[mcp.x]\ncommand = ["a"]\nread = "/srv"\n', "`read` is a list of absolute paths"),
+        ('[mcp.x]\ncommand = ["a"]\nwrite = ["notes"]\n', "`write` is a list of absolute paths"),
+        ('[mcp.x]\ncommand = ["a"]\nnetwork = "yes"\n', "`network` is true or false"),
+        ('[mcp.x]\ncommand = ["a"]\nnetwork = true\nunconfined = true\n', "exclude each other"),
+        ('[mcp.x]\nurl = "https://a"\nread = ["/srv"]\n', "`read` belongs to a server with a command"),
     ],
 )
 def test_a_table_that_cannot_be_used_is_refused_with_the_reason_and_without_its_secrets(tmp_path, table, problem):
@@ -61,6 +66,55 @@ def test_a_table_that_cannot_be_used_is_refused_with_the_reason_and_without_its_
     assert problem in said
     assert "s3cret" not in said
     assert "wakeful.toml" in said
+
+
+@pytest.mark.parametrize(
+    ("lines", "is_limited"),
+    [
+        ("", None),
+        ('read = ["/srv"]', True),
+        ("write = []", True),
+        ("network = false", True),
+        ("unconfined = true", False),
+        ("unconfined = false", True),
+    ],
+)
+def test_an_entry_says_what_its_program_reaches_or_that_it_is_unconfined(tmp_path, lines, is_limited):
+    settings = load(tmp_path, f'[mcp.x]\ncommand = ["a"]\n{lines}\n')
+    assert settings.mcp["x"].is_limited is is_limited
+
+
+def test_what_a_program_reaches_is_read_with_the_home_directory_filled_in(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", "/home/ada")
+    lines = 'read = ["~/notes", "/srv"]\nwrite = ["/srv/out"]\nnetwork = true\n'
+    server = load(tmp_path, f'[mcp.x]\ncommand = ["a"]\n{lines}').mcp["x"]
+    assert (server.read, server.write, server.network) == (("/home/ada/notes", "/srv"), ("/srv/out",), True)
+
+
+@pytest.mark.parametrize("path", ["{folder}", "{folder}/config", "{folder}/config/token", "{folder}/data", "/"])
+@pytest.mark.parametrize(
+    "line",
+    ['[mcp.x]\ncommand = ["a"]\nread = ["{}"]', '[mcp.x]\ncommand = ["a"]\nwrite = ["{}"]', 'shell_read = ["{}"]'],
+)
+def test_no_program_is_given_the_servers_own_directories(tmp_path, line, path):
+    (tmp_path / "config").mkdir()
+    named = path.format(folder=tmp_path)
+    text = f'data_dir = "{tmp_path}/data"\n' + line.format(named)
+    with pytest.raises(ConfigError, match="holds the server's own directory"):
+        load(tmp_path / "config", text)
+
+
+def test_a_directory_beside_the_servers_own_can_be_given(tmp_path):
+    (tmp_path / "config").mkdir()
+    text = f'data_dir = "{tmp_path}/data"\nshell_read = ["{tmp_path}/tools"]\nshell_network = true\n'
+    settings = load(tmp_path / "config", text)
+    assert (settings.shell_read, settings.shell_network) == ((tmp_path / "tools",), True)
+
+
+@pytest.mark.parametrize("name", ["shell_network", "shell_read", "shell_unconfined"])
+def test_what_commands_reach_is_set_in_the_file_alone(tmp_path, name):
+    with pytest.raises(ConfigError, match=f"{name} is set in wakeful.toml alone"):
+        load(tmp_path, "", **{f"WAKEFUL_{name.upper()}": "true"})
 
 
 def test_servers_are_not_taken_from_the_environment(tmp_path):

@@ -20,6 +20,7 @@ from wakeful.agentdb import deadline, operations
 from wakeful.agentdb.errors import Refusal
 from wakeful.agentdb.memory import Memory
 from wakeful.agentdb.opened import MOST_OPEN, Opened, Request
+from wakeful.agentdb.private_memory import hide_memory
 
 HEAP = 64 * 1024 * 1024  # of SQLite: a statement that wants more fails
 MEMORY = 1024 * 1024 * 1024  # of address space, for the process: Python's own part is bounded too
@@ -31,7 +32,7 @@ def main() -> None:
     """Answer requests until the server is gone."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     resource.setrlimit(resource.RLIMIT_NOFILE, (FILES, FILES))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a dump would hold keys
+    hide_memory()  # it holds keys
     apsw.hard_heap_limit(HEAP)
     apsw.soft_heap_limit(HEAP * 3 // 4)
     # Rows come and go by the thousand and none refers to another, so there is little for a search of cycles to find.

@@ -51,6 +51,7 @@ from wakeful.service.directories import Directories
 from wakeful.service.feed import Feed
 from wakeful.service.firing import Firing
 from wakeful.service.instruction_files import InstructionFiles
+from wakeful.service.mcp_servers import settle_unconfined
 from wakeful.service.memory_holds import MemoryHolds
 from wakeful.service.metrics import Metrics
 from wakeful.service.next_runs import NextRuns
@@ -73,12 +74,12 @@ from wakeful.tools.database import database_tools
 from wakeful.tools.files import file_tools
 from wakeful.tools.next_run import next_run_tools
 from wakeful.tools.notify import notify_tools
-from wakeful.tools.outside.servers import McpLimits, McpServers
+from wakeful.tools.outside.servers import Confining, McpLimits, McpServers
 from wakeful.tools.profiles import profile_tools
 from wakeful.tools.recall import recall_tools
 from wakeful.tools.registry import Outside, Tool, Tools
 from wakeful.tools.scheduler import scheduler_tools
-from wakeful.tools.shell import shell_tools
+from wakeful.tools.shell import ShellSettings, TellRefused, shell_tools
 from wakeful.tools.skills import skill_tools
 from wakeful.tools.subagents import subagent_tools
 from wakeful.tools.web import Fetcher, web_tools
@@ -98,6 +99,7 @@ class Wakeful:
     pauses: PauseService
     engine: Engine
     recovery_key: str | None  # of a device key that this start has made; shown once
+    settle: Callable[[], Awaitable[None]]  # once the store is open
     put_away: Callable[[], Awaitable[None]]
 
     @property
@@ -129,6 +131,7 @@ class Wakeful:
             if isinstance(self.clock, ServerClock):
                 await self.clock.measure()
             await self.services.directories.enter()
+            await self.settle()
             await self.services.data.files.finish_erasing()
             await self.services.instructions.accept_present()
             await self.services.uploads.remove_orphans()
@@ -200,7 +203,15 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
     mcp_limits = McpLimits(
         start=settings.mcp_start_seconds, call=settings.mcp_call_seconds, tools=settings.mcp_most_tools
     )
-    mcp_servers = McpServers(settings.mcp, settings.data_dir / "mcp", mcp_limits)
+    own_directories = (settings.data_dir, settings.config_dir)
+    mcp_servers = McpServers(settings.mcp, settings.data_dir / "mcp", mcp_limits, Confining(hidden=own_directories))
+    notices = NoticeService(store, clock)
+    shell = ShellSettings(
+        hidden=own_directories,
+        read=settings.shell_read,
+        has_network=settings.shell_network,
+        is_unconfined=settings.shell_unconfined,
+    )
     profiles = Profiles(store, stream, clock, directories)
     approvals = Approvals(store, clock)
     tools = build_tools(
@@ -214,6 +225,8 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
         mcp_servers,
         instructions=instructions,
         more=[*skill_tools(workspace_of, instructions), *profile_tools(profiles, lambda agent: tools.names_for(agent))],
+        shell=shell,
+        tell_shell_refused=notices.add_shell_refused,
     )
     if executor is None:
         subagents = SubagentLimits(depth=settings.subagent_depth, per_run=settings.subagents_per_run)
@@ -253,7 +266,7 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
         mcp_states=mcp_servers.states,
         metrics=metrics,
         next_runs=next_runs,
-        notices=NoticeService(store, clock),
+        notices=notices,
         pauses=pauses,
         profiles=profiles,
         recalls=recalls,
@@ -268,6 +281,9 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
         wakes=wakes,
         workspace_of=workspace_of,
     )
+
+    async def settle() -> None:
+        mcp_servers.keep_unconfined(await settle_unconfined(store, settings.mcp))
 
     async def put_away() -> None:
         await outbox.aclose()
@@ -286,6 +302,7 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
         pauses=pauses,
         engine=engine,
         recovery_key=to_recovery_key(device_key) if is_first_start else None,
+        settle=settle,
         put_away=put_away,
     )
 
@@ -301,6 +318,8 @@ def build_tools(
     outside: Outside | None = None,
     instructions: InstructionFiles | None = None,
     more: Iterable[Tool] = (),
+    shell: ShellSettings | None = None,
+    tell_shell_refused: TellRefused | None = None,
 ) -> Tools:
     """Put every tool together that an agent can be given."""
     return Tools(
@@ -312,7 +331,7 @@ def build_tools(
             *notify_tools(notify),
             *file_tools(_WORKSPACE_BYTES, instructions),
             *web_tools(fetcher),
-            *shell_tools(),
+            *shell_tools(shell, tell_shell_refused),
             *subagent_tools(),
             *more,
         ],

@@ -16,6 +16,7 @@ from typing import cast
 import uvicorn
 from starlette.types import ASGIApp
 
+from wakeful.agentdb.private_memory import hide_memory
 from wakeful.app.building import Wakeful
 from wakeful.config import SHORTEST_TOKEN, Settings
 from wakeful.domain.errors import Unavailable
@@ -26,6 +27,9 @@ from wakeful.server.log_limits import bounded_logs
 from wakeful.server.tries import Tries
 from wakeful.server.wire import LARGEST_OTHER_FRAME, Wire
 from wakeful.service.first_start import settle_owner
+from wakeful.tools.confinement.probe import find_confinement, log_confinement
+
+__all__ = ["build_http", "hide_memory", "serve", "settle_memory", "welcome"]
 
 log = logging.getLogger(__name__)
 
@@ -48,6 +52,7 @@ def build_http(node: Wakeful) -> ASGIApp:
         model=node.settings.model,
         is_shared=node.store.is_shared,
         find_held=node.engine.held,
+        shell=find_confinement().of(is_unconfined=node.settings.shell_unconfined),
     )
     return Gate(app, node.services.accounts, tries, node.settings)
 
@@ -75,6 +80,7 @@ async def serve(node: Wakeful, announce: Callable[[str, str], None]) -> None:
             "the owner's token is short and could be guessed; set WAKEFUL_TOKEN to a longer one",
             extra={"characters_at_least": SHORTEST_TOKEN},
         )
+    log_confinement(find_confinement(), is_shell_unconfined=node.settings.shell_unconfined)
     loop, stopping = asyncio.get_running_loop(), asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stopping.set)

@@ -7,7 +7,7 @@ import typer
 
 from wakeful.app.building import Wakeful, build
 from wakeful.app.files import StartError
-from wakeful.app.serving import serve
+from wakeful.app.serving import hide_memory, serve
 from wakeful.cli.client import fail
 from wakeful.cli.logs import setup_logging
 from wakeful.config import TOKEN_FILE, Settings, secrets_of
@@ -15,6 +15,7 @@ from wakeful.config import TOKEN_FILE, Settings, secrets_of
 
 def run_server(settings: Settings) -> None:
     """Run the server until it is told to stop."""
+    hide_memory()  # it holds keys, and so does its environment
     setup_logging(settings.log_level, settings.log_format, secrets_of(settings))
     node = _build(settings)
 

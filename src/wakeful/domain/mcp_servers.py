@@ -7,8 +7,11 @@ from difflib import get_close_matches
 from typing import Literal, cast
 from urllib.parse import urlsplit
 
+from wakeful.domain.confinement import Confined
+
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,31}")
-_KEYS = ("command", "url", "env", "headers", "for_users")
+_KEYS = ("command", "url", "env", "headers", "for_users", "read", "write", "network", "unconfined")
+_LIMITS = ("read", "write", "network")
 _HEADER = re.compile(r"[A-Za-z0-9-]{1,100}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,100}")
 
@@ -27,6 +30,11 @@ class McpServer:
     env: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     for_users: bool = False  # also people who are not an owner may switch it on for their agents
+    read: tuple[str, ...] = ()  # paths besides the system's software
+    write: tuple[str, ...] = ()  # paths besides its own directory
+    network: bool = False
+    # Whether the settings file limits what it reaches; None: it does not say.
+    is_limited: bool | None = None
 
     @property
     def kind(self) -> McpKind:
@@ -46,6 +54,7 @@ class McpState:
     for_users: bool
     state: McpStatus
     tools: int
+    confinement: Confined | None = None  # None: it runs elsewhere
     note: str | None = None  # such as that some tools were left out
     last_error: str | None = None
 
@@ -85,8 +94,14 @@ def _read(name: str, table: object, secret_of: SecretOf) -> McpServer:
     stray = "headers" if is_program else "env"
     if stray in given:
         raise ValueError(f"`{stray}` belongs to a server with a {'url' if is_program else 'command'}.")
-    if not isinstance(given.get("for_users", False), bool):
-        raise ValueError("`for_users` is true or false.")
+    for key in ("for_users", "network", "unconfined"):
+        if not isinstance(given.get(key, False), bool):
+            raise ValueError(f"`{key}` is true or false.")
+    limits = [key for key in _LIMITS if key in given]
+    if not is_program and (limits or "unconfined" in given):
+        raise ValueError(f"`{(*limits, 'unconfined')[0]}` belongs to a server with a command.")
+    if limits and given.get("unconfined"):
+        raise ValueError(f"`unconfined = true` and `{limits[0]}` exclude each other.")
     return McpServer(
         name=name,
         command=_command(given["command"]) if is_program else (),
@@ -94,7 +109,19 @@ def _read(name: str, table: object, secret_of: SecretOf) -> McpServer:
         env=_values("env", given.get("env", {}), _VARIABLE, secret_of),
         headers=_values("headers", given.get("headers", {}), _HEADER, secret_of),
         for_users=bool(given.get("for_users", False)),
+        read=_paths("read", given.get("read", [])),
+        write=_paths("write", given.get("write", [])),
+        network=bool(given.get("network", False)),
+        is_limited=True if limits or given.get("unconfined") is False else False if given.get("unconfined") else None,
     )
+
+
+def _paths(key: str, value: object) -> tuple[str, ...]:
+    words = cast("list[object]", value) if isinstance(value, list) else [None]
+    paths = tuple(word for word in words if isinstance(word, str) and word.startswith(("/", "~/")) and "\0" not in word)
+    if len(paths) != len(words):
+        raise ValueError(f'`{key}` is a list of absolute paths, such as ["/srv/notes"].')
+    return paths
 
 
 def _command(value: object) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from datetime import datetime
 from hashlib import blake2b
 
 from wakeful.domain import ids
+from wakeful.domain.confinement import REMEDY, Confinement
 from wakeful.domain.directories import MEMORY_ELSEWHERE, Directory, words
 from wakeful.domain.errors import Invalid, LimitReached
 from wakeful.domain.types import Agent, Notice, Run, SetAside, Wake
@@ -239,6 +240,22 @@ def database_key_shown(agent: Agent, now: datetime) -> Notice:
             "it can be read. If that was not you, revoke your tokens and give it a new key: `wakeful db rekey`."
         ),
         once_key=f"database_key_shown:{agent.id}:{now.isoformat()}",
+    )
+
+
+def shell_refused(agent: Agent, confinement: Confinement, now: datetime) -> Notice:
+    """An agent wanted to run a command on a machine that cannot confine it."""
+    return _about(
+        agent,
+        now,
+        code="shell_refused",
+        title=f"{agent.name}'s commands are not run"[:MOST_TITLE],
+        body=(
+            "This server's machine cannot confine commands, and one that is not confined could read the server's keys "
+            f"({'; '.join(confinement.problems)}). To have them run, {REMEDY}. Or, if you trust this agent's model and "
+            "everything it reads, write shell_unconfined = true into the server's settings file and start it again."
+        ),
+        once_key=f"shell_refused:{agent.id}:{now:%Y-%m-%d}",
     )
 
 

@@ -7,6 +7,7 @@ from functools import cache
 from fastapi import FastAPI
 from starlette.datastructures import State
 
+from wakeful.domain.confinement import Confined
 from wakeful.server import api_page, auth, errors, frames, login, socket
 from wakeful.server.heartbeats import Heartbeats
 from wakeful.server.open_sockets import OpenSockets
@@ -50,6 +51,7 @@ def create_app(
     model: str = "demo",
     is_shared: bool = False,
     find_held: Callable[[], Sequence[Mapping[str, object]]] = lambda: (),
+    shell: Confined = "refused",
 ) -> FastAPI:
     """Make the application of one node. `find_problems` says what keeps wakes from firing; nothing is good news.
 
@@ -62,7 +64,11 @@ def create_app(
     app.state.find_problems = find_problems
     app.state.find_held = find_held
     app.state.about = about.About(
-        version=version, model=model, is_demo=model == "demo", store="postgresql" if is_shared else "sqlite"
+        version=version,
+        model=model,
+        is_demo=model == "demo",
+        store="postgresql" if is_shared else "sqlite",
+        shell=shell,
     )
     app.state.sockets = Sockets(
         hub=services.hub,

@@ -1,8 +1,10 @@
 """The inbox: what people should know."""
 
 from wakeful.clock import Clock
+from wakeful.domain.confinement import Confinement
 from wakeful.domain.errors import NotFound
-from wakeful.domain.types import Notice
+from wakeful.domain.notices import shell_refused
+from wakeful.domain.types import Agent, Notice
 from wakeful.store.store import Store
 
 
@@ -26,6 +28,11 @@ class NoticeService:
     async def of_user(self, user_id: str, most: int = 100) -> list[Notice]:
         """Return the latest notices of a user."""
         return await self._store.read(lambda tx: tx.notices.of_user(user_id, most))
+
+    async def add_shell_refused(self, agent: Agent, confinement: Confinement) -> None:
+        """Tell an agent's user, once a day, that its commands are refused and what to do about it."""
+        notice = shell_refused(agent, confinement, self._clock.now())
+        await self._store.write(lambda tx: tx.notices.add(notice))
 
     async def mark_read(self, user_id: str, notice_id: str | None = None) -> int:
         """Mark one notice as read, or all of them."""

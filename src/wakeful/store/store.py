@@ -12,6 +12,7 @@ from wakeful.store.channels import Channels
 from wakeful.store.database import Database, Listener, SideConnection, Statements
 from wakeful.store.directories import Directories
 from wakeful.store.instruction_files import InstructionFiles
+from wakeful.store.mcp_servers import UnconfinedMcpServers
 from wakeful.store.migrate import Migration, load_migrations, migrate
 from wakeful.store.notices import Notices
 from wakeful.store.postgres import PostgresDatabase
@@ -38,6 +39,7 @@ class Tx:
         "runs",
         "sessions",
         "tell",
+        "unconfined_mcp_servers",
         "usage",
         "wakes",
     )
@@ -53,6 +55,7 @@ class Tx:
         self.notices = Notices(statements)
         self.runs = Runs(statements)
         self.sessions = Sessions(statements)
+        self.unconfined_mcp_servers = UnconfinedMcpServers(statements)
         self.usage = Usage(statements)
         self.wakes = Wakes(statements)
 

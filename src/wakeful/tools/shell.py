@@ -1,25 +1,28 @@
-"""The toolset `shell`: commands in the agent's workspace, each with a clean environment and an end.
+"""The toolset `shell`: commands in the agent's workspace, each confined to it, with a clean environment and an end.
 
-A command runs as the server's own user: it is kept from our keys by an empty environment, not by a wall. That is why
-only the owner grants this toolset.
+A command runs as the server's own user, so it is confined by Landlock or bubblewrap: it reaches the workspace, a
+temporary directory and the system's software. Where neither works, commands are refused.
 """
 
 import asyncio
 import os
 import signal
 import subprocess
-from collections.abc import Generator
+from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from pydantic import Field
 
-from wakeful.domain.errors import Invalid
+from wakeful.domain.confinement import Confinement
+from wakeful.domain.errors import Invalid, Unavailable
+from wakeful.domain.types import Agent
+from wakeful.tools.confinement.probe import find_confinement
+from wakeful.tools.confinement.rules import SEARCH_PATH, Rules, make_rules
 from wakeful.tools.guard import guarded
 from wakeful.tools.registry import Arguments, Tool, ToolContext, ToolResult
 
-SEARCH_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 LONGEST_TIMEOUT = 600  # seconds
 MOST_KEPT = 32_000  # bytes of the output's beginning, and as many of its end
 LAST_WORDS = 0.5  # seconds to read what is left in the pipe after the command ended
@@ -33,6 +36,30 @@ class CommandUnusable(Invalid):
         super().__init__("The command has a NUL character in it, so it was not run. Write it as '\\0' for printf.")
 
 
+class ShellRefused(Unavailable):
+    code = "shell_not_confined"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "The command was not run, because this server cannot confine commands, and one that is not confined could "
+            "read the server's keys. Its owner has been told what to do about it. Do without commands until then."
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShellSettings:
+    """What commands may reach besides the workspace, and what happens where they cannot be confined."""
+
+    confinement: Callable[[], Confinement] = find_confinement
+    hidden: tuple[Path, ...] = ()  # the server's own directories
+    read: tuple[Path, ...] = ()
+    has_network: bool = False
+    is_unconfined: bool = False  # the owner wants commands to run without limits
+
+
+TellRefused = Callable[[Agent, Confinement], Awaitable[None]]
+
+
 class RunCommand(Arguments):
     command: str = Field(min_length=1, max_length=32_000, description="What to run, as given to /bin/sh -c.")
     timeout_seconds: float = Field(
@@ -40,18 +67,28 @@ class RunCommand(Arguments):
     )
 
 
-def shell_tools(search_path: str = SEARCH_PATH) -> list[Tool]:
-    """Make the tools of the toolset `shell`.
+def shell_tools(
+    settings: ShellSettings | None = None, tell_refused: TellRefused | None = None, search_path: str = SEARCH_PATH
+) -> list[Tool]:
+    """Make the tools of the toolset `shell`. `tell_refused` tells people that commands are refused, and why.
 
     A command that ends with an exit code other than 0 is a success of the tool: `grep` that finds nothing has answered.
     The code is the first thing the model reads, and is in the metadata. Only a command that had to be killed failed.
     """
 
+    shell = settings or ShellSettings()
+
     async def act(context: ToolContext, asked: RunCommand) -> ToolResult:
         if "\0" in asked.command:
             raise CommandUnusable
         await asyncio.to_thread(context.workspace.mkdir, parents=True, exist_ok=True)
-        ended = await _run(asked.command, context.workspace, search_path, asked.timeout_seconds)
+        confinement = await asyncio.to_thread(shell.confinement)
+        if confinement.level == "none" and not shell.is_unconfined:
+            if tell_refused is not None:
+                await tell_refused(context.agent, confinement)
+            raise ShellRefused
+        rules = await asyncio.to_thread(_rules, shell, confinement, context.workspace)
+        ended = await _run(asked.command, context.workspace, rules, search_path, asked.timeout_seconds)
         return _tell(ended, asked)
 
     return [
@@ -60,13 +97,28 @@ def shell_tools(search_path: str = SEARCH_PATH) -> list[Tool]:
             toolset="shell",
             description=(
                 "Run a command with /bin/sh in your workspace and read its output and exit code. There is no input, "
-                "and what it leaves in the background is killed when it ends."
+                "and what it leaves in the background is killed when it ends. " + _describe(shell)
             ),
             arguments=RunCommand,
             act=act,
             makes_files=True,
         )
     ]
+
+
+def _describe(shell: ShellSettings) -> str:
+    if shell.is_unconfined:
+        return "It reaches whatever the server's user does."
+    network = "has" if shell.has_network else "has no"
+    return f"It can write in the workspace and $TMPDIR, read the system's software, and {network} network."
+
+
+def _rules(shell: ShellSettings, confinement: Confinement, workspace: Path) -> Rules | None:
+    if shell.is_unconfined or confinement.level == "none":
+        return None
+    return make_rules(
+        confinement.level, read=shell.read, write=[workspace], network=shell.has_network, hidden=shell.hidden
+    )
 
 
 @dataclass(slots=True)
@@ -100,14 +152,14 @@ class _Ended:
     exit_code: int | None  # None: killed at the time-out
 
 
-async def _run(command: str, workspace: Path, search_path: str, seconds: float) -> _Ended:
+async def _run(command: str, workspace: Path, rules: Rules | None, search_path: str, seconds: float) -> _Ended:
     """Run a command to its end. Whatever ends it – itself, the time-out, a cancelled call, the end of the server – all
     that it started is dead.
     """
     output = _Output()
     with _draining(output) as (writing, drained):
         try:
-            process = _start(command, workspace, search_path, writing)
+            process = _start(command, workspace, rules, search_path, writing)
         finally:
             os.close(writing)  # the command has its own; ours would keep the pipe from ending
         is_late = False
@@ -124,9 +176,11 @@ async def _run(command: str, workspace: Path, search_path: str, seconds: float) 
     return _Ended(output=output, exit_code=None if is_late else process.returncode)
 
 
-def _start(command: str, workspace: Path, search_path: str, output: int) -> subprocess.Popen[bytes]:
+def _start(
+    command: str, workspace: Path, rules: Rules | None, search_path: str, output: int
+) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
-        guarded("/bin/sh", "-c", command),
+        guarded("/bin/sh", "-c", command, rules=rules),
         cwd=workspace,
         env={"PATH": search_path, "HOME": str(workspace), "LANG": "C.UTF-8"},
         stdin=subprocess.DEVNULL,

@@ -6,6 +6,7 @@ export interface About {
   model: string;
   is_demo: boolean;
   store: "sqlite" | "postgresql";
+  shell: "bubblewrap" | "landlock" | "unconfined" | "refused";
 }
 
 /** Something that can be done about it: a request to this server. */
@@ -391,6 +392,7 @@ export interface McpServerShape {
   for_users: boolean;
   state: "off" | "starting" | "on" | "failed";
   tools: number;
+  confinement: "bubblewrap" | "landlock" | "unconfined" | "refused" | null;
   note: string | null;
   last_error: string | null;
 }

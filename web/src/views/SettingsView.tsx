@@ -36,6 +36,13 @@ export default function SettingsView() {
   );
 }
 
+const SHELL = {
+  bubblewrap: "are confined to the agent's workspace, by bubblewrap",
+  landlock: "are confined to the agent's workspace, by Landlock",
+  unconfined: <span className="bad-text">run unconfined, as the settings file says (shell_unconfined)</span>,
+  refused: <span className="bad-text">are refused: this machine has neither bubblewrap nor Landlock to confine them with</span>,
+} as const;
+
 function Running() {
   const about = useQuery(queries.about).data;
   const ready = useQuery(queries.readiness);
@@ -54,6 +61,10 @@ function Running() {
         <div>
           <dt>Wakes</dt>
           <dd>{ready.isError ? <span className="bad-text">are not being fired: {explain(ready.error)}</span> : ready.isSuccess ? "are being fired" : "…"}</dd>
+        </div>
+        <div>
+          <dt>Commands</dt>
+          <dd>{about && SHELL[about.shell]}</dd>
         </div>
         <div>
           <dt>You</dt>

@@ -2,6 +2,7 @@
 
 from fastapi import APIRouter
 
+from wakeful.domain.confinement import Confined
 from wakeful.domain.mcp_servers import McpKind, McpStatus
 from wakeful.server.auth import Reader
 from wakeful.server.rest.shapes import Told
@@ -19,6 +20,7 @@ class McpServerShape(Told):
     for_users: bool  # whether people who are not an owner may switch it on
     state: McpStatus  # on this node
     tools: int
+    confinement: Confined | None  # how its program is run; null: it runs elsewhere
     note: str | None
     last_error: str | None
 

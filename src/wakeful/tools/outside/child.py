@@ -16,8 +16,8 @@ from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
 
 from wakeful.domain.mcp_servers import McpServer
+from wakeful.tools.confinement.rules import SEARCH_PATH, Rules
 from wakeful.tools.guard import guarded
-from wakeful.tools.shell import SEARCH_PATH
 
 log = logging.getLogger(__name__)
 
@@ -27,14 +27,16 @@ PATIENCE = 2.0  # seconds for each way to end
 
 
 @asynccontextmanager
-async def started(server: McpServer, home: Path, on_end: Callable[[], None]) -> AsyncGenerator[TransportStreams]:
-    """Start the program, and end it with everything it has started when the block is left.
+async def started(
+    server: McpServer, home: Path, rules: Rules | None, on_end: Callable[[], None]
+) -> AsyncGenerator[TransportStreams]:
+    """Start the program, confined unless there are no rules; end it and its children when the block is left.
 
     `on_end` is called when the program says no more, before whoever waits for an answer is told.
     """
     await asyncio.to_thread(home.mkdir, parents=True, exist_ok=True)
     process = await asyncio.create_subprocess_exec(
-        *guarded(*server.command),
+        *guarded(*server.command, rules=rules),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,

@@ -6,19 +6,23 @@ The `mcp` package takes a second to import, so nothing here does it before a ser
 import asyncio
 import logging
 import re
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from pathlib import Path
+from shutil import which
 from typing import TYPE_CHECKING, Any
 
 import orjson
 from pydantic import ConfigDict
 
+from wakeful.domain.confinement import REMEDY, Confined, Confinement
 from wakeful.domain.errors import Unavailable
 from wakeful.domain.mcp_servers import McpServer, McpState, prefix_of
+from wakeful.tools.confinement.probe import find_confinement
+from wakeful.tools.confinement.rules import SEARCH_PATH, Rules, make_rules
 from wakeful.tools.registry import Arguments, Tool, ToolContext, ToolResult
 
 if TYPE_CHECKING:
@@ -59,13 +63,37 @@ class AnyArguments(Arguments):
     model_config = ConfigDict(extra="allow", frozen=True)
 
 
+@dataclass(slots=True, kw_only=True)
+class Confining:
+    """How programs are confined here, and which are not because they were there before that was possible."""
+
+    confinement: Callable[[], Confinement] = find_confinement
+    hidden: tuple[Path, ...] = ()  # the server's own directories
+    upgraded: frozenset[str] = frozenset()
+
+
 class McpServers:
     """Starts servers, knows their tools, and calls them."""
 
-    def __init__(self, servers: Mapping[str, McpServer], root: Path, limits: McpLimits | None = None) -> None:
+    def __init__(
+        self,
+        servers: Mapping[str, McpServer],
+        root: Path,
+        limits: McpLimits | None = None,
+        confining: Confining | None = None,
+    ) -> None:
+        self._confining = confining or Confining()
         self._lines = {
-            name: _Line(server, root / name, limits or McpLimits()) for name, server in sorted(servers.items())
+            name: _Line(server, root / name, limits or McpLimits(), self._confining)
+            for name, server in sorted(servers.items())
         }
+
+    def keep_unconfined(self, names: Collection[str]) -> None:
+        """Run these as before the upgrade from 0.1, as long as the settings file does not say what they reach."""
+        self._confining.upgraded = frozenset(names)
+        for line in self._lines.values():
+            if line.unconfined_note is not None:
+                log.warning("MCP server runs unconfined", extra={"server": line.name, "note": line.unconfined_note})
 
     async def prepare(self, names: Iterable[str]) -> list[str]:
         """Start what is not running yet, and return what a model should know: which are down, which show less."""
@@ -88,8 +116,9 @@ class McpServers:
 class _Line:
     """One server: the connection to it, if there is one, and what is known of its tools."""
 
-    def __init__(self, server: McpServer, home: Path, limits: McpLimits) -> None:
+    def __init__(self, server: McpServer, home: Path, limits: McpLimits, confining: Confining) -> None:
         self._server = server
+        self._confining = confining
         self._home = home
         self._limits = limits
         self._starting: asyncio.Task[Connection] | None = None  # one start at a time, whoever waits for it
@@ -101,6 +130,32 @@ class _Line:
         self.is_known = False  # what tools it has
         self.tools: list[Tool] = []
         self.note: str | None = None
+
+    @property
+    def name(self) -> str:
+        return self._server.name
+
+    @property
+    def _is_unconfined(self) -> bool:
+        if self._server.kind == "http":
+            return False
+        if self._server.is_limited is None:
+            return self._server.name in self._confining.upgraded
+        return not self._server.is_limited
+
+    @property
+    def confinement(self) -> Confined | None:
+        if self._server.kind == "http":
+            return None
+        return self._confining.confinement().of(is_unconfined=self._is_unconfined)
+
+    @property
+    def unconfined_note(self) -> str | None:
+        if not self._is_unconfined:
+            return None
+        if self._server.is_limited is False:
+            return "Runs unconfined, as the settings file says."
+        return f"Runs unconfined, as before the upgrade: add read, write or network to [mcp.{self.name}] in the file."
 
     async def prepare(self) -> str | None:
         """Have it running; returns why it is not."""
@@ -143,7 +198,8 @@ class _Line:
             for_users=self._server.for_users,
             state="starting" if self._starting is not None else "on" if is_on else "failed" if has_failed else "off",
             tools=len(self.tools),
-            note=self.note if self.is_known else _NOT_KNOWN,
+            confinement=self.confinement,
+            note=" ".join(filter(None, (self.unconfined_note, self.note if self.is_known else _NOT_KNOWN))) or None,
             last_error=self._error or (None if is_on or not has_failed else "it ended by itself"),
         )
 
@@ -205,9 +261,27 @@ class _Line:
     def _open_line(self, on_end: Callable[[], None]) -> "AbstractAsyncContextManager[TransportStreams]":
         if self._server.kind == "stdio":
             child: Any = import_module("wakeful.tools.outside.child")
-            return child.started(self._server, self._home, on_end)
+            return child.started(self._server, self._home, self._rules(), on_end)
         address: Any = import_module("wakeful.tools.outside.address")
         return address.reached(self._server)
+
+    def _rules(self) -> Rules | None:
+        """Make what the program is confined by; None: nothing. Raises if it should be confined and cannot be."""
+        if self._is_unconfined:
+            return None
+        level = self._confining.confinement().level
+        if level == "none":
+            raise McpDown(
+                f"it cannot be confined on this machine; {REMEDY}, or say unconfined = true in [mcp.{self.name}]"
+            )
+        program = which(self._server.command[0], path=self._server.env.get("PATH", SEARCH_PATH))
+        return make_rules(
+            level,
+            read=[*self._server.read, *([program] if program else [])],
+            write=[self._home, *self._server.write],
+            network=self._server.network,
+            hidden=self._confining.hidden,
+        )
 
     def _drop(self) -> None:
         """Let go of a connection that is over or retired; what it still has to do, it does by itself."""

@@ -14,18 +14,26 @@ const TOOLSETS = [
   ["files", "Files", "Read and write in its workspace"],
   ["web", "Web", "Fetch pages"],
   ["subagents", "Subagents", "Hand work to the agents listed below"],
-  ["shell", "Shell", "Run commands on the server's machine"],
+  ["shell", "Shell", "Run commands in its workspace"],
 ] as const;
+const SHELL = {
+  bubblewrap: "Run commands, confined to its workspace",
+  landlock: "Run commands, confined to its workspace",
+  unconfined: "Run commands, unconfined: they reach whatever the server's user does",
+  refused: "This server cannot confine commands, so it runs none; its log says why",
+} as const;
 const SCHEDULING = new Set(["recall", "scheduler", "next_run", "notify"]);
 
 export function Tools(part: PartProps) {
   const { agent, save } = part;
   const isOwner = useQuery(queries.me).data?.user.role === "owner";
+  const shell = useQuery(queries.about).data?.shell;
   const has = new Set(agent.toolsets);
   return (
     <Section id="tools" title="Tools" text="A tool that is off is not shown to the model at all.">
       <div className="toolsets">
-        {TOOLSETS.map(([name, label, hint]) => {
+        {TOOLSETS.map(([name, label, usual]) => {
+          const hint = name === "shell" && shell ? SHELL[shell] : usual;
           const isForbidden = name === "shell" && !isOwner && !has.has(name);
           const waits = SCHEDULING.has(name) && !agent.self_scheduling && has.has(name);
           return (
@@ -87,7 +95,7 @@ function McpState({ server }: { server: McpServerShape }) {
   const [tone, text] = STATES[server.state];
   return (
     <>
-      <span className={`badge ${tone}`}>{text}</span> {server.state === "on" && `${server.tools} tools `}
+      <span className={`badge ${tone}`}>{text}</span> {server.confinement === "unconfined" && <span className="badge bad">unconfined</span>} {server.state === "on" && `${server.tools} tools `}
       {server.note}
       {server.last_error && <span className="bad-text"> {server.last_error}</span>}
     </>

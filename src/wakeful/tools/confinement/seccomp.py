@@ -1,0 +1,185 @@
+"""seccomp: the system calls that a confined program does not get, as a BPF filter.
+
+Landlock rules over opening files. This filter closes the other ways out: sockets, io_uring (which would make sockets
+behind the filter's back), other processes' limits and priorities, shared memory, namespaces and mounts.
+"""
+
+import errno
+import os
+import struct
+
+from wakeful.tools.confinement.kernel import system_call
+
+# Each with its number on x86_64 and on aarch64; None: there is none. From 424 on they are the same.
+NUMBERS: "dict[str, tuple[int | None, int | None]]" = {
+    "add_key": (248, 217), "bpf": (321, 280), "chmod": (90, None), "chown": (92, None), "chroot": (161, 51),
+    "clone": (56, 220), "clone3": (435, 435), "fanotify_init": (300, 262), "fchmod": (91, 52), "fchmodat": (268, 53),
+    "fchmodat2": (452, 452), "fchown": (93, 55), "fchownat": (260, 54), "file_setattr": (469, 469),
+    "finit_module": (313, 273), "fremovexattr": (199, 16), "fsconfig": (431, 431), "fsetxattr": (190, 7),
+    "fsmount": (432, 432), "fsopen": (430, 430), "fspick": (433, 433), "futimesat": (261, None),
+    "init_module": (175, 105), "inotify_add_watch": (254, 27), "io_uring_enter": (426, 426),
+    "io_uring_register": (427, 427), "io_uring_setup": (425, 425), "ioprio_set": (251, 30), "kcmp": (312, 272),
+    "kexec_file_load": (320, 294), "kexec_load": (246, 104), "keyctl": (250, 219), "lchown": (94, None),
+    "lremovexattr": (198, 15), "lsetxattr": (189, 6), "mount": (165, 40), "mount_setattr": (442, 442),
+    "move_mount": (429, 429), "mq_open": (240, 180), "mq_unlink": (241, 181), "msgctl": (71, 187),
+    "msgget": (68, 186), "msgrcv": (70, 188), "msgsnd": (69, 189), "open_by_handle_at": (304, 265),
+    "open_tree": (428, 428), "open_tree_attr": (467, 467), "perf_event_open": (298, 241), "pidfd_getfd": (438, 438),
+    "pivot_root": (155, 41), "prlimit64": (302, 261), "process_madvise": (440, 440), "process_vm_readv": (310, 270),
+    "process_vm_writev": (311, 271), "ptrace": (101, 117), "reboot": (169, 142), "removexattr": (197, 14),
+    "removexattrat": (466, 466), "request_key": (249, 218), "sched_setattr": (314, 274), "sched_setparam": (142, 118),
+    "sched_setscheduler": (144, 119), "seccomp": (317, 277), "semctl": (66, 191), "semget": (64, 190),
+    "semop": (65, 193), "semtimedop": (220, 192), "setns": (308, 268), "setpriority": (141, 140),
+    "setxattr": (188, 5), "setxattrat": (463, 463), "shmat": (30, 196), "shmctl": (31, 195), "shmget": (29, 194),
+    "socket": (41, 198), "socketpair": (53, 199), "umount2": (166, 39), "unshare": (272, 97),
+    "userfaultfd": (323, 282), "utime": (132, None), "utimensat": (280, 88), "utimes": (235, None),
+}  # fmt: skip
+_LAST_KNOWN = 469  # a newer call answers as on an older kernel
+
+
+def _words(text: str) -> "tuple[str, ...]":
+    return tuple(text.split())
+
+
+DENIED = _words(
+    "ptrace process_vm_readv process_vm_writev process_madvise kcmp pidfd_getfd "  # other processes
+    "keyctl add_key request_key "  # keys that the kernel holds for the user
+    "bpf userfaultfd perf_event_open io_uring_setup io_uring_enter io_uring_register "
+    "mount umount2 pivot_root chroot move_mount open_tree open_tree_attr fsopen fsconfig fsmount fspick mount_setattr "
+    "setns unshare open_by_handle_at fanotify_init init_module finit_module kexec_load kexec_file_load reboot "
+    "shmget shmat shmctl semget semop semtimedop semctl msgget msgsnd msgrcv msgctl mq_open mq_unlink"
+)
+_NO_SUCH_CALL = ("clone3",)  # its flags are in memory, where no filter can look; libraries go back to clone
+_ZERO_ONLY = {  # calls that reach another process by its id, and the argument that holds it; 0 is oneself
+    "prlimit64": 0, "sched_setscheduler": 0, "sched_setparam": 0, "sched_setattr": 0, "setpriority": 1, "ioprio_set": 1,
+}  # fmt: skip
+
+# Where all files of the machine are in sight, Landlock does not keep these from the ones it does not let open.
+_ATTRIBUTES = _words(
+    "setxattr lsetxattr fsetxattr removexattr lremovexattr fremovexattr setxattrat removexattrat file_setattr"
+)
+SUPERVISED = _words("chmod fchmod fchmodat fchmodat2 chown lchown fchown fchownat utime utimes futimesat utimensat")
+
+_AUDIT_ARCHITECTURE = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
+_NEW_NAMESPACES = 0x7E020000
+_AF_UNIX, _AF_INET, _AF_INET6, _AF_NETLINK = 1, 2, 10, 16
+_SOCK_STREAM, _SOCK_SEQPACKET = 1, 5
+
+_LOAD, _JUMP_EQUAL, _JUMP_GREATER, _JUMP_BITS, _AND, _RETURN = 0x20, 0x15, 0x25, 0x45, 0x54, 0x06
+_ALLOW, _KILL, _ERRNO, _NOTIFY = 0x7FFF0000, 0x80000000, 0x00050000, 0x7FC00000
+_NUMBER_AT, _ARCHITECTURE_AT, _ARGUMENTS_AT = 0, 4, 16
+
+_SET_MODE_FILTER = 1
+_NEW_LISTENER, _WAIT_KILLABLE = 1 << 3, 1 << 5
+
+
+def machine() -> str:
+    """Return the architecture. Raises OSError for one that this module has no numbers for."""
+    name = os.uname().machine
+    if name not in _AUDIT_ARCHITECTURE:
+        raise OSError(errno.ENOSYS, f"system calls of {name} are not known here, only of x86_64 and aarch64")
+    return name
+
+
+def number_of(call: str) -> "int | None":
+    """Return a system call's number on this machine."""
+    return NUMBERS[call][0 if machine() == "x86_64" else 1]
+
+
+def make_filter(*, is_network_allowed: bool, has_own_files: bool) -> bytes:
+    """Make the filter's program.
+
+    `has_own_files`: bubblewrap shows the program nothing but its own files, so changing attributes needs no watch.
+    It has a network namespace of its own unless network is allowed, so Unix sockets need none either.
+    """
+    program = [
+        _load(_ARCHITECTURE_AT),
+        _jump(_JUMP_EQUAL, _AUDIT_ARCHITECTURE[machine()], 1, 0),
+        _return(_KILL),
+        _load(_NUMBER_AT),
+        # Also the calls of the x32 ABI, which have numbers of their own.
+        _jump(_JUMP_GREATER, _LAST_KNOWN, 0, 1),
+        _return(_ERRNO | errno.ENOSYS),
+    ]
+    for call in DENIED:
+        program += _on(call, [_return(_ERRNO | errno.EPERM)])
+    for call in _NO_SUCH_CALL:
+        program += _on(call, [_return(_ERRNO | errno.ENOSYS)])
+    for call, position in _ZERO_ONLY.items():
+        program += _on(call, [_argument(position), *_allow_if_equal(0), _return(_ERRNO | errno.EPERM)])
+    program += _on(
+        "clone",
+        [_argument(0), _jump(_JUMP_BITS, _NEW_NAMESPACES, 0, 1), _return(_ERRNO | errno.EPERM), _return(_ALLOW)],
+    )
+    program += _sockets(
+        is_network_allowed=is_network_allowed, are_unix_allowed=has_own_files and not is_network_allowed
+    )
+    if not has_own_files:
+        for call in (*_ATTRIBUTES, "inotify_add_watch"):
+            refusal = errno.EPERM if call == "inotify_add_watch" else errno.EOPNOTSUPP
+            program += _on(call, [_return(_ERRNO | refusal)])
+        for call in SUPERVISED:
+            program += _on(call, [_return(_NOTIFY)])
+    program.append(_return(_ALLOW))
+    return b"".join(program)
+
+
+def install(program: bytes, *, has_listener: bool) -> int:
+    """Put a filter on this process for good, and return the descriptor on which supervised calls arrive."""
+    import ctypes
+
+    code = ctypes.create_string_buffer(program, len(program))
+    header = struct.pack("HxxxxxxP", len(program) // 8, ctypes.addressof(code))
+    flags = _NEW_LISTENER | _WAIT_KILLABLE if has_listener else 0
+    number = number_of("seccomp")
+    assert number is not None
+    return system_call(number, _SET_MODE_FILTER, flags, header)
+
+
+def _sockets(*, is_network_allowed: bool, are_unix_allowed: bool) -> "list[bytes]":
+    families = [_AF_INET, _AF_INET6, _AF_NETLINK] if is_network_allowed else []
+    families += [_AF_UNIX] if are_unix_allowed else []
+    block = [_argument(0)]
+    for family in families:
+        block += _allow_if_equal(family)
+    program = _on("socket", [*block, _return(_ERRNO | errno.EACCES)])
+    if not are_unix_allowed:
+        # A pair of datagram sockets could be connected anew, to any socket with a path.
+        kinds = [
+            _argument(1),
+            _instruction(_AND, 0xF),
+            *_allow_if_equal(_SOCK_STREAM),
+            *_allow_if_equal(_SOCK_SEQPACKET),
+        ]
+        program += _on("socketpair", [*kinds, _return(_ERRNO | errno.EACCES)])
+    return program
+
+
+def _on(call: str, block: "list[bytes]") -> "list[bytes]":
+    """Do something at one call. The block must return, because it may have loaded something else."""
+    number = number_of(call)
+    return [] if number is None else [_jump(_JUMP_EQUAL, number, 0, len(block)), *block]
+
+
+def _allow_if_equal(value: int) -> "list[bytes]":
+    return [_jump(_JUMP_EQUAL, value, 0, 1), _return(_ALLOW)]
+
+
+def _argument(position: int) -> bytes:
+    """Load the low half of an argument; all that are looked at are 32 bits wide, and these machines little-endian."""
+    return _load(_ARGUMENTS_AT + 8 * position)
+
+
+def _load(offset: int) -> bytes:
+    return _instruction(_LOAD, offset)
+
+
+def _return(action: int) -> bytes:
+    return _instruction(_RETURN, action)
+
+
+def _jump(test: int, value: int, if_true: int, if_false: int) -> bytes:
+    return struct.pack("=HBBI", test, if_true, if_false, value)
+
+
+def _instruction(code: int, value: int) -> bytes:
+    return struct.pack("=HBBI", code, 0, 0, value)
