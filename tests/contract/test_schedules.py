@@ -227,11 +227,12 @@ async def test_messages_wait_for_an_idle_session_and_come_one_at_a_time_in_their
         assert {schedule.status for schedule in waiting} == {"queued"}
         assert {schedule.run_status for schedule in waiting} == {"queued"}
     gate = world.executor.default = world.gate()
+    world.clock.advance(SECOND)  # which the user, who wrote a moment ago, has after each run's end
     await world.work()
     told = {each.id: each.status for each in await schedules.listed(session.id, world.user.id)}
     assert told == {first: "delivered", second: "queued", third: "queued"}
     await world.let_through(gate)
-    await world.work()
+    await world.live_until(NOON + MINUTE)
     order = [f"sch-{ran.run.wake_id}" for ran in world.executor.ran if ran.run.wake_id]
     assert order == [first, second, third]
 

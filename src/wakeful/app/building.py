@@ -53,6 +53,7 @@ from wakeful.service.notices import NoticeService
 from wakeful.service.notify import Notify
 from wakeful.service.outbox import Outbox
 from wakeful.service.pauses import PauseService
+from wakeful.service.presence import PresenceService
 from wakeful.service.profiles import Profiles
 from wakeful.service.recalls import Recalls
 from wakeful.service.runs import RunService
@@ -114,6 +115,10 @@ class Wakeful:
     def stream(self) -> Stream:
         return self.services.stream
 
+    @property
+    def presence(self) -> PresenceService:
+        return self.services.presence
+
     @asynccontextmanager
     async def opened(self) -> AsyncGenerator[None]:
         """Open the store, without anything moving by itself."""
@@ -148,6 +153,7 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
     rules = _rules(settings)
     owner = token_hex(8)  # new at every start, so a process never takes a predecessor's claims for its own
     hub = Hub()
+    presence = PresenceService(store, clock, owner)
     stream = Stream(store, hub, owner)
     feed = Feed(store, hub, clock)
     sessions = SessionService(store, clock)
@@ -172,7 +178,7 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
     sending = ChannelProcess(private_hosts=settings.fetch_private_hosts, seconds=settings.channel_timeout_seconds)
     channels = Channels(store, clock, sending, settings.fetch_private_hosts)
     outbox = Outbox(store, clock, channels)
-    runs = RunService(store, stream, clock)
+    runs = RunService(store, stream, clock, rules)
     pauses = PauseService(store, runs, clock)
     models = _models(settings, clock)
     fetcher = Fetcher(private_hosts=frozenset(settings.fetch_private_hosts), tls=_trusted())
@@ -214,7 +220,7 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
     claims = Claims(store, stream, clock, rules, owner, timedelta(seconds=settings.lease_seconds))
     firing = Firing(store, stream, clock, rules, owner, settings.claim_batch)
     runner = Runner(claims, clock, executor, settings.max_headless_runs, note_finished)
-    engine = _engine(settings, store, clock, firing, claims, runner, upkeep)
+    engine = _engine(settings, store, clock, firing, claims, runner, upkeep, presence)
     store.listen(engine.hear)
     store.listen(stream.hear)
     store.listen(feed.hear)
@@ -235,6 +241,7 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
         next_runs=next_runs,
         notices=NoticeService(store, clock),
         pauses=pauses,
+        presence=presence,
         profiles=profiles,
         recalls=recalls,
         runs=runs,
@@ -321,7 +328,14 @@ def _models(settings: Settings, clock: Clock) -> Models:
 
 
 def _engine(
-    settings: Settings, store: Store, clock: Clock, firing: Firing, claims: Claims, runner: Runner, upkeep: Upkeep
+    settings: Settings,
+    store: Store,
+    clock: Clock,
+    firing: Firing,
+    claims: Claims,
+    runner: Runner,
+    upkeep: Upkeep,
+    presence: PresenceService,
 ) -> Engine:
     scheduler = Scheduler(
         firing,
@@ -337,6 +351,7 @@ def _engine(
         runner=runner,
         heartbeat=Heartbeat(claims, runner.compare),
         upkeep=upkeep,
+        presence=presence,
         clock=clock,
         is_shared=store.is_shared,
     )

@@ -12,6 +12,7 @@ from wakeful.runtime.heartbeat import Heartbeat
 from wakeful.runtime.runner import Runner
 from wakeful.runtime.scheduler import Scheduler
 from wakeful.service.firing import Firing
+from wakeful.service.presence import PresenceService
 from wakeful.service.upkeep import Health, Upkeep
 
 log = logging.getLogger(__name__)
@@ -38,6 +39,7 @@ class Engine:
         runner: Runner,
         heartbeat: Heartbeat,
         upkeep: Upkeep,
+        presence: PresenceService,
         clock: Clock,
         is_shared: bool,
     ) -> None:
@@ -46,6 +48,7 @@ class Engine:
         self.upkeep = upkeep
         self._firing = firing
         self._heartbeat = heartbeat
+        self._presence = presence
         self._clock = clock
         self._is_shared = is_shared
         self._tasks: list[asyncio.Task[None]] = []
@@ -56,12 +59,14 @@ class Engine:
         if not self._is_shared:
             # Nobody else can be at work on an embedded store, so whatever another process held is free.
             await self._firing.forget_ephemeral()
+            await self._presence.end_all_of_nodes()
             while await self._firing.recover(every_other_owner=True):
                 pass
         self._heartbeat.start()
         self._tasks = [
             asyncio.create_task(self.scheduler.run(), name="wakeful-scheduler"),
             asyncio.create_task(self.runner.run(), name="wakeful-runner"),
+            asyncio.create_task(self._presence.run(), name="wakeful-presence"),
             asyncio.create_task(_every(timedelta(minutes=1), self._look_after), name="wakeful-upkeep"),
             asyncio.create_task(_every(timedelta(minutes=1), self.upkeep.tidy), name="wakeful-tidy"),
             asyncio.create_task(_every(timedelta(hours=1), self.upkeep.forget), name="wakeful-retention"),

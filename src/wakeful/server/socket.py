@@ -3,14 +3,14 @@
 import asyncio
 import re
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from typing import Any, cast
 
 import orjson
 from fastapi import APIRouter, WebSocket, WebSocketDisconnect
 
-from wakeful.domain.accounts import Identity, check_scope
+from wakeful.domain.accounts import Identity, check_scope, includes
 from wakeful.domain.errors import NotFound, WakefulError
 from wakeful.domain.events import (
     ENDS,
@@ -29,6 +29,7 @@ from wakeful.server.incoming import BadFrame, hand_over, read_message
 from wakeful.server.open_sockets import OpenSockets
 from wakeful.server.rest.shapes import ID
 from wakeful.service.feed import Feed
+from wakeful.service.presence import PresenceService
 from wakeful.service.runs import RunService
 from wakeful.service.sessions import SessionService
 from wakeful.service.stream import Opening, Stream
@@ -51,6 +52,7 @@ class Sockets:
     feed: Feed
     sessions: SessionService
     runs: RunService
+    presence: PresenceService
     open_sockets: OpenSockets
     heartbeats: Heartbeats
 
@@ -71,13 +73,16 @@ async def session_socket(websocket: WebSocket, session_id: str) -> None:
         except NotFound as error:
             await websocket.close(UNKNOWN_SESSION, error.message)
             return
-        with node.open_sockets.keep(caller.token_id, websocket), node.heartbeats.of(subscription.wake) as pulse:
-            watcher = _Watcher(websocket, session_id, node.stream, subscription, pulse)
-            telling = asyncio.create_task(watcher.tell(opening, _after(websocket)))
-            try:
-                await _listen(websocket, session_id, caller, node.sessions, node.runs)
-            finally:
-                await _end(telling)
+        # Whoever may only read cannot write, so no wake waits for them.
+        present = node.presence.watching(session_id) if includes(caller.scope, "chat") else nullcontext()
+        async with present:
+            with node.open_sockets.keep(caller.token_id, websocket), node.heartbeats.of(subscription.wake) as pulse:
+                watcher = _Watcher(websocket, session_id, node.stream, subscription, pulse)
+                telling = asyncio.create_task(watcher.tell(opening, _after(websocket)))
+                try:
+                    await _listen(websocket, session_id, caller, node.sessions, node.runs)
+                finally:
+                    await _end(telling)
 
 
 @router.websocket("/ws/events")

@@ -8,10 +8,12 @@ from typing import Any
 from wakeful.clock import Clock
 from wakeful.domain import ids, wakes
 from wakeful.domain.events import StreamStopped
+from wakeful.domain.rules import Rules
 from wakeful.domain.runs import NotFromAWake, NothingToContinue, SessionBusy
 from wakeful.domain.types import Message, Run, RunUsage, Upload
 from wakeful.hub import Sent
 from wakeful.service.endings import end_once_wake
+from wakeful.service.presence import hold_wakes, note_writing
 from wakeful.service.stream import Stream
 from wakeful.store.store import Store, Tx
 
@@ -38,15 +40,16 @@ NOTHING = Attached()
 class RunService:
     """Ask and stop."""
 
-    def __init__(self, store: Store, stream: Stream, clock: Clock) -> None:
+    def __init__(self, store: Store, stream: Stream, clock: Clock, rules: Rules) -> None:
         self._store = store
         self._stream = stream
         self._clock = clock
+        self._rules = rules
 
     async def ask(self, session_id: str, user_id: str, content: str, attached: Attached = NOTHING) -> Run:
         """Put a user's message into a session and queue its run; refused while the agent is at work there.
 
-        Headless runs that only wait do not count: the user goes first.
+        Headless runs that only wait do not count: the user goes first. After a run's end they are held for a second.
         """
         now = self._clock.now()
         images = {ids.new_id(now): image for image in attached.images}
@@ -82,11 +85,16 @@ class RunService:
             for image_id, image in images.items():
                 await tx.sessions.add_image(image_id, session_id, image.media_type, image.content)
             await tx.runs.add([run])
+            await note_writing(tx, session_id, now, self._rules)
             tx.runs.tell_changed([run.id])
             tx.tell(f"session {session_id}")
             return run
 
-        return await self._store.write(work)
+        try:
+            return await self._store.write(work)
+        except SessionBusy:  # whoever tries again when that run has ended goes before queued wakes
+            await self._store.write(lambda tx: note_writing(tx, session_id, now, self._rules), is_synced=False)
+            raise
 
     async def get(self, run_id: str, user_id: str) -> Run:
         return await self._store.read(lambda tx: tx.runs.read(run_id, user_id))
@@ -175,6 +183,7 @@ class RunService:
                     said = await self._stream.add(
                         tx, run.session_id, run.id, [StreamStopped()], f"{run.id}:end:{run.fence}", now
                     )
+                    await hold_wakes(tx, [run], now, self._rules)
             if run.status == "running":
                 await tx.runs.request_stop(run_id, now)  # the first wish counts; a second changes nothing
             return run, said

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from wakeful.domain.errors import NotFound
+from wakeful.domain.rules import Rules
 from wakeful.domain.runs import Outcome
 from wakeful.domain.types import Run
 from wakeful.store import queries
@@ -155,7 +156,7 @@ class Runs:
         return [RUNS.read(row) for row in rows]
 
     async def claim(
-        self, owner: str, now: datetime, lease: timedelta, *, messages: int, headless: int
+        self, owner: str, now: datetime, lease: timedelta, *, messages: int, headless: int, rules: Rules
     ) -> list[Claimed]:
         """Take up to so many runs of each sort whose session is free. Their once-wakes leave their slots with that."""
         at = to_micros(now)
@@ -165,6 +166,8 @@ class Runs:
             "lease_until": to_micros(now + lease),
             "most_messages": messages,
             "most_headless": max(0, headless),
+            "last_hold": to_micros(now + rules.hold_for),
+            "held_since": to_micros(now - rules.hold_at_most),
         }
         taken = await self._statements.fetch("claim_runs", params)
         if self._statements.dialect == "sqlite":  # elsewhere it is part of the claim

@@ -12,6 +12,7 @@ from wakeful.store.channels import Channels
 from wakeful.store.database import Database, Listener, SideConnection, Statements
 from wakeful.store.migrate import Migration, load_migrations, migrate
 from wakeful.store.notices import Notices
+from wakeful.store.presence import Presence
 from wakeful.store.rows import ADDED_WAKE, to_micros
 from wakeful.store.runs import Runs
 from wakeful.store.sessions import Sessions
@@ -30,6 +31,7 @@ class Tx:
         "approvals",
         "channels",
         "notices",
+        "presence",
         "runs",
         "sessions",
         "tell",
@@ -44,6 +46,7 @@ class Tx:
         self.approvals = Approvals(statements)
         self.channels = Channels(statements)
         self.notices = Notices(statements)
+        self.presence = Presence(statements)
         self.runs = Runs(statements)
         self.sessions = Sessions(statements)
         self.usage = Usage(statements)

@@ -68,8 +68,10 @@ ORDER BY queued_at DESC, id DESC LIMIT :most;
 -- name: claim_runs
 -- What people wait for first, and headless runs never hold it back: every queued message whose session is free. Then
 -- headless runs, one per session, in the order of their turns, which is fair between agents; a person's Run now goes
--- first in its session, then what a crash had cut off. Paused agents' wakes take no room, but a run that had begun goes
--- on. After a crash, runs come back one at a time, so that one that kills the process cannot use up the attempts of the
+-- first in its session, then what a crash had cut off. None starts while its session is held for a person; a hold that
+-- is too far ahead is from before the clock was set back, and counts no more. One that was first in line for long is
+-- held no longer, so nobody who writes without a pause can starve it. Paused agents' wakes take no room, but a run that
+-- had begun goes on. After a crash, runs come back one at a time, so that one that kills the process cannot use up the attempts of the
 -- others. The outer condition is checked again after a wait for another node's lock.
 WITH people AS MATERIALIZED (
     SELECT r.id AS run_id, r.is_resuming AS is_resuming FROM runs r
@@ -94,6 +96,13 @@ WITH people AS MATERIALIZED (
     WHERE
         r.status = 'queued' AND r.trigger <> 'message'
         AND (SELECT 1 FROM runs b WHERE b.session_id = r.session_id AND b.status = 'running' LIMIT 1) IS NULL
+        AND (
+            SELECT 1 FROM sessions s
+            WHERE
+                s.id = r.session_id AND s.held_until > :now AND s.held_until <= :last_hold
+                AND (r.queued_at > :held_since OR s.woken_at > :held_since)
+            LIMIT 1
+        ) IS NULL
         AND (
             SELECT 1 FROM runs e
             WHERE e.session_id = r.session_id AND e.status = 'queued' AND e.id <> r.id

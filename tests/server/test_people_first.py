@@ -1,0 +1,89 @@
+"""With wakes queued in a session, a message sent on receipt of a run's end is taken, over both doors and from afar."""
+
+import asyncio
+
+import pytest
+
+from openai_server import say
+from served import ENDS, Tap, eventually, provided, served
+
+ROUND_TRIP = 0.4  # seconds, of a client that is 200 ms away
+
+
+@pytest.fixture
+async def server(backend_settings):
+    async with served(backend_settings, always=say("Yes.")) as server:
+        yield server
+
+
+async def book_queue(server, session, count=4):
+    """Let a first message run up to a tap, and more of them queue behind it."""
+    tap = Tap()
+    server.provider.then(tap)
+    for number in range(count):
+        await server.book(session, f"Wake {number}", kind="message", call_type="once", at=server.node.clock.now())
+        if number == 0:
+            await tap.is_asked.wait()
+    await eventually(lambda: has_queued(server, session, count - 1))
+    return tap
+
+
+async def has_queued(server, session, count):
+    return [run["status"] for run in await server.runs_of(session)].count("queued") == count
+
+
+async def send(server, client, session, door):
+    """Send a message after a round trip, and return whether it was taken."""
+    await asyncio.sleep(ROUND_TRIP)
+    if door == "rest":
+        return (await server.rest.post(f"/sessions/{session}/messages", json={"content": "Me!"})).status_code == 202
+    await client.say("Me!")
+    return (await client.until("stream_start", "error"))[-1]["type"] == "stream_start"
+
+
+@pytest.mark.parametrize("door", ["websocket", "rest"])
+async def test_a_message_sent_on_each_end_goes_before_the_queue(server, session, client, door):
+    tap = await book_queue(server, session)
+    tap.end()
+    for _ in range(3):
+        await client.until(*ENDS)
+        assert await send(server, client, session, door)
+    await client.until(*ENDS)
+    runs = sorted(await server.runs_of(session), key=lambda run: run["started_at"] or "9")
+    assert [run["trigger"] for run in runs[:4]] == ["wake", "message", "message", "message"]
+    await eventually(lambda: has_queued(server, session, 0))  # none of the others is lost
+
+
+async def test_a_message_during_a_run_is_still_refused(server, session, client):
+    tap = await book_queue(server, session)
+    await client.until("stream_start")
+    await client.say("Me!")
+    assert (await client.until("error"))[-1]["code"] == "session_busy"
+    tap.end()
+    await eventually(lambda: has_queued(server, session, 0))
+
+
+async def test_the_socket_may_be_open_on_another_node(postgres_url, tmp_path):
+    place = {"data_dir": tmp_path / "data", "config_dir": tmp_path / "config", "database_url": postgres_url}
+    async with (
+        provided(always=say("Yes.")) as provider,
+        served(place, provider) as runs,
+        served(place, provider) as talks,
+    ):
+        session = await runs.session()
+        await talks.node.engine.stop()  # so that the first node runs everything
+        async with talks.watch(session) as client:
+            tap = await book_queue(runs, session)
+            tap.end()
+            for _ in range(2):
+                await client.until(*ENDS)
+                assert await send(talks, client, session, "websocket")
+
+
+async def test_who_may_only_read_holds_nothing(server, session):
+    made = await server.call("POST", "/tokens", json={"name": "r", "scope": "read"})
+    async with server.watch(session, token=made["secret"]) as viewer:
+        tap = await book_queue(server, session, 2)
+        tap.end()
+        await viewer.until(*ENDS)
+        await viewer.until("stream_start", seconds=0.8)
