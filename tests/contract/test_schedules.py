@@ -343,7 +343,7 @@ async def test_a_restart_forgets_what_was_to_last_no_longer_and_keeps_the_rest(t
     node = world.another_node()
     async with node.running():
         forgotten = await node.services.schedules.get(brief.id, world.user.id)
-        assert (forgotten.status, forgotten.error_summary) == ("cancelled", "restarted")
+        assert (forgotten.status, forgotten.error_summary.kind) == ("cancelled", "restarted")
         assert (await node.services.schedules.get(kept.id, world.user.id)).status == "pending"
 
 
@@ -651,7 +651,9 @@ async def test_a_failure_before_the_prompt_was_saved_keeps_its_phase_and_the_ses
     await rest.world.turn_at(NOON + MINUTE)
     shown = await delivery.shown()
     assert (shown["status"], shown["delivery_phase"], shown["run_status"]) == ("failed", "prompt_submit", "failed")
-    assert "no network" in shown["error_summary"]
+    assert "no network" in shown["error_summary"]["message"]
+    assert shown["error_summary"]["class"]
+    assert shown["error_summary"]["data"]["delivery_phase"] == "prompt_submit"
     made = await rest.call("GET", f"/sessions/{shown['created_session_id']}")
     assert made["scheduled_origin_session_id"] == shown["origin_session_id"] == path.split("/")[2]
     assert (made["scheduled_from_schedule_id"], made["scheduled_from_label"]) == (delivery.id, "look")
@@ -670,7 +672,7 @@ async def test_once_the_prompt_is_saved_it_is_delivered_and_the_run_says_how_it_
     await rest.world.turn_at(NOON + MINUTE)
     shown = await delivery.shown()
     assert (shown["status"], shown["delivery_phase"], shown["run_status"]) == ("delivered", None, "failed")
-    assert "no network" in shown["error_summary"]
+    assert "no network" in shown["error_summary"]["message"]
 
 
 async def test_a_session_that_cannot_be_made_has_failed_in_that_phase_and_is_not_tried_again(rest, path):
@@ -681,7 +683,9 @@ async def test_a_session_that_cannot_be_made_has_failed_in_that_phase_and_is_not
     shown = await delivery.shown()
     assert (shown["status"], shown["delivery_phase"]) == ("failed", "create_session")
     assert (shown["created_session_id"], shown["run_status"]) == (None, None)
-    assert "origin_label" in shown["error_summary"]
+    assert "origin_label" in shown["error_summary"]["message"]
+    assert shown["error_summary"]["class"].endswith("Error")
+    assert shown["error_summary"]["data"]["delivery_phase"] == "create_session"
     [notice] = (await rest.call("GET", "/notifications"))["notifications"]
     assert (notice["code"], notice["wake_id"]) == ("unfirable", delivery.id.removeprefix("sch-"))
     assert "book it again" in notice["body"]

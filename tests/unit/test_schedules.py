@@ -285,7 +285,7 @@ def test_a_status_is_told_in_the_words_of_the_door(status, has_arrived, told):
 
 def test_a_message_that_could_not_be_queued_waits_and_says_so():
     shown = schedules.describe(replace(make(), held_by="error", error="no luck"))
-    assert (shown.status, shown.delivery_phase, shown.error_summary) == ("pending", "prompt_submit", "no luck")
+    assert (shown.status, shown.delivery_phase, shown.error_summary.message) == ("pending", "prompt_submit", "no luck")
 
 
 @pytest.mark.parametrize("given", ["sch-abc", "abc", " sch-abc "])

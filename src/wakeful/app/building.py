@@ -1,5 +1,6 @@
 """Puts one node together: its store, its services, its engine."""
 
+import asyncio
 import ssl
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
@@ -20,6 +21,7 @@ from wakeful.config import Settings
 from wakeful.domain.agents import Known
 from wakeful.domain.rules import Rules
 from wakeful.domain.runs import Outcome
+from wakeful.domain.skills import Skill
 from wakeful.domain.types import Agent, Run
 from wakeful.hub import Hub
 from wakeful.runtime.engine import Engine
@@ -74,7 +76,7 @@ from wakeful.tools.recall import recall_tools
 from wakeful.tools.registry import Outside, Tool, Tools
 from wakeful.tools.scheduler import scheduler_tools
 from wakeful.tools.shell import shell_tools
-from wakeful.tools.skills import skill_tools
+from wakeful.tools.skills import folder_of, read_all, skill_tools
 from wakeful.tools.subagents import subagent_tools
 from wakeful.tools.web import Fetcher, web_tools
 
@@ -165,7 +167,12 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
     async def prepare(agent: Agent) -> list[str]:
         return await tools.prepare(agent)
 
-    schedules = Schedules(store, wakes, clock, rules, lambda agent: tools.names_for(agent), prepare, settings.model)
+    async def skills_of(agent: Agent) -> list[Skill]:
+        return await asyncio.to_thread(read_all, folder_of(workspace_of(agent.id)))
+
+    schedules = Schedules(
+        store, wakes, clock, rules, lambda agent: tools.names_for(agent), prepare, skills_of, settings.model
+    )
     next_runs = NextRuns(store, wakes, clock, rules, lambda agent: tools.names_for(agent), data.views_of)
     agents = AgentService(
         store,

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 from wakeful.clock import Clock
 from wakeful.domain import ids, wakes
@@ -35,6 +35,14 @@ class Attached:
 
 
 NOTHING = Attached()
+
+
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """The run that was asked to stop, and what it was doing."""
+
+    run_id: str
+    was: Literal["queued", "running"]
 
 
 class RunService:
@@ -166,8 +174,8 @@ class RunService:
         """Note what was used for a run after its end."""
         await self._store.write(lambda tx: tx.usage.save(usage), is_synced=False)
 
-    async def stop(self, run_id: str, user_id: str) -> bool:
-        """Ask a run to stop: one that waits ends at once, one at work within two seconds. False if it was over."""
+    async def stop(self, run_id: str, user_id: str) -> Stopped | None:
+        """Ask a run to stop: one that waits ends at once, one at work within two seconds. None if it was over."""
         now = self._clock.now()
 
         async def work(tx: Tx) -> tuple[Run, list[Sent]]:
@@ -191,17 +199,20 @@ class RunService:
         run, said = await self._store.write(work)
         if run.session_id is not None:
             self._stream.publish(run.session_id, said)
-        return run.status in ("queued", "running")
+        return Stopped(run.id, run.status) if run.status in ("queued", "running") else None
 
-    async def stop_session(self, session_id: str, user_id: str) -> bool:
-        """Stop whatever is at work, or asked for by a user, in a session. False if there is nothing."""
+    async def stop_session(self, session_id: str, user_id: str) -> Stopped | None:
+        """Stop the run at work in a session or, if there is none, the next in its queue. None if there is neither."""
 
         async def work(tx: Tx) -> Run | None:
             await tx.sessions.get(session_id, user_id)
-            return await tx.runs.unfinished_in(session_id)
+            return await tx.runs.running_or_next_in(session_id)
 
-        run = await self._store.read(work)
-        return run is not None and await self.stop(run.id, user_id)
+        while (run := await self._store.read(work)) is not None:
+            stopped = await self.stop(run.id, user_id)
+            if stopped is not None:  # else it ended between the look and the wish, and another one may be next
+                return stopped
+        return None
 
 
 def _attachments(images: Mapping[str, Image], attached: Attached) -> dict[str, Any] | None:

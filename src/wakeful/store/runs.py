@@ -101,6 +101,11 @@ class Runs:
         rows = await self._statements.fetch("unfinished_run_of_session", {"session_id": session_id})
         return RUNS.read(rows[0]) if rows else None
 
+    async def running_or_next_in(self, session_id: str) -> Run | None:
+        """Return the run at work in a session or, if there is none, the one that is next in its queue."""
+        rows = await self._statements.fetch("next_run_of_session", {"session_id": session_id})
+        return RUNS.read(rows[0]) if rows else None
+
     async def has_failed_since(self, session_id: str, since: datetime) -> bool:
         """Tell whether a run of a session failed, and nothing was said there after that."""
         params = {"session_id": session_id, "since": to_micros(since)}

@@ -43,6 +43,14 @@ UNION ALL
 SELECT * FROM runs WHERE session_id = :session_id AND status = 'queued' AND trigger = 'message'
 LIMIT 1;
 
+-- name: next_run_of_session
+-- What is running there or, if nothing is, what would be next: people first, then as claim_runs orders them.
+SELECT * FROM runs WHERE session_id = :session_id AND status IN ('running', 'queued')
+ORDER BY
+    CASE WHEN status = 'running' THEN 0 WHEN trigger = 'message' THEN 1 WHEN trigger = 'run_now' THEN 2 ELSE 3 END,
+    is_resuming DESC, nominal_at, turn, id
+LIMIT 1;
+
 -- name: run_under_way_in_session
 -- What someone who comes in now can watch: a running run, or one that had begun and waits to go on.
 SELECT * FROM runs WHERE session_id = :session_id AND status = 'running'
