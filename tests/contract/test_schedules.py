@@ -168,7 +168,7 @@ async def test_cancel_without_an_id_is_refused(booker):
 
 
 async def test_what_has_no_effect_is_said(booker):
-    config = {"skills": ["review.md"], "cache_breakpoints": ["system"], "session_name": "Review"}
+    config = {"cache_breakpoints": ["system"], "session_name": "Review"}
     booked = await booker(kind="session", message="Review it.", delay_ms=1_000, session_config=config)
     assert "Ignored, because 'demo' takes none: cache_breakpoints." in booked.text
     assert booked.metadata["session_config_summary"]["session_name"] == "Review"
@@ -577,11 +577,11 @@ async def test_a_wrong_body_names_its_field_and_books_nothing(rest, path, change
 
 
 async def test_a_session_says_which_schedule_began_it(rest, path):
-    asked = ASKED | {"kind": "session", "session_config": {"session_name": "Morning", "skills": ["a.md"]}}
+    asked = ASKED | {"kind": "session", "session_config": {"session_name": "Morning", "tool_ids": ["read_file"]}}
     booked = await rest.call("POST", path, json=asked)
     assert "warning" not in booked
     schedule = booked["schedule"]
-    assert schedule["session_config_summary"]["skill_count"] == 1
+    assert schedule["session_config_summary"]["tool_count"] == 1
     await rest.world.turn_at(NOON + MINUTE)
     made = (await rest.call("GET", f"/schedules/{schedule['id']}"))["created_session_id"]
     session = await rest.call("GET", f"/sessions/{made}")

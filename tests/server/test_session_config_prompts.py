@@ -183,6 +183,16 @@ async def test_what_the_other_keys_do_to_the_request(server):
     assert {"write_file", "fetch_url"} <= tools_of(server)
 
 
+async def test_a_preloaded_messages_time_is_kept_and_shown(server):
+    when = "2026-02-01T08:30:00+01:00"
+    told = [{"role": "user", "content": "Context.", "timestamp": when}, {"role": "assistant", "content": "I see."}]
+    _, session = await begin(server, preloaded_messages=told)
+    first, second, *_ = await server.messages(session)
+    assert (first["timestamp"], second["timestamp"]) == (when, None)
+    exported = (await server.rest.get(f"/sessions/{session}/export.md")).text
+    assert f"## User (preloaded) · {when}\n\nContext." in exported
+
+
 async def test_breakpoints_are_reported_as_ignored_where_nobody_takes_them(server):
     booked, _ = await begin(server, cache_breakpoints=["system"])
     assert booked["warning"] == "Ignored, because 'openai-chat:test' takes none: cache_breakpoints."

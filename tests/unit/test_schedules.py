@@ -11,6 +11,7 @@ from wakeful.domain.errors import Invalid
 from wakeful.domain.rules import Rules
 from wakeful.domain.schedules import DelayOutOfBounds, ScheduleRequest, fire_at
 from wakeful.domain.session_config import BadSessionConfig
+from wakeful.domain.skills import Skill
 from wakeful.domain.types import Agent
 from world import DAY, HOUR, NOON, SECOND
 
@@ -37,7 +38,10 @@ def make(**request):
 
 
 def check(**config):
-    return session_config.check(config, models={"demo", "openai:gpt-4o"}, tools=["read_file", "write_file"])
+    skill = Skill(name="review", description="", body="", file="review.md")
+    return session_config.check(
+        config, models={"demo", "openai:gpt-4o"}, tools=["read_file", "write_file"], skills=[skill]
+    )
 
 
 # ── When ────────────────────────────────────────────────────────────────────────────────────────────────────────────
