@@ -34,7 +34,9 @@ async def live_a_week(world):
     """Go from one moment that matters to the next, without the scheduler's safety looks in between."""
     while True:
         await world.turn()
-        moment = await world.node.store.read(lambda tx: tx.wakes.next_moment(world.clock.now(), timedelta(days=1)))
+        moment = await world.node.store.read(
+            lambda tx: tx.wakes.next_moment(world.clock.now(), timedelta(days=1), timedelta(seconds=1))
+        )
         if moment is None or moment > NOON + WEEK:
             return
         world.clock.set(max(moment, world.clock.now()))
