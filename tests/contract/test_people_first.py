@@ -159,6 +159,16 @@ async def test_a_recall_that_queued_waits_too_and_is_never_lost(world):
     assert await statuses(world, [wake]) == ["fired"]
 
 
+async def test_a_persons_run_now_is_not_held(world):
+    session = await world.session()
+    async with watching(world, session):
+        wakes, gate = await book_three(world, session)
+        await world.let_through(gate)
+        await world.node.wakes.run_now(wakes[2].id, world.user.id)
+        await world.work()
+        assert await statuses(world, wakes) == ["fired", "queued", "fired"]
+
+
 async def test_a_clock_that_was_set_back_holds_nothing_for_longer_than_a_second(world):
     session = await world.session()
     async with watching(world, session):
