@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from openai_server import say
-from served import ENDS, Provider, Tap, eventually, served
+from served import ENDS, Provider, Tap, Timer, eventually, served
 
 ROUND_TRIP = 0.4  # seconds, of a client that is 200 ms away
 
@@ -50,7 +50,18 @@ async def send(server, client, session, door):
     if door == "rest":
         return (await server.rest.post(f"/sessions/{session}/messages", json={"content": "Me!"})).status_code == 202
     await client.say("Me!")
-    return (await client.until("stream_start", "error"))[-1]["type"] == "stream_start"
+    frame = (await client.until("stream_start", "error"))[-1]
+    return frame["type"] == "stream_start" and (await server.run(frame["run_id"]))["trigger"] == "message"
+
+
+async def send_on_end(server, client, session, door):
+    """Wait for a run's end and send; once more at the next end if this machine took too long for the second it has."""
+    while True:
+        await client.until(*ENDS)
+        async with Timer() as timer:
+            is_taken = await send(server, client, session, door)
+        if is_taken or timer.seconds < 2 * ROUND_TRIP:
+            return is_taken
 
 
 @pytest.mark.parametrize("door", ["websocket", "rest"])
@@ -58,10 +69,7 @@ async def test_a_message_sent_on_each_end_goes_before_the_queue(server, session,
     tap = await book_queue(server, session)
     tap.end()
     for _ in range(2):
-        await client.until(*ENDS)
-        assert await send(server, client, session, door)
-    runs = sorted(await server.runs_of(session), key=lambda run: run["started_at"] or "9")
-    assert [run["trigger"] for run in runs] == ["wake", "message", "message", "wake", "wake"]
+        assert await send_on_end(server, client, session, door)
 
 
 async def test_a_message_during_a_run_is_still_refused(server, session, client):
@@ -85,8 +93,7 @@ async def test_the_socket_may_be_open_on_another_node(postgres_url, tmp_path):
             tap = await book_queue(runs, session)
             tap.end()
             for _ in range(2):
-                await client.until(*ENDS)
-                assert await send(talks, client, session, "websocket")
+                assert await send_on_end(talks, client, session, "websocket")
 
 
 async def test_who_may_only_read_holds_nothing(server, session):
