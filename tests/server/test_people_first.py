@@ -45,10 +45,11 @@ async def has_queued(server, session, count):
 
 
 async def send(server, client, session, door):
-    """Send a message after a round trip, and return whether it was taken."""
+    """Send a message after a round trip, and return whether it was taken before the wakes that wait."""
     await asyncio.sleep(ROUND_TRIP)
     if door == "rest":
-        return (await server.rest.post(f"/sessions/{session}/messages", json={"content": "Me!"})).status_code == 202
+        answer = await server.rest.post(f"/sessions/{session}/messages", json={"content": "Me!"})
+        return answer.status_code == 202 and not await has_queued(server, session, 0)
     await client.say("Me!")
     frame = (await client.until("stream_start", "error"))[-1]
     return frame["type"] == "stream_start" and (await server.run(frame["run_id"]))["trigger"] == "message"
