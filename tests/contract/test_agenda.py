@@ -9,7 +9,7 @@ import pytest
 from wakeful.domain.bounds import PRESETS
 from wakeful.domain.errors import Invalid
 from wakeful.domain.recalls import RecallRequest
-from world import DAY, HOUR, MINUTE, NOON
+from world import DAY, HOUR, MINUTE, NOON, SECOND
 
 WEEK = 7 * DAY
 
@@ -34,7 +34,7 @@ async def live_a_week(world):
     """Go from one moment that matters to the next, without the scheduler's safety looks in between."""
     while True:
         await world.turn()
-        moment = await world.node.store.read(lambda tx: tx.wakes.next_moment(world.clock.now(), timedelta(days=1)))
+        moment = await world.node.store.read(lambda tx: tx.wakes.next_moment(world.clock.now(), DAY, SECOND))
         if moment is None or moment > NOON + WEEK:
             return
         world.clock.set(max(moment, world.clock.now()))

@@ -79,5 +79,7 @@ async def test_a_users_run_and_a_headless_one_do_not_come_back_together(world):
     await world.sql(f"UPDATE runs SET trigger = 'message' WHERE wake_id = '{begun.id}'")
     now = world.clock.now()
 
-    taken = await world.node.store.write(lambda tx: tx.runs.claim("me", now, MINUTE, messages=9, headless=9))
+    taken = await world.node.store.write(
+        lambda tx: tx.runs.claim("me", now, MINUTE, messages=9, headless=9, rules=world.node.rules)
+    )
     assert [claimed.run.wake_id for claimed in taken] == [begun.id]

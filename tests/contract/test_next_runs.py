@@ -184,7 +184,8 @@ async def test_an_agent_cancels_its_next_run_and_is_told_if_there_is_none(world)
     assert wake.id in cancelled.text
     assert (await world.wake(wake)).status == "cancelled"
     again = await call(world, "cancel_next_run", {})
-    assert (again.success, again.metadata["code"]) == (False, "no_next_run")
+    assert again.success
+    assert "nothing to cancel" in again.text
 
 
 # ── Bounds ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -556,8 +557,7 @@ async def test_a_person_books_looks_at_and_cancels_the_next_run(world, http):
     assert (booked["next_run"]["scheduled_by"], booked["next_run"]["on_miss"]) == ("user", "skip")
     assert (await http.get(path)).json() == {"next_run": booked["next_run"]}
     assert (await http.delete(path)).json() == {"ok": True}
-    gone = await http.delete(path)
-    assert (gone.status_code, gone.json()["error"]["code"]) == (404, "no_next_run")
+    assert (await http.delete(path)).json() == {"ok": True}  # an empty slot is what was asked for
 
 
 async def test_a_person_runs_the_next_run_now(world, http):

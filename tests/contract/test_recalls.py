@@ -8,8 +8,8 @@ import pytest
 
 from wakeful.domain import ids
 from wakeful.domain.brief import BriefRefused
-from wakeful.domain.errors import Invalid
-from wakeful.domain.recalls import NoRecall, NotRecurring, OutOfReach, RecallRequest
+from wakeful.domain.errors import Invalid, NotFound
+from wakeful.domain.recalls import NotRecurring, OutOfReach, RecallRequest
 from wakeful.domain.types import User
 from wakeful.domain.wakes import SlotTaken
 from wakeful.store.sessions import NoSuchSession
@@ -136,9 +136,10 @@ async def test_cancel_keeps_the_row_and_frees_the_slot(world, recalls, session):
     assert await actions(world, session) == ["scheduled", "cancelled", "scheduled"]
 
 
-async def test_there_is_nothing_to_cancel_without_a_recall(world, recalls, session):
-    with pytest.raises(NoRecall, match=session.id):
-        await recalls.cancel(session.id, world.user.id)
+async def test_cancel_without_a_recall_changes_nothing_but_the_session_must_exist(world, recalls, session):
+    assert await recalls.cancel(session.id, world.user.id) is None
+    with pytest.raises(NotFound):
+        await recalls.cancel("no-such-session", world.user.id)
 
 
 async def test_skip_goes_to_the_next_time_on_the_grid(world, recalls, session):

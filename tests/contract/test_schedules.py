@@ -168,7 +168,7 @@ async def test_cancel_without_an_id_is_refused(booker):
 
 
 async def test_what_has_no_effect_is_said(booker):
-    config = {"skills": ["review.md"], "cache_breakpoints": ["system"], "session_name": "Review"}
+    config = {"cache_breakpoints": ["system"], "session_name": "Review"}
     booked = await booker(kind="session", message="Review it.", delay_ms=1_000, session_config=config)
     assert "Ignored, because 'demo' takes none: cache_breakpoints." in booked.text
     assert booked.metadata["session_config_summary"]["session_name"] == "Review"
@@ -227,11 +227,12 @@ async def test_messages_wait_for_an_idle_session_and_come_one_at_a_time_in_their
         assert {schedule.status for schedule in waiting} == {"queued"}
         assert {schedule.run_status for schedule in waiting} == {"queued"}
     gate = world.executor.default = world.gate()
+    world.clock.advance(SECOND)  # which the user, who wrote a moment ago, has after each run's end
     await world.work()
     told = {each.id: each.status for each in await schedules.listed(session.id, world.user.id)}
     assert told == {first: "delivered", second: "queued", third: "queued"}
     await world.let_through(gate)
-    await world.work()
+    await world.live_until(NOON + MINUTE)
     order = [f"sch-{ran.run.wake_id}" for ran in world.executor.ran if ran.run.wake_id]
     assert order == [first, second, third]
 
@@ -342,7 +343,7 @@ async def test_a_restart_forgets_what_was_to_last_no_longer_and_keeps_the_rest(t
     node = world.another_node()
     async with node.running():
         forgotten = await node.services.schedules.get(brief.id, world.user.id)
-        assert (forgotten.status, forgotten.error_summary) == ("cancelled", "restarted")
+        assert (forgotten.status, forgotten.error_summary.kind) == ("cancelled", "restarted")
         assert (await node.services.schedules.get(kept.id, world.user.id)).status == "pending"
 
 
@@ -576,11 +577,11 @@ async def test_a_wrong_body_names_its_field_and_books_nothing(rest, path, change
 
 
 async def test_a_session_says_which_schedule_began_it(rest, path):
-    asked = ASKED | {"kind": "session", "session_config": {"session_name": "Morning", "skills": ["a.md"]}}
+    asked = ASKED | {"kind": "session", "session_config": {"session_name": "Morning", "tool_ids": ["read_file"]}}
     booked = await rest.call("POST", path, json=asked)
     assert "warning" not in booked
     schedule = booked["schedule"]
-    assert schedule["session_config_summary"]["skill_count"] == 1
+    assert schedule["session_config_summary"]["tool_count"] == 1
     await rest.world.turn_at(NOON + MINUTE)
     made = (await rest.call("GET", f"/schedules/{schedule['id']}"))["created_session_id"]
     session = await rest.call("GET", f"/sessions/{made}")
@@ -650,7 +651,9 @@ async def test_a_failure_before_the_prompt_was_saved_keeps_its_phase_and_the_ses
     await rest.world.turn_at(NOON + MINUTE)
     shown = await delivery.shown()
     assert (shown["status"], shown["delivery_phase"], shown["run_status"]) == ("failed", "prompt_submit", "failed")
-    assert "no network" in shown["error_summary"]
+    assert "no network" in shown["error_summary"]["message"]
+    assert shown["error_summary"]["class"]
+    assert shown["error_summary"]["data"]["delivery_phase"] == "prompt_submit"
     made = await rest.call("GET", f"/sessions/{shown['created_session_id']}")
     assert made["scheduled_origin_session_id"] == shown["origin_session_id"] == path.split("/")[2]
     assert (made["scheduled_from_schedule_id"], made["scheduled_from_label"]) == (delivery.id, "look")
@@ -669,7 +672,7 @@ async def test_once_the_prompt_is_saved_it_is_delivered_and_the_run_says_how_it_
     await rest.world.turn_at(NOON + MINUTE)
     shown = await delivery.shown()
     assert (shown["status"], shown["delivery_phase"], shown["run_status"]) == ("delivered", None, "failed")
-    assert "no network" in shown["error_summary"]
+    assert "no network" in shown["error_summary"]["message"]
 
 
 async def test_a_session_that_cannot_be_made_has_failed_in_that_phase_and_is_not_tried_again(rest, path):
@@ -680,7 +683,9 @@ async def test_a_session_that_cannot_be_made_has_failed_in_that_phase_and_is_not
     shown = await delivery.shown()
     assert (shown["status"], shown["delivery_phase"]) == ("failed", "create_session")
     assert (shown["created_session_id"], shown["run_status"]) == (None, None)
-    assert "origin_label" in shown["error_summary"]
+    assert "origin_label" in shown["error_summary"]["message"]
+    assert shown["error_summary"]["class"].endswith("Error")
+    assert shown["error_summary"]["data"]["delivery_phase"] == "create_session"
     [notice] = (await rest.call("GET", "/notifications"))["notifications"]
     assert (notice["code"], notice["wake_id"]) == ("unfirable", delivery.id.removeprefix("sch-"))
     assert "book it again" in notice["body"]

@@ -60,6 +60,7 @@ async def test_a_chatty_user_cannot_starve_a_recall(world):
     for minutes in range(11):  # always at work when the recall looks, always a pause in between
         async with world.talking(session):
             await world.turn_at(NOON + minutes * MINUTE)
+        world.clock.advance(SECOND)
         await world.work()
     assert [run.status for run in await world.runs_of(wake)] == ["success"]
 
@@ -112,7 +113,7 @@ async def test_messages_queue_in_a_busy_session_and_drain_one_after_the_other(wo
         await world.turn_at(NOON + MINUTE)
         assert {(await world.wake(wake)).status for wake in wakes} == {"queued"}
         assert len(world.executor.ran) == 1
-    await world.work()
+    await world.live_until(NOON + 2 * MINUTE)
     assert [ran.run.wake_id for ran in world.executor.ran[1:]] == [wake.id for wake in wakes]
 
 
@@ -137,6 +138,7 @@ async def test_a_queued_headless_run_does_not_lock_the_user_out(world):
     asked = await world.node.runs.ask(session.id, world.user.id, "Quick question")
     await world.work()
     assert world.executor.ran[0].run.id == asked.id
+    await world.turn_at(NOON + SECOND)
     assert [run.status for run in await world.runs_of(wake)] == ["success"]
 
 

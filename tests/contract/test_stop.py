@@ -117,9 +117,9 @@ async def test_only_the_run_that_was_meant_is_stopped(world):
 
 async def test_stopping_twice_is_stopping(world):
     _, run = await at_work(world, heed)
-    assert [await stop(world, run), await stop(world, run)] == [True, True]
+    assert [(await stop(world, run)).run_id, (await stop(world, run)).run_id] == [run.id, run.id]
     await world.work()
-    assert await stop(world, run) is False
+    assert await stop(world, run) is None
 
 
 async def test_someone_elses_run_cannot_be_stopped(world):

@@ -12,6 +12,7 @@ import pytest
 
 from wakeful.app.files import STORE_FILE
 from wakeful.domain import ids
+from wakeful.domain.rules import Rules
 from wakeful.domain.runs import Outcome
 from wakeful.domain.types import User
 from wakeful.store.errors import BrokenReference, StoreUnavailable
@@ -421,7 +422,7 @@ async def test_a_run_is_finished_by_its_owner_with_its_fence_and_a_living_lease_
     await world.book(call_type="immediate")
     await world.node.engine.scheduler.turn()
     now = world.clock.now()
-    [claimed] = await store.write(lambda tx: tx.runs.claim("me", now, MINUTE, messages=0, headless=1))
+    [claimed] = await store.write(lambda tx: tx.runs.claim("me", now, MINUTE, messages=0, headless=1, rules=Rules()))
     run = claimed.run
 
     async def finish(run, at):

@@ -762,6 +762,18 @@ async def test_only_an_owner_grants_the_shell(house):
 
 
 @ON_SQLITE
+async def test_only_an_owner_allows_other_models_and_others_are_told_what_is_allowed(house):
+    models = {"allowed_models": ["openai:gpt-4o"]}
+    ada, agent = house.ada.client, f"/agents/{house.ada.ids['agent_id']}"
+    for refused in (await ada.patch(agent, json=models), await ada.post("/agents", json={"name": "Dear", **models})):
+        assert same_kind(refused) == (403, "models_not_granted")
+        assert "'openai:gpt-4o'. Allowed now, besides its own: none." in refused.json()["error"]["message"]
+    assert "gpt-4o" not in (await ada.get("/agents")).text
+    granted = await said(house.owner.client.patch(f"/agents/{house.owner.ids['agent_id']}", json=models))
+    assert granted["allowed_models"] == ["openai:gpt-4o"]
+
+
+@ON_SQLITE
 async def test_only_an_owner_manages_people(house):
     bobs, adas = f"/users/{house.bob.ids['user_id']}", f"/users/{house.ada.ids['user_id']}"
     rows = await house.rows()

@@ -79,10 +79,9 @@ async def test_an_agent_without_skills_hears_nothing_of_them(server):
 async def test_a_session_has_only_the_skills_it_was_begun_with(server):
     await give(server, **SKILLS)
     read = calls(*call("read_skill", json.dumps({"name": "report"})))
-    await begin(server, read, say("No report."), skills=["tea", "coffee"])
+    await begin(server, read, say("No report."), skills=["tea"])
     assert '- tea: "How tea is made"' in system_of(server)
     assert "- report" not in system_of(server)
-    assert "skills that are not there: coffee." in system_of(server)
     assert "There is no skill 'report'. There are: tea." in server.provider.last["messages"][-1]["content"]
 
 
@@ -153,7 +152,9 @@ async def test_the_thinking_level_reaches_the_provider(server, level, sent):
 
 async def test_what_the_other_keys_do_to_the_request(server):
     """Those that stand for words and names, all at once; and a session begun without any, to compare."""
-    agent = await server.change_agent(model="openai-chat:other", toolsets=["files", "web"])
+    agent = await server.change_agent(
+        model="openai-chat:other", allowed_models=["openai-chat:test"], toolsets=["files", "web"]
+    )
     before = [{"role": "user", "content": "Context: the last PR."}, {"role": "assistant", "content": "I know it."}]
     _, session = await begin(
         server,
@@ -178,6 +179,16 @@ async def test_what_the_other_keys_do_to_the_request(server):
     assert server.provider.last["model"] == "other"
     assert [message["role"] for message in server.provider.last["messages"]] == ["system", "user"]
     assert {"write_file", "fetch_url"} <= tools_of(server)
+
+
+async def test_a_preloaded_messages_time_is_kept_and_shown(server):
+    when = "2026-02-01T08:30:00+01:00"
+    told = [{"role": "user", "content": "Context.", "timestamp": when}, {"role": "assistant", "content": "I see."}]
+    _, session = await begin(server, preloaded_messages=told)
+    first, second, *_ = await server.messages(session)
+    assert (first["timestamp"], second["timestamp"]) == (when, None)
+    exported = (await server.rest.get(f"/sessions/{session}/export.md")).text
+    assert f"## User (preloaded) · {when}\n\nContext." in exported
 
 
 async def test_breakpoints_are_reported_as_ignored_where_nobody_takes_them(server):

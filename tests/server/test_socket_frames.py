@@ -141,7 +141,7 @@ async def test_a_run_that_is_stopped_ends_with_stream_stopped(server, session, c
     await client.say("Go on")
     tap.say("For ever")
     await client.until("stream_delta")
-    assert await server.stop(session) == {"ok": True}
+    assert (await server.stop(session))["ok"]
     stopped = await client.expect("stream_stopped")
     assert set(stopped) == STORED
 

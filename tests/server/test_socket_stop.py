@@ -8,7 +8,12 @@ from openai_server import call, calls, refuse, say, thinking
 from served import Patient, Tap, Timer, eventually, kinds, served, text_of
 
 NOTHING = {"ok": False, "reason": "no active run"}
-STOPPED = {"ok": True}
+
+
+def is_stopped(answer, was="running"):
+    return answer["ok"] and answer["was"] == was and bool(answer["run_id"])
+
+
 WORDS = [f"{number} " for number in range(20)]
 
 
@@ -22,7 +27,7 @@ async def server(backend_settings):
 async def stop(server, session, client):
     """Stop, and return the frames until the end, which must come in time."""
     async with Timer() as timer:
-        assert await server.stop(session) == STOPPED
+        assert is_stopped(await server.stop(session))
         frames = await client.until("stream_stopped")
     assert timer.seconds <= 2.0
     [run] = await server.runs_of(session)
@@ -143,7 +148,7 @@ async def test_a_second_stop_changes_nothing(server, session, client):
     tap.say("Well")
     await client.until("stream_delta")
     answers = await asyncio.gather(*[server.stop(session) for _ in range(5)])
-    assert STOPPED in answers
+    assert any(map(is_stopped, answers))
     await client.until("stream_stopped")
     assert await server.stop(session) == NOTHING
     await client.nothing_more()
@@ -167,7 +172,8 @@ async def test_stop_by_the_runs_own_address_works_too(server, session, client):
     await client.say("Go on")
     tap.say("Well")
     frames = await client.until("stream_delta")
-    assert await server.call("POST", f"/runs/{frames[0]['run_id']}/stop") == STOPPED
+    stopped = await server.call("POST", f"/runs/{frames[0]['run_id']}/stop")
+    assert stopped == {"ok": True, "run_id": frames[0]["run_id"], "was": "running"}
     await client.until("stream_stopped")
     assert await server.call("POST", f"/runs/{frames[0]['run_id']}/stop") == NOTHING
 
@@ -180,7 +186,7 @@ async def test_a_stop_that_comes_with_the_answer_ends_the_run_once(server, sessi
         await client.until("stream_start")
         answer = await server.stop(session)
         frames = await client.until("stream_end", "stream_stopped")
-        assert answer == STOPPED or frames[-1]["type"] == "stream_end"
+        assert answer["ok"] or frames[-1]["type"] == "stream_end"
         [latest, *_] = await server.runs_of(session)
         assert latest["status"] == ("stopped" if frames[-1]["type"] == "stream_stopped" else "success")
     server.provider.forget()  # some were stopped before they asked

@@ -11,6 +11,7 @@ from wakeful.domain.errors import Invalid
 from wakeful.domain.rules import Rules
 from wakeful.domain.schedules import DelayOutOfBounds, ScheduleRequest, fire_at
 from wakeful.domain.session_config import BadSessionConfig
+from wakeful.domain.skills import Skill
 from wakeful.domain.types import Agent
 from world import DAY, HOUR, NOON, SECOND
 
@@ -37,7 +38,10 @@ def make(**request):
 
 
 def check(**config):
-    return session_config.check(config, models={"demo", "openai:gpt-4o"}, tools=["read_file", "write_file"])
+    skill = Skill(name="review", description="", body="", file="review.md")
+    return session_config.check(
+        config, models={"demo", "openai:gpt-4o"}, tools=["read_file", "write_file"], skills=[skill]
+    )
 
 
 # ── When ────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -299,7 +303,7 @@ def test_a_status_is_told_in_the_words_of_the_door(status, has_arrived, told):
 
 def test_a_message_that_could_not_be_queued_waits_and_says_so():
     shown = schedules.describe(replace(make(), held_by="error", error="no luck"))
-    assert (shown.status, shown.delivery_phase, shown.error_summary) == ("pending", "prompt_submit", "no luck")
+    assert (shown.status, shown.delivery_phase, shown.error_summary.message) == ("pending", "prompt_submit", "no luck")
 
 
 @pytest.mark.parametrize("given", ["sch-abc", "abc", " sch-abc "])

@@ -22,6 +22,7 @@ from wakeful.config import Settings
 from wakeful.domain.agents import Known
 from wakeful.domain.rules import Rules
 from wakeful.domain.runs import Outcome
+from wakeful.domain.skills import Skill
 from wakeful.domain.types import Agent, Run
 from wakeful.hub import Hub
 from wakeful.runtime.engine import Engine
@@ -59,6 +60,7 @@ from wakeful.service.notices import NoticeService
 from wakeful.service.notify import Notify
 from wakeful.service.outbox import Outbox
 from wakeful.service.pauses import PauseService
+from wakeful.service.presence import PresenceService
 from wakeful.service.profiles import Profiles
 from wakeful.service.recalls import Recalls
 from wakeful.service.runs import RunService
@@ -122,6 +124,10 @@ class Wakeful:
     def stream(self) -> Stream:
         return self.services.stream
 
+    @property
+    def presence(self) -> PresenceService:
+        return self.services.presence
+
     @asynccontextmanager
     async def opened(self) -> AsyncGenerator[None]:
         """Open the store, without anything moving by itself."""
@@ -161,6 +167,7 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
     rules = _rules(settings)
     owner = token_hex(8)  # new at every start, so a process never takes a predecessor's claims for its own
     hub = Hub()
+    presence = PresenceService(store, clock, owner)
     stream = Stream(store, hub, owner)
     feed = Feed(store, hub, clock)
 
@@ -179,7 +186,13 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
     async def prepare(agent: Agent) -> list[str]:
         return await tools.prepare(agent)
 
-    schedules = Schedules(store, wakes, clock, rules, lambda agent: tools.names_for(agent), prepare, settings.model)
+    async def skills_of(agent: Agent) -> list[Skill]:
+        await directories.check(agent.id)
+        return list((await instructions.for_prompt(agent)).skills)
+
+    schedules = Schedules(
+        store, wakes, clock, rules, lambda agent: tools.names_for(agent), prepare, skills_of, settings.model
+    )
     next_runs = NextRuns(store, wakes, clock, rules, lambda agent: tools.names_for(agent), data.views_of)
     agents = AgentService(
         store,
@@ -192,7 +205,7 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
     sending = ChannelProcess(private_hosts=settings.fetch_private_hosts, seconds=settings.channel_timeout_seconds)
     channels = Channels(store, clock, sending, settings.fetch_private_hosts)
     outbox = Outbox(store, clock, channels)
-    runs = RunService(store, stream, clock, directories)
+    runs = RunService(store, stream, clock, rules, directories)
     pauses = PauseService(store, runs, clock)
     models = _models(settings, clock)
     fetcher = Fetcher(private_hosts=frozenset(settings.fetch_private_hosts), tls=_trusted())
@@ -245,7 +258,7 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
     firing = Firing(store, stream, clock, rules, owner, settings.claim_batch, directories)
     holds = MemoryHolds(store, stream, clock, rules, directories)
     runner = Runner(claims, clock, executor, settings.max_headless_runs, note_finished)
-    engine = _engine(settings, store, clock, firing, claims, runner, upkeep, directories, holds)
+    engine = _engine(settings, store, clock, firing, claims, runner, upkeep, directories, holds, presence)
     store.listen(engine.hear)
     store.listen(stream.hear)
     store.listen(feed.hear)
@@ -268,6 +281,7 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
         next_runs=next_runs,
         notices=notices,
         pauses=pauses,
+        presence=presence,
         profiles=profiles,
         recalls=recalls,
         runs=runs,
@@ -374,6 +388,7 @@ def _engine(
     upkeep: Upkeep,
     directories: Directories,
     holds: MemoryHolds,
+    presence: PresenceService,
 ) -> Engine:
     scheduler = Scheduler(
         firing,
@@ -391,6 +406,7 @@ def _engine(
         upkeep=upkeep,
         directories=directories,
         holds=holds,
+        presence=presence,
         clock=clock,
         is_shared=store.is_shared,
     )

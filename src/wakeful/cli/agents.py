@@ -11,6 +11,14 @@ app = typer.Typer(help="Look at agents, make and change them.", no_args_is_help=
 
 AgentName = Annotated[str, typer.Argument(metavar="AGENT", help="An agent's id or name.")]
 Model = Annotated[str | None, typer.Option(help="Its model; without it, the server's own.")]
+AllowedModel = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--allow-model",
+        help="A model its schedules may ask for besides its own, instead of those so far; may be repeated. '' alone: "
+        "none. Only an owner may set it.",
+    ),
+]
 Prompt = Annotated[str | None, typer.Option(help="Its system prompt.")]
 Zone = Annotated[str | None, typer.Option(help="Its IANA time zone; without one, yours. '': yours again.")]
 Description = Annotated[str | None, typer.Option(help="What it is for.")]
@@ -57,6 +65,7 @@ def show(agent: AgentName, as_json: AsJson = False) -> None:
 def add(
     name: str,
     model: Model = None,
+    allowed_model: AllowedModel = None,
     prompt: Prompt = None,
     zone: Zone = None,
     description: Description = None,
@@ -67,7 +76,7 @@ def add(
     as_json: AsJson = False,
 ) -> None:
     """Make an agent."""
-    changes = _changes(None, model, prompt, zone, description, toolset, self_scheduling, database_mb)
+    changes = _changes(None, model, allowed_model, prompt, zone, description, toolset, self_scheduling, database_mb)
     if mode is not None:
         changes["schedule"] = {"mode": mode}
     made = connect().post("agents", body={"name": name} | changes)
@@ -113,6 +122,7 @@ def edit(
     agent: AgentName,
     name: Annotated[str | None, typer.Option(help="Another name.")] = None,
     model: Model = None,
+    allowed_model: AllowedModel = None,
     prompt: Prompt = None,
     zone: Zone = None,
     description: Description = None,
@@ -122,7 +132,7 @@ def edit(
     as_json: AsJson = False,
 ) -> None:
     """Change settings of an agent. Switching self-scheduling off ends what it booked."""
-    changes = _changes(name, model, prompt, zone, description, toolset, self_scheduling, database_mb)
+    changes = _changes(name, model, allowed_model, prompt, zone, description, toolset, self_scheduling, database_mb)
     if not changes:
         fail("Nothing to change: give at least one option, such as --prompt or --toolset.", 2)
     server = connect()
@@ -198,6 +208,7 @@ def _with_usage(run: dict[str, Any]) -> dict[str, Any]:
 def _changes(
     name: str | None,
     model: str | None,
+    allowed_model: list[str] | None,
     prompt: str | None,
     zone: str | None,
     description: str | None,
@@ -208,6 +219,7 @@ def _changes(
     given: dict[str, Any] = {
         "name": name,
         "model": model,
+        "allowed_models": [each for each in allowed_model if each] if allowed_model else None,
         "system_prompt": prompt,
         "timezone": zone,
         "description": description,

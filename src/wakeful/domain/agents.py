@@ -1,5 +1,6 @@
 """Rules about an agent's settings."""
 
+import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -20,6 +21,9 @@ MOST_NAME = 200
 MOST_TEXT = 100_000
 MOST_SUBAGENTS = 50
 MOST_DATABASE_MB = 100_000
+MOST_MODELS = 50
+
+_MODEL = re.compile(r"\S{1,200}")
 
 
 class BadAgent(Invalid):
@@ -44,6 +48,18 @@ class RoomNotGranted(Forbidden):
             f"Only an owner of this server can give an agent a database of {wanted} MB; the server's own limit is "
             f"{most} (agent_database_mb).",
             field="database_mb",
+        )
+
+
+class ModelsNotGranted(Forbidden):
+    code = "models_not_granted"
+
+    def __init__(self, changed: Collection[str], before: Agent | None) -> None:
+        allowed = () if before is None else before.allowed_models
+        super().__init__(
+            "Only an owner of this server can change which models an agent's schedules may ask for: "
+            f"{', '.join(map(repr, sorted(changed)))}. Allowed now, besides its own: {', '.join(allowed) or 'none'}.",
+            field="allowed_models",
         )
 
 
@@ -94,6 +110,18 @@ def check(agent: Agent, known: Known | None = None, before: Agent | None = None)
         raise BadAgent(
             f"A database of {agent.database_mb} MB is not one of 1 to {MOST_DATABASE_MB:,}.", field="database_mb"
         )
+    if len(agent.allowed_models) > MOST_MODELS:
+        raise BadAgent(
+            f"'allowed_models' has {len(agent.allowed_models)} names; {MOST_MODELS} is the most.",
+            field="allowed_models",
+        )
+    for name in agent.allowed_models:
+        if not _MODEL.fullmatch(name):
+            raise BadAgent(
+                f"{name[:80]!r} cannot be a model's name: it has 1 to 200 characters and no blanks, such as "
+                "'anthropic:claude-sonnet-4-5'.",
+                field="allowed_models",
+            )
     if not 1 <= agent.max_iterations <= 1_000:
         raise BadAgent(
             f"'max_iterations' is {agent.max_iterations}; a run makes 1 to 1,000 model calls.", field="max_iterations"
@@ -107,6 +135,9 @@ def check_grants(user: User, before: Agent | None, after: Agent, known: Known | 
     had = () if before is None else (*before.toolsets, *before.mcp_servers)
     if "shell" in set(after.toolsets) - set(had):
         raise ShellNotGranted
+    changed = set(after.allowed_models) ^ set(() if before is None else before.allowed_models)
+    if changed:
+        raise ModelsNotGranted(changed, before)
     known = known or Known()
     wanted = after.database_mb
     if wanted is not None and wanted > known.database_mb and (before is None or wanted != before.database_mb):

@@ -18,5 +18,7 @@ class Rules:
     resume_chat_within: timedelta = timedelta(minutes=10)
     shed_after: timedelta = timedelta(seconds=60)  # how long a low-priority run waits for a slot
     talking_within: timedelta = timedelta(minutes=2)
+    hold_for: timedelta = timedelta(seconds=1)  # between a run and the next queued wake, for a person's message
+    hold_at_most: timedelta = timedelta(minutes=10)  # a queued wake gives way to a person who writes without a pause
     failures_before_backoff: int = 5
     max_backoff: timedelta = timedelta(days=1)

@@ -1,6 +1,7 @@
 """The door of the scheduler: a one-time message into a session, or a fresh session, under the names Psi gave them."""
 
-from collections.abc import Collection
+import re
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Literal
@@ -8,6 +9,7 @@ from typing import Any, Literal
 from wakeful.domain import session_config, wakes
 from wakeful.domain.errors import Conflict, Invalid, NotFound
 from wakeful.domain.rules import Rules
+from wakeful.domain.skills import Skill
 from wakeful.domain.texts import check_note, check_text, show
 from wakeful.domain.types import Agent, Run, ScheduledBy, Wake
 from wakeful.domain.wakes import Wish, wish_of
@@ -32,6 +34,7 @@ _STATUS: dict[str, ScheduleStatus] = {
     "skipped": "failed",
 }
 _MILLISECOND = timedelta(milliseconds=1)
+_UNEXPECTED = re.compile(r"([A-Za-z_]\w*): (.*)", re.DOTALL)  # as an exception is kept
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +53,15 @@ class ScheduleRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ErrorSummary:
+    """Why a schedule failed or was cancelled."""
+
+    message: str
+    kind: str  # of the error: its code, or its class where nobody expected it; shown as `class`
+    data: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Schedule:
     """What is public about a schedule, live or ended."""
 
@@ -61,7 +73,7 @@ class Schedule:
     origin_session_id: str | None
     created_session_id: str | None
     delivery_phase: str | None  # where the delivery failed
-    error_summary: str | None
+    error_summary: ErrorSummary | None
     session_config_summary: dict[str, Any] | None
     run_status: str | None
     created_at: datetime
@@ -117,6 +129,7 @@ def make(
     *,
     models: Collection[str],
     tools: Collection[str],
+    skills: Sequence[Skill] = (),
     by: ScheduledBy,
     booked_by_run: str | None = None,
 ) -> Wake:
@@ -137,7 +150,7 @@ def make(
         )
     config = None
     if request.session_config is not None:
-        config = session_config.check(request.session_config, models=models, tools=tools)
+        config = session_config.check(request.session_config, models=models, tools=tools, skills=skills)
     at, wish = _read_time(request, agent, now)
     return wakes.create(
         kind=request.kind,
@@ -229,10 +242,27 @@ def describe(wake: Wake, run: Run | None = None, *, has_arrived: bool = False) -
         origin_session_id=wake.session_id,
         created_session_id=wake.created_session_id,
         delivery_phase=_phase(wake, status),
-        error_summary=wake.error or (wake.reason if status in ("failed", "cancelled") else None),
+        error_summary=_summarise(wake, status, run),
         session_config_summary=session_config.summarise(wake.session_config),
         run_status=None if run is None else run.status,
         created_at=wake.created_at,
+    )
+
+
+def _summarise(wake: Wake, status: ScheduleStatus, run: Run | None) -> ErrorSummary | None:
+    text = wake.error or (wake.reason if status in ("failed", "cancelled") else None)
+    if text is None:
+        return None
+    unexpected = _UNEXPECTED.fullmatch(text) if wake.reason in (None, "error") else None
+    kind, message = (unexpected[1], unexpected[2]) if unexpected else (wake.reason or "error", text)
+    known = {
+        "reason": wake.reason,
+        "delivery_phase": _phase(wake, status),
+        "created_session_id": wake.created_session_id,
+        "run_id": None if run is None else run.id,
+    }
+    return ErrorSummary(
+        message=message, kind=kind, data={name: value for name, value in known.items() if value is not None}
     )
 
 

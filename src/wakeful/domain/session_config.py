@@ -1,15 +1,17 @@
 """How a schedule wants its fresh session: which keys there are, what each accepts, and what it means for the agent."""
 
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NoReturn, cast, get_args
 
 from wakeful.domain.errors import Invalid
 from wakeful.domain.mcp_servers import prefix_of
 from wakeful.domain.quoting import quote_block, quote_line
+from wakeful.domain.skills import Skill, missing
 from wakeful.domain.texts import check_text, say_no, show
 from wakeful.domain.types import Agent, ScheduledBy, ThinkingLevel
 from wakeful.domain.values import replace
+from wakeful.domain.when import BadTime, read_instant
 
 MOST_NAME = 200  # characters of a name
 MOST_PROMPT = 32_000
@@ -29,10 +31,12 @@ class BadSessionConfig(Invalid):
     code = "bad_session_config"
 
 
-def check(asked: object, *, models: Collection[str], tools: Collection[str]) -> dict[str, Any]:
+def check(
+    asked: object, *, models: Collection[str], tools: Collection[str], skills: Sequence[Skill] = ()
+) -> dict[str, Any]:
     """Return a session's configuration in the form that is kept, or say which key is wrong and what it accepts.
 
-    The models are those its owner allows, the tools those of the run that books.
+    The models are those its owner allows, the tools those of the run that books, the skills those the agent has.
     """
     given = _object("session_config", asked, "a JSON object")
     unknown = sorted(set(given) - set(_CHECKS))
@@ -42,11 +46,18 @@ def check(asked: object, *, models: Collection[str], tools: Collection[str]) -> 
             field=f"session_config.{unknown[0]}",
         )
     allowed = {"model": models, "tool_ids": tools}
-    return {
+    checked = {
         key: _CHECKS[key](f"session_config.{key}", value, allowed.get(key, ()))
         for key, value in given.items()
         if value is not None
     }
+    _check_skills(checked.get("skills", ()), skills)
+    return checked
+
+
+def names_skills(asked: object) -> bool:
+    """Tell whether a configuration chooses skills, so that those of the agent have to be read."""
+    return isinstance(asked, Mapping) and bool(cast("Mapping[str, object]", asked).get("skills"))
 
 
 def names_tool_of(agent: Agent, asked: object) -> bool:
@@ -114,7 +125,11 @@ def _prompt(field: str, value: object, _allowed: Collection[str]) -> str:
 
 def _model(field: str, value: object, allowed: Collection[str]) -> str:
     if not isinstance(value, str) or value not in allowed:
-        _refuse(field, value, f"one of the models its owner allows: {', '.join(sorted(allowed))}")
+        _refuse(
+            field,
+            value,
+            f"the agent's own model or one that the server's owner allows it: {', '.join(sorted(allowed))}",
+        )
     return value
 
 
@@ -133,6 +148,17 @@ def _skills(field: str, value: object, _allowed: Collection[str]) -> list[str]:
         if not _SKILL.fullmatch(name):
             _refuse(field, name, "names of Markdown files in the agent's `skills/`, without a path")
     return names
+
+
+def _check_skills(names: Collection[str], there: Sequence[Skill]) -> None:
+    unknown = missing(there, names)
+    if unknown:
+        known = ", ".join(sorted(skill.name for skill in there))
+        raise BadSessionConfig(
+            f"`session_config.skills` names {', '.join(map(repr, unknown))}, which the agent does not have. "
+            + (f"Its skills: {known}." if known else "It has no skills: there is no Markdown file in its `skills/`."),
+            field="session_config.skills",
+        )
 
 
 def _tool_ids(field: str, value: object, allowed: Collection[str]) -> list[str]:
@@ -175,6 +201,10 @@ def _message(field: str, value: object) -> dict[str, str]:
         timestamp = check_text(
             f"{field}.timestamp", given["timestamp"], MOST_NAME, is_one_line=True, refuse=BadSessionConfig
         )
+        try:
+            read_instant(timestamp, f"{field}.timestamp", "no timestamp at all")
+        except BadTime:
+            _refuse(f"{field}.timestamp", timestamp, "an ISO 8601 time with its offset, such as 2026-04-22T12:59:00Z")
         message["timestamp"] = timestamp
     return message
 

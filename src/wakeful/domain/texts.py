@@ -5,6 +5,7 @@ from typing import NoReturn
 from wakeful.domain.errors import Invalid
 
 _SHOWN = 80
+_TITLE = 60
 
 
 def check_text(
@@ -29,6 +30,12 @@ def check_note(field: str, value: str, most: int, *, is_one_line: bool = False, 
     if is_one_line and not value.isprintable():
         say_no(field, value, "one line without control characters", refuse)
     return value
+
+
+def first_words(text: str) -> str:
+    """Return the beginning of a text as a title: one line, cut between words."""
+    words = "".join(each for each in " ".join(text.split()) if each.isprintable())
+    return words if len(words) <= _TITLE else words[: _TITLE - 1].rsplit(" ", 1)[0] + "…"
 
 
 def say_no(field: str, value: object, accepted: str, refuse: type[Invalid] = Invalid) -> NoReturn:

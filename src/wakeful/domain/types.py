@@ -98,6 +98,7 @@ class Agent:
     name: str
     description: str = ""
     model: str | None = None  # None: the server's own
+    allowed_models: tuple[str, ...] = ()  # that a schedule may ask for besides; set by the server's owner
     system_prompt: str = ""
     toolsets: tuple[str, ...] = ()
     mcp_servers: tuple[str, ...] = ()  # names from the settings file

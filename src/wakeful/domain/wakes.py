@@ -13,6 +13,7 @@ from wakeful.domain import bounds as bounds_rule
 from wakeful.domain import ids, missed, notices, recurrence
 from wakeful.domain.errors import Conflict, Invalid, LimitReached
 from wakeful.domain.rules import Rules
+from wakeful.domain.texts import first_words
 from wakeful.domain.types import (
     Bounds,
     CallType,
@@ -471,7 +472,7 @@ def _fresh_session(wake: Wake, run: Run, now: datetime) -> Session:
         id=run.session_id,
         agent_id=wake.agent_id,
         user_id=wake.user_id,
-        title=str((wake.session_config or {}).get("session_name") or wake.comment),
+        title=str((wake.session_config or {}).get("session_name") or wake.comment or first_words(wake.instructions)),
         created_at=now,
         updated_at=now,
         origin_session_id=wake.session_id,

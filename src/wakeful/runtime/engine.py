@@ -16,6 +16,7 @@ from wakeful.runtime.scheduler import Scheduler
 from wakeful.service.directories import Directories
 from wakeful.service.firing import Firing
 from wakeful.service.memory_holds import MemoryHolds
+from wakeful.service.presence import PresenceService
 from wakeful.service.upkeep import Health, Upkeep
 
 log = logging.getLogger(__name__)
@@ -44,6 +45,7 @@ class Engine:
         upkeep: Upkeep,
         directories: Directories,
         holds: MemoryHolds,
+        presence: PresenceService,
         clock: Clock,
         is_shared: bool,
     ) -> None:
@@ -54,6 +56,7 @@ class Engine:
         self._holds = holds
         self._firing = firing
         self._heartbeat = heartbeat
+        self._presence = presence
         self._clock = clock
         self._is_shared = is_shared
         self._tasks: list[asyncio.Task[None]] = []
@@ -64,6 +67,7 @@ class Engine:
         if not self._is_shared:
             # Nobody else can be at work on an embedded store, so whatever another process held is free.
             await self._firing.forget_ephemeral()
+            await self._presence.end_all_of_nodes()
             while await self._firing.recover(every_other_owner=True):
                 pass
         await self._directories.arrive()
@@ -71,6 +75,7 @@ class Engine:
         self._tasks = [
             asyncio.create_task(self.scheduler.run(), name="wakeful-scheduler"),
             asyncio.create_task(self.runner.run(), name="wakeful-runner"),
+            asyncio.create_task(self._presence.run(), name="wakeful-presence"),
             asyncio.create_task(_every(timedelta(minutes=1), self._look_after), name="wakeful-upkeep"),
             asyncio.create_task(_every(timedelta(minutes=1), self.upkeep.tidy), name="wakeful-tidy"),
             asyncio.create_task(_every(timedelta(hours=1), self.upkeep.forget), name="wakeful-retention"),

@@ -9,6 +9,7 @@ from pydantic_ai.usage import RequestUsage
 
 from wakeful.clock import Clock
 from wakeful.domain.runs import Outcome
+from wakeful.domain.texts import first_words
 from wakeful.domain.types import Run
 from wakeful.runtime.budget import Budget
 from wakeful.runtime.context import tokens_in
@@ -20,7 +21,6 @@ from wakeful.service.sessions import SessionService
 log = logging.getLogger(__name__)
 
 _ASK = "Name this conversation in two to six words, in its own language. Answer with the name alone."
-_LONGEST = 60
 _SHOWN = 2_000  # characters of each side
 _PATIENCE = 30.0  # seconds
 
@@ -65,10 +65,10 @@ class Titles:
         question = next((message.content for message in briefing.messages if message.role == "user"), "")
         name = briefing.agent.model or self._models.default
         if name == DEMO or briefing.usage is None:
-            return _shorten(question)
+            return first_words(question)
         budget = Budget(briefing.agent.budgets, briefing.spent_today, briefing.usage)
         if budget.is_spent():  # a name is the run's last call, and counts like its others
-            return _shorten(question)
+            return first_words(question)
         answer = next((message.content for message in reversed(briefing.messages) if message.role == "assistant"), "")
         asked = f"User: {question[:_SHOWN]}\n\nAssistant: {answer[:_SHOWN]}"
         try:
@@ -80,16 +80,11 @@ class Titles:
         except Exception as error:
             if not isinstance(error, TimeoutError) and self._models.translate(error, name) is None:
                 raise
-            return _shorten(question)  # a session without a clever name is still better found by its first words
+            return first_words(question)  # a session without a clever name is still better found by its first words
         said = "".join(part.content for part in response.parts if isinstance(part, TextPart))
         used = response.usage
         if not used.has_values():
             used = RequestUsage(input_tokens=tokens_in(_ASK + asked), output_tokens=tokens_in(said))
         budget.count_model_call(used, self._models.price(name, used, at=self._clock.now()))
         await self._runs.save_usage(budget.usage)
-        return _shorten(said.strip().strip('"*#.')) or _shorten(question)
-
-
-def _shorten(text: str) -> str:
-    words = " ".join(text.split())
-    return words if len(words) <= _LONGEST else words[: _LONGEST - 1].rsplit(" ", 1)[0] + "…"
+        return first_words(said.strip().strip('"*#.')) or first_words(question)

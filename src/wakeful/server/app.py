@@ -76,6 +76,7 @@ def create_app(
         feed=services.feed,
         sessions=services.sessions,
         runs=services.runs,
+        presence=services.presence,
         open_sockets=OpenSockets(services.accounts),
         heartbeats=Heartbeats(heartbeat_seconds),
     )

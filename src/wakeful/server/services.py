@@ -24,6 +24,7 @@ from wakeful.service.metrics import Metrics
 from wakeful.service.next_runs import NextRuns
 from wakeful.service.notices import NoticeService
 from wakeful.service.pauses import PauseService
+from wakeful.service.presence import PresenceService
 from wakeful.service.profiles import Profiles
 from wakeful.service.recalls import Recalls
 from wakeful.service.runs import RunService
@@ -55,6 +56,7 @@ class Services:
     next_runs: NextRuns
     notices: NoticeService
     pauses: PauseService
+    presence: PresenceService
     profiles: Profiles
     recalls: Recalls
     runs: RunService

@@ -4,7 +4,7 @@ import asyncio
 import re
 import reprlib
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -33,6 +33,7 @@ from wakeful.server.open_sockets import OpenSockets
 from wakeful.server.rest.shapes import ID
 from wakeful.server.wire import LARGEST_FRAME
 from wakeful.service.feed import Feed
+from wakeful.service.presence import PresenceService
 from wakeful.service.runs import RunService
 from wakeful.service.sessions import SessionService
 from wakeful.service.stream import Opening, Stream
@@ -55,6 +56,7 @@ class Sockets:
     feed: Feed
     sessions: SessionService
     runs: RunService
+    presence: PresenceService
     open_sockets: OpenSockets
     heartbeats: Heartbeats
 
@@ -77,13 +79,16 @@ async def session_socket(websocket: WebSocket, session_id: str) -> None:
         except NotFound as error:
             await websocket.close(UNKNOWN_SESSION, error.message)
             return
-        with node.open_sockets.keep(caller.token_id, websocket), node.heartbeats.of(subscription.wake) as pulse:
-            watcher = _Watcher(websocket, session_id, node.stream, subscription, pulse)
-            telling = asyncio.create_task(watcher.tell(opening, _after(websocket)))
-            try:
-                await _listen(websocket, session_id, caller, node.sessions, node.runs)
-            finally:
-                await _end(telling)
+        # Whoever may only read cannot write, so no wake waits for them.
+        present = node.presence.watching(session_id) if includes(caller.scope, "chat") else nullcontext()
+        async with present:
+            with node.open_sockets.keep(caller.token_id, websocket), node.heartbeats.of(subscription.wake) as pulse:
+                watcher = _Watcher(websocket, session_id, node.stream, subscription, pulse)
+                telling = asyncio.create_task(watcher.tell(opening, _after(websocket)))
+                try:
+                    await _listen(websocket, session_id, caller, node.sessions, node.runs)
+                finally:
+                    await _end(telling)
 
 
 @router.websocket("/ws/events")

@@ -13,6 +13,7 @@ from wakeful.domain.types import Message, Run
 from wakeful.hub import Sent
 from wakeful.service.directories import Directories
 from wakeful.service.endings import note_failure, note_loop_end
+from wakeful.service.presence import hold_wakes
 from wakeful.service.stream import Stream
 from wakeful.store.database import SideConnection as HeartbeatConnection
 from wakeful.store.rows import to_micros
@@ -60,7 +61,13 @@ class Claims:
 
         async def work(tx: Tx) -> list[Claimed]:
             taken = await tx.runs.claim(
-                self._owner, now, self._lease, directory_id, messages=_MOST_USER_RUNS, headless=headless
+                self._owner,
+                now,
+                self._lease,
+                directory_id,
+                messages=_MOST_USER_RUNS,
+                headless=headless,
+                rules=self._rules,
             )
             tx.runs.tell_changed(each.run.id for each in taken)
             tx.wakes.tell_changed([each.run.wake_id for each in taken if each.run.wake_id is not None])
@@ -140,6 +147,7 @@ class Claims:
                 if run.wake_id is not None and run.id in ours and outcome.status != "failed"
             ]
             await tx.wakes.settle(settled, now)
+            await hold_wakes(tx, [run for run, _ in outcomes if run.id in ours], now, self._rules)
             said: list[tuple[str, list[Sent]]] = []
             for run, outcome, frame in finished:
                 if run.id not in ours:

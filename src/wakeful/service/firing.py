@@ -12,6 +12,7 @@ from wakeful.domain.types import Decision, Pause, Run, Wake
 from wakeful.hub import Sent
 from wakeful.service.directories import Directories
 from wakeful.service.endings import end_once_wake, note_failure, note_loop_end
+from wakeful.service.presence import hold_wakes
 from wakeful.service.stream import Stream
 from wakeful.store.store import Store, Tx
 from wakeful.store.wakes import DueWake
@@ -87,7 +88,10 @@ class Firing:
     async def next_moment(self) -> datetime | None:
         """Return when there is something to look at next."""
         now = self._clock.now()
-        return await self._store.read(lambda tx: tx.wakes.next_moment(now, self._rules.shed_after), is_single=True)
+        rules = self._rules
+        return await self._store.read(
+            lambda tx: tx.wakes.next_moment(now, rules.shed_after, rules.hold_for), is_single=True
+        )
 
     async def has_lost(self) -> bool:
         """Tell whether there are runs whose lease ran out."""
@@ -114,6 +118,7 @@ class Firing:
                             tx, after.session_id, after.id, [frame], f"{after.id}:end:{after.fence}", now
                         )
                         said.append((after.session_id, sent))
+            await hold_wakes(tx, [run for run in recovered if run.status != "queued"], now, self._rules)
             return recovered, said
 
         recovered, said = await self._store.write(work)

@@ -72,9 +72,10 @@ class NextRuns:
         """Say when something is or was to be: absolute with zone, and relative."""
         return tell_time(at, agent, self._clock.now())
 
-    async def cancel(self, agent_id: str, user_id: str) -> Wake:
-        """Clear the slot, whoever booked what is in it."""
-        return await self._wakes.cancel((await self._require(agent_id, user_id)).id, user_id)
+    async def cancel(self, agent_id: str, user_id: str) -> Wake | None:
+        """Clear the slot, whoever booked what is in it. None if it was empty."""
+        wake = await self.pending(agent_id, user_id)
+        return None if wake is None else await self._wakes.cancel(wake.id, user_id)
 
     async def run_now(self, agent_id: str, user_id: str) -> Run:
         """Run what waits in the slot at once, paused or not, because a person said so."""

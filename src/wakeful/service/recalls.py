@@ -112,8 +112,11 @@ class Recalls:
         await self._wakes.see(wake.id)
         return await self._said(changed, "rescheduled")
 
-    async def cancel(self, session_id: str, user_id: str) -> Wake:
-        wake = await self._require(session_id, user_id)
+    async def cancel(self, session_id: str, user_id: str) -> Wake | None:
+        """Cancel the recall that waits in a session. None if there is none."""
+        wake = await self.pending(session_id, user_id)
+        if wake is None:
+            return None
         return await self._said(await self._wakes.cancel(wake.id, wake.user_id), "cancelled")
 
     async def skip(self, session_id: str, user_id: str, *, by: ScheduledBy = "user") -> Wake:

@@ -3,16 +3,18 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 from wakeful.clock import Clock
 from wakeful.domain import ids, wakes
 from wakeful.domain.events import StreamStopped
+from wakeful.domain.rules import Rules
 from wakeful.domain.runs import NotFromAWake, NothingToContinue, SessionBusy
 from wakeful.domain.types import Message, Run, RunUsage, Upload
 from wakeful.hub import Sent
 from wakeful.service.directories import Directories
 from wakeful.service.endings import end_once_wake
+from wakeful.service.presence import hold_wakes, note_writing
 from wakeful.service.stream import Stream
 from wakeful.store.store import Store, Tx
 
@@ -36,19 +38,28 @@ class Attached:
 NOTHING = Attached()
 
 
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """The run that was asked to stop, and what it was doing."""
+
+    run_id: str
+    was: Literal["queued", "running"]
+
+
 class RunService:
     """Ask and stop."""
 
-    def __init__(self, store: Store, stream: Stream, clock: Clock, directories: Directories) -> None:
+    def __init__(self, store: Store, stream: Stream, clock: Clock, rules: Rules, directories: Directories) -> None:
         self._store = store
         self._directories = directories
         self._stream = stream
         self._clock = clock
+        self._rules = rules
 
     async def ask(self, session_id: str, user_id: str, content: str, attached: Attached = NOTHING) -> Run:
         """Put a user's message into a session and queue its run; refused while the agent is at work there.
 
-        Headless runs that only wait do not count: the user goes first.
+        Headless runs that only wait do not count: the user goes first. After a run's end they are held for a second.
         """
         now = self._clock.now()
         images = {ids.new_id(now): image for image in attached.images}
@@ -85,11 +96,16 @@ class RunService:
             for image_id, image in images.items():
                 await tx.sessions.add_image(image_id, session_id, image.media_type, image.content)
             await tx.runs.add([run])
+            await note_writing(tx, session_id, now, self._rules)
             tx.runs.tell_changed([run.id])
             tx.tell(f"session {session_id}")
             return run
 
-        return await self._store.write(work)
+        try:
+            return await self._store.write(work)
+        except SessionBusy:  # whoever tries again when that run has ended goes before queued wakes
+            await self._store.write(lambda tx: note_writing(tx, session_id, now, self._rules), is_synced=False)
+            raise
 
     async def get(self, run_id: str, user_id: str) -> Run:
         return await self._store.read(lambda tx: tx.runs.read(run_id, user_id))
@@ -163,8 +179,8 @@ class RunService:
         """Note what was used for a run after its end."""
         await self._store.write(lambda tx: tx.usage.save(usage), is_synced=False)
 
-    async def stop(self, run_id: str, user_id: str) -> bool:
-        """Ask a run to stop: one that waits ends at once, one at work within two seconds. False if it was over."""
+    async def stop(self, run_id: str, user_id: str) -> Stopped | None:
+        """Ask a run to stop: one that waits ends at once, one at work within two seconds. None if it was over."""
         now = self._clock.now()
 
         async def work(tx: Tx) -> tuple[Run, list[Sent]]:
@@ -180,6 +196,7 @@ class RunService:
                     said = await self._stream.add(
                         tx, run.session_id, run.id, [StreamStopped()], f"{run.id}:end:{run.fence}", now
                     )
+                    await hold_wakes(tx, [run], now, self._rules)
             if run.status == "running":
                 await tx.runs.request_stop(run_id, now)  # the first wish counts; a second changes nothing
             return run, said
@@ -187,17 +204,20 @@ class RunService:
         run, said = await self._store.write(work)
         if run.session_id is not None:
             self._stream.publish(run.session_id, said)
-        return run.status in ("queued", "running")
+        return Stopped(run.id, run.status) if run.status in ("queued", "running") else None
 
-    async def stop_session(self, session_id: str, user_id: str) -> bool:
-        """Stop whatever is at work, or asked for by a user, in a session. False if there is nothing."""
+    async def stop_session(self, session_id: str, user_id: str) -> Stopped | None:
+        """Stop the run at work in a session or, if there is none, the next in its queue. None if there is neither."""
 
         async def work(tx: Tx) -> Run | None:
             await tx.sessions.get(session_id, user_id)
-            return await tx.runs.unfinished_in(session_id)
+            return await tx.runs.running_or_next_in(session_id)
 
-        run = await self._store.read(work)
-        return run is not None and await self.stop(run.id, user_id)
+        while (run := await self._store.read(work)) is not None:
+            stopped = await self.stop(run.id, user_id)
+            if stopped is not None:  # else it ended between the look and the wish, and another one may be next
+                return stopped
+        return None
 
 
 def _attachments(images: Mapping[str, Image], attached: Attached) -> dict[str, Any] | None:

@@ -9,6 +9,7 @@ from wakeful.domain import ids, schedules, session_config
 from wakeful.domain.agents import within
 from wakeful.domain.rules import Rules
 from wakeful.domain.schedules import Schedule, ScheduleRequest, ScheduleStatus
+from wakeful.domain.skills import Skill
 from wakeful.domain.types import Agent, Run, Wake
 from wakeful.domain.wakes import WakeNotLive, is_schedule
 from wakeful.service.tell_time import tell_time
@@ -39,6 +40,7 @@ class Schedules:
         rules: Rules,
         tools_of: Callable[[Agent], Collection[str]],
         prepare: Callable[[Agent], Awaitable[Sequence[str]]],
+        skills_of: Callable[[Agent], Awaitable[Sequence[Skill]]],
         default_model: str,
     ) -> None:
         self._store = store
@@ -47,6 +49,7 @@ class Schedules:
         self._rules = rules
         self._tools_of = tools_of  # the names of the tools an agent is shown
         self._prepare = prepare  # starts an agent's MCP servers and returns what is amiss with them
+        self._skills_of = skills_of  # reads them from the agent's files
         self._default_model = default_model
 
     async def book_in_run(
@@ -65,6 +68,7 @@ class Schedules:
             self._rules,
             models=self._models_of(agent),
             tools=tools,
+            skills=await self._skills_for(request, agent),
             by="agent",
             booked_by_run=run.id,
         )
@@ -91,6 +95,7 @@ class Schedules:
                 self._rules,
                 models=self._models_of(agent),
                 tools=self._tools_of(agent),
+                skills=await self._skills_for(request, agent),
                 by="user",
             )
         except session_config.BadSessionConfig as error:
@@ -170,7 +175,10 @@ class Schedules:
         )
 
     def _models_of(self, agent: Agent) -> set[str]:
-        return {self._default_model, agent.model or self._default_model}
+        return {agent.model or self._default_model, *agent.allowed_models}
+
+    async def _skills_for(self, request: ScheduleRequest, agent: Agent) -> Sequence[Skill]:
+        return await self._skills_of(agent) if session_config.names_skills(request.session_config) else ()
 
 
 async def _find(tx: Tx, schedule_id: str, user_id: str) -> Wake:

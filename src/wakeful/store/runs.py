@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from wakeful.domain.errors import NotFound
+from wakeful.domain.rules import Rules
 from wakeful.domain.runs import Outcome
 from wakeful.domain.types import Run
 from wakeful.store import queries
@@ -105,6 +106,11 @@ class Runs:
         rows = await self._statements.fetch("unfinished_run_of_session", {"session_id": session_id})
         return RUNS.read(rows[0]) if rows else None
 
+    async def running_or_next_in(self, session_id: str) -> Run | None:
+        """Return the run at work in a session or, if there is none, the one that is next in its queue."""
+        rows = await self._statements.fetch("next_run_of_session", {"session_id": session_id})
+        return RUNS.read(rows[0]) if rows else None
+
     async def has_failed_since(self, session_id: str, since: datetime) -> bool:
         """Tell whether a run of a session failed, and nothing was said there after that."""
         params = {"session_id": session_id, "since": to_micros(since)}
@@ -160,7 +166,15 @@ class Runs:
         return [RUNS.read(row) for row in rows]
 
     async def claim(
-        self, owner: str, now: datetime, lease: timedelta, directory_id: str = "", *, messages: int, headless: int
+        self,
+        owner: str,
+        now: datetime,
+        lease: timedelta,
+        directory_id: str = "",
+        *,
+        messages: int,
+        headless: int,
+        rules: Rules,
     ) -> list[Claimed]:
         """Take up to so many runs of each sort whose session is free. Their once-wakes leave their slots with that.
 
@@ -175,6 +189,8 @@ class Runs:
             "directory_id": directory_id,
             "most_messages": messages,
             "most_headless": max(0, headless),
+            "last_hold": to_micros(now + rules.hold_for),
+            "held_since": to_micros(now - rules.hold_at_most),
         }
         taken = await self._statements.fetch("claim_runs", params)
         if self._statements.dialect == "sqlite":  # elsewhere it is part of the claim

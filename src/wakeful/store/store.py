@@ -16,6 +16,7 @@ from wakeful.store.mcp_servers import UnconfinedMcpServers
 from wakeful.store.migrate import Migration, load_migrations, migrate
 from wakeful.store.notices import Notices
 from wakeful.store.postgres import PostgresDatabase
+from wakeful.store.presence import Presence
 from wakeful.store.rows import ADDED_WAKE, to_micros
 from wakeful.store.runs import Runs
 from wakeful.store.sessions import Sessions
@@ -36,6 +37,7 @@ class Tx:
         "directories",
         "instruction_files",
         "notices",
+        "presence",
         "runs",
         "sessions",
         "tell",
@@ -53,6 +55,7 @@ class Tx:
         self.directories = Directories(statements)
         self.instruction_files = InstructionFiles(statements)
         self.notices = Notices(statements)
+        self.presence = Presence(statements)
         self.runs = Runs(statements)
         self.sessions = Sessions(statements)
         self.unconfined_mcp_servers = UnconfinedMcpServers(statements)

@@ -184,10 +184,13 @@ class Wakes:
             self._statements.tell("wakes")
         return len(rows)
 
-    async def next_moment(self, now: datetime, shed_after: timedelta) -> datetime | None:
-        rows = await self._statements.fetch(
-            "next_attempt", {"now": to_micros(now), "shed_after": shed_after // timedelta(microseconds=1)}
-        )
+    async def next_moment(self, now: datetime, shed_after: timedelta, hold_for: timedelta) -> datetime | None:
+        params = {
+            "now": to_micros(now),
+            "shed_after": shed_after // timedelta(microseconds=1),
+            "last_hold": to_micros(now + hold_for),
+        }
+        rows = await self._statements.fetch("next_attempt", params)
         at: int | None = rows[0]["at"]
         return None if at is None else from_micros(at)
 

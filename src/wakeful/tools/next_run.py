@@ -55,6 +55,8 @@ def next_run_tools(service: NextRuns) -> list[Tool]:
 
     async def cancel(context: ToolContext, _asked: CancelNextRun) -> ToolResult:
         wake = await service.cancel(context.run.agent_id, context.run.user_id)
+        if wake is None:
+            return ToolResult(text="No next run was booked, so there was nothing to cancel. The slot is empty.")
         when = service.tell_time(wake.nominal_at, context.agent)
         return ToolResult(text=f"Cancelled the next run of {when}. Next run id: {wake.id}.")
 
@@ -74,7 +76,7 @@ def next_run_tools(service: NextRuns) -> list[Tool]:
         Tool(
             name="cancel_next_run",
             toolset="next_run",
-            description="Clear your next run without booking another.",
+            description="Clear your next run, if one is booked, without booking another.",
             arguments=CancelNextRun,
             act=cancel,
         ),

@@ -87,6 +87,8 @@ def recall_tools(service: Recalls) -> list[Tool]:
             when = service.tell_time(wake.nominal_at, context.agent)
             return ToolResult(text=f"{_skipped(wake, when)} Recall id: {wake.id}.")
         wake = await service.cancel(session_id, user_id)
+        if wake is None:
+            return ToolResult(text="No recall was pending in this session, so there was nothing to cancel.")
         when = service.tell_time(wake.nominal_at, context.agent)
         return ToolResult(text=f"Cancelled the recall of {when}. Recall id: {wake.id}.")
 

@@ -23,9 +23,9 @@ _CONFIG = {
     "properties": {
         "session_name": {"type": "string"},
         "system_prompt": {"type": "string", "description": "Added after your owner's."},
-        "model": {"type": "string", "description": "Your own or the server's default."},
+        "model": {"type": "string", "description": "Your own, or another that your owner allows."},
         "thinking_level": {"enum": ["off", "low", "medium", "high"]},
-        "skills": _TEXTS,
+        "skills": _TEXTS | {"description": "Only these of your skills, by name."},
         "tool_ids": _TEXTS | {"description": "Only these of your tools."},
         "developer_prompt": {"type": "string"},
         "developer_prompt_source": {"type": "string"},
@@ -35,7 +35,11 @@ _CONFIG = {
             "items": {
                 "type": "object",
                 "required": ["role", "content"],
-                "properties": {"role": {"enum": ["user", "assistant"]}, "content": {"type": "string"}},
+                "properties": {
+                    "role": {"enum": ["user", "assistant"]},
+                    "content": {"type": "string"},
+                    "timestamp": {"type": "string", "description": "When it was said: ISO 8601 with offset or Z."},
+                },
             },
         },
         "cache_breakpoints": {"type": "array", "items": {"enum": ["system", "tools", "messages"]}},

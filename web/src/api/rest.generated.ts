@@ -32,6 +32,7 @@ export interface AgentChange {
   name?: string | null;
   description?: string | null;
   model?: string | null;
+  allowed_models?: string[] | null;
   system_prompt?: string | null;
   toolsets?: ("recall" | "scheduler" | "next_run" | "database" | "notify" | "files" | "web" | "shell" | "subagents")[] | null;
   mcp_servers?: string[] | null;
@@ -62,6 +63,7 @@ export interface AgentShape {
   name: string;
   description: string;
   model: string | null;
+  allowed_models: string[];
   system_prompt: string;
   toolsets: string[];
   mcp_servers: string[];
@@ -209,7 +211,7 @@ export interface ChosenFields {
   origin_session_id?: string | null;
   created_session_id?: string | null;
   delivery_phase?: string | null;
-  error_summary?: string | null;
+  error_summary?: ErrorShape | null;
   session_config_summary?: Record<string, unknown> | null;
   run_status?: string | null;
   created_at?: string | null;
@@ -291,6 +293,13 @@ export interface ErrorDetail {
   message: string;
   hint?: string | null;
   field?: string | null;
+}
+
+/** Why a schedule failed or was cancelled; `data` has what else is known, such as reason, delivery_phase, run_id. */
+export interface ErrorShape {
+  message: string;
+  class: string;
+  data: Record<string, string>;
 }
 
 /** How many rows were changed, and what RETURNING asked for. */
@@ -428,6 +437,7 @@ export interface MessageShape {
   files?: Record<string, string>[] | null;
   is_cut_off?: boolean;
   note?: string | null;
+  timestamp?: string | null;
   subagent?: SubagentStep | null;
 }
 
@@ -454,6 +464,7 @@ export interface NewAgent {
   name: string;
   description?: string | null;
   model?: string | null;
+  allowed_models?: string[] | null;
   system_prompt?: string | null;
   toolsets?: ("recall" | "scheduler" | "next_run" | "database" | "notify" | "files" | "web" | "shell" | "subagents")[] | null;
   mcp_servers?: string[] | null;
@@ -959,8 +970,11 @@ export interface Statement {
   include_deleted?: boolean;
 }
 
+/** Which run was asked to stop, and whether it was at work or still waited; or why none was. */
 export interface StopAnswer {
   ok: boolean;
+  run_id?: string | null;
+  was?: "queued" | "running" | null;
   reason?: string | null;
 }
 
@@ -1276,7 +1290,7 @@ export interface wakeful__server__rest__schedules__ScheduleShape {
   origin_session_id: string | null;
   created_session_id: string | null;
   delivery_phase: string | null;
-  error_summary: string | null;
+  error_summary: ErrorShape | null;
   session_config_summary: Record<string, unknown> | null;
   run_status: string | null;
   created_at: string;

@@ -7,7 +7,7 @@ from fastapi import APIRouter
 from pydantic import AwareDatetime, Field
 
 from wakeful.domain import agents
-from wakeful.domain.agents import MOST_DATABASE_MB, MOST_SUBAGENTS
+from wakeful.domain.agents import MOST_DATABASE_MB, MOST_MODELS, MOST_SUBAGENTS
 from wakeful.domain.bounds import PRESETS, is_customised
 from wakeful.domain.types import Agent, Bounds, Budgets, ScheduleMode, ThinkingLevel
 from wakeful.server.auth import Admin, Reader
@@ -58,6 +58,7 @@ class AgentShape(Told):
     name: str
     description: str
     model: str | None  # null: the server's own
+    allowed_models: list[str]  # that its schedules may ask for besides its own; only an owner changes them
     system_prompt: str
     toolsets: list[str]
     mcp_servers: list[str]
@@ -157,6 +158,7 @@ class AgentChange(Asked):
     name: Label | None = None
     description: Text | None = None
     model: Model | None = None
+    allowed_models: Annotated[list[Model], Field(max_length=MOST_MODELS)] | None = None
     system_prompt: Text | None = None
     toolsets: Toolsets | None = None
     mcp_servers: McpNames | None = None
@@ -253,7 +255,7 @@ def _changes(asked: AgentChange, bounds: Bounds, budgets: Budgets) -> dict[str, 
     """Return what an agent's fields become."""
     given: dict[str, Any] = {name: getattr(asked, name) for name in asked.model_fields_set}
     changes: dict[str, Any] = {key: value for key, value in given.items() if value is not None or key in _NULLABLE}
-    for name in changes.keys() & {"toolsets", "mcp_servers", "ask_before", "profiles", "subagents"}:
+    for name in changes.keys() & {"toolsets", "allowed_models", "mcp_servers", "ask_before", "profiles", "subagents"}:
         changes[name] = tuple(dict.fromkeys(changes[name]))
     if "run_limit_seconds" in changes:
         changes["run_limit"] = timedelta(seconds=changes.pop("run_limit_seconds"))
@@ -323,6 +325,7 @@ def _tell(agent: Agent) -> AgentShape:
         name=agent.name,
         description=agent.description,
         model=agent.model,
+        allowed_models=list(agent.allowed_models),
         system_prompt=agent.system_prompt,
         toolsets=list(agent.toolsets),
         mcp_servers=list(agent.mcp_servers),

@@ -98,7 +98,7 @@ async def book_next_run(caller: Planner, services: ServicesDep, agent_id: PathId
 
 @router.delete("/agents/{agent_id}/next-run")
 async def cancel_next_run(caller: Planner, services: ServicesDep, agent_id: PathId) -> Done:
-    """Cancel the next run that waits, whoever booked it."""
+    """Cancel the next run that waits, whoever booked it; with none booked there is nothing to do."""
     await services.next_runs.cancel(agent_id, caller.user.id)
     return Done()
 

@@ -98,7 +98,7 @@ async def change_recall(
 
 @router.delete("/sessions/{session_id}/recall")
 async def cancel_recall(caller: Planner, services: ServicesDep, session_id: PathId) -> Done:
-    """Cancel the recall that waits; its row stays as cancelled."""
+    """Cancel the recall that waits, if there is one; its row stays as cancelled."""
     await services.recalls.cancel(session_id, caller.user.id)
     return Done()
 

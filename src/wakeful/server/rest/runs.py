@@ -1,6 +1,6 @@
 """Runs: what happened, and what it cost."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, Self
 
 import orjson
 from fastapi import APIRouter, Query
@@ -12,6 +12,7 @@ from wakeful.server.rest.pages import Most, Page, next_page, read_page
 from wakeful.server.rest.shapes import Id, PathId, Sparse, Told
 from wakeful.server.routes import DoorRoute
 from wakeful.server.services import ServicesDep
+from wakeful.service.runs import Stopped
 
 router = APIRouter(route_class=DoorRoute, tags=["runs"])
 
@@ -71,8 +72,18 @@ class RunEvents(Sparse):
 
 
 class StopAnswer(Sparse):
+    """Which run was asked to stop, and whether it was at work or still waited; or why none was."""
+
     ok: bool
+    run_id: str | None = None
+    was: Literal["queued", "running"] | None = None
     reason: str | None = None
+
+    @classmethod
+    def of(cls, stopped: Stopped | None) -> Self:
+        if stopped is None:
+            return cls(ok=False, reason="no active run")
+        return cls(ok=True, run_id=stopped.run_id, was=stopped.was)
 
 
 @router.get("/runs")
@@ -130,9 +141,7 @@ async def get_run_events(
 @router.post("/runs/{run_id}/stop")
 async def stop_run(caller: Chatter, services: ServicesDep, run_id: PathId) -> StopAnswer:
     """Ask a run to stop; one at work ends within two seconds."""
-    if await services.runs.stop(run_id, caller.user.id):
-        return StopAnswer(ok=True)
-    return StopAnswer(ok=False, reason="no active run")
+    return StopAnswer.of(await services.runs.stop(run_id, caller.user.id))
 
 
 @router.post("/runs/{run_id}/continue", status_code=202)

@@ -5,7 +5,7 @@ from dataclasses import asdict
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
-from pydantic import AwareDatetime, Field
+from pydantic import AwareDatetime, ConfigDict, Field
 
 from wakeful.domain.errors import Invalid
 from wakeful.domain.schedules import Schedule, ScheduleKind, ScheduleRequest, ScheduleStatus, wake_id_of
@@ -36,6 +36,16 @@ class NewSchedule(Asked):
     ephemeral: bool = False
 
 
+class ErrorShape(Told):
+    """Why a schedule failed or was cancelled; `data` has what else is known, such as reason, delivery_phase, run_id."""
+
+    model_config = ConfigDict(from_attributes=True, populate_by_name=True)
+
+    message: str
+    kind: str = Field(alias="class")
+    data: dict[str, str]
+
+
 class ScheduleShape(Told):
     """What is public about a schedule, live or ended."""
 
@@ -47,7 +57,7 @@ class ScheduleShape(Told):
     origin_session_id: str | None
     created_session_id: str | None
     delivery_phase: str | None
-    error_summary: str | None
+    error_summary: ErrorShape | None
     session_config_summary: dict[str, Any] | None
     run_status: str | None
     created_at: AwareDatetime
@@ -72,7 +82,7 @@ class ChosenFields(Told):
     origin_session_id: str | None = None
     created_session_id: str | None = None
     delivery_phase: str | None = None
-    error_summary: str | None = None
+    error_summary: ErrorShape | None = None
     session_config_summary: dict[str, Any] | None = None
     run_status: str | None = None
     created_at: AwareDatetime | None = None

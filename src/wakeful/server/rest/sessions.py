@@ -59,6 +59,7 @@ class MessageShape(Told):
     files: list[dict[str, str]] | None = None
     is_cut_off: bool = False  # stopped or failed in mid-sentence
     note: str | None = None  # why the run ended early
+    timestamp: str | None = None  # of a preloaded message: when it was said, as the schedule gave it
     subagent: SubagentStep | None = None  # of a step that a subagent took, with the role subagent
 
 
@@ -227,10 +228,8 @@ async def send_message(caller: Chatter, services: ServicesDep, session_id: PathI
 
 @router.post("/sessions/{session_id}/stop")
 async def stop_session(caller: Chatter, services: ServicesDep, session_id: PathId) -> StopAnswer:
-    """Stop what is at work in a conversation, within two seconds."""
-    if await services.runs.stop_session(session_id, caller.user.id):
-        return StopAnswer(ok=True)
-    return StopAnswer(ok=False, reason="no active run")
+    """Stop the run at work in a conversation, within two seconds; if none is, the next one in its queue."""
+    return StopAnswer.of(await services.runs.stop_session(session_id, caller.user.id))
 
 
 @router.post("/sessions/{session_id}/uploads", status_code=201)
@@ -314,8 +313,14 @@ def _tell_message(message: Message, index: int) -> MessageShape:
         files=data.get("files") or None,
         is_cut_off=bool(data.get("cut_off")),
         note=data.get("note"),
+        timestamp=_said_at(message),
         subagent=subagent,
     )
+
+
+def _said_at(message: Message) -> str | None:
+    """Return when a preloaded message was said, if its schedule gave a time."""
+    return (message.data or {}).get("preloaded", {}).get("timestamp")
 
 
 def _as_markdown(view: SessionView, messages: Sequence[Message]) -> str:
@@ -323,9 +328,10 @@ def _as_markdown(view: SessionView, messages: Sequence[Message]) -> str:
     for message in messages:
         data = message.data or {}
         who = f"Tool {data.get('tool', '')}" if message.role == "tool" else message.role.capitalize()
-        woken = " (woken)" if message.source else ""
+        woken = " (preloaded)" if message.source == "preloaded" else " (woken)" if message.source else ""
         body = _fenced(message.content) if message.role == "tool" else message.content
-        parts.append(f"## {who}{woken} · {message.created_at:%Y-%m-%d %H:%M:%S} UTC\n\n{body}")
+        when = _said_at(message) or f"{message.created_at:%Y-%m-%d %H:%M:%S} UTC"
+        parts.append(f"## {who}{woken} · {when}\n\n{body}")
     return "\n\n".join(parts) + "\n"
 
 

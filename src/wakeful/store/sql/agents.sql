@@ -10,12 +10,12 @@ UPDATE users SET deleted_at = :now WHERE id = :id AND deleted_at IS NULL RETURNI
 
 -- name: add_agent
 INSERT INTO agents (
-    id, user_id, name, description, model, system_prompt, toolsets, mcp_servers, ask_before, profiles,
+    id, user_id, name, description, model, allowed_models, system_prompt, toolsets, mcp_servers, ask_before, profiles,
     may_write_skills, subagents, planning, thinking_level, max_iterations, budgets, database_mb, timezone, self_scheduling, bounds,
     run_limit_seconds, created_at, updated_at
 )
 VALUES (
-    :id, :user_id, :name, :description, :model, :system_prompt, :toolsets, :mcp_servers, :ask_before, :profiles,
+    :id, :user_id, :name, :description, :model, :allowed_models, :system_prompt, :toolsets, :mcp_servers, :ask_before, :profiles,
     :may_write_skills, :subagents, :planning, :thinking_level, :max_iterations, :budgets, :database_mb, :timezone, :self_scheduling,
     :bounds, :run_limit_seconds, :created_at, :updated_at
 );
@@ -23,12 +23,12 @@ VALUES (
 -- name: add_first_agent
 -- For a user who has never had one, whichever node asks first.
 INSERT INTO agents (
-    id, user_id, name, description, model, system_prompt, toolsets, mcp_servers, ask_before, profiles,
+    id, user_id, name, description, model, allowed_models, system_prompt, toolsets, mcp_servers, ask_before, profiles,
     may_write_skills, subagents, planning, thinking_level, max_iterations, budgets, database_mb, timezone, self_scheduling, bounds,
     run_limit_seconds, created_at, updated_at
 )
 SELECT
-    n.id, n.user_id, n.name, n.description, n.model, n.system_prompt, n.toolsets, n.mcp_servers, n.ask_before,
+    n.id, n.user_id, n.name, n.description, n.model, n.allowed_models, n.system_prompt, n.toolsets, n.mcp_servers, n.ask_before,
     n.profiles, n.may_write_skills, n.subagents, n.planning, n.thinking_level, n.max_iterations, n.budgets, n.database_mb, n.timezone,
     n.self_scheduling, n.bounds, n.run_limit_seconds, n.created_at, n.updated_at
 FROM rows(agents) AS n
@@ -42,7 +42,7 @@ UPDATE agents SET deleted_at = :now WHERE id = :id AND deleted_at IS NULL RETURN
 -- name: save_agent
 UPDATE agents
 SET
-    name = :name, description = :description, model = :model, system_prompt = :system_prompt, toolsets = :toolsets,
+    name = :name, description = :description, model = :model, allowed_models = :allowed_models, system_prompt = :system_prompt, toolsets = :toolsets,
     mcp_servers = :mcp_servers, ask_before = :ask_before, profiles = :profiles,
     may_write_skills = :may_write_skills, subagents = :subagents,
     planning = :planning, thinking_level = :thinking_level, max_iterations = :max_iterations, budgets = :budgets,

@@ -53,6 +53,19 @@ UNION ALL
 SELECT * FROM runs WHERE session_id = :session_id AND status = 'queued' AND trigger = 'message'
 LIMIT 1;
 
+-- name: next_run_of_session
+-- What is running there or, if nothing is, what would be next: people first, then as claim_runs orders them.
+SELECT * FROM runs WHERE session_id = :session_id AND status = 'running'
+UNION ALL
+SELECT * FROM (
+    SELECT * FROM runs WHERE session_id = :session_id AND status = 'queued'
+    ORDER BY
+        CASE trigger WHEN 'message' THEN 0 WHEN 'run_now' THEN 1 ELSE 2 END,
+        is_resuming DESC, nominal_at, turn, id
+    LIMIT 1
+) AS waiting
+LIMIT 1;
+
 -- name: run_under_way_in_session
 -- What someone who comes in now can watch: a running run, or one that had begun and waits to go on.
 SELECT * FROM runs WHERE session_id = :session_id AND status = 'running'
@@ -78,11 +91,13 @@ ORDER BY queued_at DESC, id DESC LIMIT :most;
 -- name: claim_runs
 -- What people wait for first, and headless runs never hold it back: every queued message whose session is free. Then
 -- headless runs, one per session, in the order of their turns, which is fair between agents; a person's Run now goes
--- first in its session, then what a crash had cut off. Paused agents' wakes take no room, but a run that had begun goes
--- on. After a crash, runs come back one at a time, so that one that kills the process cannot use up the attempts of the
--- others. On a shared store, runs of agents whose database and files are in another data directory are left to the nodes
--- that have it; one that waits for a directory nobody has (reason memory_elsewhere) holds up no other run.
--- The outer condition is checked again after a wait for another node's lock.
+-- first in its session, then what a crash had cut off. No wake starts while its session is held for a person; a hold that
+-- is too far ahead is from before the clock was set back, and counts no more. One that was first in line for long is
+-- held no longer, so nobody who writes without a pause can starve it. Paused agents' wakes take no room, but a run that
+-- had begun goes on. After a crash, runs come back one at a time, so that one that kills the process cannot use up the
+-- attempts of the others. On a shared store, runs of agents whose database and files are in another data directory are
+-- left to the nodes that have it; one that waits for a directory nobody has (reason memory_elsewhere) holds up no other
+-- run. The outer condition is checked again after a wait for another node's lock.
 WITH people AS MATERIALIZED (
     SELECT r.id AS run_id, r.is_resuming AS is_resuming FROM runs r
     WHERE
@@ -113,6 +128,13 @@ WITH people AS MATERIALIZED (
             (SELECT d.directory_id FROM agent_directories d WHERE d.agent_id = r.agent_id LIMIT 1), :directory_id
         ) = :directory_id */
         AND (SELECT 1 FROM runs b WHERE b.session_id = r.session_id AND b.status = 'running' LIMIT 1) IS NULL
+        AND (r.trigger <> 'wake' OR (
+            SELECT 1 FROM sessions s
+            WHERE
+                s.id = r.session_id AND s.held_until > :now AND s.held_until <= :last_hold
+                AND (r.queued_at > :held_since OR s.woken_at > :held_since)
+            LIMIT 1
+        ) IS NULL)
         AND (
             SELECT 1 FROM runs e
             WHERE e.session_id = r.session_id AND e.status = 'queued' AND e.id <> r.id

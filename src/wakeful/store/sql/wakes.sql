@@ -198,7 +198,7 @@ RETURNING id;
 
 -- name: next_attempt
 -- When the scheduler must look next: the first wake, the first lease to run out, the first pause to end, the first
--- low-priority run that has waited long enough to be dropped.
+-- low-priority run that has waited long enough to be dropped, the first session whose wakes are held no longer.
 SELECT MIN(at) AS at FROM (
     SELECT MIN(attempt_at) AS at FROM wakes WHERE status = 'pending'
     UNION ALL
@@ -208,6 +208,8 @@ SELECT MIN(at) AS at FROM (
     UNION ALL
     SELECT MIN(queued_at) + :shed_after AS at FROM runs
     WHERE status = 'queued' AND priority = 'low' AND queued_at + :shed_after > :now
+    UNION ALL
+    SELECT MIN(held_until) AS at FROM sessions WHERE held_until > :now AND held_until <= :last_hold
 ) AS moments;
 
 -- name: forget_ephemeral_wakes

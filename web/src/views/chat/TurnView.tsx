@@ -75,6 +75,14 @@ function Asked({ message, sessionId, zone }: { message: MessageShape; sessionId:
           </span>
         </p>
       )}
+      {message.timestamp && (
+        <p className="woken-by">
+          <span className="badge">Preloaded</span>
+          <span className="muted small">
+            {Number.isNaN(Date.parse(message.timestamp)) ? message.timestamp : <Time at={message.timestamp} zone={zone} />}
+          </span>
+        </p>
+      )}
       <div className="asked-text">
         <span className="hidden">{who}: </span>
         {isWoken ? <Markdown text={message.content} /> : <p className="plain">{message.content}</p>}

@@ -22,6 +22,13 @@ export function Model({ agent, save }: PartProps) {
         hint={(agent.model ?? about?.model) === "demo" && "The demo model is no LLM: it works offline and knows a few sentences. Settings tell how to add a real one."}
         onSave={(model) => save({ model: model.trim() || null })}
       />
+      <Field
+        label="Models its schedules may ask for"
+        value={agent.allowed_models.join(", ")}
+        placeholder="only its own"
+        hint="Besides its own, with commas between them. Only an owner of this server changes them."
+        onSave={(names) => save({ allowed_models: names.split(/[\s,]+/).filter(Boolean) })}
+      />
       <Trial agentId={agent.id} />
       <div className="field">
         <label htmlFor={id}>Thinking</label>
