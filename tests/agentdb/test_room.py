@@ -134,12 +134,34 @@ def test_a_purge_leaves_rows_alone_that_a_live_row_depends_on(small, rule):
         f"CREATE TABLE b (id INTEGER PRIMARY KEY, a REFERENCES a (id) {rule});",
         down_sql="",
     )
-    small.ask("insert", table="a", rows=[{"t": LARGE}] * 9)
+    small.ask("insert", table="a", rows=[{"t": LARGE}] * 20)
     small.ask("insert", table="b", rows=[{"a": 1}])
     small.ask("delete", table="a", where={"id": {"gte": 1}})
     fill(small, LARGE, 1)
     assert small.query("SELECT id FROM a", include_deleted=True) == [[1]]
     assert small.query("SELECT a FROM b") == [[1]]
+
+
+def test_no_copy_is_spent_on_a_few_deleted_rows(small):
+    """One may be made an hour. Spent on next to nothing, it would be missing when many rows are deleted."""
+    small.ask("insert", table="tasks", rows=[{"title": "gone"}])
+    small.ask("delete", table="tasks", where={"title": "gone"})
+    fill(small, LARGE, 1)
+    assert snapshots.kept_of(small.path) == []
+    small.ask("delete", table="tasks", where={"id": {"lte": 100}})
+    fill(small, LARGE, 1)
+    assert len(snapshots.kept_of(small.path)) == 1
+
+
+def test_when_no_copy_can_be_kept_the_refusal_says_when_to_write_again(small):
+    fill(small, LARGE, 1)
+    for minute, last in ((10, 60), (20, 200)):
+        small.at = f"2026-03-02T12:{minute}:00+00:00"
+        small.ask("delete", table="tasks", where={"id": {"lte": last}})
+        refused = fill(small, LARGE, 1)
+    assert "there is room for the next one at 2026-03-02 13:10 UTC. Write again then." in refused.values["message"]
+    small.at = "2026-03-02T13:10:00+00:00"
+    small.ask("insert", table="tasks", rows=[{"title": LARGE}])
 
 
 def test_a_write_that_follows_deletes_leaves_room_for_deleting(small):

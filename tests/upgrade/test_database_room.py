@@ -16,7 +16,8 @@ async def test_a_full_database_of_0_1_is_got_out_of_by_deleting_rows(upgraded, o
         ids += answer.json()["row_ids"]
     assert "`wakeful db delete`, then write again" in answer.json()["error"]["message"]
     assert (await upgraded.rest.post(f"{agent}/db/tables/notes/rows/delete", json={"row_ids": ids})).is_success
-    assert (await upgraded.rest.post(f"{agent}/db/tables/notes/rows", json=rows)).is_success
+    again = await upgraded.rest.post(f"{agent}/db/tables/notes/rows", json=rows)
+    assert again.is_success, again.text
     assert (await upgraded.rest.get(f"{agent}/db/verify")).json()["intact"]
     prices = (await upgraded.rest.get(f"{agent}/db/tables/prices/rows")).json()
     assert prices["total"] == 7

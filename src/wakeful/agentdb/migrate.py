@@ -81,9 +81,10 @@ def _run_first(writer: Writer, who: Who, sql: str, copied: Copied, copy: FirstCo
         if lost:
             raise Refusal("refused", f"The column {lost[0]!r} of {altered!r} is kept by the host.", field="up_sql")
     for table in connection.tables():
-        if table not in before and table in created:
+        if table not in before:
             schema.refuse_view_name(writer, table)
-            _complete(writer, table)
+            if table in created:
+                _complete(writer, table)
     return statement.rest
 
 

@@ -103,7 +103,9 @@ class Room:
         if covered is not None:
             with self._writing():
                 freed = self._purge(_oldest(self._writer, covered, need))
-        if freed >= need or not _oldest(self._writer, self._who.at, 1):
+        left = _oldest(self._writer, self._who.at, need - freed)
+        # A copy may be made once an hour, so one is not spent on a few rows that would free next to nothing.
+        if freed >= need or sum(each.size for each in left) < self._quota // self.LEAST_SHARE:
             return
         self._writer.raw.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
         with self._writing():
@@ -111,8 +113,15 @@ class Room:
                 self._purge(_oldest(self._writer, self._who.at, need - freed))
 
     def _take_snapshot(self) -> bool:
+        free_at = snapshots.room_at(self._path, self._path.stat().st_size, self._who.at, self._quota)
+        if free_at is not None:
+            self.obstacle = (
+                f"a copy of the file is kept for 30 days before that, at most one an hour, and there is room for the "
+                f"next one at {free_at:%Y-%m-%d %H:%M} UTC. Write again then."
+            )
+            return False
         try:
-            copy = snapshots.take_kept(self._path, self._who.at, self._quota)
+            copy = snapshots.keep(snapshots.take(self._path, self._who.at))
         except Refusal as refusal:
             self.obstacle = refusal.message
             return False

@@ -44,14 +44,8 @@ def take(path: Path, at: str) -> Path:
     return copy
 
 
-def take_kept(path: Path, at: str, quota: int) -> Path:
-    """Copy the file for 30 days, or refuse because there are too many of such copies. Call it as `take`."""
-    check_room(path, path.stat().st_size, at, quota)
-    return keep(take(path, at))
-
-
-def check_room(path: Path, size: int, at: str, quota: int) -> None:
-    """Refuse one more copy that would be kept for 30 days, and say when there is room for it."""
+def room_at(path: Path, size: int, at: str, quota: int) -> datetime | None:
+    """Return when there is room for one more copy that is kept for 30 days; None: now."""
     forget_expired(path, at)
     now, kept = datetime.fromisoformat(at), kept_of(path)
     free_at = [_made_at(kept[-1]) + KEPT_EVERY] if kept else []
@@ -61,12 +55,19 @@ def check_room(path: Path, size: int, at: str, quota: int) -> None:
             break
         over -= each.stat().st_size
         free_at.append(_made_at(each) + KEPT_FOR)
-    if free_at and (last := max(free_at)) > now:
+    last = max(free_at, default=now)
+    return _rounded_up(last) if last > now else None
+
+
+def check_room(path: Path, size: int, at: str, quota: int) -> None:
+    """Refuse one more copy that would be kept for 30 days, and say when there is room for it."""
+    free_at = room_at(path, size, at, quota)
+    if free_at is not None:
         raise Refusal(
             "limit",
             "This removes rows for good, so a copy of the database must be kept for 30 days, and there is no room for "
             f"one: at most one an hour, and {KEPT_QUOTAS} times the quota for all. Nothing was changed. There is room "
-            f"again at {_rounded_up(last):%Y-%m-%d %H:%M} UTC; until then use db_delete, which can be undone.",
+            f"again at {free_at:%Y-%m-%d %H:%M} UTC; until then use db_delete, which can be undone.",
         )
 
 
