@@ -36,9 +36,7 @@ def try_level(level: Literal["bubblewrap", "landlock"]) -> str | None:
     with tempfile.TemporaryDirectory(prefix="wakeful-try-") as folder:
         try:
             tried = subprocess.run(
-                guarded(
-                    "/bin/sh", "-c", "echo tried > file && chmod 600 file", rules=make_rules(level, write=[folder])
-                ),
+                guarded("/bin/sh", "-c", _TRIAL, rules=make_rules(level, write=[folder])),
                 cwd=folder,
                 env={},
                 stdin=subprocess.DEVNULL,
