@@ -30,7 +30,7 @@ from wakeful.domain.types import Run, Wake
 from wakeful.runtime.loop import AgentLoop, Patience
 from wakeful.runtime.models.openai_chat import Patience as WirePatience
 
-TOKEN = "a-token-for-tests"
+TOKEN = "a-token-for-all-tests"
 SECONDS = 20.0  # after which a test has waited long enough
 ENDS = ("stream_end", "stream_stopped", "error")
 UNNUMBERED = ("session_sync", "replay_start", "replay_end", "heartbeat")

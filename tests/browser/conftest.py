@@ -22,7 +22,7 @@ from forked import Forked
 from wakeful.server.login import STORAGE_KEY
 
 ROOT = Path(__file__).parents[2]
-TOKEN = "a-token-for-tests"
+TOKEN = "a-token-for-all-tests"
 expect.set_options(timeout=PATIENCE)
 REBOUND = "evil.test"  # a name that its owner made point to this machine
 

@@ -55,15 +55,17 @@ async def test_the_model_is_tried_and_its_provider_is_quoted(server, agent, come
         await model.get_by_role("button", name="Test the model").click()
         await expect(model).to_contain_text("openai-chat:test said “You said: Answer with the one word: ready”")
         # What was just written is what is tried, though nothing was pressed in between.
-        await model.get_by_label("Model").fill("openai-chat:revoked")
+        await model.get_by_label("Model", exact=True).fill("openai-chat:revoked")
         await model.get_by_role("button", name="Test the model").click()
         await expect(model.locator(".bad-text")).to_contain_text("This key was revoked.")
-        await model.get_by_label("Model").fill("antropic:claude")
+        await model.get_by_label("Model", exact=True).fill("antropic:claude")
         await model.get_by_role("button", name="Test the model").click()
         await expect(model.locator(".bad-text")).to_contain_text("There is no model 'antropic:claude'")
-        await model.get_by_label("Model").fill("")
-        await model.get_by_label("Model").press("Enter")
-        await expect(model.get_by_label("Model")).to_have_attribute("placeholder", "the server's own: openai-chat:test")
+        await model.get_by_label("Model", exact=True).fill("")
+        await model.get_by_label("Model", exact=True).press("Enter")
+        await expect(model.get_by_label("Model", exact=True)).to_have_attribute(
+            "placeholder", "the server's own: openai-chat:test"
+        )
 
 
 async def test_a_file_that_a_program_changed_is_shown_and_accepted(server, agent, come):

@@ -31,9 +31,10 @@ async def begun(rest, booked):
 
 
 async def test_an_unknown_skill_is_refused_by_name_and_those_that_exist_are_listed(rest, path):
-    folder = rest.world.node.settings.data_dir / "agents" / rest.world.agent.id / "skills"
-    folder.mkdir(parents=True)
-    (folder / "weekly-report.md").write_text("How to write it.")
+    world = rest.world
+    await world.node.services.instructions.save(
+        world.agent.id, world.user.id, "skills/weekly-report.md", "How to write it."
+    )
     refused = await book(rest, path, {"skills": ["weekly-report", "no-such-skill"]})
     error = refused.json()["error"]
     assert (refused.status_code, error["code"], error["field"]) == (

@@ -352,6 +352,6 @@ async def test_files_are_for_their_owner_alone(settings):
     finally:
         os.umask(before)
     assert modes == dict.fromkeys(
-        ["device.key", "wakeful.lock", STORE_FILE, f"{STORE_FILE}-wal", f"{STORE_FILE}-shm"], 0o600
+        ["device.key", "directory.json", "wakeful.lock", STORE_FILE, f"{STORE_FILE}-wal", f"{STORE_FILE}-shm"], 0o600
     )
     assert mode(settings["data_dir"]) == mode(settings["config_dir"]) == 0o700

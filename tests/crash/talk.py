@@ -16,7 +16,7 @@ from forked import Forked
 from openai_server import OpenAIServer, call, stream, text
 from world import eventually
 
-TOKEN = "a-token-for-tests"
+TOKEN = "a-token-for-all-tests"
 PATIENCE = 30.0  # seconds
 INTERRUPTED = re.compile(r"interrupted .* may or may not have happened")
 HALF = stream(*text("Half ", "an answer"), 3600.0)  # then silence

@@ -6,6 +6,7 @@ from typing import Any
 
 from crash.talk import HALF, INTERRUPTED, Start, Talk, check_stream, results, told
 from openai_server import Answer, Exchange, OpenAIServer, call, calls, refuse, say, stream, text, usage
+from wakeful.domain.quoting import quote_block
 
 PLAN = "1. Look\n2. Say what is there"
 LONG = "All work and no play. " * 300  # about 2,200 tokens by our guess
@@ -58,7 +59,7 @@ async def test_a_plan_survives_and_is_not_made_again(talking: Start) -> None:
         frames = await talk.frames(run_id)
         check_stream(frames)
         assert kinds(frames).count("plan_ready") == 1
-        assert PLAN in provider.requests[3].body["messages"][0]["content"]
+        assert quote_block(PLAN) in provider.requests[3].body["messages"][0]["content"]
 
 
 # ── Subagents ───────────────────────────────────────────────────────────────────────────────────────────────────────

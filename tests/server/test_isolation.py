@@ -35,7 +35,7 @@ from wakeful.domain.types import Channel, Notice
 from wakeful.server.app import _application
 from world import eventually
 
-TOKEN = "a-token-for-tests"
+TOKEN = "a-token-for-all-tests"
 ON_SQLITE = pytest.mark.parametrize("backend_settings", ["sqlite"], indirect=True)  # where the store plays no part
 # An owner is a caller like any other to the store, so one of the two is enough for that.
 WHO = pytest.mark.parametrize(
@@ -65,7 +65,11 @@ NEEDS = {
     ("POST", "/agents/{agent_id}/db/import"): "chat",
     ("POST", "/agents/{agent_id}/db/migrate"): "admin",
     ("POST", "/agents/{agent_id}/db/query"): "read",
+    ("POST", "/agents/{agent_id}/db/key"): "admin",
     ("POST", "/agents/{agent_id}/db/rotate-key"): "admin",
+    ("GET", "/agents/{agent_id}/instructions"): "read",
+    ("PUT", "/agents/{agent_id}/instructions/{path}"): "admin",
+    ("POST", "/agents/{agent_id}/instructions/{path}/accept"): "admin",
     ("GET", "/agents/{agent_id}/db/snapshots"): "read",
     ("POST", "/agents/{agent_id}/db/snapshots/{snapshot}/recover"): "admin",
     ("GET", "/agents/{agent_id}/db/schema"): "read",
@@ -179,6 +183,9 @@ BODIES = {
         "conflict_columns": ["note"],
     },
     ("POST", "/agents/{agent_id}/db/snapshots/{snapshot}/recover"): {"table": "notes"},
+    ("PUT", "/agents/{agent_id}/instructions/{path}"): {"text": "Evil."},
+    ("POST", "/agents/{agent_id}/instructions/{path}/accept"): {"digest": "0" * 64},
+    ("POST", "/agents/{agent_id}/db/key"): {"confirm": "adas-secret"},
     ("POST", "/agents/{agent_id}/db/import"): {"table": "evil", "text": "note\nevil"},
     ("POST", "/agents/{agent_id}/db/query"): {"sql": "SELECT 1"},
     ("POST", "/agents/{agent_id}/db/tables/{table}/rows"): {"rows": [{"note": "evil"}]},
@@ -210,7 +217,13 @@ BODIES = {
 FORMS = {("POST", "/login"): {"code": "evil"}}
 FILES = {("POST", "/sessions/{session_id}/uploads"): [("files", ("evil.txt", b"evil"))]}
 # What means something only inside one agent's database: everyone here has the same.
-LOCAL = {"change_id": "1", "snapshot": "2026-01-01T000000Z-abcdef.sqlite", "table": "notes", "view": "all_notes"}
+LOCAL = {
+    "path": "AGENTS.md",
+    "change_id": "1",
+    "snapshot": "2026-01-01T000000Z-abcdef.sqlite",
+    "table": "notes",
+    "view": "all_notes",
+}
 SOCKETS = {"/ws/sessions/{session_id}", "/ws/events"}
 PAGE = {"/", "/ui/{path}"}  # its files, the same for everyone
 NOT_DESCRIBED = {"/docs", "/openapi.json"} | PAGE

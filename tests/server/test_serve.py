@@ -19,7 +19,7 @@ import pytest
 import forked
 
 WAKEFUL = Path(sys.executable).parent / "wakeful"
-TOKEN = "a-token-for-tests"
+TOKEN = "a-token-for-all-tests"
 
 
 @pytest.fixture

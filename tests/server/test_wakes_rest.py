@@ -172,9 +172,7 @@ NOWHERE = [
     ("GET", "/wakes/nope/why"),
 ]
 NOT_BOOKED = [
-    ("DELETE", "/sessions/{session}/recall"),
     ("POST", "/sessions/{session}/recall/run-now"),
-    ("DELETE", "/agents/{agent}/next-run"),
     ("POST", "/agents/{agent}/next-run/run-now"),
 ]
 

@@ -32,7 +32,8 @@ def main() -> None:
     """Answer requests until the server is gone."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     resource.setrlimit(resource.RLIMIT_NOFILE, (FILES, FILES))
-    hide_memory()  # it holds keys
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a dump would hold keys
+    hide_memory()
     apsw.hard_heap_limit(HEAP)
     apsw.soft_heap_limit(HEAP * 3 // 4)
     # Rows come and go by the thousand and none refers to another, so there is little for a search of cycles to find.
