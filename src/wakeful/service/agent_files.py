@@ -209,8 +209,11 @@ class AgentFiles:
         try:
             return await self._engine.ask(self._request(by, op, path, key, args))
         except DatabaseUnreadable:
-            key = await self._fitting_key(by.agent, path)
-            return await self._engine.ask(self._request(by, op, path, key, args))
+            # With the lock: during a rotation the key file is ahead of the file, which would be taken for damaged.
+            async with contextlib.nullcontext() if is_writing else self._lock(agent_id):
+                await self._finish_rotation(by.agent)
+                key = await self._fitting_key(by.agent, path)
+                return await self._engine.ask(self._request(by, op, path, key, args))
 
     def _request(self, by: By, op: str, path: str, key: bytes, args: Values) -> Request:
         return Request(
