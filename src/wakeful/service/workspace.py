@@ -223,6 +223,15 @@ class Workspace:
             else:
                 os.unlink(name, dir_fd=above)
 
+    def unlink(self, path: str) -> None:
+        """Remove a file, and its directory if it was the last one in it. No file is no error."""
+        *above, folder, name = self._split(path)
+        with suppress(NoSuchPath, NotADirectory, PathIsLink), self._opened(tuple(above), path) as place:
+            with self._opened((*above, folder), path) as inner, suppress(FileNotFoundError):
+                os.unlink(name, dir_fd=inner)
+            with suppress(OSError):  # others are in it
+                os.rmdir(folder, dir_fd=place)
+
     def entries(self, path: str = ".", *, recursive: bool = False) -> Iterator[Entry]:
         """Go through a directory in order of names. Links are shown and not followed; no workspace is an empty one."""
         parts = self._split(path)
