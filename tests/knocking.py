@@ -2,14 +2,18 @@
 
 import asyncio
 import json
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 import httpx
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-from served import Server
+
+class Addressed(Protocol):
+    """A server that can be reached."""
+
+    address: str
 
 
 def code_of(answer: httpx.Response) -> tuple[int, str | None]:
@@ -17,7 +21,7 @@ def code_of(answer: httpx.Response) -> tuple[int, str | None]:
     return answer.status_code, answer.json()["error"]["code"] if answer.is_error else None
 
 
-async def open_socket(server: Server, path: str, headers: dict[str, str] | None = None, **how: Any) -> Any:
+async def open_socket(server: Addressed, path: str, headers: dict[str, str] | None = None, **how: Any) -> Any:
     """Open a socket; return how it was refused or closed at once, or the type of the first frame."""
     address = server.address.replace("http://", "ws://") + path
     try:
@@ -29,7 +33,7 @@ async def open_socket(server: Server, path: str, headers: dict[str, str] | None 
         return closed.rcvd.code if closed.rcvd else 1006
 
 
-async def send_raw(server: Server, *pieces: bytes, seconds: float = 10) -> tuple[int, str | None]:
+async def send_raw(server: Addressed, *pieces: bytes, seconds: float = 10) -> tuple[int, str | None]:
     """Write bytes to a connection of its own, and return the status and code of the first answer."""
     parts = urlsplit(server.address)
     reader, writer = await asyncio.open_connection(parts.hostname, parts.port)

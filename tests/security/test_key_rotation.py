@@ -1,12 +1,15 @@
 """Rotating the key of an agent's database while others read, write and export it."""
 
 import asyncio
+import os
 import shutil
+import signal
 from itertools import count
 
 import pytest
 
 from conftest import IS_LONG
+from knocking import code_of
 from wakeful.agentdb.files import opens
 from wakeful.agentdb.keys import load_device_key
 from wakeful.agentdb.vault import Vault
@@ -151,6 +154,25 @@ async def test_a_reader_between_two_rotations_does_not_take_the_file_for_damaged
     assert (await verify(place.home, agent))["intact"] is True
 
 
+async def test_a_rotation_whose_worker_is_killed_is_finished_by_the_next_who_asks(place, agent, monkeypatch):
+    held, first = Held(place.home, monkeypatch), keys_of(place.home, agent).current
+    held.hold("rekey")
+    rotating = asyncio.create_task(place.home.rest.post(f"/agents/{agent}/db/rotate-key"))
+    await held.came["rekey"].wait()
+    held.let.pop("rekey").set()
+    await asyncio.sleep(0)  # it is on its way to a worker
+    for pid in held.files._engine.pids:
+        os.kill(pid, signal.SIGKILL)
+    answer = await rotating
+    assert answer.is_success or code_of(answer) == (503, "database_worker_broke"), answer.text
+    assert await notes_in(place.home, agent) == {"first"}
+    assert (await verify(place.home, agent))["intact"] is True
+    keys = keys_of(place.home, agent)
+    assert keys.previous is None
+    assert keys.current != first
+    assert not (place.home.workspaces / agent / "quarantine").exists()
+
+
 async def test_a_reader_that_comes_after_an_erasing_brings_no_file_back(place, agent, monkeypatch):
     held, database = Held(place.home, monkeypatch), f"/agents/{agent}/db"
     held.hold("query")
@@ -160,7 +182,7 @@ async def test_a_reader_that_comes_after_an_erasing_brings_no_file_back(place, a
     await place.home.call("DELETE", database, json={"confirm": name})
     held.let["query"].set()
     answer = await reading
-    assert (answer.status_code, answer.json()["error"]["code"]) == (503, "database_unavailable"), answer.text
+    assert code_of(answer) == (503, "database_unavailable"), answer.text
     assert [path.name for path in database_of(place.home, agent).parent.glob("db.*")] == []
     again = {"table": "notes", "text": "note\nsecond\n"}
     await place.home.call("POST", f"{database}/import", json=again)
@@ -173,6 +195,6 @@ async def test_the_other_node_neither_rotates_nor_reads(place, agent):
     before = database_of(place.home, agent).read_bytes()
     for method, path in (("POST", "rotate-key"), ("GET", "verify"), ("GET", "tables/notes/export")):
         answer = await place.door.rest.request(method, f"/agents/{agent}/db/{path}")
-        assert (answer.status_code, answer.json()["error"]["code"]) == (503, "memory_elsewhere"), path
+        assert code_of(answer) == (503, "memory_elsewhere"), path
     assert database_of(place.home, agent).read_bytes() == before
     assert not database_of(place.door, agent).parent.exists()

@@ -7,6 +7,7 @@ import shutil
 import pytest
 
 from conftest import IS_LONG
+from knocking import code_of
 
 ROUNDS = 60 if IS_LONG else 8
 FILES = [("files", (f"{number}.txt", b"x" * 20_000)) for number in range(5)]
@@ -31,10 +32,6 @@ async def upload(server, session, files=FILES):
 
 def uploads_of(server, agent):
     return server.workspaces / agent / "workspace" / "uploads"
-
-
-def code_of(answer):
-    return answer.status_code, answer.json()["error"]["code"] if answer.is_error else None
 
 
 async def test_a_file_that_comes_while_its_session_is_deleted_is_kept_nowhere(place, agent, session):
