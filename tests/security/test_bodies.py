@@ -50,7 +50,7 @@ async def paths(place):
 
 async def test_a_body_that_means_two_things_or_nothing_is_refused(place, paths):
     for value, refused in [each.values for each in VALUES]:
-        for (method, path), field in paths.items():
+        for (method, path), field in list(paths.items())[: None if len(value) < 1000 else 2]:
             body = f'{{"{field}": {value.replace("FIELD", field)}}}'
             answer = await place.door.rest.request(method, path, content=body, headers=JSON)
             assert code_of(answer) == refused, (path, value[:40], answer.text)

@@ -128,11 +128,11 @@ class Held:
     def hold(self, op):
         self.let[op], self.came[op] = asyncio.Event(), asyncio.Event()
 
-    async def _hold(self, request):
+    async def _hold(self, request, *more):
         if request.op in self.let:
             self.came[request.op].set()
             await self.let[request.op].wait()
-        return await self._ask(request)
+        return await self._ask(request, *more)
 
 
 async def test_a_reader_between_two_rotations_does_not_take_the_file_for_damaged(place, agent, monkeypatch):
