@@ -119,6 +119,7 @@ class AgentFiles:
         if not self._vault.has_database(agent.id):
             return
         async with self._writing(by, None):
+            await self._finish_rotation(agent)  # one that was cut off: its new key does not open the file yet
             old = await self._fitting_key(agent, self._vault.database_of(agent.id))
             # Both are kept until every file surely has the new one: a crash in between leaves nothing locked.
             self._vault.save(agent.id, AgentKeys(current=token_bytes(32), previous=old))
