@@ -11,6 +11,7 @@ import pytest
 
 from conftest import IS_LONG
 from knocking import code_of
+from served import eventually, provided, served
 from wakeful.agentdb.files import connect, opens
 from wakeful.agentdb.keys import load_device_key
 from wakeful.agentdb.vault import Vault
@@ -53,8 +54,9 @@ def is_busy(answer):
 class Clients:
     """Clients that read, write and export until they are told to stop; they note what they were answered."""
 
-    def __init__(self, server, agent):
+    def __init__(self, server, agent, mark="n"):
         self.server = server
+        self.mark = mark
         self.path = f"/agents/{agent}/db"
         self.inserted = set()
         self.odd = []
@@ -80,9 +82,9 @@ class Clients:
 
     async def _insert(self, client):
         number = next(self._numbers)
-        answer = await client.post(f"{self.path}/tables/notes/rows", json={"rows": [{"note": f"n{number}"}]})
+        answer = await client.post(f"{self.path}/tables/notes/rows", json={"rows": [{"note": f"{self.mark}{number}"}]})
         if self._note(answer):
-            self.inserted.add(f"n{number}")
+            self.inserted.add(f"{self.mark}{number}")
 
     async def _export(self, client):
         self._note(await client.get(f"{self.path}/tables/notes/export"))
@@ -216,3 +218,30 @@ async def test_the_other_node_neither_rotates_nor_reads(place, agent):
         assert code_of(answer) == (503, "memory_elsewhere"), path
     assert database_of(place.home, agent).read_bytes() == before
     assert not database_of(place.door, agent).parent.exists()
+
+
+async def test_two_nodes_on_one_directory_rotate_and_read_at_once(tmp_path, swept_postgres_url):
+    settings = {
+        "data_dir": tmp_path / "data",
+        "config_dir": tmp_path / "config",
+        "database_url": swept_postgres_url,
+    }
+    async with provided() as provider, served(settings, provider) as one, served(settings, provider) as two:
+        [agent] = (await one.call("GET", "/agents"))["agents"]
+        path = f"/agents/{agent['id']}/db"
+        await one.call("POST", f"{path}/import", json={"table": "notes", "text": "note\nfirst\n"})
+        async with Clients(one, agent["id"]) as ones, Clients(two, agent["id"], "m") as twos:
+            for _ in range(ROUNDS):
+                rotated = await asyncio.gather(*[each.rest.post(f"{path}/rotate-key") for each in (one, two)])
+                assert all(each.is_success or is_busy(each) for each in rotated), [each.text for each in rotated]
+        assert (ones.odd, twos.odd) == ([], [])
+
+        async def is_settled():  # each node closes only its own connections, so it may take a request at either
+            asked = {"sql": "SELECT 1"}
+            return all([(await each.rest.post(f"{path}/query", json=asked)).is_success for each in (one, two)])
+
+        await eventually(is_settled)
+        assert keys_of(one, agent["id"]).previous is None
+        assert await notes_in(two, agent["id"]) == {"first", *ones.inserted, *twos.inserted}
+        assert (await verify(one, agent["id"]))["intact"] is True
+        assert not (one.workspaces / agent["id"] / "quarantine").exists()
