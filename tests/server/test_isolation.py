@@ -26,6 +26,7 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed
 
 from doors import served
+from knocking import send_raw
 from wakeful.app.building import Wakeful, build
 from wakeful.app.files import database_of
 from wakeful.app.serving import build_http, welcome
@@ -89,6 +90,9 @@ NEEDS = {
     ("GET", "/agents/{agent_id}/db/views/{view}/export"): "read",
     ("PUT", "/agents/{agent_id}/db/views/{view}/pin"): "chat",
     ("POST", "/agents/{agent_id}/db/views/{view}/run"): "read",
+    ("GET", "/agents/{agent_id}/instructions"): "read",
+    ("PUT", "/agents/{agent_id}/instructions/{path}"): "admin",
+    ("POST", "/agents/{agent_id}/instructions/{path}/accept"): "admin",
     ("GET", "/agents/{agent_id}/next-run"): "read",
     ("PUT", "/agents/{agent_id}/next-run"): "schedule",
     ("DELETE", "/agents/{agent_id}/next-run"): "schedule",
@@ -195,6 +199,8 @@ BODIES = {
     ("PUT", "/agents/{agent_id}/db/views/{view}"): {"sql": "SELECT 'evil'"},
     ("PUT", "/agents/{agent_id}/db/views/{view}/pin"): {"pinned": True},
     ("POST", "/agents/{agent_id}/db/views/{view}/run"): {},
+    ("PUT", "/agents/{agent_id}/instructions/{path}"): {"text": "evil"},
+    ("POST", "/agents/{agent_id}/instructions/{path}/accept"): {"digest": "0" * 64},
     ("PUT", "/agents/{agent_id}/next-run"): {"in_seconds": 3600, "instructions": "Read evil.txt with read_file."},
     ("PUT", "/agents/{agent_id}/pause"): {"preset": "1h", "reason": "evil"},
     ("POST", "/channels"): {"name": "Evil", "url": "json://192.0.2.1/evil", "enabled": False},
@@ -227,6 +233,7 @@ LOCAL = {
 SOCKETS = {"/ws/sessions/{session_id}", "/ws/events"}
 PAGE = {"/", "/ui/{path}"}  # its files, the same for everyone
 NOT_DESCRIBED = {"/docs", "/openapi.json"} | PAGE
+LOCAL["path"] = "AGENTS.md"  # of a file that instructs an agent
 
 
 @dataclass
@@ -267,9 +274,9 @@ class House:
             for method, operation in methods.items()
         }
 
-    def client(self, secret: str) -> httpx.AsyncClient:
+    def client(self, secret: str, address: str | None = None) -> httpx.AsyncClient:
         client = httpx.AsyncClient(
-            base_url=self.address, headers={"Authorization": f"Bearer {secret}"}, timeout=30, verify=False
+            base_url=address or self.address, headers={"Authorization": f"Bearer {secret}"}, timeout=30, verify=False
         )
         self._clients.append(client)
         return client
@@ -566,6 +573,38 @@ async def test_through_no_route_is_anything_of_another_seen_or_touched(house, wh
     assert house.files() == files
 
 
+@asynccontextmanager
+async def second_node(backend_settings, tmp_path):
+    """Start another node on the same PostgreSQL, with a data directory of its own, and return its address."""
+    folders = {"data_dir": tmp_path / "second", "config_dir": tmp_path / "second-config"}
+    node = build(Settings.model_validate(backend_settings | folders | {"token": SecretStr(TOKEN)}))
+    async with node.running():
+        await welcome(node)
+        async with served(build_http(node)) as port:
+            yield f"http://127.0.0.1:{port}"
+
+
+@pytest.mark.parametrize("backend_settings", ["postgres"], indirect=True)
+async def test_through_a_second_node_is_nothing_of_another_seen_or_touched(house, backend_settings, tmp_path):
+    """There too what is someone else's looks like what is not there, wherever its files are."""
+    rows, files = await house.rows_of(house.ada), house.files()
+    async with second_node(backend_settings, tmp_path) as address:
+        for caller in (house.bob, house.owner):
+            client = house.client(caller.secret, address)
+            for route, operation in house.operations.items():
+                if not parameters(operation, "path") or (caller is house.owner and is_about_people(route)):
+                    continue
+                names = [name for name in parameters(operation, "path") if name not in LOCAL]
+                answer = await send(client, route, {name: house.ada.ids[name] for name in names})
+                assert answer.status_code == (403 if is_about_people(route) else 404), (route, answer.text)
+                assert house.ada.mark not in answer.text
+                nowhere = await send(client, route, dict.fromkeys(names, str(uuid.uuid4())))
+                assert same_kind(nowhere) == same_kind(answer), route
+        assert [path for path in (tmp_path / "second" / "agents").rglob("*") if path.is_file()] == []
+    assert await house.rows_of(house.ada) == rows
+    assert house.files() == files
+
+
 @WHO
 async def test_no_list_shows_what_is_anothers(house, who):
     caller: Person = getattr(house, who)
@@ -719,6 +758,22 @@ async def test_a_token_that_reads_changes_nothing_at_all(house):
             await send(client, route, house.ada.ids)
     assert await house.rows() == rows
     assert house.files() == files
+
+
+@ON_SQLITE
+@pytest.mark.parametrize("length", ["Content-Length: 73400320", "Transfer-Encoding: chunked"])
+async def test_a_token_that_reads_is_refused_before_any_of_a_body_is_read(house, length):
+    """Nothing of it is sent here, so whoever waited for it would never answer."""
+    secret = (await house.token(house.ada, "read")).headers["Authorization"]
+    host = house.address.removeprefix("http://")
+    writing = [route for route in BODIES | FILES if NEEDS[route] != "read"]
+    assert len(writing) > 25
+    for method, path in writing:
+        kind = "multipart/form-data; boundary=x" if (method, path) in FILES else "application/json"
+        filled = path.format(**LOCAL, **house.ada.ids)
+        lines = [f"{method} {filled} HTTP/1.1", f"Host: {host}", f"Authorization: {secret}", f"Content-Type: {kind}"]
+        head = "\r\n".join([*lines, length, "Connection: close", "", ""]).encode()
+        assert await send_raw(house, head) == (403, "scope_too_small"), (method, path)
 
 
 @ON_SQLITE

@@ -55,7 +55,8 @@ class Opened:
     def reader(self) -> Reader:
         if self._reader is None:
             if self.path and not Path(self.path).exists():
-                _ = self.writer
+                # A file made here, for a reader that waited while the database was erased, would have no key beside it.
+                raise Refusal("unavailable", "The database was erased before it could be read. Ask again.")
             self._reader = Reader(self._connect(may_make=False))
             if self.path == EMPTY:
                 self._reader.connection.raw.execute(SYSTEM_SCHEMA)

@@ -5,6 +5,8 @@ delete the wrapped key is to delete what was in the database, wherever copies of
 """
 
 import contextlib
+import errno
+import fcntl
 import os
 import secrets
 from collections.abc import Callable
@@ -21,6 +23,7 @@ from wakeful.agentdb.keys import DeviceKeyUnusable
 KEY_FILE = "db.key"
 DATABASE_FILE = "db.sqlite"
 _NONCE = 12
+_NO_LOCKS = (errno.EBADF, errno.ENOLCK, errno.EOPNOTSUPP)  # NFS and others cannot lock a directory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,6 +122,23 @@ class Vault:
         if keys.previous is not None:
             stored["previous"] = self._wrap(agent_id, keys.previous)
         _replace(path, orjson.dumps(stored) + b"\n")
+
+    def lock(self, agent_id: str) -> int | None:
+        """Lock an agent's folder against other processes; None if one has it. Closing the descriptor unlocks it.
+
+        It is held while a key is changed, and while a file is judged by whether its key opens it.
+        """
+        handle = os.open(self._folder_of(agent_id), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(handle)
+            return None
+        except OSError as error:
+            if error.errno not in _NO_LOCKS:
+                os.close(handle)
+                raise
+        return handle
 
     def rewrap(self, agent_id: str, old_device_key: bytes) -> bool:
         """Wrap an agent's keys with the present device key instead of an old one, those of quarantined files too.

@@ -253,7 +253,7 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
         titles.note_finished(run, outcome)
 
     retention = _retention(settings)
-    upkeep = Upkeep(store, clock, recalls, outbox, retention, files.finish_erasing)
+    upkeep = Upkeep(store, clock, recalls, outbox, retention, files.finish_erasing, uploads.remove_orphans)
     claims = Claims(store, stream, clock, rules, owner, lease, directories)
     firing = Firing(store, stream, clock, rules, owner, settings.claim_batch, directories)
     holds = MemoryHolds(store, stream, clock, rules, directories)

@@ -125,6 +125,6 @@ def _media_type(content: bytes) -> str | None:
 def _read_path(value: Any) -> str:
     if isinstance(value, dict):
         path = cast("dict[str, Any]", value).get("path")
-        if isinstance(path, str):
+        if isinstance(path, str) and _is_text(path):
             return path
     raise BadFrame('A file is written as {"name": …, "path": …}, with the path that its upload gave.', field="files")

@@ -1,4 +1,4 @@
-"""Bounds on JSON that someone sends: how deep it is, and how many values it has.
+"""Bounds on JSON that someone sends: how deep it is, how many values it has, and that each value means one thing.
 
 A parser makes an object of every value: 70 MB of `[[],[],…]` held all others up 12 s. So depth and values are counted
 first, without making any. The count works through the text in windows, because one call on all of it would hold the
@@ -6,14 +6,17 @@ interpreter's lock for a second.
 """
 
 import json
+import math
 import re
+from collections import Counter
 from itertools import accumulate
-from typing import Any
+from typing import Any, NoReturn
 
 MAX_DEPTH = 100
 MAX_VALUES = 100_000
 MAX_FIELDS = 1_000  # of the outermost object: validation reports each unknown one, 3 µs apiece
 
+_MAX_DIGITS = 1_000  # of a whole number; int() takes quadratic time
 _WINDOW = 64 * 1024
 _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
 _WHOLE_PIECES = re.compile(rb'(?:[^"]++|"(?:[^"\\]++|\\.)*+")*+', re.DOTALL)  # stops before a string that has no end
@@ -23,16 +26,50 @@ _STEPS = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1, ord(","): 0}
 
 
 class UnfitJson(ValueError):
-    """The text may be JSON, but it is more than is taken."""
+    """The text is more than is taken, or not JSON in a way that Python's parser lets pass."""
 
 
 def parse(body: bytes) -> Any:
     """Parse JSON within bounds. Raises UnfitJson, or what `json.loads` raises."""
     check_shape(body)
-    value = json.loads(body.decode())  # as text: from bytes, UTF-16 would be taken too, whose shape nobody counted
+    try:
+        # As text: from bytes, UTF-16 would be taken too, whose shape nobody counted.
+        value = _DECODER.decode(body.decode())
+    except UnicodeDecodeError as error:
+        raise UnfitJson(f"The JSON is not UTF-8 at byte {error.start:,}.") from None
     if isinstance(value, dict) and len(value) > MAX_FIELDS:  # pyright: ignore[reportUnknownArgumentType]
         raise UnfitJson(f"The JSON object has {len(value):,} fields; at most {MAX_FIELDS:,} are taken.")  # pyright: ignore[reportUnknownArgumentType]
     return value  # pyright: ignore[reportUnknownVariableType]
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise UnfitJson(f"{name} is not JSON. Send a number, or null for an unknown value.")
+
+
+def _read_float(digits: str) -> float:
+    if math.isinf(number := float(digits)):
+        raise UnfitJson(f"The number {digits[:20]} is too large. Send a smaller one, or a text.")
+    return number
+
+
+def _read_int(digits: str) -> int:
+    if len(digits) > _MAX_DIGITS:
+        raise UnfitJson(f"A number has {len(digits):,} digits; at most {_MAX_DIGITS} are taken. Send it as a text.")
+    return int(digits)
+
+
+def _read_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value = dict(pairs)
+    if len(value) < len(pairs):
+        # Parsers differ in which of the two counts, so whoever looked at it on the way may have seen the other.
+        [(twice, _)] = Counter(name for name, _ in pairs).most_common(1)
+        raise UnfitJson(f"The field {twice[:100]!r} is there more than once. Send it once.")
+    return value
+
+
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=_read_object, parse_float=_read_float, parse_int=_read_int, parse_constant=_refuse_constant
+)
 
 
 def check_shape(body: bytes) -> None:

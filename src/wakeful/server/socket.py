@@ -1,6 +1,7 @@
 """The sockets: what sessions say, live and replayed, and what happens to everything a user owns."""
 
 import asyncio
+import json
 import re
 import reprlib
 from collections.abc import Mapping, Sequence
@@ -27,7 +28,7 @@ from wakeful.server.auth import identity_of
 from wakeful.server.gate import raw_send
 from wakeful.server.heartbeats import Heartbeats, Pulse
 from wakeful.server.incoming import BadFrame, hand_over, read_message
-from wakeful.server.json_shape import UnfitJson, check_shape
+from wakeful.server.json_shape import UnfitJson, parse
 from wakeful.server.memory import give_back_soon
 from wakeful.server.open_sockets import OpenSockets
 from wakeful.server.rest.shapes import ID
@@ -261,11 +262,10 @@ async def _listen(
 
 def _parse(text: str) -> Mapping[str, Any]:
     try:
-        check_shape(text.encode())
-        frame = orjson.loads(text)
+        frame = parse(text.encode())
     except UnfitJson as error:
         raise BadFrame(str(error)) from None
-    except orjson.JSONDecodeError as error:
+    except json.JSONDecodeError as error:
         raise BadFrame(f"This is not JSON: {error}.") from None
     if not isinstance(frame, dict):
         raise BadFrame('A frame is a JSON object such as {"type": "message", "content": "…"}.')

@@ -6,6 +6,7 @@ What is asked of it is carried out in worker processes; those who watch are told
 import asyncio
 import contextlib
 import logging
+import os
 from collections import Counter
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
@@ -36,6 +37,7 @@ LONG_SECONDS = 30.0  # for what goes through a whole file
 
 _LONG = frozenset({"migrate", "down", "import", "export", "undo", "verify", "purge", "rekey", "upgrade", "recover"})
 _NO_KEY = bytes(32)
+_LOCK_AGAIN = 0.05  # seconds
 
 Actor = Literal["agent", "user", "migration", "system"]
 Values = Mapping[str, Any]
@@ -120,7 +122,8 @@ class AgentFiles:
         await self._directories.check(agent.id)
         if not self._vault.has_database(agent.id):
             return
-        async with self._writing(by, None):
+        async with self._writing(by, None), self._folder_locked(agent.id):
+            await self._finish_rotation(agent)  # one that was cut off: its new key does not open the file yet
             old = await self._fitting_key(agent, self._vault.database_of(agent.id))
             # Both are kept until every file surely has the new one: a crash in between leaves nothing locked.
             self._vault.save(agent.id, AgentKeys(current=token_bytes(32), previous=old))
@@ -184,6 +187,24 @@ class AgentFiles:
         else:
             self._landed(agent_id)
 
+    @asynccontextmanager
+    async def _judging(self, agent_id: str, *, is_writing: bool) -> AsyncGenerator[None]:
+        """Let nobody else, here or in another process, change a key while it is found out which one fits."""
+        async with (
+            contextlib.nullcontext() if is_writing else self._lock(agent_id),  # who writes holds it
+            self._folder_locked(agent_id),
+        ):
+            yield
+
+    @asynccontextmanager
+    async def _folder_locked(self, agent_id: str) -> AsyncGenerator[None]:
+        while (handle := self._vault.lock(agent_id)) is None:  # noqa: ASYNC110  (another process tells nobody)
+            await asyncio.sleep(_LOCK_AGAIN)
+        try:
+            yield
+        finally:
+            os.close(handle)
+
     def _landed(self, agent_id: str) -> None:
         self._in_flight[agent_id] -= 1
         if not self._in_flight[agent_id]:
@@ -219,7 +240,7 @@ class AgentFiles:
             await self._directories.check(agent_id)
             keys = self._vault.open(agent_id)
             if keys.previous is not None:
-                async with contextlib.nullcontext() if is_writing else self._lock(agent_id):  # who writes holds it
+                async with self._judging(agent_id, is_writing=is_writing):
                     await self._finish_rotation(by.agent)
                 keys = self._vault.open(agent_id)
             key = keys.current
@@ -229,8 +250,11 @@ class AgentFiles:
                     await self._upgrade(by.agent, path, key)
             return await self._engine.ask(self._request(by, op, path, key, args), agent_id)
         except DatabaseUnreadable:
-            key = await self._fitting_key(by.agent, path)
-            return await self._engine.ask(self._request(by, op, path, key, args), agent_id)
+            # With the lock: during a rotation the key file is ahead of the file, which would be taken for damaged.
+            async with self._judging(agent_id, is_writing=is_writing):
+                await self._finish_rotation(by.agent)
+                key = await self._fitting_key(by.agent, path)
+                return await self._engine.ask(self._request(by, op, path, key, args), agent_id)
 
     def _request(self, by: By, op: str, path: str, key: bytes, args: Values) -> Request:
         return Request(

@@ -39,6 +39,7 @@ class Upkeep:
         outbox: Outbox,
         retention: Retention,
         finish_erasing: Callable[[], Awaitable[None]],
+        remove_orphaned_uploads: Callable[[], Awaitable[None]],
     ) -> None:
         self._store = store
         self._clock = clock
@@ -46,6 +47,7 @@ class Upkeep:
         self._outbox = outbox
         self._retention = retention
         self._finish_erasing = finish_erasing
+        self._remove_orphaned_uploads = remove_orphaned_uploads
 
     async def audit(self) -> Health:
         """Look for promises that nobody is keeping."""
@@ -65,8 +67,9 @@ class Upkeep:
         if self._retention.forget_recalls_after_days:
             await self._recalls.forget(self._retention.forget_recalls_after_days)
         await self._outbox.sweep()
-        if self._store.is_shared:  # a node with another data directory may have deleted an agent whose files are here
+        if self._store.is_shared:  # a node with another data directory may have deleted what has its files here
             await self._finish_erasing()
+            await self._remove_orphaned_uploads()
 
     async def forget(self) -> None:
         """Delete what is long over: streamed pieces of runs, ended tokens; fold old skipped rows together."""

@@ -6,7 +6,6 @@ They lie in `uploads/SESSION/` and end with their session.
 import asyncio
 import re
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from pathlib import Path
 
 from wakeful.clock import Clock
@@ -41,16 +40,16 @@ class Uploads:
 
     async def keep(self, session_id: str, user_id: str, files: Sequence[tuple[str, bytes]]) -> list[Upload]:
         """Keep files, each with the name it was sent with, all or none."""
-        session = await self._store.read(lambda tx: tx.sessions.get(session_id, user_id))
-        await self._directories.bind(session.agent_id)
-        workspace = self._workspace_of(session.agent_id)
+        agent_id = await self._store.read(lambda tx: self._agent_of(tx, session_id, user_id))
+        await self._directories.bind(agent_id)
+        workspace = self._workspace_of(agent_id)
         kept: list[Upload] = []
         try:
             for name, data in files:
                 kept.append(await asyncio.to_thread(self._write, workspace, session_id, name, data))
             await self._store.write(lambda tx: self._note(tx, session_id, user_id, kept))
         except BaseException:  # the session was deleted meanwhile, or the disk is full: nothing of it stays
-            await asyncio.to_thread(_unlink, kept)
+            await asyncio.to_thread(_unlink, workspace, kept)
             raise
         return kept
 
@@ -59,7 +58,7 @@ class Uploads:
         await asyncio.to_thread(_remove, self._agents_folder, {session_id})
 
     async def remove_orphans(self) -> None:
-        """Remove what a crash left of deleted sessions."""
+        """Remove what a crash left of deleted sessions, or what a node with another data directory could not reach."""
         found = await asyncio.to_thread(_session_folders, self._agents_folder)
         live = await self._store.read(lambda tx: tx.sessions.existing(sorted(found)))
         if orphans := found - live:
@@ -78,9 +77,14 @@ class Uploads:
         )
 
     async def _note(self, tx: Tx, session_id: str, user_id: str, kept: Sequence[Upload]) -> None:
-        await tx.sessions.get(session_id, user_id)
+        await self._agent_of(tx, session_id, user_id)
         for upload in kept:
             await tx.sessions.add_upload(upload)
+
+    async def _agent_of(self, tx: Tx, session_id: str, user_id: str) -> str:
+        """Return whose session it is. Raises if the session or its agent was deleted."""
+        session = await tx.sessions.get(session_id, user_id)
+        return (await tx.agents.get(session.agent_id, user_id)).id
 
 
 def _session_folders(agents: Path) -> set[str]:
@@ -94,12 +98,9 @@ def _remove(agents: Path, session_ids: set[str]) -> None:
             Workspace(folder.parents[1]).remove(f"{FOLDER}/{session_id}")
 
 
-def _unlink(uploads: Sequence[Upload]) -> None:
+def _unlink(workspace: Path, uploads: Sequence[Upload]) -> None:
     for upload in uploads:
-        path = Path(upload.path)
-        path.unlink(missing_ok=True)
-        with suppress(OSError):  # others are in it
-            path.parent.rmdir()
+        Workspace(workspace).unlink(upload.path)
 
 
 def _fit_name(name: str) -> str:

@@ -26,6 +26,7 @@ Parts = tuple[str, ...]
 LONGEST_PATH = 1000
 DEEPEST = 32  # directories below the root
 MOST_LISTED = 10_000  # entries read of one directory
+_REMOVE_TRIES = 5
 MOST_NAMESAKES = 1_000  # files of the same name, numbered
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -219,9 +220,18 @@ class Workspace:
         name = parts[-1]
         with suppress(NoSuchPath, NotADirectory, PathIsLink), self._opened(parts[:-1], folder) as above:
             if _kind(_status(above, name, folder)) == "directory":
-                shutil.rmtree(name, dir_fd=above)
+                _remove_tree(above, name)
             else:
                 os.unlink(name, dir_fd=above)
+
+    def unlink(self, path: str) -> None:
+        """Remove a file, and its directory if it was the last one in it. No file is no error."""
+        *above, folder, name = self._split(path)
+        with suppress(NoSuchPath, NotADirectory, PathIsLink), self._opened(tuple(above), path) as place:
+            with self._opened((*above, folder), path) as inner, suppress(FileNotFoundError):
+                os.unlink(name, dir_fd=inner)
+            with suppress(OSError):  # others are in it
+                os.rmdir(folder, dir_fd=place)
 
     def entries(self, path: str = ".", *, recursive: bool = False) -> Iterator[Entry]:
         """Go through a directory in order of names. Links are shown and not followed; no workspace is an empty one."""
@@ -387,12 +397,29 @@ def _open_directory(folder: int, name: str, path: str, *, create: bool) -> int:
         except FileNotFoundError:
             if not create:
                 raise
-            os.mkdir(name, 0o700, dir_fd=folder)
-            return os.open(name, _DIRECTORY, dir_fd=folder)
+            with suppress(FileExistsError):  # another upload made it since, or a program put a link there
+                os.mkdir(name, 0o700, dir_fd=folder)
+            return _open_directory(folder, name, path, create=False)
         except NotADirectoryError:
             if _kind(_status(folder, name, path)) == "link":
                 raise PathIsLink(path) from None
             raise NotADirectory(path) from None
+
+
+def _remove_tree(folder: int, name: str) -> None:
+    """Remove a directory, also while an upload puts files into it or takes its own back."""
+    for _ in range(_REMOVE_TRIES):
+        try:
+            shutil.rmtree(name, dir_fd=folder)
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            if error.errno != errno.ENOTEMPTY:
+                raise
+        else:
+            return
+    with suppress(FileNotFoundError):
+        shutil.rmtree(name, dir_fd=folder)
 
 
 def _read(descriptor: int, offset: int, limit: int) -> bytes:
