@@ -33,8 +33,10 @@ async def two():
 
 def of_process(pid, name):
     """Read what the system tells about a process; None if there is none."""
-    path = Path(f"/proc/{pid}/{name}")
-    return path.read_text() if path.exists() else None
+    try:
+        return Path(f"/proc/{pid}/{name}").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
 
 
 def request(path, op, *, seconds=5.0, **args):

@@ -11,7 +11,7 @@ import pytest
 
 from conftest import IS_LONG
 from knocking import code_of
-from served import eventually, provided, served
+from served import TOKEN, eventually, provided, served
 from wakeful.agentdb.files import connect, opens
 from wakeful.agentdb.keys import load_device_key
 from wakeful.agentdb.vault import Vault
@@ -73,7 +73,7 @@ class Clients:
         await asyncio.gather(*self._tasks)
 
     async def _repeat(self, act):
-        async with self.server.client("a-token-for-tests") as client:
+        async with self.server.client(TOKEN) as client:
             while not self.is_over:
                 await act(client)
 

@@ -19,7 +19,7 @@ import pytest
 import forked
 
 WAKEFUL = Path(sys.executable).parent / "wakeful"
-TOKEN = "a-token-for-all-tests"
+TOKEN = "a-short-token"  # which a server on loopback warns about
 
 
 @pytest.fixture

@@ -236,6 +236,7 @@ class AgentFiles:
                 return await self._engine.ask(self._request(by, op, "", _NO_KEY, args), agent_id)
             await self._directories.bind(agent_id)
             key = self._vault.make(agent_id).current
+            self._upgraded.add(agent_id)  # there is no file yet, and a new one needs no upgrade
         else:
             await self._directories.check(agent_id)
             keys = self._vault.open(agent_id)
