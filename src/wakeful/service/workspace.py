@@ -29,6 +29,7 @@ MOST_LISTED = 10_000  # entries read of one directory
 _REMOVE_TRIES = 5
 MOST_NAMESAKES = 1_000  # files of the same name, numbered
 
+_EXCHANGED = (errno.ENOTEMPTY, errno.ENOTDIR, errno.ELOOP, None)  # None: shutil's own word for a link
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _ROOT = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC  # the host chose the root, so it may be a link
 # A pipe that took the file's place must not make us wait, nor a terminal become ours.
@@ -407,19 +408,20 @@ def _open_directory(folder: int, name: str, path: str, *, create: bool) -> int:
 
 
 def _remove_tree(folder: int, name: str) -> None:
-    """Remove a directory, also while an upload puts files into it or takes its own back."""
+    """Remove a directory, also while an upload puts files into it, or a program exchanges it for a link.
+
+    What is still there after some tries is left to the next tidy of uploads without a session.
+    """
     for _ in range(_REMOVE_TRIES):
         try:
             shutil.rmtree(name, dir_fd=folder)
         except FileNotFoundError:
             continue
         except OSError as error:
-            if error.errno != errno.ENOTEMPTY:
+            if error.errno not in _EXCHANGED:
                 raise
         else:
             return
-    with suppress(FileNotFoundError):
-        shutil.rmtree(name, dir_fd=folder)
 
 
 def _read(descriptor: int, offset: int, limit: int) -> bytes:
