@@ -6,6 +6,7 @@ import pytest
 
 from wakeful.tools.files import file_tools
 from wakeful.tools.registry import Tools
+from wakeful.tools.shell import shell_tools
 from world import World, tool_context
 
 
@@ -25,7 +26,9 @@ async def test_new_directories_are_private(backend_settings, open_umask):
     async with world.node.opened():
         await world.settle_in()
         context = tool_context(world.node.services.workspace_of(world.agent.id), "files")
-        tools = Tools(file_tools(10_000))
+        tools = Tools([*file_tools(10_000), *shell_tools()])
+        shell = tool_context(world.node.services.workspace_of("another"), "shell")
+        assert (await tools.call("run_command", {"command": "true"}, shell)).success
         assert (await tools.call("write_file", {"path": "a/b/c.txt", "content": "x"}, context)).success
     found = modes(backend_settings["data_dir"])
     assert f"agents/{world.agent.id}/workspace/a/b" in found

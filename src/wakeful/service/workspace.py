@@ -192,7 +192,7 @@ class Workspace:
         self._refuse_over_quota(size - (old or 0), 0 if old is not None else len(folders) + 1, limits)
         before = self.read(path, offset=0, limit=limits.file_bytes).data if append and old else b""
         with _translated(path):
-            self._make_root()
+            make_private_directory(self._root)
             with self._opened(folders, path, create=True) as folder:
                 _replace(folder, name, before + data)
         return len(before) + len(data)
@@ -203,7 +203,7 @@ class Workspace:
         """
         parts = self._split(folder)
         with _translated(folder):
-            self._make_root()
+            make_private_directory(self._root)
             with self._opened(parts, folder, create=True) as place:
                 for free in _numbered(name):
                     with suppress(FileExistsError):
@@ -253,10 +253,6 @@ class Workspace:
             return "directory"
         with self._opened(parts[:-1], path) as folder:
             return _kind(_status(folder, parts[-1], path))
-
-    def _make_root(self) -> None:
-        for folder in (self._root.parent, self._root):  # `parents=True` would leave the upper one to the umask
-            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
 
     def _size(self, folders: Parts, name: str, path: str) -> int | None:
         try:
@@ -322,6 +318,12 @@ class Workspace:
             yield descriptor
         finally:
             os.close(descriptor)
+
+
+def make_private_directory(path: Path) -> None:
+    """Make a directory that only the server's user may enter, and the one above it."""
+    for folder in (path.parent, path):  # `parents=True` would leave the upper one to the umask
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
 
 
 def shown(path: str) -> str:

@@ -18,6 +18,7 @@ from pydantic import Field
 from wakeful.domain.confinement import Confinement
 from wakeful.domain.errors import Invalid, Unavailable
 from wakeful.domain.types import Agent
+from wakeful.service.workspace import make_private_directory
 from wakeful.tools.confinement.probe import find_confinement
 from wakeful.tools.confinement.rules import SEARCH_PATH, Rules, make_rules
 from wakeful.tools.guard import guarded
@@ -81,7 +82,7 @@ def shell_tools(
     async def act(context: ToolContext, asked: RunCommand) -> ToolResult:
         if "\0" in asked.command:
             raise CommandUnusable
-        await asyncio.to_thread(context.workspace.mkdir, parents=True, exist_ok=True)
+        await asyncio.to_thread(make_private_directory, context.workspace)
         confinement = await asyncio.to_thread(shell.confinement)
         if confinement.level == "none" and not shell.is_unconfined:
             if tell_refused is not None:

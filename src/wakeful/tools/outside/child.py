@@ -16,6 +16,7 @@ from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
 
 from wakeful.domain.mcp_servers import McpServer
+from wakeful.service.workspace import make_private_directory
 from wakeful.tools.confinement.rules import SEARCH_PATH, Rules
 from wakeful.tools.guard import guarded
 
@@ -34,7 +35,7 @@ async def started(
 
     `on_end` is called when the program says no more, before whoever waits for an answer is told.
     """
-    await asyncio.to_thread(home.mkdir, parents=True, exist_ok=True)
+    await asyncio.to_thread(make_private_directory, home)
     process = await asyncio.create_subprocess_exec(
         *guarded(*server.command, rules=rules),
         stdin=asyncio.subprocess.PIPE,
