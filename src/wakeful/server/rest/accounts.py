@@ -8,7 +8,7 @@ from pydantic import AwareDatetime, Field
 from wakeful.domain.accounts import LOGIN_LASTS, TICKET_LASTS
 from wakeful.domain.types import Role, Scope
 from wakeful.server.auth import AccountsDep, Admin, Reader
-from wakeful.server.rest.shapes import Asked, Done, Id, Label, PathId, Told, Zone
+from wakeful.server.rest.shapes import Asked, AskedTime, Done, Id, Label, PathId, Told, Zone
 from wakeful.server.routes import DoorRoute
 from wakeful.server.tickets import target_in, with_ticket
 
@@ -69,7 +69,7 @@ class Tokens(Told):
 class NewToken(Asked):
     name: Label
     scope: Scope
-    expires_at: AwareDatetime | None = None
+    expires_at: AskedTime | None = None
     user_id: Id | None = None  # for someone else; an owner may
 
 

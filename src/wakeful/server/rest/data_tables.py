@@ -1,5 +1,6 @@
 """Tables of an agent's database as people make and change them, and statements of theirs that write."""
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter
@@ -36,7 +37,7 @@ class NewTable(Asked):
     name: Name
     purpose: Annotated[Text, Field(min_length=1, max_length=2_000)]
     columns: Columns
-    indexes: Annotated[tuple[tuple[Name, ...], ...], Field(max_length=20)] = ()
+    indexes: Annotated[Sequence[Sequence[Name]], Field(max_length=20)] = ()
 
 
 class NewColumns(Asked):

@@ -1,5 +1,6 @@
 """Saved views of an agent's database, and statements that only read."""
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter
@@ -53,7 +54,7 @@ class NewParameter(Asked):
 class NewView(Asked):
     sql: Text
     description: Annotated[Text, Field(max_length=2_000)] = ""
-    parameters: Annotated[tuple[NewParameter, ...], Field(max_length=50)] = ()
+    parameters: Annotated[Sequence[NewParameter], Field(max_length=50)] = ()
     render: Render = "table"
     pinned: bool | None = None  # null: as it was
 

@@ -1,5 +1,6 @@
 """The next run of an agent."""
 
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
 from fastapi import APIRouter
@@ -26,7 +27,7 @@ class NewNextRun(Asked):
     in_seconds: Annotated[int, Field(ge=-(2**53), le=2**53)] | None = None
     when: Short | None = None
     timezone: Short | None = None  # of `when`; without it the agent's, then the user's
-    context_views: Annotated[tuple[Short, ...], Field(max_length=20)] = ()
+    context_views: Annotated[Sequence[Short], Field(max_length=20)] = ()
     priority: Literal["normal", "low"] = "normal"
     on_miss: Literal["skip", "run_once", "run_catchup"] | None = None
 
@@ -81,7 +82,7 @@ async def book_next_run(caller: Planner, services: ServicesDep, agent_id: PathId
         in_seconds=asked.in_seconds,
         when=asked.when,
         timezone=asked.timezone,
-        context_views=asked.context_views,
+        context_views=tuple(asked.context_views),
         priority=asked.priority,
         on_miss=asked.on_miss,
     )

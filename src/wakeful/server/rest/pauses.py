@@ -8,7 +8,7 @@ from pydantic import AwareDatetime, Field
 from wakeful.domain.pauses import PausePreset
 from wakeful.domain.types import FOREVER, Pause
 from wakeful.server.auth import Planner, Reader
-from wakeful.server.rest.shapes import Asked, Done, PathId, Text, Told
+from wakeful.server.rest.shapes import Asked, AskedTime, Done, PathId, Text, Told
 from wakeful.server.routes import DoorRoute
 from wakeful.server.services import ServicesDep
 
@@ -18,7 +18,7 @@ router = APIRouter(route_class=DoorRoute, tags=["pauses"])
 class NewPause(Asked):
     """A pause until an instant or as a preset says; without either, until someone resumes."""
 
-    until: AwareDatetime | None = None
+    until: AskedTime | None = None
     preset: PausePreset | None = None
     reason: Annotated[Text, Field(max_length=1_000)] = ""
     stop: bool = False  # also stop what is under way, chat included

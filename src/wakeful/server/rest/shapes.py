@@ -5,9 +5,11 @@ from typing import Annotated, Any
 from fastapi import Path
 from pydantic import (
     AfterValidator,
+    AwareDatetime,
     BaseModel,
     ConfigDict,
     SerializerFunctionWrapHandler,
+    Strict,
     StringConstraints,
     model_serializer,
 )
@@ -38,11 +40,13 @@ def check_text(text: str) -> str:
 
 Text = Annotated[str, StringConstraints(max_length=100_000), AfterValidator(check_text)]
 
+AskedTime = Annotated[AwareDatetime, Strict(strict=False)]  # written as text, since JSON has no times
+
 
 class Asked(BaseModel):
-    """A body that someone sends; a field we do not know is refused, not ignored."""
+    """A body that someone sends. An unknown field is refused, not ignored; `true` or `"5"` is no number."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", strict=True)
 
 
 class Told(BaseModel):
