@@ -268,3 +268,17 @@ async def test_wrong_bodies_name_their_field_and_book_nothing(server):
                 faults.append((str(changes)[:80], answer.status_code, answer.text[:300]))
     assert faults == []
     assert (await server.call("GET", "/wakes"))["wakes"] == []
+
+
+@pytest.mark.parametrize("value", [True, "5", 1.5])
+async def test_what_is_no_whole_number_is_not_taken_for_one(server, value):
+    recall = f"/sessions/{await server.session()}/recall"
+    wrong = [
+        ("POST", "/agents", {"name": "Counter", "budgets": {"run_tokens": value}}, "run_tokens"),
+        ("POST", "/agents", {"name": "Counter", "max_iterations": value}, "max_iterations"),
+        ("POST", recall, RECALL | HOURLY | {"interval_seconds": value}, "interval"),
+    ]
+    for method, path, body, field in wrong:
+        answer = await server.rest.request(method, path, json=body)
+        assert answer.status_code in (400, 422), (path, answer.text)
+        assert field in answer.json()["error"]["field"]
