@@ -214,7 +214,11 @@ class PostgresDatabase:
             self._url, timeout=self._limits.reach, command_timeout=command_timeout
         )
         keep_alive(connection)
-        await connection.execute(self._limits.sql())
+        try:
+            await connection.execute(self._limits.sql())
+        except BaseException:
+            connection.terminate()
+            raise
         return connection
 
     @contextlib.asynccontextmanager
