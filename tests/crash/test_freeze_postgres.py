@@ -67,9 +67,8 @@ def test_nodes_frozen_inside_their_transactions_are_taken_over(scene):
         took = takeovers(scene, frozen, rescuer)
         for process in frozen:  # awake again, each finds its transaction gone and its lease lost
             go_on(process)
-        scene.book(book_one)
-        scene.wait_until_done(seconds=lease + GRACE + 60)
-        scene.wait_until(lambda: all(has_noticed(scene, process) for process in frozen), "that all are well", 20)
+    scene.book(book(len(frozen)))  # and works on, without the other node
+    scene.wait_until_done()
     print(
         f"lease {lease} s: {len(frozen)} nodes frozen, {len(took)} runs taken over, longest {max(took):.1f} s, "
         f"all {wakes} wakes done {done:.1f} s after the last freeze; moments: {', '.join(MOMENTS)}"
@@ -77,12 +76,7 @@ def test_nodes_frozen_inside_their_transactions_are_taken_over(scene):
     assert len(took) >= len(CLAIM + SAVE + FINISH)
     assert max(took) <= lease + GRACE
     assert done <= lease + GRACE
-    check_everything_happened_once(scene, wakes + 1)
-
-
-def has_noticed(scene: Scene, process: BaseProcess) -> bool:
-    """Tell whether a node is at work again: its heartbeat goes to the store after the freeze."""
-    return f"{process.pid} " in scene.log()
+    check_everything_happened_once(scene, wakes + len(frozen))
 
 
 # ── A line that falls silent at a COMMIT ────────────────────────────────────────────────────────────────────────────

@@ -71,7 +71,7 @@ class PostgresDatabase:
         self._unsynced: asyncpg.Pool[Any] | None = None  # its commits do not wait for the disk
         self._unlimited: asyncpg.Connection[Any] | None = None  # of whoever holds off the other nodes
         self._listeners: list[Listener] = []
-        self._listening: asyncio.Task[None] | None = None
+        self._tasks: list[asyncio.Task[None]] = []
         self._untold: list[str] = []
         self._telling: asyncio.Task[None] | None = None
 
@@ -79,14 +79,17 @@ class PostgresDatabase:
         with _errors_named():
             self._pool = await self._make_pool(self._most_connections, self._limits.sql())
             self._unsynced = await self._make_pool(2, self._limits.sql(_UNSYNCED))
-        self._listening = asyncio.create_task(self._keep_listening(), name="wakeful-listen")
+        self._tasks = [
+            asyncio.create_task(self._keep_listening(), name="wakeful-listen"),
+            asyncio.create_task(self._keep_ending_stuck(), name="wakeful-end-stuck"),
+        ]
 
     async def close(self) -> None:
-        if self._listening is not None:
-            self._listening.cancel()
+        for task in self._tasks:
+            task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
-                await self._listening
-            self._listening = None
+                await task
+        self._tasks = []
         if self._telling is not None:
             await asyncio.wait([self._telling], timeout=5)
         pools = [pool for pool in (self._pool, self._unsynced) if pool is not None]
@@ -263,6 +266,19 @@ class PostgresDatabase:
         sender, _, text = str(news).partition(" ")
         if sender != self._name:  # what is our own was delivered when it was committed
             self._deliver([text])
+
+    async def _keep_ending_stuck(self) -> None:
+        """End the connections of nodes that have stopped where the server does not do so by itself."""
+        while True:
+            await asyncio.sleep(self._limits.idle)
+            try:
+                async with self._acquire(self._unsynced) as connection:
+                    ended = await connection.fetch(self._limits.end_stuck)
+            except StoreUnavailable as error:
+                log.warning("cannot look for connections of stopped nodes: %s", error.message)
+            else:
+                if ended:
+                    log.warning("connections of stopped nodes ended", extra={"count": len(ended)})
 
     async def _keep_listening(self) -> None:
         """Hold one connection that listens; when it is lost, take another and tell everyone to look for themselves."""

@@ -27,8 +27,24 @@ _KEEPALIVE = {
     "tcp_user_timeout": str(_UNACKNOWLEDGED_MS),
 }
 
+_NAME = {"application_name": "wakeful"}
+
 # For changes of the schema and for whoever waits until another node has made them.
-UNLIMITED = "SET idle_in_transaction_session_timeout = 0; SET lock_timeout = 0"
+UNLIMITED = (
+    "SET idle_in_transaction_session_timeout = 0; SET lock_timeout = 0; SET application_name = wakeful_migrating"
+)
+
+# The server itself ends a transaction only while it waits for the next command. A node that stops between preparing a
+# statement and running it, or in the middle of a large answer, leaves a backend that counts as active, with its locks.
+_END_STUCK = """
+SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+WHERE
+    datname = current_database() AND usename = current_user AND application_name = 'wakeful' AND state = 'active'
+    AND (
+        wait_event = 'ClientRead' AND state_change < clock_timestamp() - interval '{idle} seconds'
+        OR wait_event = 'ClientWrite' AND state_change < clock_timestamp() - interval '{answer} seconds'
+    )
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,11 +73,13 @@ class Limits:
             "idle_in_transaction_session_timeout": f"{self.idle * 1000:.0f}",
             "lock_timeout": f"{self.lock * 1000:.0f}",
         }
-        return set_all(_PLANS | _KEEPALIVE | limits | (dict(settings or {})))
+        whole = _NAME | _PLANS | _KEEPALIVE | limits | dict(settings or {})
+        return "; ".join(f"SET {name} = {value}" for name, value in whole.items())
 
-
-def set_all(settings: Mapping[str, str]) -> str:
-    return "; ".join(f"SET {name} = {value}" for name, value in settings.items())
+    @property
+    def end_stuck(self) -> str:
+        """Return the query that ends the connections of stopped nodes which the server does not end by itself."""
+        return _END_STUCK.format(idle=self.idle, answer=self.answer)
 
 
 def keep_alive(connection: "asyncpg.Connection[Any]") -> None:
