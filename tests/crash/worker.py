@@ -7,7 +7,7 @@ import logging
 import os
 import signal
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -19,6 +19,7 @@ from wakeful.domain.events import RunEvent, StepSaved
 from wakeful.domain.types import Message, Run
 from wakeful.runtime.executor import Stop
 from wakeful.runtime.heartbeat import Heartbeat
+from wakeful.store import postgres
 from world import World
 
 STEPS = ("step 1", "step 2")
@@ -33,6 +34,7 @@ class Script:
     lingers: float = 0.0  # seconds for which a run then does nothing
     dies: bool = False  # a run that is told to die takes the process along
     give_up_after: float | None = None  # seconds of a blocked event loop until its leases are left to run out
+    freezes_after: str | None = None  # the statement in a transaction after which the process stops itself, once
 
 
 class Journal:
@@ -83,11 +85,34 @@ async def _work(settings: dict[str, Any], journal: Path, script: Script) -> None
     stopping = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopping.set)
     lines = Journal(journal)
+    if script.freezes_after is not None:
+        _freeze_after(script.freezes_after, lines)
     node = building.build(Settings.model_validate(settings), executor=StepByStep(lines, script))
     async with node.running():
-        lines.write("up")
+        lines.write("up", owner=node.engine.runner._claims._owner)
         await stopping.wait()
     lines.write("down")
+
+
+def _freeze_after(statement: str, lines: Journal) -> None:
+    """Stop the whole process, every thread of it, between this statement and the next one on PostgreSQL."""
+    is_frozen = False
+
+    def stopping(run: Callable[..., Awaitable[Sequence[Any]]]) -> Callable[..., Awaitable[Sequence[Any]]]:
+        async def run_and_stop(self: object, name: str, *params: Any) -> Sequence[Any]:
+            nonlocal is_frozen
+            rows = await run(self, name, *params)
+            is_idle_look = name == "due_wakes" and not rows
+            if name == statement and not is_idle_look and not is_frozen:
+                is_frozen = True
+                lines.write("frozen", statement=name)
+                os.kill(os.getpid(), signal.SIGSTOP)
+            return rows
+
+        return run_and_stop
+
+    postgres._Statements.fetch = stopping(postgres._Statements.fetch)  # type: ignore[method-assign]
+    postgres._Statements._fetch_rows = stopping(postgres._Statements._fetch_rows)  # type: ignore[method-assign]
 
 
 def book(settings: dict[str, Any], user_id: str, agent_id: str, journal: Path, callers: int) -> None:

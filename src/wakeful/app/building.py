@@ -66,6 +66,7 @@ from wakeful.service.recalls import Recalls
 from wakeful.service.runs import RunService
 from wakeful.service.schedules import Schedules
 from wakeful.service.sessions import SessionService
+from wakeful.service.stopping import Stopping
 from wakeful.service.storage import Retention, Storage
 from wakeful.service.stream import Stream
 from wakeful.service.upkeep import Upkeep
@@ -205,7 +206,8 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
     sending = ChannelProcess(private_hosts=settings.fetch_private_hosts, seconds=settings.channel_timeout_seconds)
     channels = Channels(store, clock, sending, settings.fetch_private_hosts)
     outbox = Outbox(store, clock, channels)
-    runs = RunService(store, stream, clock, rules, directories)
+    stopping = Stopping(store, stream, clock, rules)
+    runs = RunService(store, stopping, clock, rules, directories)
     pauses = PauseService(store, runs, clock)
     models = _models(settings, clock)
     fetcher = Fetcher(private_hosts=frozenset(settings.fetch_private_hosts), tls=_trusted())
@@ -258,7 +260,7 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
     firing = Firing(store, stream, clock, rules, owner, settings.claim_batch, directories)
     holds = MemoryHolds(store, stream, clock, rules, directories)
     runner = Runner(claims, clock, executor, settings.max_headless_runs, note_finished)
-    engine = _engine(settings, store, clock, firing, claims, runner, upkeep, directories, holds, presence)
+    engine = _engine(settings, store, clock, firing, stopping, claims, runner, upkeep, directories, holds, presence)
     store.listen(engine.hear)
     store.listen(stream.hear)
     store.listen(feed.hear)
@@ -383,6 +385,7 @@ def _engine(
     store: Store,
     clock: Clock,
     firing: Firing,
+    stopping: Stopping,
     claims: Claims,
     runner: Runner,
     upkeep: Upkeep,
@@ -392,6 +395,7 @@ def _engine(
 ) -> Engine:
     scheduler = Scheduler(
         firing,
+        stopping,
         clock,
         settings.claim_batch,
         lease=claims.lease,

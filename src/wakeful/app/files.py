@@ -1,5 +1,6 @@
 """What lies on this machine: the store's file, and the device key that everything here is encrypted with."""
 
+from datetime import timedelta
 from pathlib import Path
 
 from wakeful.agentdb import keys
@@ -20,7 +21,8 @@ StartError = WakefulError  # what a start may end with and a person can answer; 
 def database_of(settings: Settings) -> Database:
     """Return the store's database, not opened yet."""
     if settings.database_url is not None:
-        return PostgresDatabase(settings.database_url.get_secret_value())
+        lease = timedelta(seconds=settings.lease_seconds)
+        return PostgresDatabase(settings.database_url.get_secret_value(), lease=lease)
     return SqliteDatabase(
         settings.data_dir / STORE_FILE, device_key_of(settings) if settings.store_encryption else None
     )

@@ -1,5 +1,6 @@
 """One look at what is due: read, apply the rule, write, in one transaction per batch."""
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -14,8 +15,13 @@ from wakeful.service.directories import Directories
 from wakeful.service.endings import end_once_wake, note_failure, note_loop_end
 from wakeful.service.presence import hold_wakes
 from wakeful.service.stream import Stream
+from wakeful.store.errors import StoreBusy
 from wakeful.store.store import Store, Tx
 from wakeful.store.wakes import DueWake
+
+__all__ = ["Firing", "StoreBusy"]
+
+log = logging.getLogger(__name__)
 
 _TRY_AGAIN = timedelta(minutes=5)
 
@@ -50,13 +56,16 @@ class Firing:
         self._batch = batch
         self._directories = directories
 
-    async def fire_due(self, most: int | None = None) -> int:
-        """Decide about a batch of due wakes and return how many there were."""
+    async def fire_due(self, most: int | None = None, skip: int = 0) -> int:
+        """Decide about a batch of due wakes, past the first so many, and return how many there were.
+
+        Raises StoreBusy if one of them needs a row that someone holds: then none was decided about.
+        """
         now = self._clock.now()
         limit = most or self._batch
 
         async def work(tx: Tx) -> tuple[int, list[tuple[str, list[Sent]]]]:
-            due = await tx.wakes.due(now, limit)
+            due = await tx.wakes.due(now, limit, skip)
             if not due:
                 return 0, []
             written = await _write(tx, await self._judge(tx, due, now), due[0].free_turn)
@@ -68,12 +77,12 @@ class Firing:
             self._stream.publish(session_id, sent)
         return count
 
-    async def set_aside(self, error: str) -> str | None:
-        """Put off the wake at the head of the line, which could not be decided about, so that the others get on."""
+    async def set_aside(self, error: str, skip: int = 0) -> str | None:
+        """Put off the first wake past so many, which could not be decided about, so that the others get on."""
         now = self._clock.now()
 
         async def work(tx: Tx) -> str | None:
-            wake = await tx.wakes.set_aside(error, now + _TRY_AGAIN, now)
+            wake = await tx.wakes.set_aside(error, now + _TRY_AGAIN, now, skip)
             if wake is None:
                 return None
             if await tx.notices.add(notices.unfirable(wake, error, now)):  # else it was said already
@@ -93,20 +102,41 @@ class Firing:
             lambda tx: tx.wakes.next_moment(now, rules.shed_after, rules.hold_for), is_single=True
         )
 
-    async def has_lost(self) -> bool:
-        """Tell whether there are runs whose lease ran out."""
+    async def left_behind(self) -> tuple[bool, bool]:
+        """Tell whether there are runs whose lease ran out, and whether there are wishes to stop that wait."""
         now = self._clock.now()
-        return bool(await self._store.read(lambda tx: tx.runs.stuck(now, 1), is_single=True))
+        return await self._store.read(lambda tx: tx.runs.left_behind(now), is_single=True)
 
     async def recover(self, *, every_other_owner: bool = False) -> list[Run]:
-        """Take back runs whose lease ran out; at the start of an embedded store, all that another process held."""
-        now = self._clock.now()
+        """Take back runs whose lease ran out; at the start of an embedded store, all that another process held.
+
+        What a dead node still holds is left for the next time, and does not keep the others waiting.
+        """
         only_owner = self._owner if every_other_owner else None
+        try:
+            return await self._recover(only_owner, self._batch)
+        except StoreBusy:  # one of them needs a row besides its own, such as its wake's
+            log.warning("runs are taken over one by one, since another node holds what one of them needs")
+        recovered: list[Run] = []
+        left = 0
+        while left < self._batch:
+            try:
+                one = await self._recover(only_owner, 1, skip=left)
+            except StoreBusy:
+                left += 1
+                continue
+            if not one:
+                break
+            recovered += one
+        return recovered
+
+    async def _recover(self, only_owner: str | None, most: int, skip: int = 0) -> list[Run]:
+        now = self._clock.now()
 
         async def work(tx: Tx) -> tuple[list[Run], list[tuple[str, list[Sent]]]]:
             recovered: list[Run] = []
             said: list[tuple[str, list[Sent]]] = []
-            for run in await tx.runs.expired(now, self._batch, only_owner):
+            for run in await tx.runs.expired(now, most, only_owner, skip):
                 after = runs.recover(run, now, self._rules)
                 if await tx.runs.recover(after):
                     tx.runs.tell_changed([run.id])

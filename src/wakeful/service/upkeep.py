@@ -80,4 +80,4 @@ class Upkeep:
             await tx.runs.roll_up_skipped(now - self._retention.skipped, 1_000)
             await tx.accounts.forget_ended(now, now - _KEEP_TOKENS)
 
-        await self._store.write(work)
+        await self._store.write(work, is_long=True)

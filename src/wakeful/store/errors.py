@@ -11,6 +11,18 @@ class StoreUnavailable(Unavailable):
     code = "store_unavailable"
 
 
+class StoreBusy(StoreUnavailable):
+    """A row that is needed is held by someone else for too long."""
+
+    code = "store_busy"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "Another node holds what this would change and has not released it in time, so nothing was changed. If "
+            "that node has stopped, PostgreSQL releases it within a few seconds. Try again then."
+        )
+
+
 class StoreFull(StoreUnavailable):
     code = "store_full"
 

@@ -120,6 +120,7 @@ class Runs:
         """Put a run back into the queue that had ended before its work was done."""
         rows = await self._statements.fetch("continue_run", {"id": run_id})
         if rows:
+            await self.forget_stop_wish(run_id)  # of the time before
             self._statements.tell("runs")
         return RUNS.read(rows[0]) if rows else None
 
@@ -238,11 +239,13 @@ class Runs:
             self._statements.tell("runs")
         return len(released)
 
-    async def expired(self, now: datetime, most: int, only_owner: str | None = None) -> list[Run]:
-        """Return runs whose lease ran out; with an owner, also those of every other process."""
-        rows = await self._statements.fetch(
-            "expired_runs", {"now": to_micros(now), "only_owner": only_owner, "most": most}
-        )
+    async def expired(self, now: datetime, most: int, only_owner: str | None = None, skip: int = 0) -> list[Run]:
+        """Return runs whose lease ran out; with an owner, also those of every other process. What is held is left out.
+
+        The first so many are skipped.
+        """
+        params = {"now": to_micros(now), "only_owner": only_owner, "most": most, "skip": skip}
+        rows = await self._statements.fetch("expired_runs", params)
         return [RUNS.read(row) for row in rows]
 
     async def recover(self, run: Run) -> bool:
@@ -260,6 +263,19 @@ class Runs:
         asked = await self._statements.fetch("request_stop", {"id": run_id, "now": to_micros(now)})
         self._statements.tell("stop")
         return bool(asked)
+
+    async def leave_stop_wish(self, run_id: str, now: datetime) -> None:
+        """Note that a run is to be stopped, without its row, and let every scheduler look after that."""
+        await self._statements.fetch("leave_stop_wish", {"run_id": run_id, "now": to_micros(now)})
+        self._statements.tell("wakes")
+
+    async def free_stop_wishes(self, most: int) -> list[Run]:
+        """Return runs that are to be stopped and that nobody else holds."""
+        await self._statements.fetch("forget_lost_stop_wishes", {})
+        return [RUNS.read(row) for row in await self._statements.fetch("free_stop_wishes", {"most": most})]
+
+    async def forget_stop_wish(self, run_id: str) -> None:
+        await self._statements.fetch("forget_stop_wish", {"run_id": run_id})
 
     async def end_queued_of_wake(self, wake_id: str, status: str, reason: str, now: datetime) -> int:
         params = {"wake_id": wake_id, "status": status, "reason": reason, "now": to_micros(now)}
@@ -315,6 +331,11 @@ class Runs:
     async def stuck(self, before: datetime, most: int) -> list[str]:
         rows = await self._statements.fetch("stuck_runs", {"before": to_micros(before), "most": most})
         return [row["id"] for row in rows]
+
+    async def left_behind(self, now: datetime) -> tuple[bool, bool]:
+        """Tell whether there are runs whose lease ran out, and whether there are wishes to stop that wait."""
+        [row] = await self._statements.fetch("left_behind", {"now": to_micros(now)})
+        return row["run_id"] is not None, row["wish_run_id"] is not None
 
     async def roll_up_skipped(self, before: datetime, most: int) -> int:
         """Fold the long-past skipped rows of each wake into its first one; the count of instants stays."""

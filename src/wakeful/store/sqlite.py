@@ -59,7 +59,14 @@ class SqliteDatabase:
             os.close(self._lock)
             self._lock = None
 
-    async def write(self, work: Work[T], *, is_synced: bool = True, is_single: bool = False) -> T:  # noqa: ARG002  (no journeys to spare)
+    async def write(
+        self,
+        work: Work[T],
+        *,
+        is_synced: bool = True,
+        is_single: bool = False,  # noqa: ARG002  (no round trips to spare)
+        is_long: bool = False,  # noqa: ARG002  (no answer is waited for)
+    ) -> T:
         return await _opened(self._writer).do(work, "synced" if is_synced else "unsynced")
 
     async def read(self, work: Work[T], *, is_single: bool = False) -> T:  # noqa: ARG002

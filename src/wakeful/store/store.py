@@ -93,15 +93,21 @@ class Store:
         await self._database.close()
 
     async def write(
-        self, work: Callable[[Tx], Coroutine[Any, Any, T]], *, is_synced: bool = True, is_single: bool = False
+        self,
+        work: Callable[[Tx], Coroutine[Any, Any, T]],
+        *,
+        is_synced: bool = True,
+        is_single: bool = False,
+        is_long: bool = False,
     ) -> T:
         """Run work in one transaction and return when it is durable.
 
         Work may be run again after a lost race, so it does nothing but rules and statements. What would only be done
         again if the power failed need not be synced. What is a single statement in PostgreSQL is quicker if it says so.
+        Long work has statements whose time depends on how much there is: no answer is missed for a day.
         """
         return await self._database.write(
-            lambda statements: work(Tx(statements)), is_synced=is_synced, is_single=is_single
+            lambda statements: work(Tx(statements)), is_synced=is_synced, is_single=is_single, is_long=is_long
         )
 
     async def add_wakes(self, wakes: Sequence[Wake]) -> set[str]:

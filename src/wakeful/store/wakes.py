@@ -135,13 +135,14 @@ class Wakes:
         }
         return [WAKES.read(row) for row in await self._statements.fetch("wakes_of_session", params)]
 
-    async def due(self, now: datetime, most: int) -> list[DueWake]:
-        rows = await self._statements.fetch("due_wakes", {"now": to_micros(now), "most": most})
+    async def due(self, now: datetime, most: int, skip: int = 0) -> list[DueWake]:
+        """Return so many of the due wakes past the first ones, without those that another node decides about."""
+        rows = await self._statements.fetch("due_wakes", {"now": to_micros(now), "most": most, "skip": skip})
         return [_due(row) for row in rows]
 
-    async def set_aside(self, error: str, until: datetime, now: datetime) -> SetAside | None:
-        """Put off the first of the due wakes without reading it, and return which one that was."""
-        params = {"error": error, "until": to_micros(until), "now": to_micros(now)}
+    async def set_aside(self, error: str, until: datetime, now: datetime, skip: int = 0) -> SetAside | None:
+        """Put off one of the due wakes without reading it, and return which one that was."""
+        params = {"error": error, "until": to_micros(until), "now": to_micros(now), "skip": skip}
         rows = await self._statements.fetch("set_wake_aside", params)
         if not rows:
             return None

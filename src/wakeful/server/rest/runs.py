@@ -71,8 +71,11 @@ class RunEvents(Sparse):
     next: int | None = None
 
 
+_HELD = "its node does not answer: it ends when that node is back, or has been taken over"
+
+
 class StopAnswer(Sparse):
-    """Which run was asked to stop, and whether it was at work or still waited; or why none was."""
+    """Which run was asked to stop, and whether it was at work or still waited; or why none was, or why it may take."""
 
     ok: bool
     run_id: str | None = None
@@ -83,7 +86,8 @@ class StopAnswer(Sparse):
     def of(cls, stopped: Stopped | None) -> Self:
         if stopped is None:
             return cls(ok=False, reason="no active run")
-        return cls(ok=True, run_id=stopped.run_id, was=stopped.was)
+        reason = _HELD if stopped.is_delayed else None
+        return cls(ok=True, run_id=stopped.run_id, was=stopped.was, reason=reason)
 
 
 @router.get("/runs")

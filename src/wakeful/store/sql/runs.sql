@@ -18,10 +18,13 @@ ON CONFLICT DO NOTHING
 /*postgres RETURNING id */;
 
 -- name: fold_into_run
--- A waiting run covers further planned instants of its wake. No row comes back if it was claimed meanwhile.
+-- A waiting run covers further planned instants of its wake. No row comes back if it was claimed meanwhile, or if someone
+-- holds it: other wakes are decided about in the same transaction, and do not wait for that.
 UPDATE runs
 SET covers = covers + :more, reason = CASE WHEN reason = 'memory_elsewhere' THEN reason ELSE :reason END
-WHERE id = :id AND status = 'queued' RETURNING id;
+WHERE
+    id = (SELECT r.id FROM runs r WHERE r.id = :id AND r.status = 'queued' /*postgres FOR UPDATE SKIP LOCKED */)
+RETURNING id;
 
 -- name: run_by_id
 SELECT * FROM runs WHERE id = :id;
@@ -97,7 +100,8 @@ ORDER BY queued_at DESC, id DESC LIMIT :most;
 -- had begun goes on. After a crash, runs come back one at a time, so that one that kills the process cannot use up the
 -- attempts of the others. On a shared store, runs of agents whose database and files are in another data directory are
 -- left to the nodes that have it; one that waits for a directory nobody has (reason memory_elsewhere) holds up no other
--- run. The outer condition is checked again after a wait for another node's lock.
+-- run. Rows that someone holds are passed over, be it the run or the wake that begins with it: the node may be dead. The
+-- outer condition is checked again after a wait for another node's lock.
 WITH people AS MATERIALIZED (
     SELECT r.id AS run_id, r.is_resuming AS is_resuming FROM runs r
     WHERE
@@ -121,7 +125,7 @@ WITH people AS MATERIALIZED (
     LIMIT :most_messages
     /*postgres FOR UPDATE OF r SKIP LOCKED */
 ), headless AS MATERIALIZED (
-    SELECT r.id AS run_id FROM runs r
+    SELECT r.id AS run_id, r.wake_id AS wake_id FROM runs r
     WHERE
         r.status = 'queued' AND r.trigger <> 'message'
         /*postgres AND COALESCE(
@@ -185,6 +189,14 @@ WITH people AS MATERIALIZED (
     /*postgres FOR UPDATE OF r SKIP LOCKED */
 ), chosen AS (
     SELECT people.run_id AS run_id FROM people UNION ALL SELECT headless.run_id AS run_id FROM headless
+    /*postgres
+        LEFT JOIN LATERAL (
+            SELECT w.id FROM wakes w WHERE w.id = headless.wake_id AND w.status = 'queued' FOR UPDATE SKIP LOCKED
+        ) AS held ON TRUE
+    WHERE
+        held.id IS NOT NULL
+        OR (SELECT w.status FROM wakes w WHERE w.id = headless.wake_id LIMIT 1) IS DISTINCT FROM 'queued'
+    */
 )
 /*postgres , claimed AS ( */
 UPDATE runs
@@ -258,7 +270,7 @@ WHERE runs.id = n.id AND COALESCE(runs.status, n.id) = 'running' AND runs.owner 
 -- Runs whose owner is gone: the lease ran out, or (embedded store, at start) it was another process's.
 SELECT * FROM runs
 WHERE status = 'running' AND (lease_until <= :now OR owner <> COALESCE(:only_owner, owner))
-ORDER BY nominal_at LIMIT :most
+ORDER BY nominal_at LIMIT :most OFFSET :skip
 /*postgres FOR UPDATE SKIP LOCKED */;
 
 -- name: recover_run
@@ -285,6 +297,22 @@ UPDATE runs SET is_resuming = 0 WHERE id = :id AND is_resuming = 1 RETURNING id;
 UPDATE runs SET stop_requested_at = :now
 WHERE id = :id AND status = 'running' AND stop_requested_at IS NULL
 RETURNING id;
+
+-- name: leave_stop_wish
+INSERT INTO stop_wishes (run_id, requested_at) VALUES (:run_id, :now) ON CONFLICT DO NOTHING;
+
+-- name: free_stop_wishes
+-- Wishes to stop whose run nobody holds any more; its row is held for us until the wish is carried out.
+SELECT runs.* FROM stop_wishes w JOIN runs ON runs.id = w.run_id
+LIMIT :most
+/*postgres FOR UPDATE OF runs SKIP LOCKED */;
+
+-- name: forget_stop_wish
+DELETE FROM stop_wishes WHERE run_id = :run_id;
+
+-- name: forget_lost_stop_wishes
+-- Of runs that have been deleted.
+DELETE FROM stop_wishes WHERE (SELECT 1 FROM runs r WHERE r.id = stop_wishes.run_id LIMIT 1) IS NULL;
 
 -- name: continue_run
 -- A person lets a run go on that had ended before its work was done. It comes first, and its attempts count anew.
@@ -369,6 +397,12 @@ LIMIT 1;
 -- name: stuck_runs
 -- A lease that ran out, and nobody took the run back.
 SELECT id FROM runs WHERE status = 'running' AND lease_until <= :before ORDER BY lease_until LIMIT :most;
+
+-- name: left_behind
+-- Whether there are leases that ran out, and whether there are wishes to stop that wait for their run.
+SELECT
+    (SELECT id FROM runs WHERE status = 'running' AND lease_until <= :now LIMIT 1) AS run_id,
+    (SELECT run_id FROM stop_wishes LIMIT 1) AS wish_run_id;
 
 -- name: old_skipped_runs
 -- For retention: wakes with more than one skipped row from long ago.

@@ -96,11 +96,11 @@ JOIN agents a ON a.id = w.agent_id
 JOIN users u ON u.id = w.user_id
 WHERE w.status = 'pending' AND w.attempt_at <= :now
 ORDER BY w.attempt_at, w.created_at, w.id
-LIMIT :most
+LIMIT :most OFFSET :skip
 /*postgres FOR UPDATE OF w SKIP LOCKED */;
 
 -- name: set_wake_aside
--- Put off the first of the due wakes, unread: it cannot be decided about, and the others must get on. A schedule whose
+-- Put off the first of the due wakes past those that are skipped, unread: it cannot be decided about, and the others must get on. A schedule whose
 -- session cannot be made has failed; whoever asks for it learns in which phase.
 UPDATE wakes
 SET
@@ -111,7 +111,7 @@ SET
     delivery_phase = CASE WHEN kind = 'session' THEN 'create_session' ELSE delivery_phase END
 WHERE id = (
     SELECT w.id FROM wakes w WHERE w.status = 'pending' AND w.attempt_at <= :now
-    ORDER BY w.attempt_at, w.created_at, w.id LIMIT 1
+    ORDER BY w.attempt_at, w.created_at, w.id LIMIT 1 OFFSET :skip
     /*postgres FOR UPDATE SKIP LOCKED */
 )
 RETURNING id, kind, user_id, agent_id, session_id, nominal_at;
@@ -198,7 +198,8 @@ RETURNING id;
 
 -- name: next_attempt
 -- When the scheduler must look next: the first wake, the first lease to run out, the first pause to end, the first
--- low-priority run that has waited long enough to be dropped, the first session whose wakes are held no longer.
+-- low-priority run that has waited long enough to be dropped, the first session whose wakes are held no longer. At once
+-- if a wish to stop waits for its run.
 SELECT MIN(at) AS at FROM (
     SELECT MIN(attempt_at) AS at FROM wakes WHERE status = 'pending'
     UNION ALL
@@ -210,6 +211,8 @@ SELECT MIN(at) AS at FROM (
     WHERE status = 'queued' AND priority = 'low' AND queued_at + :shed_after > :now
     UNION ALL
     SELECT MIN(held_until) AS at FROM sessions WHERE held_until > :now AND held_until <= :last_hold
+    UNION ALL
+    SELECT MIN(requested_at) AS at FROM stop_wishes
 ) AS moments;
 
 -- name: forget_ephemeral_wakes
