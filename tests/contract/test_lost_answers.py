@@ -163,11 +163,35 @@ async def test_firing_whose_answer_got_lost_is_not_done_again(world, line):
     assert [run.covers for run in await world.runs_of(wake)] == [1]
 
 
-async def test_whoever_books_is_told_that_the_answer_got_lost(world, line):
+async def test_a_booking_whose_answer_got_lost_is_made_once(world, line):
     session = await world.session()
     line.cut_at(b"Read the log")  # a booking is one statement, and commits by itself
-    with pytest.raises(StoreUnavailable, match="may have been made"):
-        await world.book(session=session, instructions="Read the log with read_file.")
+    booked = await world.book(session=session, instructions="Read the log with read_file.")
     assert line.cuts == 1
     [wake] = await world.node.wakes.of_session(session.id)
-    assert wake.status == "pending"
+    assert (wake.id, wake.status) == (booked.id, "pending")
+
+
+async def test_a_change_whose_answer_got_lost_is_in_doubt_and_not_made_again(world, line):
+    session = await world.session()
+    line.cut_at(b"COMMIT")
+    with pytest.raises(StoreUnavailable, match="may have been made") as refused:
+        await world.node.sessions.rename(session.id, world.user.id, "Renamed")
+    assert refused.value.is_in_doubt
+    assert line.cuts == 1
+    assert (await world.node.sessions.get(session.id, world.user.id)).title == "Renamed"
+
+
+async def test_a_change_cut_off_before_its_commit_is_made_on_another_connection(world, line):
+    session = await world.session()
+    line.cut_at(b"Renamed")  # among the parameters of a statement
+    await world.node.sessions.rename(session.id, world.user.id, "Renamed")
+    assert line.cuts == 1
+    assert (await world.node.sessions.get(session.id, world.user.id)).title == "Renamed"
+
+
+async def test_a_read_that_is_cut_off_is_made_on_another_connection(world, line):
+    session = await world.session()
+    line.cut_at(session.id.encode())
+    assert (await world.node.sessions.get(session.id, world.user.id)).id == session.id
+    assert line.cuts == 1

@@ -52,3 +52,13 @@ class Unavailable(WakefulError):
     """Something we depend on does not answer; the same request may work later."""
 
     code = "unavailable"
+
+
+class StoreUnavailable(Unavailable):
+    """The database of this server does not answer, or refuses to write; nothing of it is the caller's fault."""
+
+    code = "store_unavailable"
+
+    def __init__(self, message: str, *, is_in_doubt: bool = False) -> None:
+        super().__init__(message)
+        self.is_in_doubt = is_in_doubt  # the change may have been made: only its answer got lost

@@ -2,22 +2,33 @@
 
 from pathlib import Path
 
-from wakeful.domain.errors import NotFound, Unavailable
+from wakeful.domain.errors import NotFound, StoreUnavailable, Unavailable
+
+__all__ = [
+    "BrokenReference",
+    "ConnectionLost",
+    "StoreFull",
+    "StoreInUse",
+    "StoreIsNewer",
+    "StoreReadOnly",
+    "StoreUnavailable",
+    "StoreUnreadable",
+]
 
 
-class StoreUnavailable(Unavailable):
-    """The database does not answer."""
-
-    code = "store_unavailable"
+class ConnectionLost(StoreUnavailable):
+    """The connection broke. With another one the same may work at once."""
 
 
 class StoreFull(StoreUnavailable):
     code = "store_full"
 
-    def __init__(self, path: Path) -> None:
-        super().__init__(
-            f"The disk that holds {str(path)!r} is full, so nothing was changed. Free some space and try again."
-        )
+    def __init__(self, place: str) -> None:
+        super().__init__(f"The disk that holds {place} is full, so nothing was changed. Free some space and try again.")
+
+
+class StoreReadOnly(StoreUnavailable):
+    code = "store_read_only"
 
 
 class StoreUnreadable(Unavailable):

@@ -5,7 +5,7 @@ import contextlib
 import logging
 import re
 import secrets
-from collections.abc import AsyncGenerator, Generator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
 import asyncpg
@@ -13,7 +13,8 @@ import orjson
 
 from wakeful.store import queries
 from wakeful.store.database import Listener, Params, Row, SideConnection, Values, Work
-from wakeful.store.errors import BrokenReference, StoreUnavailable
+from wakeful.store.errors import BrokenReference, ConnectionLost, StoreUnavailable
+from wakeful.store.postgres_errors import LOST, errors_named
 
 T = TypeVar("T")
 
@@ -23,6 +24,7 @@ _PLAIN = re.compile(r"[\w -]+", re.ASCII)
 _CHANNEL = "wakeful"
 _MIGRATION_LOCK = 0x77616B65
 _TRIES = 5
+_RECONNECT_AFTER = (0.0, 0.05, 0.15, 0.4)  # seconds; a server that is away for longer is said to be
 _LISTEN_AGAIN_SECONDS = 0.5
 _TELL_SECONDS = 0.005  # what is told together; and a claim comes to its work first
 
@@ -34,16 +36,6 @@ _SERVER_SETTINGS = {"jit": "off", "plan_cache_mode": "force_generic_plan"} | {
 
 # A claim that lost a race for a session, or two transactions that waited for each other: the work may be run again.
 _RACES = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError, asyncpg.UniqueViolationError)
-_LOST = (
-    asyncpg.PostgresConnectionError,
-    asyncpg.InterfaceError,
-    asyncpg.InternalClientError,  # what asyncpg says when a connection is lost between two messages of one question
-    asyncpg.CannotConnectNowError,
-    asyncpg.AdminShutdownError,
-    asyncpg.CrashShutdownError,
-    asyncpg.TooManyConnectionsError,
-    OSError,
-)
 
 
 class _Connection(asyncpg.Connection):
@@ -70,7 +62,7 @@ class PostgresDatabase:
         self._telling: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
-        with _errors_named():
+        with errors_named():
             self._pool = await self._make_pool(self._most_connections, _SERVER_SETTINGS)
             self._unsynced = await self._make_pool(2, _SERVER_SETTINGS | {"synchronous_commit": "off"})
         self._listening = asyncio.create_task(self._keep_listening(), name="wakeful-listen")
@@ -91,9 +83,19 @@ class PostgresDatabase:
             except TimeoutError:
                 pool.terminate()
 
-    async def write(self, work: Work[T], *, is_synced: bool = True, is_single: bool = False) -> T:
+    async def write(
+        self, work: Work[T], *, is_synced: bool = True, is_single: bool = False, is_repeatable: bool = False
+    ) -> T:
         pool = self._pool if is_synced else self._unsynced
         write = self._write_alone if is_single else self._write
+        return await _reconnecting(lambda: self._race(write, pool, work), is_repeatable=is_repeatable)
+
+    async def _race(
+        self,
+        write: "Callable[[asyncpg.Pool[Any] | None, Work[T]], Awaitable[T]]",
+        pool: "asyncpg.Pool[Any] | None",
+        work: Work[T],
+    ) -> T:
         for attempt in range(1, _TRIES):
             with contextlib.suppress(*_RACES):
                 return await write(pool, work)
@@ -110,11 +112,12 @@ class PostgresDatabase:
                 await connection.execute("BEGIN")
                 result = await work(statements)
                 # The news goes with the commit, in one journey, and PostgreSQL passes it on only if that succeeds.
-                await connection.execute(f"{self._news_sql(statements.news)}COMMIT")
+                with errors_named(may_be_done=True):
+                    await connection.execute(f"{self._news_sql(statements.news)}COMMIT")
             except BaseException as error:
-                if isinstance(error, _LOST):  # it may have been committed all the same, and to look does no harm
+                if isinstance(error, StoreUnavailable) and error.is_in_doubt:  # to look does no harm
                     self._deliver(statements.news)
-                with contextlib.suppress(*_LOST):  # then there is nothing to roll back, and the first error says more
+                with contextlib.suppress(*LOST):  # then there is nothing to roll back, and the first error says more
                     await connection.execute("ROLLBACK")
                 raise
         self._deliver(statements.news)
@@ -123,7 +126,8 @@ class PostgresDatabase:
     async def _write_alone(self, pool: "asyncpg.Pool[Any] | None", work: Work[T]) -> T:
         async with _acquire(pool) as connection:
             statements = _Statements(connection)
-            result = await work(statements)
+            with errors_named(may_be_done=True):
+                result = await work(statements)
         self._deliver(statements.news)
         self._untold.extend(statements.news)
         if self._untold and self._telling is None:
@@ -141,6 +145,9 @@ class PostgresDatabase:
             log.warning("news for other nodes got lost; they look for themselves in time", exc_info=True)
 
     async def read(self, work: Work[T], *, is_single: bool = False) -> T:
+        return await _reconnecting(lambda: self._read(work, is_single=is_single), is_repeatable=True)
+
+    async def _read(self, work: Work[T], *, is_single: bool) -> T:
         async with _acquire(self._pool) as connection:
             if is_single:
                 return await work(_Statements(connection))
@@ -161,26 +168,30 @@ class PostgresDatabase:
                 await connection.execute("SELECT pg_advisory_unlock($1)", _MIGRATION_LOCK)
 
     async def side_connection(self) -> SideConnection:
-        with _errors_named():
+        with errors_named():
             return _Side(await asyncpg.connect(self._url, command_timeout=20))
 
     def listen(self, listener: Listener) -> None:
         self._listeners.append(listener)
 
     async def size(self) -> int:
-        async with _acquire(self._pool) as connection:
-            return await connection.fetchval("SELECT pg_database_size(current_database())")
+        return await self._read_value("SELECT pg_database_size(current_database())")
 
     async def has_agents(self) -> bool:
         """Tell whether anyone has worked with this database, with or without our tables in it."""
-        async with _acquire(self._pool) as connection:
-            if await connection.fetchval("SELECT to_regclass('agents') IS NULL"):
-                return False
-            return await connection.fetchval("SELECT EXISTS (SELECT 1 FROM agents)")
+        if await self._read_value("SELECT to_regclass('agents') IS NULL"):
+            return False
+        return await self._read_value("SELECT EXISTS (SELECT 1 FROM agents)")
 
     async def read_clock(self) -> int | None:
-        async with _acquire(self._pool) as connection:
-            return await connection.fetchval("SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT)")
+        return await self._read_value("SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT)")
+
+    async def _read_value(self, sql: str) -> Any:
+        async def read() -> Any:
+            async with _acquire(self._pool) as connection:
+                return await connection.fetchval(sql)
+
+        return await _reconnecting(read, is_repeatable=True)
 
     def _make_pool(self, most: int, settings: dict[str, str]) -> "asyncpg.Pool[Any]":
         return asyncpg.create_pool(
@@ -221,7 +232,7 @@ class PostgresDatabase:
                 finally:
                     connection.terminate()  # at once: we may be here because the store is closed
                 log.warning("listening connection lost")
-            except _LOST:
+            except LOST:
                 log.warning("cannot listen to the database", exc_info=True)
             await asyncio.sleep(_LISTEN_AGAIN_SECONDS)
 
@@ -230,9 +241,26 @@ class PostgresDatabase:
 async def _acquire(pool: "asyncpg.Pool[Any] | None") -> "AsyncGenerator[asyncpg.Connection[Any]]":
     if pool is None:
         raise StoreUnavailable("The store is closed.")
-    with _errors_named():
-        async with pool.acquire() as connection:
+    with errors_named():
+        connection = await pool.acquire()
+    try:
+        with errors_named():
             yield connection  # pyright: ignore[reportReturnType]
+    finally:
+        with contextlib.suppress(*LOST):  # it is replaced; and what was done on it before is done
+            await pool.release(connection)
+
+
+async def _reconnecting(act: Callable[[], Awaitable[T]], *, is_repeatable: bool) -> T:
+    """Try again on another connection when one is lost, unless the change may have been made and not be made twice."""
+    for seconds in _RECONNECT_AFTER:
+        try:
+            return await act()
+        except ConnectionLost as error:
+            if error.is_in_doubt and not is_repeatable:
+                raise
+        await asyncio.sleep(seconds)
+    return await act()
 
 
 class _Statements:
@@ -275,21 +303,8 @@ class _Side:
 
     async def fetch(self, name: str, params: Params) -> Sequence[Row]:
         query = self._queries[name]
-        with _errors_named():
+        with errors_named():
             return await self._connection.fetch(query.sql, *query.in_order(params))
 
     async def close(self) -> None:
         await self._connection.close(timeout=2)
-
-
-@contextlib.contextmanager
-def _errors_named() -> Generator[None]:
-    try:
-        yield
-    except asyncpg.ForeignKeyViolationError as error:
-        raise BrokenReference(str(error)) from error
-    except _LOST as error:
-        raise StoreUnavailable(
-            f"PostgreSQL does not answer ({type(error).__name__}: {error}). Try again in a moment, but look first: "
-            "a change that was under way may have been made."
-        ) from error

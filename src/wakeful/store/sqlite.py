@@ -59,7 +59,14 @@ class SqliteDatabase:
             os.close(self._lock)
             self._lock = None
 
-    async def write(self, work: Work[T], *, is_synced: bool = True, is_single: bool = False) -> T:  # noqa: ARG002  (no journeys to spare)
+    async def write(
+        self,
+        work: Work[T],
+        *,
+        is_synced: bool = True,
+        is_single: bool = False,  # noqa: ARG002  (there are no round trips to save)
+        is_repeatable: bool = False,  # noqa: ARG002  (there is no connection to lose)
+    ) -> T:
         return await _opened(self._writer).do(work, "synced" if is_synced else "unsynced")
 
     async def read(self, work: Work[T], *, is_single: bool = False) -> T:  # noqa: ARG002

@@ -11,6 +11,7 @@ from wakeful.store.approvals import Approvals
 from wakeful.store.channels import Channels
 from wakeful.store.database import Database, Listener, SideConnection, Statements
 from wakeful.store.directories import Directories
+from wakeful.store.errors import StoreUnavailable
 from wakeful.store.instruction_files import InstructionFiles
 from wakeful.store.mcp_servers import UnconfinedMcpServers
 from wakeful.store.migrate import Migration, load_migrations, migrate
@@ -93,15 +94,25 @@ class Store:
         await self._database.close()
 
     async def write(
-        self, work: Callable[[Tx], Coroutine[Any, Any, T]], *, is_synced: bool = True, is_single: bool = False
+        self,
+        work: Callable[[Tx], Coroutine[Any, Any, T]],
+        *,
+        is_synced: bool = True,
+        is_single: bool = False,
+        is_repeatable: bool = False,
     ) -> T:
         """Run work in one transaction and return when it is durable.
 
-        Work may be run again after a lost race, so it does nothing but rules and statements. What would only be done
-        again if the power failed need not be synced. What is a single statement in PostgreSQL is quicker if it says so.
+        Work may be run again after a lost race or connection, so it does nothing but rules and statements. What would
+        only be done again if the power failed need not be synced. What is a single statement in PostgreSQL is quicker
+        if it says so. What changes nothing the second time says that it is repeatable; otherwise a connection that is
+        lost with the commit under way ends in StoreUnavailable, in doubt.
         """
         return await self._database.write(
-            lambda statements: work(Tx(statements)), is_synced=is_synced, is_single=is_single
+            lambda statements: work(Tx(statements)),
+            is_synced=is_synced,
+            is_single=is_single,
+            is_repeatable=is_repeatable,
         )
 
     async def add_wakes(self, wakes: Sequence[Wake]) -> set[str]:
@@ -113,7 +124,15 @@ class Store:
                 statements.tell(text)
             return await statements.write_each("add_wakes", rows)
 
-        added = await self._database.write(work, is_single=True)
+        try:
+            added = await self._database.write(work, is_single=True)
+        except StoreUnavailable as error:
+            if not error.is_in_doubt:
+                raise
+            # The ids are new, so one that is there now was added by us. The second try also waits for the first, should
+            # the server still be at it.
+            added = await self._database.write(work, is_single=True, is_repeatable=True)
+            added |= {wake.id for wake in wakes if await self.read(lambda tx, wake=wake: tx.wakes.find(wake.id))}
         # Told on this node alone: to tell the others would cost as much as the booking, and it is only a hint.
         for hint in hints("wake", [wake.id for wake in wakes if wake.id in added]):
             for listener in self._listeners:
