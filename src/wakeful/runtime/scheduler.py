@@ -6,7 +6,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from wakeful.clock import LONGEST_WAIT, Clock
-from wakeful.domain.errors import Unavailable
+from wakeful.domain.errors import StoreUnavailable, Unavailable
 from wakeful.service.firing import Firing
 
 log = logging.getLogger(__name__)
@@ -26,6 +26,7 @@ class Scheduler:
         lease: timedelta,
         on_queued: Callable[[], None],
         is_full: Callable[[], bool],
+        are_leases_behind: Callable[[], bool] = lambda: False,
     ) -> None:
         self._firing = firing
         self._clock = clock
@@ -34,6 +35,7 @@ class Scheduler:
         self._longest_wait = min(lease, LONGEST_WAIT)
         self._on_queued = on_queued
         self._is_full = is_full
+        self._are_leases_behind = are_leases_behind
         self._nudged = asyncio.Event()
         self._turned_at = clock.monotonic()
 
@@ -51,6 +53,8 @@ class Scheduler:
         while True:
             try:
                 until = await self.turn()
+            except StoreUnavailable:  # it logs that itself
+                until = self._clock.now() + _AFTER_TROUBLE
             except Exception:
                 log.exception("scheduler turn failed")
                 until = self._clock.now() + _AFTER_TROUBLE
@@ -69,8 +73,11 @@ class Scheduler:
         now = self._clock.now()
         # A look before the write: claims would wait for the disk together with it.
         if next_moment is not None and next_moment <= now and await self._firing.has_lost():
-            await self._firing.recover()
-            self._on_queued()
+            if self._are_leases_behind():
+                next_moment = now + _AFTER_TROUBLE
+            else:
+                await self._firing.recover()
+                self._on_queued()
         self._turned_at = self._clock.monotonic()
         latest = now + self._longest_wait
         return latest if next_moment is None else min(next_moment, latest)
@@ -78,6 +85,8 @@ class Scheduler:
     async def _fire_batch(self) -> int:
         try:
             return await self._firing.fire_due()
+        except StoreUnavailable:
+            raise
         except Exception:
             log.exception("a batch of wakes could not be fired together; trying them one by one")
             return await self._fire_one_by_one()

@@ -7,6 +7,7 @@ from wakeful.domain.errors import NotFound, StoreUnavailable, Unavailable
 __all__ = [
     "BrokenReference",
     "ConnectionLost",
+    "StoreClosed",
     "StoreFull",
     "StoreInUse",
     "StoreIsNewer",
@@ -14,6 +15,11 @@ __all__ = [
     "StoreUnavailable",
     "StoreUnreadable",
 ]
+
+
+class StoreClosed(StoreUnavailable):
+    def __init__(self) -> None:
+        super().__init__("The store is closed.")
 
 
 class ConnectionLost(StoreUnavailable):

@@ -13,7 +13,7 @@ import orjson
 
 from wakeful.store import queries
 from wakeful.store.database import Listener, Params, Row, SideConnection, Values, Work
-from wakeful.store.errors import BrokenReference, ConnectionLost, StoreUnavailable
+from wakeful.store.errors import BrokenReference, ConnectionLost, StoreClosed, StoreUnavailable
 from wakeful.store.postgres_errors import LOST, errors_named
 
 T = TypeVar("T")
@@ -141,8 +141,8 @@ class PostgresDatabase:
         try:
             async with _acquire(self._unsynced) as connection:
                 await connection.execute(self._news_sql(news))
-        except StoreUnavailable:
-            log.warning("news for other nodes got lost; they look for themselves in time", exc_info=True)
+        except StoreUnavailable as error:
+            log.warning("news for other nodes got lost; they look in time", extra={"problem": error.message})
 
     async def read(self, work: Work[T], *, is_single: bool = False) -> T:
         return await _reconnecting(lambda: self._read(work, is_single=is_single), is_repeatable=True)
@@ -220,6 +220,7 @@ class PostgresDatabase:
 
     async def _keep_listening(self) -> None:
         """Hold one connection that listens; when it is lost, take another and tell everyone to look for themselves."""
+        is_away = False
         while True:
             try:
                 connection: asyncpg.Connection[Any] = await asyncpg.connect(self._url)
@@ -228,19 +229,22 @@ class PostgresDatabase:
                     connection.add_termination_listener(lambda _, lost=lost: lost.set())
                     await connection.add_listener(_CHANNEL, self._hear)
                     self._deliver(["look"])
+                    is_away = False
                     await lost.wait()
                 finally:
                     connection.terminate()  # at once: we may be here because the store is closed
-                log.warning("listening connection lost")
-            except LOST:
-                log.warning("cannot listen to the database", exc_info=True)
+                log.info("listening connection lost")
+            except (*LOST, asyncpg.PostgresError) as error:
+                if not is_away:  # twice a second would be too much
+                    log.warning("cannot listen to the database", extra={"problem": f"{type(error).__name__}: {error}"})
+                is_away = True
             await asyncio.sleep(_LISTEN_AGAIN_SECONDS)
 
 
 @contextlib.asynccontextmanager
 async def _acquire(pool: "asyncpg.Pool[Any] | None") -> "AsyncGenerator[asyncpg.Connection[Any]]":
     if pool is None:
-        raise StoreUnavailable("The store is closed.")
+        raise StoreClosed
     with errors_named():
         connection = await pool.acquire()
     try:

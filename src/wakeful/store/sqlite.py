@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import apsw
 
 from wakeful.store.database import Listener, Params, Row, SideConnection, Statements, Work
-from wakeful.store.errors import StoreInUse, StoreUnavailable, StoreUnreadable
+from wakeful.store.errors import StoreClosed, StoreInUse, StoreUnavailable, StoreUnreadable
 from wakeful.store.sqlite_thread import SqliteStatements, SqliteThread, name_errors, transaction
 
 T = TypeVar("T")
@@ -155,7 +155,7 @@ def _lower(*values: Any) -> str | None:
 
 def _opened(thread: SqliteThread | None) -> SqliteThread:
     if thread is None:
-        raise StoreUnavailable("The store is closed.")
+        raise StoreClosed
     return thread
 
 
