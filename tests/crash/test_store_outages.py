@@ -57,7 +57,7 @@ HANG_UP = (
 
 
 @pytest.fixture
-def read_only(postgres_url: str) -> Trouble:
+def read_only(postgres_url: str) -> Iterator[Trouble]:
     """As after a failover to a standby: every connection is cut, and new ones may only read."""
     name = postgres_url.rpartition("/")[2] if "?" not in postgres_url else re.search(r"/(\w+)\?", postgres_url)[1]
 
@@ -69,13 +69,14 @@ def read_only(postgres_url: str) -> Trouble:
             HANG_UP,
         )
 
-    return Trouble(
+    yield Trouble(
         url=postgres_url,
         break_it=lambda: turn("on"),
         put_right=lambda: turn("off"),
         code="store_read_only",
         words="PostgreSQL is read-only",
     )
+    asyncio.run(turn("off"))
 
 
 @contextmanager
