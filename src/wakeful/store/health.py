@@ -23,8 +23,7 @@ class Health:
         self._since = 0.0
         self._failed_at = 0.0
         self._failures = 0
-        self._logged_code: str | None = None
-        self._logged_at = 0.0
+        self._logged_at: dict[str, float] = {}  # by the error's code
 
     @property
     def problem(self) -> str | None:
@@ -52,8 +51,8 @@ class Health:
             self._since, self._failures = now, 0
         self._error, self._failed_at = error, now
         self._failures += 1
-        if error.code != self._logged_code or now - self._logged_at >= _SAY_AGAIN:
-            self._logged_code, self._logged_at = error.code, now
+        if now - self._logged_at.get(error.code, -_SAY_AGAIN) >= _SAY_AGAIN:
+            self._logged_at[error.code] = now
             log.warning(
                 "store unavailable",
                 extra={"code": error.code, "problem": error.message, "failures": self._failures},
