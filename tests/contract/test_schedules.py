@@ -299,7 +299,7 @@ async def fail(run):
 async def test_a_store_that_is_away_fails_no_session(world, schedules, session, monkeypatch):
     schedule = (await schedules.book(fresh(), session.id, world.user.id)).schedule
     write = world.node.store.write
-    troubles = iter(("the batch", "the wake alone"))
+    troubles = iter(("the batch",))
 
     async def come_back_late(work, **more):
         if next(troubles, None):

@@ -401,6 +401,7 @@ def _engine(
         lease=claims.lease,
         on_queued=runner.nudge,
         is_full=lambda: runner.is_full,
+        are_leases_behind=lambda: claims.is_behind,
     )
     return Engine(
         firing=firing,
@@ -413,6 +414,8 @@ def _engine(
         presence=presence,
         clock=clock,
         is_shared=store.is_shared,
+        find_store_problem=lambda: store.health.problem,
+        are_leases_behind=lambda: claims.is_behind,
     )
 
 

@@ -18,6 +18,7 @@ from wakeful.runtime.chorus import Chorus, Say, Worker
 from wakeful.runtime.subagents import spawn
 from wakeful.runtime.transcript import INTERRUPTED
 from wakeful.runtime.work import Work, keepable
+from wakeful.service.insisting import insist
 from wakeful.tools.registry import ToolContext, ToolResult
 
 _AT_ONCE = 4  # calls side by side
@@ -105,7 +106,8 @@ async def _perform(work: Work, call: ToolCallPart, verdict: Verdict, *, say: Say
         return ToolResult(text=error.message, success=False, metadata={"code": error.code})
     agent = work.briefing.agent
     directories = work.means.directories
-    await (directories.bind if tool is not None and tool.makes_files else directories.check)(agent.id)
+    look = directories.bind if tool is not None and tool.makes_files else directories.check
+    await insist(lambda: look(agent.id))
     context = ToolContext(
         # What another agent books after the session was handed over to it is its own.
         run=work.run if work.run.agent_id == agent.id else replace(work.run, agent_id=agent.id),
@@ -115,7 +117,7 @@ async def _perform(work: Work, call: ToolCallPart, verdict: Verdict, *, say: Say
         skills=work.briefing.session_config.get("skills"),
         spawn=None if say is None else partial(spawn, work, call.tool_call_id, say),
     )
-    result = await work.means.tools.call(call.tool_name, args, context)
+    result = await insist(lambda: work.means.tools.call(call.tool_name, args, context))
     return replace(result, text=keepable(to_keep(result.text)))
 
 

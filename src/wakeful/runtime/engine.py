@@ -9,7 +9,7 @@ from datetime import timedelta
 
 from wakeful.clock import Clock, ServerClock
 from wakeful.domain.directories import MEMORY_ELSEWHERE
-from wakeful.domain.errors import Unavailable
+from wakeful.domain.errors import StoreUnavailable, Unavailable
 from wakeful.runtime.heartbeat import Heartbeat
 from wakeful.runtime.runner import Runner
 from wakeful.runtime.scheduler import Scheduler
@@ -48,6 +48,8 @@ class Engine:
         presence: PresenceService,
         clock: Clock,
         is_shared: bool,
+        find_store_problem: Callable[[], str | None] = lambda: None,
+        are_leases_behind: Callable[[], bool] = lambda: False,
     ) -> None:
         self.scheduler = scheduler
         self.runner = runner
@@ -59,6 +61,8 @@ class Engine:
         self._presence = presence
         self._clock = clock
         self._is_shared = is_shared
+        self._find_store_problem = find_store_problem
+        self._are_leases_behind = are_leases_behind
         self._tasks: list[asyncio.Task[None]] = []
         self._health = Health()
 
@@ -82,7 +86,7 @@ class Engine:
         ]
         if self._is_shared:
             often = self._directories.lease / 3
-            self._tasks.append(asyncio.create_task(_every(often, self._holds.sweep), name="wakeful-holds"))
+            self._tasks.append(asyncio.create_task(_every(often, self._look_for_away), name="wakeful-holds"))
         if isinstance(self._clock, ServerClock):
             self._tasks.append(
                 asyncio.create_task(_every(timedelta(minutes=1), self._clock.measure), name="wakeful-clock")
@@ -102,8 +106,10 @@ class Engine:
         await self._heartbeat.stop()
         try:
             await self._directories.leave()
-        except Unavailable:
-            log.warning("store away, so this node counts as running until its lease runs out", exc_info=True)
+        except Unavailable as error:
+            log.warning(
+                "store away, so this node counts as running until its lease runs out", extra={"problem": error.message}
+            )
 
     def hear(self, news: str) -> None:
         """Take a hint from the store: look at once instead of at the next turn."""
@@ -116,7 +122,8 @@ class Engine:
 
     def readiness(self) -> Readiness:
         """Say whether wakes are being fired."""
-        problems: list[str] = []
+        store_problem = self._find_store_problem()
+        problems: list[str] = [] if store_problem is None else [store_problem]
         for loop, seconds in (
             ("scheduler", self.scheduler.seconds_since_turn),
             ("runner", self.runner.seconds_since_turn),
@@ -139,6 +146,10 @@ class Engine:
             for away in self._holds.away
         ]
 
+    async def _look_for_away(self) -> None:
+        if not self._are_leases_behind():  # else every node looks away that had no time yet to say that it is not
+            await self._holds.sweep()
+
     async def _look_after(self) -> None:
         self._health = await self.upkeep.audit()
         if not self._health.is_good:
@@ -150,5 +161,7 @@ async def _every(interval: timedelta, act: Callable[[], Awaitable[None]]) -> Non
         await asyncio.sleep(interval.total_seconds())
         try:
             await act()
+        except StoreUnavailable:  # it logs that itself, and the next time will do
+            pass
         except Exception:
             log.exception("upkeep failed")

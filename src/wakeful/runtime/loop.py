@@ -26,6 +26,7 @@ from wakeful.runtime.work import Means, Patience, SubagentLimits, Work
 from wakeful.service.approvals import Approvals
 from wakeful.service.briefings import Briefing, Briefings
 from wakeful.service.directories import Directories
+from wakeful.service.insisting import insist
 from wakeful.service.instruction_files import InstructionFiles
 from wakeful.tools.registry import Tools
 
@@ -63,14 +64,14 @@ class AgentLoop:
         """Work on a run from where its session's transcript ends."""
         yield StreamStart()
         means = Means(
-            brief=lambda: self._brief(run, stop),
+            brief=lambda: insist(lambda: self._brief(run, stop)),
             approvals=self.approvals,
             models=self.models,
             tools=self.tools,
             clock=self.clock,
             workspace_of=self.workspace_of,
             directories=self.directories,
-            spent_today=self.briefings.spent_today,
+            spent_today=lambda run: insist(lambda: self.briefings.spent_today(run)),
             patience=self.patience,
             subagents=self.subagents,
             take_turns=take_turns,

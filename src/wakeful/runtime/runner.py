@@ -4,31 +4,29 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
-from typing import Literal, TypeVar
+from typing import Literal
 
 from wakeful.clock import LONGEST_WAIT, Clock
 from wakeful.domain import ids
 from wakeful.domain.directories import MemoryElsewhere
-from wakeful.domain.errors import Unavailable, WakefulError
+from wakeful.domain.errors import StoreUnavailable, Unavailable, WakefulError
 from wakeful.domain.events import EndedEarly, ErrorFrame, RunFrame, StepSaved, StreamEnd, StreamStopped
 from wakeful.domain.runs import LeaseLost, Outcome
 from wakeful.domain.types import Run, RunNote
 from wakeful.runtime.executor import Executor, Stop
 from wakeful.runtime.teller import Teller
 from wakeful.service.claims import Claimed, Claims
-
-T = TypeVar("T")
+from wakeful.service.insisting import PAUSE, insist
 
 log = logging.getLogger(__name__)
 
 _LOOK_FOR_STOPS = timedelta(seconds=1)  # behind the news, for the case that it got lost
 _STOP_PATIENCE = 1.5  # seconds an executor has to end by itself
 _DRAIN_PATIENCE = 5.0
-_STORE_PAUSE = 0.3
 
 
 @dataclass(slots=True, eq=False)
@@ -117,9 +115,10 @@ class Runner:
         while True:
             try:
                 await self.turn()
-            except Exception:
-                log.exception("runner turn failed")
-                await asyncio.sleep(_STORE_PAUSE)
+            except Exception as error:
+                if not isinstance(error, StoreUnavailable):  # which logs that itself
+                    log.exception("runner turn failed")
+                await asyncio.sleep(PAUSE)
                 self._nudged.set()  # what we were nudged for is still to be done
             longest = _LOOK_FOR_STOPS if self._held else LONGEST_WAIT
             await self._clock.wait(self._clock.now() + longest, self._nudged)
@@ -156,8 +155,10 @@ class Runner:
             await asyncio.wait(tasks, timeout=_DRAIN_PATIENCE)
         try:
             await self._claims.give_back_all_but({held.claim for held in self._held.values() if held.is_finishing})
-        except Unavailable:
-            log.warning("store away, so unfinished runs wait for their leases to run out", exc_info=True)
+        except Unavailable as error:
+            log.warning(
+                "store away, so unfinished runs wait for their leases to run out", extra={"problem": error.message}
+            )
 
     def compare(self, began: float, ours: set[tuple[str, int]]) -> None:
         """Compare what we are at work on with what the heartbeat, begun at that moment, found to be ours.
@@ -201,7 +202,7 @@ class Runner:
                 held.is_finishing = True
                 self._nudged.set()  # its slot is free while its end is written: the next claim need not wait for that
                 frame = _last_words(held, outcome)
-                if await _insist(lambda: self._claims.finish(held.run, outcome, frame)):
+                if await insist(lambda: self._claims.finish(held.run, outcome, frame), Unavailable):
                     self._on_finished(held.run, outcome)
         finally:
             if self._held.get(held.run.id) is held:  # else a newer claim of ours has its place
@@ -230,6 +231,8 @@ class Runner:
         except asyncio.CancelledError:
             if held.given_up is None and held.stop.is_requested:
                 return Outcome(status="stopped", reason="stopped")
+            if held.given_up is None and held.is_over_limit and self._claims.is_store_away:
+                return self._release(held)  # the time went by waiting for the store
             if held.given_up is None and held.is_over_limit:
                 text = f"The run took longer than its limit of {held.limit}."
                 return Outcome(status="failed", reason="time_limit", error=text)
@@ -239,9 +242,12 @@ class Runner:
                 return Outcome(status="stopped", reason="stopped")
             if isinstance(error, MemoryElsewhere) and error.agent_id == held.run.agent_id:
                 # Another node has made the agent's first file since we claimed: it goes on there from its last step.
-                held.given_up = "released"
-                self._has_strays = True
-                return None
+                return self._release(held)
+            if isinstance(error, StoreUnavailable):  # no fault of the run, which goes on from its last saved step
+                log.warning("run released, the store is away", extra={"run_id": held.run.id, "problem": error.message})
+                limit.cancel()
+                await asyncio.sleep(PAUSE)
+                return self._release(held)
             if isinstance(error, WakefulError):  # said for people; a stack would only bury it
                 log.warning("run failed", extra={"run_id": held.run.id, "code": error.code, "error": error.message})
                 return Outcome(status="failed", reason=error.code, error=error.message)
@@ -253,12 +259,17 @@ class Runner:
             return Outcome(status="stopped", reason="stopped")
         return Outcome(status="success", reason=reason, note=reason)
 
+    def _release(self, held: _Held) -> None:
+        """Have a run given back untried with the next turn."""
+        held.given_up = "released"
+        self._has_strays = True
+
     async def _listen(self, held: _Held) -> RunNote | None:
         """Save and show what the executor says until it ends, and return why it ended early, if it did."""
         run = held.run
         reason: RunNote | None = None
         # Every claim raises the fence, so an earlier attempt may have left steps.
-        steps = await _insist(lambda: self._claims.saved_steps(run)) if run.fence > 1 else []
+        steps = await insist(lambda: self._claims.saved_steps(run), Unavailable) if run.fence > 1 else []
         async with contextlib.aclosing(self._executor.execute(run, steps, held.stop)) as events:
             async for event in events:
                 match event:
@@ -274,7 +285,7 @@ class Runner:
 
     async def _save(self, run: Run, step: StepSaved | None, frames: Sequence[RunFrame]) -> None:
         writing_id = ids.new_id(self._clock.now())  # one for all tries: the first may have come through
-        await _insist(lambda: self._claims.save(run, step, frames, writing_id))
+        await insist(lambda: self._claims.save(run, step, frames, writing_id), Unavailable)
 
     async def _pass_on_stops(self) -> None:
         now = time.monotonic()
@@ -308,13 +319,3 @@ def _ask_to_stop(held: _Held) -> None:
 def _cancel_work(held: _Held) -> None:
     if held.task is not None and not held.is_finishing:
         held.task.cancel()
-
-
-async def _insist(write: Callable[[], Awaitable[T]]) -> T:
-    """Try again while the store is away. What we write proves our lease, so trying late does no harm."""
-    while True:
-        try:
-            return await write()
-        except Unavailable:
-            log.warning("store away, trying again", exc_info=True)
-            await asyncio.sleep(_STORE_PAUSE)

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from wakeful.clock import LONGEST_WAIT, Clock
-from wakeful.domain.errors import Unavailable
-from wakeful.service.firing import Firing, StoreBusy
+from wakeful.domain.errors import StoreBusy, StoreUnavailable, Unavailable
+from wakeful.service.firing import Firing
 from wakeful.service.stopping import Stopping
 
 log = logging.getLogger(__name__)
@@ -29,6 +29,7 @@ class Scheduler:
         lease: timedelta,
         on_queued: Callable[[], None],
         is_full: Callable[[], bool],
+        are_leases_behind: Callable[[], bool] = lambda: False,
     ) -> None:
         self._firing = firing
         self._stopping = stopping
@@ -38,6 +39,7 @@ class Scheduler:
         self._longest_wait = min(lease, LONGEST_WAIT)
         self._on_queued = on_queued
         self._is_full = is_full
+        self._are_leases_behind = are_leases_behind
         self._nudged = asyncio.Event()
         self._turned_at = clock.monotonic()
 
@@ -55,6 +57,8 @@ class Scheduler:
         while True:
             try:
                 until = await self.turn()
+            except StoreUnavailable:  # it logs that itself
+                until = self._clock.now() + _AFTER_TROUBLE
             except Exception:
                 log.exception("scheduler turn failed")
                 until = self._clock.now() + _AFTER_TROUBLE
@@ -86,7 +90,7 @@ class Scheduler:
         # A look before the write: claims would wait for the disk together with it.
         has_lost, has_wishes = await self._firing.left_behind()
         moved = await self._stopping.carry_out_wishes() if has_wishes else 0
-        if has_lost:
+        if has_lost and not self._are_leases_behind():
             moved += len(await self._firing.recover())
         if moved:
             self._on_queued()
@@ -98,6 +102,8 @@ class Scheduler:
         except StoreBusy:
             log.warning("wakes are fired one by one, since another node holds what one of them needs")
             return await self._fire_one_by_one()
+        except StoreUnavailable:
+            raise
         except Exception:
             log.exception("a batch of wakes could not be fired together; trying them one by one")
             return await self._fire_one_by_one()

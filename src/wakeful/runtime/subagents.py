@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from wakeful.domain.agents import SCHEDULING
-from wakeful.domain.errors import Invalid, LimitReached, WakefulError
+from wakeful.domain.errors import Invalid, LimitReached, StoreUnavailable, WakefulError
 from wakeful.domain.events import (
     ApprovalAnswered,
     ApprovalRequested,
@@ -79,6 +79,8 @@ async def spawn(parent: Work, subagent_id: str, say: Say, asked: str, task: str)
                 told = voice.translate(event)
                 if told is not None:
                     await say(told)
+    except StoreUnavailable:
+        raise  # the whole run waits for the store, or is released
     except WakefulError as error:
         log.warning("subagent failed", extra={"run_id": parent.run.id, "code": error.code, "error": error.message})
         text = f"The agent {helper.name!r} failed: {error.message}"

@@ -7,6 +7,7 @@ from contextlib import contextmanager, suppress
 
 from fastapi import WebSocket
 
+from wakeful.domain.errors import StoreUnavailable
 from wakeful.service.accounts import Accounts
 
 log = logging.getLogger(__name__)
@@ -42,6 +43,8 @@ class OpenSockets:
                 break  # the server may have gone down meanwhile, and its store with it
             try:
                 valid = await self._accounts.still_valid(set(self._open.values()))
+            except StoreUnavailable:  # which logs that itself
+                continue
             except Exception:
                 log.exception("looking at open sockets failed")
                 continue

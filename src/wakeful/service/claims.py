@@ -1,10 +1,12 @@
 """Who holds a run: claims, leases, saved steps, finishes. Every write of an owner proves that it still is one."""
 
 import logging
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Generator, Sequence
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 
 from wakeful.clock import Clock
+from wakeful.domain.errors import StoreUnavailable
 from wakeful.domain.events import RunFrame, StepSaved
 from wakeful.domain.recalls import recall_update
 from wakeful.domain.rules import Rules
@@ -49,10 +51,23 @@ class Claims:
         self._lease = lease
         self._directories = directories
         self._finish_together = Together(self._finish_all)
+        self._renewed_at = clock.now()
+        self._is_failing = False  # to renew
+        self._behind_until = self._renewed_at
+        self._valid_at = self._renewed_at  # leases that held then are as good as new while we are behind
 
     @property
     def lease(self) -> timedelta:
         return self._lease
+
+    @property
+    def is_behind(self) -> bool:
+        """Tell whether the store was away for so long that leases have run out of owners who are alive.
+
+        Until each had the time to renew its own, a lease that has run out says nothing.
+        """
+        now = self._clock.now()
+        return now < self._behind_until or (self._is_failing and now - self._renewed_at > self._lease * 2 / 3)
 
     async def claim(self, headless: int) -> list[Claimed]:
         """Take every user's run whose session is free, and up to so many headless ones."""
@@ -90,7 +105,7 @@ class Claims:
         assert session_id is not None
 
         async def work(tx: Tx) -> list[Sent]:
-            if not await tx.runs.holds_lease(run, now):
+            if not await tx.runs.holds_lease(run, self._holding_since(now)):
                 raise LeaseLost(run)
             if step is not None:
                 await tx.sessions.append(_message(run, session_id, step, writing_id, now))
@@ -100,11 +115,15 @@ class Claims:
                     await tx.runs.leave_probation(run.id)
             return await self._stream.add(tx, session_id, run.id, frames, writing_id, now) if frames else []
 
-        self._stream.publish(session_id, await self._store.write(work))
+        self._stream.publish(session_id, await self._store.write(work, is_repeatable=True))
 
     async def finish(self, run: Run, outcome: Outcome, last_frame: RunFrame | None = None) -> bool:
         """Write how a run ended, with the last thing it says. False if it was no longer ours: nothing was written."""
         return await self._finish_together((run, outcome, last_frame))
+
+    @property
+    def is_store_away(self) -> bool:
+        return self._store.health.problem is not None
 
     async def give_back_all_but(self, claims: Collection[tuple[str, int]]) -> int:
         """Give back at once and untried whatever the store says is ours besides these runs, each with its fence."""
@@ -121,24 +140,46 @@ class Claims:
 
     async def open_heartbeat(self) -> HeartbeatConnection:
         """Open the connection that renews the leases; it belongs to the thread that calls this."""
-        return await self._store.side_connection()
+        with self._failures_noted():
+            return await self._store.side_connection()
 
     async def renew(self, connection: HeartbeatConnection) -> set[tuple[str, int]]:
         """Renew all our leases and return the runs that are still ours, each with its fence."""
+        now = self._clock.now()
+        since = self._holding_since(now)
+        with self._failures_noted():
+            rows = await connection.fetch(
+                "renew_leases",
+                {"owner": self._owner, "now": to_micros(since), "lease_until": to_micros(now + self._lease)},
+            )
+        if self._is_failing and now - self._renewed_at > self._lease * 2 / 3:
+            self._behind_until = now + self._lease / 3
+        self._is_failing, self._renewed_at = False, now
         if self._directories is not None:
             await self._directories.beat(connection)
-        now = self._clock.now()
-        rows = await connection.fetch(
-            "renew_leases",
-            {"owner": self._owner, "now": to_micros(now), "lease_until": to_micros(now + self._lease)},
-        )
         return {(row["id"], row["fence"]) for row in rows}
+
+    def _holding_since(self, now: datetime) -> datetime:
+        """Return when a lease must have held to be ours: now, or before the store was away, if nobody has taken it."""
+        return min(now, self._valid_at) if self._is_failing or self.is_behind else now
+
+    @contextmanager
+    def _failures_noted(self) -> Generator[None]:
+        try:
+            yield
+        except StoreUnavailable:
+            if not self._is_failing:
+                self._is_failing, self._valid_at = True, self._renewed_at
+            raise
 
     async def _finish_all(self, finished: Sequence[tuple[Run, Outcome, RunFrame | None]]) -> list[bool]:
         now = self._clock.now()
         outcomes = [(run, outcome) for run, outcome, _ in finished]
 
         async def work(tx: Tx) -> tuple[set[str], list[tuple[str, list[Sent]]]]:
+            since = self._holding_since(now)
+            if since < now:
+                await tx.runs.renew(self._owner, since, now + self._lease)
             ours = await tx.runs.finish(outcomes, now)
             tx.runs.tell_changed(ours)
             settled = [

@@ -104,7 +104,7 @@ class Directories:
             await tx.directories.bind([agent_id], self.id)
             return await tx.directories.of_agent(agent_id, since)
 
-        self._judge(agent_id, await self._store.write(work))
+        self._judge(agent_id, await self._store.write(work, is_repeatable=True))
 
     async def check_reachable(self, tx: Tx, agent_id: str) -> None:
         """Raise if an agent's directory is one that no running node has, so that a run of it would only wait."""

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 
 from wakeful.clock import Clock
 from wakeful.domain import bounds, notices, runs, wakes
+from wakeful.domain.errors import StoreBusy
 from wakeful.domain.recalls import recall_update
 from wakeful.domain.rules import Rules
 from wakeful.domain.types import Decision, Pause, Run, Wake
@@ -15,11 +16,9 @@ from wakeful.service.directories import Directories
 from wakeful.service.endings import end_once_wake, note_failure, note_loop_end
 from wakeful.service.presence import hold_wakes
 from wakeful.service.stream import Stream
-from wakeful.store.errors import StoreBusy
 from wakeful.store.store import Store, Tx
 from wakeful.store.wakes import DueWake
 
-__all__ = ["Firing", "StoreBusy"]
 
 log = logging.getLogger(__name__)
 

@@ -10,14 +10,13 @@ from typing import Any, Literal
 
 from wakeful.clock import Clock
 from wakeful.domain import ids, wakes
-from wakeful.domain.errors import Unavailable
+from wakeful.domain.errors import StoreBusy, Unavailable
 from wakeful.domain.rules import Rules
 from wakeful.domain.runs import NotFromAWake, NothingToContinue, SessionBusy
 from wakeful.domain.types import Message, Run, RunUsage, Upload
 from wakeful.service.directories import Directories
 from wakeful.service.presence import note_writing
 from wakeful.service.stopping import Stopping
-from wakeful.store.errors import StoreBusy
 from wakeful.store.store import Store, Tx
 
 log = logging.getLogger(__name__)

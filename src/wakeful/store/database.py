@@ -63,9 +63,18 @@ class Database(Protocol):
     async def close(self) -> None: ...
 
     async def write(
-        self, work: Work[T], *, is_synced: bool = True, is_single: bool = False, is_long: bool = False
+        self,
+        work: Work[T],
+        *,
+        is_synced: bool = True,
+        is_single: bool = False,
+        is_repeatable: bool = False,
+        is_long: bool = False,
     ) -> T:
         """Run work in one transaction and return when it is durable; if it need not be synced, when it is committed.
+
+        After a lost connection it is tried again as long as it cannot have been committed; repeatable work, which
+        changes nothing when it was done before, even then.
 
         Work that is a single statement in PostgreSQL is a transaction by itself there, without the journeys that begin
         and commit one; its result does not wait until other nodes are told. Long work has statements whose time

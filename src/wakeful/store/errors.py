@@ -2,34 +2,40 @@
 
 from pathlib import Path
 
-from wakeful.domain.errors import NotFound, Unavailable
+from wakeful.domain.errors import NotFound, StoreBusy, StoreUnavailable, Unavailable
+
+__all__ = [
+    "BrokenReference",
+    "ConnectionLost",
+    "StoreBusy",
+    "StoreClosed",
+    "StoreFull",
+    "StoreInUse",
+    "StoreIsNewer",
+    "StoreReadOnly",
+    "StoreUnavailable",
+    "StoreUnreadable",
+]
 
 
-class StoreUnavailable(Unavailable):
-    """The database does not answer."""
-
-    code = "store_unavailable"
-
-
-class StoreBusy(StoreUnavailable):
-    """A row that is needed is held by someone else for too long."""
-
-    code = "store_busy"
-
+class StoreClosed(StoreUnavailable):
     def __init__(self) -> None:
-        super().__init__(
-            "Another node holds what this would change and has not released it in time, so nothing was changed. If "
-            "that node has stopped, PostgreSQL releases it within a few seconds. Try again then."
-        )
+        super().__init__("The store is closed.")
+
+
+class ConnectionLost(StoreUnavailable):
+    """The connection broke. With another one the same may work at once."""
 
 
 class StoreFull(StoreUnavailable):
     code = "store_full"
 
-    def __init__(self, path: Path) -> None:
-        super().__init__(
-            f"The disk that holds {str(path)!r} is full, so nothing was changed. Free some space and try again."
-        )
+    def __init__(self, place: str) -> None:
+        super().__init__(f"The disk that holds {place} is full, so nothing was changed. Free some space and try again.")
+
+
+class StoreReadOnly(StoreUnavailable):
+    code = "store_read_only"
 
 
 class StoreUnreadable(Unavailable):

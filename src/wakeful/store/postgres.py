@@ -5,7 +5,7 @@ import contextlib
 import logging
 import re
 import secrets
-from collections.abc import AsyncGenerator, Generator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from datetime import timedelta
 from typing import Any, TypeVar
 
@@ -14,7 +14,8 @@ import orjson
 
 from wakeful.store import queries
 from wakeful.store.database import Listener, Params, Row, SideConnection, Values, Work
-from wakeful.store.errors import BrokenReference, StoreBusy, StoreUnavailable
+from wakeful.store.errors import BrokenReference, ConnectionLost, StoreClosed, StoreUnavailable
+from wakeful.store.postgres_errors import LOST, errors_named
 from wakeful.store.postgres_limits import UNLIMITED, Limits, keep_alive
 
 T = TypeVar("T")
@@ -25,6 +26,7 @@ _PLAIN = re.compile(r"[\w -]+", re.ASCII)
 _CHANNEL = "wakeful"
 _MIGRATION_LOCK = 0x77616B65
 _TRIES = 5
+_RECONNECT_AFTER = (0.0, 0.05, 0.15, 0.4)  # seconds; a server that is away for longer is said to be
 _LISTEN_AGAIN_SECONDS = 0.5
 _TELL_SECONDS = 0.005  # what is told together; and a claim comes to its work first
 _LONG_SECONDS = 86_400.0  # for a statement whose time depends on how much there is
@@ -35,17 +37,6 @@ _UNSYNCED = {"synchronous_commit": "off", "lock_timeout": "500"}
 
 # A claim that lost a race for a session, or two transactions that waited for each other: the work may be run again.
 _RACES = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError, asyncpg.UniqueViolationError)
-_LOST = (
-    asyncpg.PostgresConnectionError,
-    asyncpg.InterfaceError,
-    asyncpg.InternalClientError,  # what asyncpg says when a connection is lost between two messages of one question
-    asyncpg.CannotConnectNowError,
-    asyncpg.AdminShutdownError,
-    asyncpg.CrashShutdownError,
-    asyncpg.TooManyConnectionsError,
-    asyncpg.IdleInTransactionSessionTimeoutError,  # we stood still for too long, and the server ended our transaction
-    OSError,
-)
 # After which nobody knows whether the line is alive, or what would come next on it.
 _HANGS_UP = (TimeoutError, asyncio.CancelledError)
 
@@ -76,7 +67,8 @@ class PostgresDatabase:
         self._telling: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
-        with _errors_named():
+        logging.getLogger("asyncpg.pool").addFilter(_drop_traceback)
+        with errors_named():
             self._pool = await self._make_pool(self._most_connections, self._limits.sql())
             self._unsynced = await self._make_pool(2, self._limits.sql(_UNSYNCED))
         self._tasks = [
@@ -101,19 +93,18 @@ class PostgresDatabase:
                 pool.terminate()
 
     async def write(
-        self, work: Work[T], *, is_synced: bool = True, is_single: bool = False, is_long: bool = False
+        self,
+        work: Work[T],
+        *,
+        is_synced: bool = True,
+        is_single: bool = False,
+        is_repeatable: bool = False,
+        is_long: bool = False,
     ) -> T:
         pool = self._pool if is_synced else self._unsynced
         write = self._write_alone if is_single else self._write
         seconds = _LONG_SECONDS if is_long else None
-        for attempt in range(1, _TRIES):
-            with contextlib.suppress(*_RACES):
-                return await write(pool, work, seconds)
-            await asyncio.sleep(0.002 * attempt)
-        try:
-            return await write(pool, work, seconds)
-        except _RACES as error:
-            raise BrokenReference(str(error)) from error
+        return await _reconnecting(lambda: _race(lambda: write(pool, work, seconds)), is_repeatable=is_repeatable)
 
     async def _write(self, pool: "asyncpg.Pool[Any] | None", work: Work[T], seconds: float | None) -> T:
         async with self._acquire(pool) as connection:
@@ -122,9 +113,10 @@ class PostgresDatabase:
                 await connection.execute("BEGIN")
                 result = await work(statements)
                 # The news goes with the commit, in one journey, and PostgreSQL passes it on only if that succeeds.
-                await connection.execute(f"{self._news_sql(statements.news)}COMMIT")
+                with errors_named(may_be_done=True):
+                    await connection.execute(f"{self._news_sql(statements.news)}COMMIT")
             except BaseException as error:
-                if isinstance(error, _LOST):  # it may have been committed all the same, and to look does no harm
+                if isinstance(error, StoreUnavailable) and error.is_in_doubt:  # to look does no harm
                     self._deliver(statements.news)
                 await _roll_back(connection, error)
                 raise
@@ -134,7 +126,8 @@ class PostgresDatabase:
     async def _write_alone(self, pool: "asyncpg.Pool[Any] | None", work: Work[T], seconds: float | None) -> T:
         async with self._acquire(pool) as connection:
             statements = _Statements(connection, seconds)
-            result = await work(statements)
+            with errors_named(may_be_done=True):
+                result = await work(statements)
         self._deliver(statements.news)
         self._untold.extend(statements.news)
         if self._untold and self._telling is None:
@@ -148,10 +141,13 @@ class PostgresDatabase:
         try:
             async with self._acquire(self._unsynced) as connection:
                 await connection.execute(self._news_sql(news))
-        except StoreUnavailable:
-            log.warning("news for other nodes got lost; they look for themselves in time", exc_info=True)
+        except StoreUnavailable as error:
+            log.warning("news for other nodes got lost; they look in time", extra={"problem": error.message})
 
     async def read(self, work: Work[T], *, is_single: bool = False) -> T:
+        return await _reconnecting(lambda: self._read(work, is_single=is_single), is_repeatable=True)
+
+    async def _read(self, work: Work[T], *, is_single: bool) -> T:
         async with self._acquire(self._pool) as connection:
             if is_single:
                 return await work(_Statements(connection))
@@ -175,26 +171,30 @@ class PostgresDatabase:
                 await connection.execute("SELECT pg_advisory_unlock($1)", _MIGRATION_LOCK)
 
     async def side_connection(self) -> SideConnection:
-        with _errors_named():
+        with errors_named():
             return _Side(await self._connect(command_timeout=self._limits.reach))
 
     def listen(self, listener: Listener) -> None:
         self._listeners.append(listener)
 
     async def size(self) -> int:
-        async with self._acquire(self._pool) as connection:
-            return await connection.fetchval("SELECT pg_database_size(current_database())")
+        return await self._read_value("SELECT pg_database_size(current_database())")
 
     async def has_agents(self) -> bool:
         """Tell whether anyone has worked with this database, with or without our tables in it."""
-        async with self._acquire(self._pool) as connection:
-            if await connection.fetchval("SELECT to_regclass('agents') IS NULL"):
-                return False
-            return await connection.fetchval("SELECT EXISTS (SELECT 1 FROM agents)")
+        if await self._read_value("SELECT to_regclass('agents') IS NULL"):
+            return False
+        return await self._read_value("SELECT EXISTS (SELECT 1 FROM agents)")
 
     async def read_clock(self) -> int | None:
-        async with self._acquire(self._pool) as connection:
-            return await connection.fetchval("SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT)")
+        return await self._read_value("SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT)")
+
+    async def _read_value(self, sql: str) -> Any:
+        async def read() -> Any:
+            async with self._acquire(self._pool) as connection:
+                return await connection.fetchval(sql)
+
+        return await _reconnecting(read, is_repeatable=True)
 
     def _make_pool(self, most: int, settings: str) -> "asyncpg.Pool[Any]":
         async def set_up(connection: "asyncpg.Connection[Any]") -> None:
@@ -227,15 +227,20 @@ class PostgresDatabase:
     @contextlib.asynccontextmanager
     async def _acquire(self, pool: "asyncpg.Pool[Any] | None") -> "AsyncGenerator[asyncpg.Connection[Any]]":
         if pool is None:
-            raise StoreUnavailable("The store is closed.")
-        with _errors_named():
-            async with pool.acquire(timeout=self._limits.answer) as connection:
-                try:
-                    yield connection  # pyright: ignore[reportReturnType]
-                except _HANGS_UP:
-                    # A line that may be dead: whatever is asked on it, be it only a cancellation, waits for it again.
-                    connection.terminate()
-                    raise
+            raise StoreClosed
+        with errors_named():
+            connection = await pool.acquire(timeout=self._limits.answer)
+        try:
+            with errors_named():
+                yield connection  # pyright: ignore[reportReturnType]
+        except BaseException as error:
+            if _hangs_up(error):
+                # A line that may be dead: whatever is asked on it, be it only a cancellation, waits for it again.
+                connection.terminate()
+            raise
+        finally:
+            with contextlib.suppress(*LOST):  # it is replaced; and what was done on it before is done
+                await pool.release(connection)
 
     @contextlib.asynccontextmanager
     async def _acquire_unlimited(self) -> "AsyncGenerator[asyncpg.Connection[Any]]":
@@ -282,6 +287,7 @@ class PostgresDatabase:
 
     async def _keep_listening(self) -> None:
         """Hold one connection that listens; when it is lost, take another and tell everyone to look for themselves."""
+        is_away = False
         while True:
             try:
                 connection = await self._connect(command_timeout=self._limits.answer)
@@ -290,13 +296,21 @@ class PostgresDatabase:
                     connection.add_termination_listener(lambda _, lost=lost: lost.set())
                     await connection.add_listener(_CHANNEL, self._hear)
                     self._deliver(["look"])
+                    is_away = False
                     await lost.wait()
                 finally:
                     connection.terminate()  # at once: we may be here because the store is closed
-                log.warning("listening connection lost")
-            except _LOST:
-                log.warning("cannot listen to the database", exc_info=True)
+                log.info("listening connection lost")
+            except (*LOST, asyncpg.PostgresError) as error:
+                if not is_away:  # twice a second would be too much
+                    log.warning("cannot listen to the database", extra={"problem": f"{type(error).__name__}: {error}"})
+                is_away = True
             await asyncio.sleep(_LISTEN_AGAIN_SECONDS)
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """Leave out that the pool could not connect, with a traceback each time: whoever uses it next says why, once."""
+    return not str(record.msg).startswith("Failed to restore")
 
 
 @contextlib.asynccontextmanager
@@ -312,10 +326,38 @@ async def _snapshot(connection: "asyncpg.Connection[Any]") -> AsyncGenerator[Non
 
 
 async def _roll_back(connection: "asyncpg.Connection[Any]", error: BaseException) -> None:
-    if isinstance(error, _HANGS_UP):  # nothing more is asked on this line
+    if _hangs_up(error):  # nothing more is asked on this line
         return
-    with contextlib.suppress(*_LOST):  # then there is nothing to roll back, and the first error says more
+    with contextlib.suppress(*LOST):  # then there is nothing to roll back, and the first error says more
         await connection.execute("ROLLBACK", timeout=_ROLLBACK_SECONDS)
+
+
+def _hangs_up(error: BaseException) -> bool:
+    return isinstance(error, _HANGS_UP) or isinstance(error.__cause__, _HANGS_UP)
+
+
+async def _race(write: Callable[[], Awaitable[T]]) -> T:
+    """Run work again that lost a race."""
+    for attempt in range(1, _TRIES):
+        with contextlib.suppress(*_RACES):
+            return await write()
+        await asyncio.sleep(0.002 * attempt)
+    try:
+        return await write()
+    except _RACES as error:
+        raise BrokenReference(str(error)) from error
+
+
+async def _reconnecting(act: Callable[[], Awaitable[T]], *, is_repeatable: bool) -> T:
+    """Try again on another connection when one is lost, unless the change may have been made and not be made twice."""
+    for seconds in _RECONNECT_AFTER:
+        try:
+            return await act()
+        except ConnectionLost as error:
+            if error.is_in_doubt and not is_repeatable:
+                raise
+        await asyncio.sleep(seconds)
+    return await act()
 
 
 class _Statements:
@@ -359,23 +401,8 @@ class _Side:
 
     async def fetch(self, name: str, params: Params) -> Sequence[Row]:
         query = self._queries[name]
-        with _errors_named():
+        with errors_named():
             return await self._connection.fetch(query.sql, *query.in_order(params))
 
     async def close(self) -> None:
         await self._connection.close(timeout=2)
-
-
-@contextlib.contextmanager
-def _errors_named() -> Generator[None]:
-    try:
-        yield
-    except asyncpg.ForeignKeyViolationError as error:
-        raise BrokenReference(str(error)) from error
-    except asyncpg.LockNotAvailableError as error:
-        raise StoreBusy from error
-    except _LOST as error:
-        raise StoreUnavailable(
-            f"PostgreSQL does not answer ({type(error).__name__}: {error}). Try again in a moment, but look first: "
-            "a change that was under way may have been made."
-        ) from error

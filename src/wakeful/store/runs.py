@@ -255,6 +255,11 @@ class Runs:
         params = {"id": run.id, "owner": run.owner, "fence": run.fence, "now": to_micros(now)}
         return bool(await self._statements.fetch("holds_lease", params))
 
+    async def renew(self, owner: str, since: datetime, until: datetime) -> None:
+        """Renew the leases of an owner that held at a moment."""
+        params = {"owner": owner, "now": to_micros(since), "lease_until": to_micros(until)}
+        await self._statements.fetch("renew_leases", params)
+
     async def leave_probation(self, run_id: str) -> None:
         if await self._statements.fetch("leave_probation", {"id": run_id}):
             self._statements.tell("runs")

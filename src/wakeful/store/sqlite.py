@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import apsw
 
 from wakeful.store.database import Listener, Params, Row, SideConnection, Statements, Work
-from wakeful.store.errors import StoreInUse, StoreUnavailable, StoreUnreadable
+from wakeful.store.errors import StoreClosed, StoreInUse, StoreUnavailable, StoreUnreadable
 from wakeful.store.sqlite_thread import SqliteStatements, SqliteThread, name_errors, transaction
 
 T = TypeVar("T")
@@ -64,7 +64,8 @@ class SqliteDatabase:
         work: Work[T],
         *,
         is_synced: bool = True,
-        is_single: bool = False,  # noqa: ARG002  (no round trips to spare)
+        is_single: bool = False,  # noqa: ARG002  (there are no round trips to save)
+        is_repeatable: bool = False,  # noqa: ARG002  (there is no connection to lose)
         is_long: bool = False,  # noqa: ARG002  (no answer is waited for)
     ) -> T:
         return await _opened(self._writer).do(work, "synced" if is_synced else "unsynced")
@@ -155,7 +156,7 @@ def _lower(*values: Any) -> str | None:
 
 def _opened(thread: SqliteThread | None) -> SqliteThread:
     if thread is None:
-        raise StoreUnavailable("The store is closed.")
+        raise StoreClosed
     return thread
 
 

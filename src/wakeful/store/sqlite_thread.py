@@ -19,7 +19,7 @@ import apsw
 
 from wakeful.store import queries
 from wakeful.store.database import Params, Row, Values, Work
-from wakeful.store.errors import BrokenReference, StoreFull, StoreUnavailable, StoreUnreadable
+from wakeful.store.errors import BrokenReference, StoreFull, StoreReadOnly, StoreUnavailable, StoreUnreadable
 
 T = TypeVar("T")
 
@@ -245,14 +245,23 @@ def name_errors(path: Path) -> Generator[None]:
     try:
         yield
     except apsw.FullError as error:
-        raise StoreFull(path) from error
+        raise StoreFull(repr(str(path))) from error
     except (apsw.NotADBError, apsw.CorruptError) as error:
         raise StoreUnreadable(
             f"The store {str(path)!r} cannot be read: it is damaged, or encrypted with another key than the device key "
             f"of this configuration directory ({error}). It was left as it is. Restore the right key or a backup from "
             f"{str(path.parent / 'backups')!r}."
         ) from error
-    except (apsw.CantOpenError, apsw.ReadOnlyError, apsw.IOError, apsw.PermissionsError, apsw.BusyError) as error:
+    except apsw.ReadOnlyError as error:
+        raise StoreReadOnly(
+            f"The store {str(path)!r} cannot be written ({error}). Nothing was changed. Make the file, its directory "
+            "and its disk writable for this user."
+        ) from error
+    except apsw.NoMemError as error:
+        raise StoreUnavailable(
+            f"There is not enough memory to use the store {str(path)!r}. Nothing was changed. Free some and try again."
+        ) from error
+    except (apsw.CantOpenError, apsw.IOError, apsw.PermissionsError, apsw.BusyError) as error:
         raise StoreUnavailable(f"The store {str(path)!r} cannot be written ({error}). Nothing was changed.") from error
     except apsw.ConstraintError as error:
         raise BrokenReference(str(error)) from error

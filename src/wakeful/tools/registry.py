@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from wakeful.domain.agents import SCHEDULING, shown_toolsets
-from wakeful.domain.errors import Invalid, WakefulError
+from wakeful.domain.errors import Invalid, StoreUnavailable, WakefulError
 from wakeful.domain.events import RunFrame
 from wakeful.domain.types import Agent, Run
 
@@ -142,7 +142,10 @@ class Tools:
         return [tool for tool in shown if only is None or tool.name in only]
 
     async def call(self, name: str, arguments: Mapping[str, Any], context: ToolContext) -> ToolResult:
-        """Call a tool of this agent. Never raises: a wrong call or a refusal is a result the model can learn from."""
+        """Call a tool of this agent. A wrong call or a refusal is a result the model can learn from.
+
+        Raises only if the store is away and the call may be made again as soon as it is back.
+        """
         shown = {tool.name: tool for tool in self.shown_to(context.agent, context.only)}
         tool = shown.get(name)
         if tool is None:
@@ -156,6 +159,8 @@ class Tools:
                 await self._check_scheduling(context.agent)  # whoever turned it off during this run is heard
             return await tool.act(context, parsed)
         except WakefulError as error:
+            if isinstance(error, StoreUnavailable) and tool.is_repeatable:
+                raise
             return _tell(tool, error)
         except Exception as error:  # one tool's fault must not end the run: the model may go another way
             log.exception("tool failed", extra={"tool": name, "run_id": context.run.id})
