@@ -1,15 +1,20 @@
 """Ways to kill a server at one exact moment: prepare it with one of these, and it kills itself there."""
 
 import os
+import random
 import signal
+import threading
 from collections.abc import Callable
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
-from wakeful.domain.types import Message
+from wakeful.domain.types import Message, Run
 from wakeful.service.claims import Claims
 from wakeful.store.sessions import Sessions
 from wakeful.store.store import Store
+
+CALLS = "calls"
 
 
 def die_with_the_answer_saved() -> None:
@@ -39,12 +44,42 @@ def die_with_a_subagents_answer_saved() -> None:
 
 def die_once_claimed() -> None:
     """Die as soon as a run is claimed."""
+    _after_claim(lambda: os.kill(os.getpid(), signal.SIGKILL))
+
+
+def die_soon_after_a_claim() -> None:
+    """Die some milliseconds after a run is claimed, before its model is asked or in the middle of that; after some
+    seconds in any case."""
+    chance = random.Random()
+
+    def die_in(seconds: float) -> None:
+        threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGKILL)).start()
+
+    die_in(5)
+    _after_claim(lambda: die_in(chance.uniform(0, 0.06)))
+    note_calls()
+
+
+def note_calls() -> None:
+    """Add the id of a run to the file CALLS in the data directory whenever a start of it is about to make its first call."""
+    original = Claims.note_call
+    path = Path(os.environ["WAKEFUL_DATA_DIR"], CALLS)
+
+    async def note_call(self: Claims, run: Run) -> None:
+        with path.open("a") as file:  # noqa: ASYNC230  (it is to be there at once)
+            file.write(f"{run.id}\n")
+        await original(self, run)
+
+    Claims.note_call = note_call  # type: ignore[method-assign]
+
+
+def _after_claim(act: Callable[[], object]) -> None:
     original = Claims.claim
 
     async def claim(self: Claims, headless: int) -> Any:
         claimed = await original(self, headless)
         if claimed:
-            os.kill(os.getpid(), signal.SIGKILL)
+            act()
         return claimed
 
     Claims.claim = claim  # type: ignore[method-assign]

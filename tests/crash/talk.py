@@ -45,6 +45,12 @@ class Served:
         client = httpx.AsyncClient(base_url=address[0], headers={"Authorization": f"Bearer {TOKEN}"}, timeout=10)
         self._started.append((process, client))
 
+    async def start_doomed(self, prepare: Callable[[], None]) -> None:
+        """Start a process that kills itself, perhaps before it answers, and wait until it has."""
+        process = Forked(("serve", "--port", "0"), self._environment, self._folder / "log", prepare)
+        self._started.append((process, httpx.AsyncClient()))
+        await self.wait_until_killed()
+
     async def end(self, number: int, which: int = -1) -> int:
         """Send a signal to a process and return how it ended."""
         process = self._started[which][0]

@@ -13,9 +13,14 @@ from crash.aim import (
     die_with_the_answer_saved,
     die_with_the_answer_saved_and_a_stop_requested,
 )
+from crash.scene import IS_LONG
 from crash.talk import Start, Talk, check_stream, results, writes
 from openai_server import call, calls, say, stream, text, usage
 
+# The other aims are kept on both stores: what differs there is what happens to the transaction.
+short_on_sqlite = pytest.mark.parametrize(
+    "backend_settings", ["sqlite", "postgres"] if IS_LONG else ["sqlite"], indirect=True
+)
 ANSWER = stream(*text("The whole ", "answer."), usage(100, 10))
 
 
@@ -67,6 +72,7 @@ async def test_killed_when_a_woken_runs_answer_was_saved_its_wake_has_fired(
         assert (wake["status"], [each["id"] for each in await talk.runs()]) == (status, [run_id])
 
 
+@short_on_sqlite
 async def test_killed_when_the_answer_after_an_approval_was_saved_the_run_has_ended(talking: Start) -> None:
     script = (calls(*writes("a.txt", "once", number=1)), ANSWER)
     async with talking(*script, prepare=die_with_the_answer_saved) as (talk, _):
@@ -79,6 +85,7 @@ async def test_killed_when_the_answer_after_an_approval_was_saved_the_run_has_en
         assert talk.file("a.txt") == "once\n"
 
 
+@short_on_sqlite
 async def test_killed_when_the_end_at_the_iteration_limit_was_saved_the_run_has_ended(talking: Start) -> None:
     script = (calls(*writes("a.txt", "once", number=1)),)
     async with talking(*script, prepare=die_with_the_answer_saved) as (talk, _):

@@ -115,6 +115,7 @@ async def _perform(work: Work, call: ToolCallPart, verdict: Verdict, *, say: Say
         skills=work.briefing.session_config.get("skills"),
         spawn=None if say is None else partial(spawn, work, call.tool_call_id, say),
     )
+    await work.means.before_call()
     result = await work.means.tools.call(call.tool_name, args, context)
     return replace(result, text=keepable(to_keep(result.text)))
 

@@ -16,7 +16,7 @@ from wakeful.runtime.budget import FINISH, NOTES
 from wakeful.runtime.calling import call_all, shown
 from wakeful.runtime.compaction import make_room
 from wakeful.runtime.context import view
-from wakeful.runtime.executor import Stop, Stopped
+from wakeful.runtime.executor import BeforeCall, Stop, Stopped
 from wakeful.runtime.models.providers import Models
 from wakeful.runtime.planning import plan
 from wakeful.runtime.prompt import steer, system_prompt
@@ -59,7 +59,9 @@ class AgentLoop:
         self.patience = patience or Patience()
         self.subagents = subagents or SubagentLimits()
 
-    async def execute(self, run: Run, saved_steps: Sequence[Message], stop: Stop) -> AsyncGenerator[RunEvent]:
+    async def execute(
+        self, run: Run, saved_steps: Sequence[Message], stop: Stop, before_call: BeforeCall
+    ) -> AsyncGenerator[RunEvent]:
         """Work on a run from where its session's transcript ends."""
         # Only 0.1 could be killed between the two: today the answer and the run's end are saved together.
         ended = final_answer(saved_steps)
@@ -67,6 +69,7 @@ class AgentLoop:
             yield StreamStart()
         means = Means(
             brief=lambda: self._brief(run, stop),
+            before_call=before_call,
             approvals=self.approvals,
             models=self.models,
             tools=self.tools,

@@ -42,6 +42,7 @@ class _Held:
     claimed_at: float = field(default_factory=time.monotonic)
     given_up: Literal["lost", "released"] | None = None  # no longer ours to finish
     is_over_limit: bool = False
+    has_called: bool = False  # a model or a tool
     is_finishing: bool = False  # its work is done: nothing may cut it off before its end is written
     last_step: StepSaved | None = None  # saved with its end
     end: StreamEnd | None = None  # what it says last if it ends well
@@ -260,7 +261,8 @@ class Runner:
         reason: RunNote | None = None
         # Every claim raises the fence, so an earlier attempt may have left steps.
         steps = await _insist(lambda: self._claims.saved_steps(run)) if run.fence > 1 else []
-        async with contextlib.aclosing(self._executor.execute(run, steps, held.stop)) as events:
+        before_call = partial(self._note_call, held)
+        async with contextlib.aclosing(self._executor.execute(run, steps, held.stop, before_call)) as events:
             async for event in events:
                 match event:
                     case StepSaved(is_last=True):
@@ -275,6 +277,11 @@ class Runner:
                     case _:
                         await held.teller.say(event)
         return reason
+
+    async def _note_call(self, held: _Held) -> None:
+        if not held.has_called:
+            await _insist(lambda: self._claims.note_call(held.run))
+            held.has_called = True
 
     async def _save(self, run: Run, step: StepSaved | None, frames: Sequence[RunFrame]) -> None:
         writing_id = ids.new_id(self._clock.now())  # one for all tries: the first may have come through

@@ -90,6 +90,12 @@ class Claims:
         # A claim that the power takes away is only made again; what the run saves later makes it durable too.
         return await self._store.write(work, is_synced=False, is_single=True)
 
+    async def note_call(self, run: Run) -> None:
+        """Count this start of a run as an attempt, before its first model or tool call; raise if it is not ours."""
+        # Not synced: it survives the death of the process, and after a power failure an attempt more does no harm.
+        if not await self._store.write(lambda tx: tx.runs.note_call(run), is_synced=False, is_single=True):
+            raise LeaseLost(run)
+
     async def saved_steps(self, run: Run) -> list[Message]:
         """Return what an earlier attempt at this run had saved."""
         return await self._store.read(lambda tx: tx.sessions.steps_of(run.id))

@@ -211,7 +211,7 @@ async def _note_recovery(tx: Tx, run: Run, now: datetime, rules: Rules) -> None:
             at=now,
             code=run.reason or "resumed",
             run_id=run.id,
-            detail={"attempt": run.attempt},
+            detail={"attempt": run.attempt} | ({"lost_starts": run.lost_starts} if run.lost_starts else {}),
         )
         await tx.notices.record([said])
     if run.status == "interrupted":
