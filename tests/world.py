@@ -16,7 +16,7 @@ from wakeful.domain import ids, wakes
 from wakeful.domain.bounds import PRESETS
 from wakeful.domain.events import RunEvent
 from wakeful.domain.types import Agent, Decision, Message, Notice, Run, Session, User, Wake
-from wakeful.runtime.executor import Stop
+from wakeful.runtime.executor import BeforeCall, Stop
 from wakeful.tools.registry import ToolContext
 
 NOON = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)  # a Monday
@@ -86,8 +86,13 @@ class ScriptedExecutor:
         self.default: Script | None = None
         self.by_wake: dict[str, Script] = {}
         self.by_session: dict[str, Script] = {}
+        self.is_calling = True  # False: its runs reach no model or tool call
 
-    async def execute(self, run: Run, saved_steps: Sequence[Message], stop: Stop) -> AsyncIterator[RunEvent]:
+    async def execute(
+        self, run: Run, saved_steps: Sequence[Message], stop: Stop, before_call: BeforeCall
+    ) -> AsyncIterator[RunEvent]:
+        if self.is_calling:
+            await before_call()
         self.ran.append(Ran(run, [step.content for step in saved_steps], self._clock.now()))
         script = self.by_wake.get(run.wake_id or "") or self.by_session.get(run.session_id or "", self.default)
         if script is not None:

@@ -95,6 +95,8 @@ async def test_a_stale_owner_cannot_finish_or_save(world, owners):
     assert not await first.finish(old, SUCCESS)
     with pytest.raises(LeaseLost):
         await first.save(old, StepSaved(role="assistant", content="I am still here"), [], "step")
+    with pytest.raises(LeaseLost):
+        await first.note_call(old)
     assert await world.node.store.write(lambda tx: tx.runs.release([old])) == 0
     assert (await world.run(new.id)).status == "running"
     assert await second.finish(new, SUCCESS)

@@ -37,13 +37,19 @@ class Served:
     def client(self) -> httpx.AsyncClient:
         return self._started[-1][1]
 
-    async def start(self, port: int = 0) -> None:
+    async def start(self, port: int = 0, prepare: Callable[[], None] | None = None) -> None:
         """Start a process and wait until it answers; requests go to the one started last."""
-        process = Forked(("serve", "--port", str(port)), self._environment, self._folder / "log")
+        process = Forked(("serve", "--port", str(port)), self._environment, self._folder / "log", prepare)
         address = re.search(r"http://\S+", await asyncio.to_thread(process.stdout.readline))
         assert address is not None, self.log()
         client = httpx.AsyncClient(base_url=address[0], headers={"Authorization": f"Bearer {TOKEN}"}, timeout=10)
         self._started.append((process, client))
+
+    async def start_doomed(self, prepare: Callable[[], None]) -> None:
+        """Start a process that kills itself, perhaps before it answers, and wait until it has."""
+        process = Forked(("serve", "--port", "0"), self._environment, self._folder / "log", prepare)
+        self._started.append((process, httpx.AsyncClient()))
+        await self.wait_until_killed()
 
     async def end(self, number: int, which: int = -1) -> int:
         """Send a signal to a process and return how it ended."""
@@ -55,6 +61,11 @@ class Served:
         assert await self.end(signal.SIGKILL, which) == -signal.SIGKILL
         if len(self._started) == 1 or which == -1:
             await self._end_leases()
+
+    async def wait_until_killed(self) -> None:
+        """Wait until the process has killed itself, as it was prepared to."""
+        assert await asyncio.to_thread(self._started[-1][0].wait, PATIENCE) == -signal.SIGKILL, self.log()[-3000:]
+        await self._end_leases()
 
     async def _end_leases(self) -> None:
         """Let the time pass in which a shared store leaves a dead node its runs. So nobody waits for it, and leases can

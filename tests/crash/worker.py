@@ -17,7 +17,7 @@ from wakeful.app import building
 from wakeful.config import Settings
 from wakeful.domain.events import RunEvent, StepSaved
 from wakeful.domain.types import Message, Run
-from wakeful.runtime.executor import Stop
+from wakeful.runtime.executor import BeforeCall, Stop
 from wakeful.runtime.heartbeat import Heartbeat
 from wakeful.store import postgres
 from world import World
@@ -55,10 +55,13 @@ class StepByStep:
         self._journal = journal
         self._script = script
 
-    async def execute(self, run: Run, saved_steps: Sequence[Message], stop: Stop) -> AsyncIterator[RunEvent]:
+    async def execute(
+        self, run: Run, saved_steps: Sequence[Message], stop: Stop, before_call: BeforeCall
+    ) -> AsyncIterator[RunEvent]:
         done = [step.content for step in saved_steps]
         self._journal.write("start", run=run.id, fence=run.fence, attempt=run.attempt, owner=run.owner, steps=done)
         script = self._script
+        await before_call()
         for step in STEPS[len(done) :]:
             await asyncio.sleep(script.pause)
             yield StepSaved(role="assistant", content=step)

@@ -350,7 +350,10 @@ ENDS = ("stream_end", "stream_stopped", "error")  # a run says exactly one of th
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepSaved:
-    """A piece of the transcript that must survive a crash; it is durable before the executor goes on."""
+    """A piece of the transcript that must survive a crash; it is durable before the executor goes on.
+
+    The last one is saved in the transaction that finishes the run, so a saved final answer is never asked for again.
+    """
 
     role: str
     content: str
@@ -359,6 +362,7 @@ class StepSaved:
     source: str | None = None
     label: str | None = None
     usage: RunUsage | None = None  # what the run has used up to here
+    is_last: bool = False  # the run ends with it; only StreamEnd and EndedEarly follow
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

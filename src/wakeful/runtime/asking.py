@@ -158,8 +158,10 @@ async def _stream(
         raise BudgetSpent
     async with AsyncExitStack() as stack:
         stack.enter_context(work.budget.under_way(size, cost))  # at once: nobody may come in between
+        model = await models.load(work.model)
+        await work.means.before_call()
         request = model_request_stream(
-            await models.load(work.model),
+            model,
             messages,
             model_settings=_settings(work),
             model_request_parameters=ModelRequestParameters(function_tools=_defined(tools), allow_text_output=True),

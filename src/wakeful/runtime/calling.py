@@ -15,7 +15,7 @@ from wakeful.domain.profiles import SWITCH_PROFILE
 from wakeful.runtime.approving import Verdict, ask_person
 from wakeful.runtime.arguments import BadArguments, TooDeep, read_arguments, to_keep
 from wakeful.runtime.chorus import Chorus, Say, Worker
-from wakeful.runtime.subagents import spawn
+from wakeful.runtime.subagents import saved_result, spawn
 from wakeful.runtime.transcript import INTERRUPTED
 from wakeful.runtime.work import Work, keepable
 from wakeful.service.insisting import insist
@@ -99,7 +99,7 @@ async def _perform(work: Work, call: ToolCallPart, verdict: Verdict, *, say: Say
     if verdict.refusal is not None:
         return verdict.refusal
     if verdict.is_in_doubt and not (tool is not None and tool.is_repeatable):
-        return _NOT_DONE
+        return saved_result(work, call.tool_call_id) or _NOT_DONE
     try:
         args = read_arguments(call)
     except BadArguments as error:
@@ -117,6 +117,7 @@ async def _perform(work: Work, call: ToolCallPart, verdict: Verdict, *, say: Say
         skills=work.briefing.session_config.get("skills"),
         spawn=None if say is None else partial(spawn, work, call.tool_call_id, say),
     )
+    await work.means.before_call()
     result = await insist(lambda: work.means.tools.call(call.tool_name, args, context))
     return replace(result, text=keepable(to_keep(result.text)))
 

@@ -16,12 +16,12 @@ from wakeful.runtime.budget import FINISH, NOTES
 from wakeful.runtime.calling import call_all, shown
 from wakeful.runtime.compaction import make_room
 from wakeful.runtime.context import view
-from wakeful.runtime.executor import Stop, Stopped
+from wakeful.runtime.executor import BeforeCall, Stop, Stopped
 from wakeful.runtime.models.providers import Models
 from wakeful.runtime.planning import plan
 from wakeful.runtime.prompt import steer, system_prompt
 from wakeful.runtime.surroundings import look_around
-from wakeful.runtime.transcript import open_calls, to_data, to_model
+from wakeful.runtime.transcript import final_answer, open_calls, to_data, to_model
 from wakeful.runtime.work import Means, Patience, SubagentLimits, Work
 from wakeful.service.approvals import Approvals
 from wakeful.service.briefings import Briefing, Briefings
@@ -60,11 +60,17 @@ class AgentLoop:
         self.patience = patience or Patience()
         self.subagents = subagents or SubagentLimits()
 
-    async def execute(self, run: Run, _saved_steps: Sequence[Message], stop: Stop) -> AsyncGenerator[RunEvent]:
+    async def execute(
+        self, run: Run, saved_steps: Sequence[Message], stop: Stop, before_call: BeforeCall
+    ) -> AsyncGenerator[RunEvent]:
         """Work on a run from where its session's transcript ends."""
-        yield StreamStart()
+        # Only 0.1 could be killed between the two: today the answer and the run's end are saved together.
+        ended = final_answer(saved_steps)
+        if ended is None:
+            yield StreamStart()
         means = Means(
             brief=lambda: insist(lambda: self._brief(run, stop)),
+            before_call=before_call,
             approvals=self.approvals,
             models=self.models,
             tools=self.tools,
@@ -76,6 +82,10 @@ class AgentLoop:
             subagents=self.subagents,
             take_turns=take_turns,
         )
+        if ended is not None:
+            for event in _end_as_saved(Work(means, run, await self.briefings.read(run), stop), ended):
+                yield event
+            return
         try:
             briefing = await means.brief()
         except Stopped:
@@ -151,13 +161,14 @@ async def _act_on(work: Work, reply: Reply) -> AsyncGenerator[RunEvent]:
         for event in _end_early(work, "did_nothing" if _has_done_nothing(work) else "empty_answer"):
             yield event
         return
-    yield work.step("assistant", reply.text, to_data(reply.whole, reply.thinking, shown(calls)))
-    if calls:
-        async for event in call_all(work, calls):
-            yield event
-    else:
-        work.has_ended = True
+    work.has_ended = not calls
+    data = to_data(reply.whole, reply.thinking, shown(calls))
+    yield work.step("assistant", reply.text, data, is_last=work.has_ended)
+    if work.has_ended:
         yield work.end(reply.text)
+        return
+    async for event in call_all(work, calls):
+        yield event
 
 
 def _has_done_nothing(work: Work) -> bool:
@@ -175,9 +186,17 @@ async def _limit(work: Work) -> RunNote | None:
 
 def _end_early(work: Work, reason: RunNote) -> Generator[RunEvent]:
     work.has_ended = True
-    yield work.step("assistant", NOTES[reason], {"note": reason})
+    yield work.step("assistant", NOTES[reason], {"note": reason}, is_last=True)
     yield EndedEarly(reason=reason)
     yield work.end(NOTES[reason])
+
+
+def _end_as_saved(work: Work, ended: Message) -> Generator[RunEvent]:
+    """End a run whose final answer an earlier attempt saved. The model is not asked again."""
+    reason: RunNote | None = (ended.data or {}).get("note")
+    if reason is not None:
+        yield EndedEarly(reason=reason)
+    yield work.end(ended.content)
 
 
 def _request(work: Work) -> list[ModelMessage]:

@@ -40,7 +40,9 @@ class _Held:
     claimed_at: float = field(default_factory=time.monotonic)
     given_up: Literal["lost", "released"] | None = None  # no longer ours to finish
     is_over_limit: bool = False
-    is_finishing: bool = False
+    has_called: bool = False  # a model or a tool
+    is_finishing: bool = False  # its work is done: nothing may cut it off before its end is written
+    last_step: StepSaved | None = None  # saved with its end
     end: StreamEnd | None = None  # what it says last if it ends well
     task: "asyncio.Task[None] | None" = None
 
@@ -55,6 +57,8 @@ class _Held:
             self.task.cancel()
 
     def end_at_limit(self) -> None:
+        if self.is_finishing:
+            return
         self.is_over_limit = True
         if self.task is not None:
             self.task.cancel()
@@ -201,8 +205,9 @@ class Runner:
             if outcome is not None:
                 held.is_finishing = True
                 self._nudged.set()  # its slot is free while its end is written: the next claim need not wait for that
-                frame = _last_words(held, outcome)
-                if await insist(lambda: self._claims.finish(held.run, outcome, frame), Unavailable):
+                frame, unsaved = _last_words(held, outcome), held.teller.take_unsaved()
+                finish = partial(self._claims.finish, last_step=held.last_step, unsaved=unsaved)
+                if await insist(lambda: finish(held.run, outcome, frame), Unavailable):
                     self._on_finished(held.run, outcome)
         finally:
             if self._held.get(held.run.id) is held:  # else a newer claim of ours has its place
@@ -212,13 +217,10 @@ class Runner:
     async def _execute(self, held: _Held) -> Outcome | None:
         """Carry out a run. None: it is no longer ours, so we must not say how it ended."""
         try:
-            outcome = await self._follow(held)
-            if outcome is not None and held.teller.has_spoken:
-                await held.teller.flush()
+            return await self._follow(held)
         except LeaseLost:
             log.warning("lease lost", extra={"run_id": held.run.id, "fence": held.run.fence})
             return None
-        return outcome
 
     async def _follow(self, held: _Held) -> Outcome | None:
         # A bare timer: asyncio.timeout costs several times as much, and every run has one.
@@ -255,7 +257,7 @@ class Runner:
             return Outcome(status="failed", reason="error", error=f"{type(error).__name__}: {error}")
         finally:
             limit.cancel()
-        if held.stop.is_requested:
+        if held.stop.is_requested and held.last_step is None:  # else the answer was there before the wish
             return Outcome(status="stopped", reason="stopped")
         return Outcome(status="success", reason=reason, note=reason)
 
@@ -270,9 +272,13 @@ class Runner:
         reason: RunNote | None = None
         # Every claim raises the fence, so an earlier attempt may have left steps.
         steps = await insist(lambda: self._claims.saved_steps(run), Unavailable) if run.fence > 1 else []
-        async with contextlib.aclosing(self._executor.execute(run, steps, held.stop)) as events:
+        before_call = partial(self._note_call, held)
+        async with contextlib.aclosing(self._executor.execute(run, steps, held.stop, before_call)) as events:
             async for event in events:
                 match event:
+                    case StepSaved(is_last=True):
+                        held.last_step = event
+                        held.is_finishing = True
                     case StepSaved():
                         await held.teller.save(event)
                     case EndedEarly():
@@ -282,6 +288,11 @@ class Runner:
                     case _:
                         await held.teller.say(event)
         return reason
+
+    async def _note_call(self, held: _Held) -> None:
+        if not held.has_called:
+            await insist(lambda: self._claims.note_call(held.run), Unavailable)
+            held.has_called = True
 
     async def _save(self, run: Run, step: StepSaved | None, frames: Sequence[RunFrame]) -> None:
         writing_id = ids.new_id(self._clock.now())  # one for all tries: the first may have come through

@@ -11,7 +11,7 @@ from wakeful.clock import Clock
 from wakeful.domain.events import RunEvent, StepSaved, StreamEnd
 from wakeful.domain.types import Message, Run, RunUsage
 from wakeful.runtime.budget import Budget, Mishaps
-from wakeful.runtime.executor import Stop
+from wakeful.runtime.executor import BeforeCall, Stop
 from wakeful.runtime.models.providers import Models
 from wakeful.service.approvals import Approvals
 from wakeful.service.briefings import Briefing, Spent
@@ -43,6 +43,7 @@ class Means:
     """What every worker of this server works with."""
 
     brief: Callable[[], Awaitable[Briefing]]  # reads anew what the run is to know
+    before_call: BeforeCall
     approvals: Approvals
     models: Models
     tools: Tools

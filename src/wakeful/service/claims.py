@@ -2,10 +2,12 @@
 
 import logging
 from collections.abc import Collection, Generator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from wakeful.clock import Clock
+from wakeful.domain import ids
 from wakeful.domain.errors import StoreUnavailable
 from wakeful.domain.events import RunFrame, StepSaved
 from wakeful.domain.recalls import recall_update
@@ -20,6 +22,7 @@ from wakeful.service.stream import Stream
 from wakeful.store.database import SideConnection as HeartbeatConnection
 from wakeful.store.rows import to_micros
 from wakeful.store.runs import Claimed
+from wakeful.store.sessions import NoSuchSession
 from wakeful.store.store import Store, Tx
 from wakeful.store.together import Together
 
@@ -28,6 +31,16 @@ __all__ = ["Claimed", "Claims", "HeartbeatConnection"]
 log = logging.getLogger(__name__)
 
 _MOST_USER_RUNS = 256  # of one claim; people are never held back by a number
+
+
+class _Ending(NamedTuple):
+    """How a run ended, with everything about it that is not saved yet."""
+
+    run: Run
+    outcome: Outcome
+    last_step: StepSaved | None
+    unsaved: Sequence[RunFrame]
+    last_frame: RunFrame | None
 
 
 class Claims:
@@ -91,6 +104,12 @@ class Claims:
         # A claim that the power takes away is only made again; what the run saves later makes it durable too.
         return await self._store.write(work, is_synced=False, is_single=True)
 
+    async def note_call(self, run: Run) -> None:
+        """Count this start of a run as an attempt, before its first model or tool call; raise if it is not ours."""
+        # Not synced: it survives the death of the process, and after a power failure an attempt more does no harm.
+        if not await self._store.write(lambda tx: tx.runs.note_call(run), is_synced=False, is_single=True):
+            raise LeaseLost(run)
+
     async def saved_steps(self, run: Run) -> list[Message]:
         """Return what an earlier attempt at this run had saved."""
         return await self._store.read(lambda tx: tx.sessions.steps_of(run.id))
@@ -117,9 +136,21 @@ class Claims:
 
         self._stream.publish(session_id, await self._store.write(work, is_repeatable=True))
 
-    async def finish(self, run: Run, outcome: Outcome, last_frame: RunFrame | None = None) -> bool:
-        """Write how a run ended, with the last thing it says. False if it was no longer ours: nothing was written."""
-        return await self._finish_together((run, outcome, last_frame))
+    async def finish(
+        self,
+        run: Run,
+        outcome: Outcome,
+        last_frame: RunFrame | None = None,
+        *,
+        last_step: StepSaved | None = None,
+        unsaved: Sequence[RunFrame] = (),
+    ) -> bool:
+        """Write how a run ended, with its last step and words. False if it was no longer ours: nothing was written.
+
+        The final answer and the run's status are one transaction: killed at any moment, either both are there or
+        neither is.
+        """
+        return await self._finish_together(_Ending(run, outcome, last_step, unsaved, last_frame))
 
     @property
     def is_store_away(self) -> bool:
@@ -172,9 +203,9 @@ class Claims:
                 self._is_failing, self._valid_at = True, self._renewed_at
             raise
 
-    async def _finish_all(self, finished: Sequence[tuple[Run, Outcome, RunFrame | None]]) -> list[bool]:
+    async def _finish_all(self, endings: Sequence[_Ending]) -> list[bool]:
         now = self._clock.now()
-        outcomes = [(run, outcome) for run, outcome, _ in finished]
+        outcomes = [(ending.run, ending.outcome) for ending in endings]
 
         async def work(tx: Tx) -> tuple[set[str], list[tuple[str, list[Sent]]]]:
             since = self._holding_since(now)
@@ -190,19 +221,9 @@ class Claims:
             await tx.wakes.settle(settled, now)
             await hold_wakes(tx, [run for run, _ in outcomes if run.id in ours], now, self._rules)
             said: list[tuple[str, list[Sent]]] = []
-            for run, outcome, frame in finished:
-                if run.id not in ours:
-                    continue
-                frames = [] if frame is None else [frame]
-                if outcome.status == "failed":
-                    await note_failure(tx, run, outcome.reason, outcome.error, now, self._rules)
-                    if frames and run.kind == "recall" and run.wake_id is not None:
-                        frames.insert(0, recall_update(await tx.wakes.read(run.wake_id), "failed"))
-                else:
-                    await note_loop_end(tx, run, now)
-                if frames and run.session_id is not None:
-                    sent = await self._stream.add(tx, run.session_id, run.id, frames, f"{run.id}:end:{run.fence}", now)
-                    said.append((run.session_id, sent))
+            for ending in endings:
+                if ending.run.id in ours:
+                    said += await self._end(tx, ending, now)
             return ours, said
 
         ours, said = await self._store.write(work)
@@ -212,6 +233,27 @@ class Claims:
             if run.id not in ours:
                 log.warning("stale finish refused", extra={"run_id": run.id, "fence": run.fence})
         return [run.id in ours for run, _ in outcomes]
+
+    async def _end(self, tx: Tx, ending: _Ending, now: datetime) -> list[tuple[str, list[Sent]]]:
+        """Save what belongs to the end of one run, and return what is to be published."""
+        run, outcome, step = ending.run, ending.outcome, ending.last_step
+        last = [] if ending.last_frame is None else [ending.last_frame]
+        if step is not None and run.session_id is not None:
+            with suppress(NoSuchSession):  # deleted meanwhile: nobody is left to read it
+                await tx.sessions.append(_message(run, run.session_id, step, ids.new_id(now), now))
+            if step.usage is not None:
+                await tx.usage.save(step.usage)
+        if outcome.status == "failed":
+            await note_failure(tx, run, outcome.reason, outcome.error, now, self._rules)
+            if last and run.kind == "recall" and run.wake_id is not None:
+                last.insert(0, recall_update(await tx.wakes.read(run.wake_id), "failed"))
+        else:
+            await note_loop_end(tx, run, now)
+        frames = [*ending.unsaved, *last]
+        if not frames or run.session_id is None:
+            return []
+        sent = await self._stream.add(tx, run.session_id, run.id, frames, f"{run.id}:end:{run.fence}", now)
+        return [(run.session_id, sent)]
 
 
 def _message(run: Run, session_id: str, step: StepSaved, message_id: str, now: datetime) -> Message:

@@ -19,7 +19,6 @@ from wakeful.service.stream import Stream
 from wakeful.store.store import Store, Tx
 from wakeful.store.wakes import DueWake
 
-
 log = logging.getLogger(__name__)
 
 _TRY_AGAIN = timedelta(minutes=5)
@@ -240,7 +239,7 @@ async def _note_recovery(tx: Tx, run: Run, now: datetime, rules: Rules) -> None:
             at=now,
             code=run.reason or "resumed",
             run_id=run.id,
-            detail={"attempt": run.attempt},
+            detail={"attempt": run.attempt} | ({"lost_starts": run.lost_starts} if run.lost_starts else {}),
         )
         await tx.notices.record([said])
     if run.status == "interrupted":

@@ -332,6 +332,12 @@ async def _roll_back(connection: "asyncpg.Connection[Any]", error: BaseException
         await connection.execute("ROLLBACK", timeout=_ROLLBACK_SECONDS)
 
 
+def _drop_traceback(record: logging.LogRecord) -> bool:
+    """Shorten what the pool says of a server that is away: the next who uses it says why."""
+    record.exc_info = None
+    return True
+
+
 def _hangs_up(error: BaseException) -> bool:
     return isinstance(error, _HANGS_UP) or isinstance(error.__cause__, _HANGS_UP)
 

@@ -260,6 +260,11 @@ class Runs:
         params = {"owner": owner, "now": to_micros(since), "lease_until": to_micros(until)}
         await self._statements.fetch("renew_leases", params)
 
+    async def note_call(self, run: Run) -> bool:
+        """Count the present start of a run as an attempt. False if the run is no longer its owner's."""
+        params = {"id": run.id, "owner": run.owner, "fence": run.fence}
+        return bool(await self._statements.fetch("note_call", params))
+
     async def leave_probation(self, run_id: str) -> None:
         if await self._statements.fetch("leave_probation", {"id": run_id}):
             self._statements.tell("runs")

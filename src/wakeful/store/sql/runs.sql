@@ -98,7 +98,7 @@ ORDER BY queued_at DESC, id DESC LIMIT :most;
 -- is too far ahead is from before the clock was set back, and counts no more. One that was first in line for long is
 -- held no longer, so nobody who writes without a pause can starve it. Paused agents' wakes take no room, but a run that
 -- had begun goes on. After a crash, runs come back one at a time, so that one that kills the process cannot use up the
--- attempts of the others. On a shared store, runs of agents whose database and files are in another data directory are
+-- attempts of the others; one that was lost before it reached a call comes after those that got further. On a shared store, runs of agents whose database and files are in another data directory are
 -- left to the nodes that have it; one that waits for a directory nobody has (reason memory_elsewhere) holds up no other
 -- run. Rows that someone holds are passed over, be it the run or the wake that begins with it: the node may be dead. The
 -- outer condition is checked again after a wait for another node's lock.
@@ -117,7 +117,7 @@ WITH people AS MATERIALIZED (
                 WHERE
                     f.status = 'queued' AND f.trigger = 'message' AND f.is_resuming = 1
                     /*postgres AND f.reason IS DISTINCT FROM 'memory_elsewhere' */
-                    AND (f.queued_at, f.id) < (r.queued_at, r.id)
+                    AND (f.lost_starts, f.queued_at, f.id) < (r.lost_starts, r.queued_at, r.id)
                     AND (SELECT 1 FROM runs b WHERE b.session_id = f.session_id AND b.status = 'running' LIMIT 1) IS NULL
                 LIMIT 1
             ) IS NULL
@@ -166,7 +166,7 @@ WITH people AS MATERIALIZED (
                 WHERE
                     f.status = 'queued' AND f.trigger <> 'message' AND f.is_resuming = 1
                     /*postgres AND f.reason IS DISTINCT FROM 'memory_elsewhere' */
-                    AND (f.turn, f.nominal_at, f.id) < (r.turn, r.nominal_at, r.id)
+                    AND (f.lost_starts, f.turn, f.nominal_at, f.id) < (r.lost_starts, r.turn, r.nominal_at, r.id)
                     AND (SELECT 1 FROM runs b WHERE b.session_id = f.session_id AND b.status = 'running' LIMIT 1) IS NULL
                     -- One that is not the first of its session cannot go, so nobody waits for it.
                     AND (
@@ -202,6 +202,7 @@ WITH people AS MATERIALIZED (
 UPDATE runs
 SET
     status = 'running', owner = :owner, lease_until = :lease_until, fence = fence + 1, attempt = attempt + 1,
+    has_called = 0,
     /*postgres reason = NULLIF(runs.reason, 'memory_elsewhere'), */
     -- Not before it was queued, though the clock of the node that queued it may be a little ahead of ours.
     started_at = COALESCE(started_at, CASE WHEN queued_at > :now THEN queued_at ELSE :now END)
@@ -278,7 +279,7 @@ ORDER BY nominal_at LIMIT :most OFFSET :skip
 UPDATE runs
 SET
     status = :status, reason = :reason, error = :error, owner = NULL, lease_until = NULL, finished_at = :finished_at,
-    is_resuming = :is_resuming
+    is_resuming = :is_resuming, attempt = :attempt, lost_starts = :lost_starts
 WHERE id = :id AND status = 'running' AND fence = :fence
 RETURNING id;
 
@@ -287,6 +288,12 @@ RETURNING id;
 SELECT id FROM runs
 WHERE id = :id AND status = 'running' AND owner = :owner AND fence = :fence AND lease_until > :now
 /*postgres FOR UPDATE */;
+
+-- name: note_call
+-- This start of a run is about to make its first model or tool call, so it counts as an attempt from now on.
+UPDATE runs SET has_called = 1
+WHERE id = :id AND status = 'running' AND owner = :owner AND fence = :fence
+RETURNING id;
 
 -- name: leave_probation
 -- A run that came back from a crash has saved a step, so it is not what killed the process.
@@ -319,7 +326,7 @@ DELETE FROM stop_wishes WHERE (SELECT 1 FROM runs r WHERE r.id = stop_wishes.run
 UPDATE runs
 SET
     status = 'queued', reason = 'continued', error = NULL, finished_at = NULL, owner = NULL, lease_until = NULL,
-    attempt = 0, turn = 0, is_resuming = 0, stop_requested_at = NULL
+    attempt = 0, lost_starts = 0, turn = 0, is_resuming = 0, stop_requested_at = NULL
 WHERE id = :id AND status IN ('interrupted', 'failed', 'stopped')
 RETURNING *;
 
