@@ -108,10 +108,7 @@ class Grid:
         """
         if first > until:
             return Span(count=0, next=first)
-        if self.every is not None:
-            later = (until - first) // self.every
-        else:
-            later = _count_cron(*self._rule(), first, until)
+        later = _count_cron(*self._rule(), first, until) if self.every is None else (until - first) // self.every
         return Span(count=later + 1, next=self.next_after(first, after=until))
 
     def take(self, first: datetime, count: int) -> list[datetime]:
