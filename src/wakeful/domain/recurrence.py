@@ -233,13 +233,21 @@ def _end_of_first_pass(zone: ZoneInfo, at: datetime, offset: timedelta) -> datet
 
 
 def _clock_changes(zone: ZoneInfo, after: datetime, until: datetime) -> Iterator[datetime]:
-    seen = after
-    while seen < until:
-        near = min(seen + DAY, until)
+    for year in range(after.year, until.year + 1):
+        yield from (change for change in _changes_in_year(zone, year) if after < change <= until)
+
+
+@lru_cache(maxsize=1024)
+def _changes_in_year(zone: ZoneInfo, year: int) -> tuple[datetime, ...]:
+    changes: list[datetime] = []
+    seen, end = datetime(year, 1, 1, tzinfo=UTC), datetime(year + 1, 1, 1, tzinfo=UTC)
+    while seen < end:
+        near = min(seen + DAY, end)
         change = clock_change(zone, seen, near)
         if change is not None:
-            yield change
+            changes.append(change)
         seen = change or near
+    return tuple(changes)
 
 
 def _count_local(cron: str, begin: datetime, end: datetime) -> int:
