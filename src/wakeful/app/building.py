@@ -134,8 +134,7 @@ class Wakeful:
         await self.store.open(self.clock.now(), lambda: check_no_store_left_behind(self.settings))
         try:
             await asyncio.to_thread(make_private, self.settings.data_dir)
-            if isinstance(self.clock, ServerClock):
-                await self.clock.measure()
+            await self.clock.measure()
             await self.services.directories.enter()
             await self.settle()
             await self.services.data.files.finish_erasing()
@@ -253,9 +252,9 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
         titles.note_finished(run, outcome)
 
     retention = _retention(settings)
-    upkeep = Upkeep(store, clock, recalls, outbox, retention, files.finish_erasing, uploads.remove_orphans)
+    upkeep = Upkeep(store, clock, recalls, outbox, retention, files.finish_erasing, uploads.remove_orphans, owner)
     claims = Claims(store, stream, clock, rules, owner, lease, directories)
-    firing = Firing(store, stream, clock, rules, owner, settings.claim_batch, directories)
+    firing = Firing(store, stream, clock, rules, owner, settings.claim_batch, directories, lease)
     holds = MemoryHolds(store, stream, clock, rules, directories)
     runner = Runner(claims, clock, executor, settings.max_headless_runs, note_finished)
     engine = _engine(settings, store, clock, firing, claims, runner, upkeep, directories, holds, presence)

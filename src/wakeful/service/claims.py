@@ -90,7 +90,7 @@ class Claims:
         assert session_id is not None
 
         async def work(tx: Tx) -> list[Sent]:
-            if not await tx.runs.holds_lease(run, now):
+            if not await tx.runs.holds_lease(run):
                 raise LeaseLost(run)
             if step is not None:
                 await tx.sessions.append(_message(run, session_id, step, writing_id, now))
@@ -127,11 +127,8 @@ class Claims:
         """Renew all our leases and return the runs that are still ours, each with its fence."""
         if self._directories is not None:
             await self._directories.beat(connection)
-        now = self._clock.now()
-        rows = await connection.fetch(
-            "renew_leases",
-            {"owner": self._owner, "now": to_micros(now), "lease_until": to_micros(now + self._lease)},
-        )
+        until = self._clock.now() + self._lease
+        rows = await connection.fetch("renew_leases", {"owner": self._owner, "lease_until": to_micros(until)})
         return {(row["id"], row["fence"]) for row in rows}
 
     async def _finish_all(self, finished: Sequence[tuple[Run, Outcome, RunFrame | None]]) -> list[bool]:

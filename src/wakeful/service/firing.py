@@ -41,6 +41,7 @@ class Firing:
         owner: str,
         batch: int = 64,
         directories: Directories | None = None,  # None: as for agents that are bound to none
+        lease: timedelta = timedelta(seconds=30),
     ) -> None:
         self._store = store
         self._stream = stream
@@ -49,6 +50,7 @@ class Firing:
         self._owner = owner
         self._batch = batch
         self._directories = directories
+        self._lease = lease
 
     async def fire_due(self, most: int | None = None) -> int:
         """Decide about a batch of due wakes and return how many there were."""
@@ -89,24 +91,38 @@ class Firing:
         """Return when there is something to look at next."""
         now = self._clock.now()
         rules = self._rules
+        # Other nodes see a step of the clock when they look at it, and put their leases right with the next heartbeat.
+        unjudged = max(0.0, self._lease.total_seconds() - self._clock.seconds_since_step())
         return await self._store.read(
-            lambda tx: tx.wakes.next_moment(now, rules.shed_after, rules.hold_for), is_single=True
+            lambda tx: tx.wakes.next_moment(
+                self._owner,
+                now,
+                rules.shed_after,
+                rules.hold_for,
+                judge_at=now + timedelta(seconds=unjudged),
+                latest=self._latest_lease(now),
+            ),
+            is_single=True,
         )
 
     async def has_lost(self) -> bool:
-        """Tell whether there are runs whose lease ran out."""
+        """Tell whether there are runs of other processes whose lease ran out. Not soon after a step of the clock."""
         now = self._clock.now()
-        return bool(await self._store.read(lambda tx: tx.runs.stuck(now, 1), is_single=True))
+        latest = self._latest_lease(now)
+        if not await self._store.read(lambda tx: tx.runs.stuck(self._owner, now, latest, 1), is_single=True):
+            return False
+        await self._clock.measure()
+        return self._clock.seconds_since_step() >= self._lease.total_seconds()
 
     async def recover(self, *, every_other_owner: bool = False) -> list[Run]:
         """Take back runs whose lease ran out; at the start of an embedded store, all that another process held."""
         now = self._clock.now()
-        only_owner = self._owner if every_other_owner else None
 
         async def work(tx: Tx) -> tuple[list[Run], list[tuple[str, list[Sent]]]]:
             recovered: list[Run] = []
             said: list[tuple[str, list[Sent]]] = []
-            for run in await tx.runs.expired(now, self._batch, only_owner):
+            latest = self._latest_lease(now)
+            for run in await tx.runs.expired(self._owner, now, latest, self._batch, of_everyone=every_other_owner):
                 after = runs.recover(run, now, self._rules)
                 if await tx.runs.recover(after):
                     tx.runs.tell_changed([run.id])
@@ -128,6 +144,8 @@ class Firing:
 
     async def shed_low(self) -> list[Run]:
         """Drop low-priority runs that found no free slot in time; only those that this node could have taken."""
+        if self._clock.seconds_since_step() < self._rules.shed_after.total_seconds():
+            return []  # the time that the clock was set by is not time they have waited
         now = self._clock.now()
         directory_id = "" if self._directories is None else self._directories.id
 
@@ -143,6 +161,10 @@ class Firing:
         """End the schedules that were to last only until a restart."""
         now = self._clock.now()
         return await self._store.write(lambda tx: tx.wakes.forget_ephemeral(now))
+
+    def _latest_lease(self, now: datetime) -> datetime:
+        """Return how far a lease may reach; other nodes' may be a little longer than ours."""
+        return now + 3 * self._lease
 
     async def _tell_deferred(
         self, tx: Tx, written: Sequence[wakes.Verdict], now: datetime

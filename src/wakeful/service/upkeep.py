@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from wakeful.clock import Clock
+from wakeful.domain.types import FOREVER
 from wakeful.service.outbox import Outbox
 from wakeful.service.recalls import Recalls
 from wakeful.service.storage import Retention
@@ -40,6 +41,7 @@ class Upkeep:
         retention: Retention,
         finish_erasing: Callable[[], Awaitable[None]],
         remove_orphaned_uploads: Callable[[], Awaitable[None]],
+        owner: str,
     ) -> None:
         self._store = store
         self._clock = clock
@@ -48,15 +50,18 @@ class Upkeep:
         self._retention = retention
         self._finish_erasing = finish_erasing
         self._remove_orphaned_uploads = remove_orphaned_uploads
+        self._owner = owner
 
     async def audit(self) -> Health:
-        """Look for promises that nobody is keeping."""
+        """Look for promises that nobody is keeping. Just after a step of the clock, nobody had the time to."""
+        if self._clock.seconds_since_step() < _OVERDUE.total_seconds():
+            return Health()
         before = self._clock.now() - _OVERDUE
 
         async def work(tx: Tx) -> Health:
             return Health(
                 overdue_wakes=tuple(await tx.wakes.overdue(before, _MOST_NAMED)),
-                stuck_runs=tuple(await tx.runs.stuck(before, _MOST_NAMED)),
+                stuck_runs=tuple(await tx.runs.stuck(self._owner, before, FOREVER, _MOST_NAMED)),
                 orphaned_wakes=tuple(await tx.wakes.orphaned(before, _MOST_NAMED)),
             )
 

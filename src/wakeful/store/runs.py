@@ -238,18 +238,19 @@ class Runs:
             self._statements.tell("runs")
         return len(released)
 
-    async def expired(self, now: datetime, most: int, only_owner: str | None = None) -> list[Run]:
-        """Return runs whose lease ran out; with an owner, also those of every other process."""
-        rows = await self._statements.fetch(
-            "expired_runs", {"now": to_micros(now), "only_owner": only_owner, "most": most}
-        )
+    async def expired(
+        self, owner: str, now: datetime, latest: datetime, most: int, *, of_everyone: bool = False
+    ) -> list[Run]:
+        """Return runs of other owners whose lease ran out or ends after `latest`, or whatever other owners hold."""
+        params = {"owner": owner, "now": to_micros(now), "latest": to_micros(latest), "most": most}
+        rows = await self._statements.fetch("expired_runs", params | {"of_everyone": int(of_everyone)})
         return [RUNS.read(row) for row in rows]
 
     async def recover(self, run: Run) -> bool:
         return bool(await self._statements.fetch("recover_run", RUNS.write(run)))
 
-    async def holds_lease(self, run: Run, now: datetime) -> bool:
-        params = {"id": run.id, "owner": run.owner, "fence": run.fence, "now": to_micros(now)}
+    async def holds_lease(self, run: Run) -> bool:
+        params = {"id": run.id, "owner": run.owner, "fence": run.fence}
         return bool(await self._statements.fetch("holds_lease", params))
 
     async def leave_probation(self, run_id: str) -> None:
@@ -312,8 +313,9 @@ class Runs:
         """Return how many runs of everyone wait, and how many are under way."""
         return {row["status"]: row["runs"] for row in await self._statements.fetch("count_unfinished_runs", {})}
 
-    async def stuck(self, before: datetime, most: int) -> list[str]:
-        rows = await self._statements.fetch("stuck_runs", {"before": to_micros(before), "most": most})
+    async def stuck(self, owner: str, before: datetime, latest: datetime, most: int) -> list[str]:
+        params = {"owner": owner, "before": to_micros(before), "latest": to_micros(latest), "most": most}
+        rows = await self._statements.fetch("stuck_runs", params)
         return [row["id"] for row in rows]
 
     async def roll_up_skipped(self, before: datetime, most: int) -> int:

@@ -184,8 +184,21 @@ class Wakes:
             self._statements.tell("wakes")
         return len(rows)
 
-    async def next_moment(self, now: datetime, shed_after: timedelta, hold_for: timedelta) -> datetime | None:
+    async def next_moment(
+        self,
+        owner: str,
+        now: datetime,
+        shed_after: timedelta,
+        hold_for: timedelta,
+        *,
+        judge_at: datetime,
+        latest: datetime,
+    ) -> datetime | None:
+        """Return when to look next. Leases are judged from `judge_at` on; one that ends after `latest` is void."""
         params = {
+            "owner": owner,
+            "judge_at": to_micros(judge_at),
+            "latest": to_micros(latest),
             "now": to_micros(now),
             "shed_after": shed_after // timedelta(microseconds=1),
             "last_hold": to_micros(now + hold_for),

@@ -221,9 +221,10 @@ SELECT 'queued' AS status, COUNT(*) AS runs FROM runs WHERE status = 'queued'
 UNION ALL SELECT 'running' AS status, COUNT(*) AS runs FROM runs WHERE status = 'running';
 
 -- name: renew_leases
--- The heartbeat. A lease that has run out is not renewed: someone else may have the run by now.
+-- The heartbeat. Also of a lease that has run out, as when someone set the clock: the run is ours until another node has
+-- taken it back.
 UPDATE runs SET lease_until = :lease_until
-WHERE status = 'running' AND owner = :owner AND lease_until > :now
+WHERE status = 'running' AND owner = :owner
 RETURNING id, fence, stop_requested_at;
 
 -- name: runs_of_owner
@@ -235,7 +236,7 @@ SELECT * FROM runs WHERE status = 'running' AND owner = :owner;
 SELECT id FROM runs WHERE status = 'running' AND owner = :owner AND stop_requested_at IS NOT NULL;
 
 -- name: finish_runs
--- Only the owner of a living lease may finish. No row comes back for a stale one.
+-- Only the owner may finish, until another node has taken the run back. No row comes back for a stale one.
 UPDATE runs
 SET
     status = n.status, reason = COALESCE(n.reason, runs.reason), note = n.note, error = n.error, finished_at = n.finished_at,
@@ -243,7 +244,6 @@ SET
 FROM rows(runs) AS n
 WHERE
     runs.id = n.id AND COALESCE(runs.status, n.id) = 'running' AND runs.owner = n.owner AND runs.fence = n.fence
-    AND runs.lease_until > n.finished_at
 /*postgres RETURNING runs.id */;
 
 -- name: release_runs
@@ -255,9 +255,12 @@ WHERE runs.id = n.id AND COALESCE(runs.status, n.id) = 'running' AND runs.owner 
 /*postgres RETURNING runs.id */;
 
 -- name: expired_runs
--- Runs whose owner is gone: the lease ran out, or (embedded store, at start) it was another process's.
+-- Runs whose owner is gone: the lease ran out, or reaches too far ahead since the clock was set back, or (embedded store,
+-- at start) it was another process's. Never our own: we know what we are at work on.
 SELECT * FROM runs
-WHERE status = 'running' AND (lease_until <= :now OR owner <> COALESCE(:only_owner, owner))
+WHERE
+    status = 'running' AND owner <> :owner
+    AND (lease_until <= :now OR lease_until > :latest OR CAST(:of_everyone AS BIGINT) = 1)
 ORDER BY nominal_at LIMIT :most
 /*postgres FOR UPDATE SKIP LOCKED */;
 
@@ -273,7 +276,7 @@ RETURNING id;
 -- name: holds_lease
 -- Whether a run is still ours before something of it is saved; the row stays locked until it is.
 SELECT id FROM runs
-WHERE id = :id AND status = 'running' AND owner = :owner AND fence = :fence AND lease_until > :now
+WHERE id = :id AND status = 'running' AND owner = :owner AND fence = :fence
 /*postgres FOR UPDATE */;
 
 -- name: leave_probation
@@ -367,8 +370,10 @@ WHERE
 LIMIT 1;
 
 -- name: stuck_runs
--- A lease that ran out, and nobody took the run back.
-SELECT id FROM runs WHERE status = 'running' AND lease_until <= :before ORDER BY lease_until LIMIT :most;
+-- A lease of another process that ran out, or reaches too far ahead, and nobody took the run back.
+SELECT id FROM runs
+WHERE status = 'running' AND owner <> :owner AND (lease_until <= :before OR lease_until > :latest)
+ORDER BY lease_until LIMIT :most;
 
 -- name: old_skipped_runs
 -- For retention: wakes with more than one skipped row from long ago.

@@ -197,12 +197,16 @@ WHERE
 RETURNING id;
 
 -- name: next_attempt
--- When the scheduler must look next: the first wake, the first lease to run out, the first pause to end, the first
--- low-priority run that has waited long enough to be dropped, the first session whose wakes are held no longer.
+-- When the scheduler must look next: the first wake, the first lease of another process to run out (not before leases can
+-- be judged), the first pause to end, the first low-priority run that has waited long enough to be dropped, the first
+-- session whose wakes are held no longer.
 SELECT MIN(at) AS at FROM (
     SELECT MIN(attempt_at) AS at FROM wakes WHERE status = 'pending'
     UNION ALL
-    SELECT MIN(lease_until) AS at FROM runs WHERE status = 'running'
+    SELECT CASE
+        WHEN MIN(lease_until) < CAST(:judge_at AS BIGINT) OR MAX(lease_until) > :latest THEN CAST(:judge_at AS BIGINT)
+        ELSE MIN(lease_until)
+    END AS at FROM runs WHERE status = 'running' AND owner <> :owner
     UNION ALL
     SELECT MIN(until) AS at FROM pauses WHERE until > :now
     UNION ALL
