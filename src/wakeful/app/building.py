@@ -71,6 +71,7 @@ from wakeful.service.stream import Stream
 from wakeful.service.upkeep import Upkeep
 from wakeful.service.uploads import Uploads
 from wakeful.service.wakes import WakeService
+from wakeful.service.wrong_clock import WrongClock
 from wakeful.store.store import Store
 from wakeful.tools.database import database_tools
 from wakeful.tools.files import file_tools
@@ -252,7 +253,17 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
         titles.note_finished(run, outcome)
 
     retention = _retention(settings)
-    upkeep = Upkeep(store, clock, recalls, outbox, retention, files.finish_erasing, uploads.remove_orphans, owner)
+    upkeep = Upkeep(
+        store,
+        clock,
+        recalls,
+        outbox,
+        retention,
+        files.finish_erasing,
+        uploads.remove_orphans,
+        owner,
+        WrongClock(store, clock),
+    )
     claims = Claims(store, stream, clock, rules, owner, lease, directories)
     firing = Firing(store, stream, clock, rules, owner, settings.claim_batch, directories, lease)
     holds = MemoryHolds(store, stream, clock, rules, directories)

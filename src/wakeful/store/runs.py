@@ -96,6 +96,11 @@ class Runs:
         rows = await self._statements.fetch("runs_of_wake", {"wake_id": wake_id, "most": most})
         return [RUNS.read(row) for row in rows]
 
+    async def planned_after(self, wake_id: str, after: datetime) -> set[datetime]:
+        """Return the planned instants of a wake after some moment that have a row already."""
+        params = {"wake_id": wake_id, "after": to_micros(after)}
+        return {from_micros(row["nominal_at"]) for row in await self._statements.fetch("planned_runs_after", params)}
+
     async def last_of_wakes(self, wake_ids: Sequence[str]) -> dict[str, Run]:
         """Return the latest run of each wake that has ended, by the wake's id."""
         rows = await self._statements.fetch_many("last_runs_of_wakes", [{"wake_id": each} for each in wake_ids])
@@ -276,12 +281,16 @@ class Runs:
         return [RUNS.read(row) for row in rows]
 
     async def started_by_agent(self, agent_id: str, since: datetime) -> Started:
-        rows = await self._statements.fetch("started_by_agent", {"agent_id": agent_id, "since": to_micros(since)})
+        until = since + 2 * timedelta(hours=1)
+        params = {"agent_id": agent_id, "since": to_micros(since), "until": to_micros(until)}
+        rows = await self._statements.fetch("started_by_agent", params)
         first: int | None = rows[0]["first_at"]
         return Started(rows[0]["started"], None if first is None else from_micros(first))
 
     async def next_runs_since(self, agent_id: str, since: datetime) -> int:
-        rows = await self._statements.fetch("next_runs_today", {"agent_id": agent_id, "since": to_micros(since)})
+        until = since + 2 * timedelta(days=1)
+        params = {"agent_id": agent_id, "since": to_micros(since), "until": to_micros(until)}
+        rows = await self._statements.fetch("next_runs_today", params)
         return rows[0]["started"]
 
     async def is_another_under_way(self, run: Run, now: datetime) -> bool:
@@ -305,6 +314,7 @@ class Runs:
         params = {
             "agent_id": agent_id,
             "since": to_micros(now - within),
+            "until": to_micros(now + within),
             "long_ago": to_micros(now - _LONG_AGO),
         }
         return bool(await self._statements.fetch("user_is_talking", params))

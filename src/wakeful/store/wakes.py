@@ -169,6 +169,10 @@ class Wakes:
         for hint in hints("wake", wake_ids):
             self._statements.tell(hint)
 
+    async def planned_ahead(self, now: datetime) -> list[str]:
+        """Return the pending wakes with times that were counted from a moment after now."""
+        return [row["id"] for row in await self._statements.fetch("wakes_planned_ahead", {"now": to_micros(now)})]
+
     async def settle(self, settled: Sequence[tuple[str, str | None]], now: datetime) -> None:
         """Note that the runs of these wakes ended well; each comes with the reason to keep."""
         at = to_micros(now)

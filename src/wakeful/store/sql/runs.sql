@@ -33,6 +33,10 @@ SELECT * FROM runs WHERE id = :id /*postgres FOR UPDATE */;
 -- In planned order.
 SELECT * FROM runs WHERE wake_id = :wake_id ORDER BY nominal_at, queued_at, id LIMIT :most;
 
+-- name: planned_runs_after
+-- Only of a wake that a wrong clock has planned: else no instant ahead has a row, but for those a person left out.
+SELECT nominal_at FROM runs WHERE wake_id = :wake_id AND nominal_at > :after AND covers > 0;
+
 -- name: last_runs_of_wakes
 -- How the latest occurrence of each wake ended.
 SELECT r.* FROM rows(runs) AS n
@@ -334,16 +338,18 @@ WHERE
 RETURNING *;
 
 -- name: started_by_agent
--- The runaway brake: how many runs an agent's own bookings began lately, and when the first of them was.
+-- The runaway brake: how many runs an agent's own bookings began lately, and when the first of them was. What lies far
+-- ahead is from before the clock was set back.
 SELECT COUNT(*) AS started, MIN(queued_at) AS first_at FROM runs
-WHERE agent_id = :agent_id AND queued_at > :since AND trigger = 'wake' AND scheduled_by = 'agent' AND status <> 'skipped';
+WHERE
+    agent_id = :agent_id AND queued_at > :since AND queued_at <= :until AND trigger = 'wake' AND scheduled_by = 'agent' AND status <> 'skipped';
 
 -- name: next_runs_today
 -- The daily cap: how many of its own next runs an agent has begun since midnight in its zone.
 SELECT COUNT(*) AS started FROM runs
 WHERE
-    agent_id = :agent_id AND queued_at >= :since AND trigger = 'wake' AND kind = 'next_run' AND scheduled_by = 'agent'
-    AND status <> 'skipped';
+    agent_id = :agent_id AND queued_at >= :since AND queued_at <= :until AND trigger = 'wake' AND kind = 'next_run'
+    AND scheduled_by = 'agent' AND status <> 'skipped';
 
 -- name: own_next_run_under_way
 -- Another run of the agent's own booking that has not ended, and may book the next one yet.
@@ -366,7 +372,7 @@ ORDER BY queued_at DESC, nominal_at DESC LIMIT 1;
 SELECT id FROM runs
 WHERE
     agent_id = :agent_id AND trigger = 'message'
-    AND (status IN ('queued', 'running') AND queued_at > :long_ago OR queued_at > :since)
+    AND (status IN ('queued', 'running') AND queued_at > :long_ago OR queued_at > :since AND queued_at <= :until)
 LIMIT 1;
 
 -- name: stuck_runs
