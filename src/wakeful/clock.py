@@ -51,7 +51,7 @@ class SystemClock:
         self._stepped_at = -math.inf
 
     def now(self) -> datetime:
-        now = datetime.now(UTC)
+        now = self._read_wall_clock()
         self._compare(now.timestamp() - _uptime())
         return now
 
@@ -63,6 +63,9 @@ class SystemClock:
 
     async def measure(self) -> None:
         self.now()
+
+    def _read_wall_clock(self) -> datetime:
+        return datetime.now(UTC)
 
     def _compare(self, ahead: float) -> None:
         """Notice a step by how far the clock is ahead of the uptime."""
@@ -110,7 +113,7 @@ class ServerClock(SystemClock):
 
     def now(self) -> datetime:
         if self._offset is None:
-            return datetime.now(UTC)
+            return self._read_wall_clock()
         return _EPOCH + timedelta(seconds=_uptime() + self._offset)
 
 

@@ -1,4 +1,4 @@
-"""The clock was ahead and is put right: recurring wakes come as their rules say, and nothing of the wrong time lasts."""
+"""The clock was ahead and is put right: recurring wakes come as their rules say, and no wrong time lasts."""
 
 from dataclasses import replace
 from datetime import UTC, datetime
