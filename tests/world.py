@@ -234,10 +234,14 @@ class World:
         await self._settle()
 
     async def crash(self) -> None:
-        """Lose all runs at work without a word, as a process that dies does; their leases run out by themselves."""
+        """Lose all runs at work without a word, as a process that dies does; their leases run out by themselves.
+
+        The node goes on as the next process, which has another owner.
+        """
         runner = self.node.engine.runner
         runner.compare(math.inf, set())
         await runner.idle()
+        await self.sql("UPDATE runs SET owner = 'a process that died' WHERE status = 'running'")
 
     async def sql(self, script: str) -> None:
         """Change the store behind everyone's back."""

@@ -9,11 +9,12 @@ import signal
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from wakeful.app import building
+from wakeful.clock import Clock, ServerClock, SystemClock
 from wakeful.config import Settings
 from wakeful.domain.events import RunEvent, StepSaved
 from wakeful.domain.types import Message, Run
@@ -35,6 +36,36 @@ class Script:
     dies: bool = False  # a run that is told to die takes the process along
     give_up_after: float | None = None  # seconds of a blocked event loop until its leases are left to run out
     freezes_after: str | None = None  # the statement in a transaction after which the process stops itself, once
+    clock: Path | None = None  # a file with the seconds that someone has set the clock by
+
+
+class SetClock(SystemClock):
+    """This machine's clock as someone else has set it."""
+
+    def __init__(self, file: Path) -> None:
+        super().__init__()
+        self._file = file
+
+    def _read_wall_clock(self) -> datetime:
+        return super()._read_wall_clock() + timedelta(seconds=set_by(self._file))
+
+
+def set_by(file: Path) -> float:
+    return float(file.read_text())
+
+
+def clock_of(settings: Settings, file: Path | None, node: Callable[[], building.Wakeful]) -> Clock | None:
+    """Return the clock of a node, on a shared store the database's, as someone else has set it."""
+    if file is None:
+        return None
+    if settings.database_url is None:
+        return SetClock(file)
+
+    async def read() -> int | None:
+        micros = await node().store.read_clock()
+        return None if micros is None else micros + int(set_by(file) * 1_000_000)
+
+    return ServerClock(read)
 
 
 class Journal:
@@ -90,7 +121,9 @@ async def _work(settings: dict[str, Any], journal: Path, script: Script) -> None
     lines = Journal(journal)
     if script.freezes_after is not None:
         _freeze_after(script.freezes_after, lines)
-    node = building.build(Settings.model_validate(settings), executor=StepByStep(lines, script))
+    checked = Settings.model_validate(settings)
+    clock = clock_of(checked, script.clock, lambda: node)
+    node = building.build(checked, executor=StepByStep(lines, script), clock=clock)
     async with node.running():
         lines.write("up", owner=node.engine.runner._claims._owner)
         await stopping.wait()

@@ -350,7 +350,7 @@ class Engine(RuleBasedStateMachine):
         before = {promise.id: promise.plan.judged for promise in self.known.values()}
         is_busy = {hold.run.session_id for hold in self.held if self.is_running(hold)}
         for hold in self.held:
-            hold.is_lost |= hold.lease_until <= self.now
+            hold.is_lost |= not self.now < hold.lease_until <= self.now + 3 * LEASE
         self.do(self.node.engine.scheduler.turn())
         wakes = self.compare(is_firing=True)
         for promise in self.known.values():
@@ -405,7 +405,7 @@ class Engine(RuleBasedStateMachine):
     @rule(hold=holds, status=outcomes)
     def finish(self, hold, status):
         promise = self.known[hold.run.wake_id]
-        is_ours = self.is_running(hold) and hold.lease_until > self.now
+        is_ours = self.is_running(hold)
         assert self.do(self.claims_of(hold.owner).finish(hold.run, Outcome(status=status))) == is_ours
         if is_ours:
             assert promise.rows[hold.run.id].status == "running", "finished twice"
@@ -431,9 +431,8 @@ class Engine(RuleBasedStateMachine):
         """The heartbeat of every process that ever was, as far as it still holds something."""
         for owner in {hold.owner for hold in self.held}:
             mine = [hold for hold in self.held if hold.owner == owner and self.is_running(hold)]
-            living = [hold for hold in mine if hold.lease_until > self.now]
-            assert self.do(self.renew(owner)) == {(hold.run.id, hold.run.fence) for hold in living}
-            for hold in living:
+            assert self.do(self.renew(owner)) == {(hold.run.id, hold.run.fence) for hold in mine}
+            for hold in mine:
                 hold.lease_until = self.now + LEASE
 
     async def renew(self, owner: str) -> set[tuple[str, int]]:

@@ -72,6 +72,7 @@ from wakeful.service.stream import Stream
 from wakeful.service.upkeep import Upkeep
 from wakeful.service.uploads import Uploads
 from wakeful.service.wakes import WakeService
+from wakeful.service.wrong_clock import WrongClock
 from wakeful.store.store import Store
 from wakeful.tools.database import database_tools
 from wakeful.tools.files import file_tools
@@ -135,8 +136,7 @@ class Wakeful:
         await self.store.open(self.clock.now(), lambda: check_no_store_left_behind(self.settings))
         try:
             await asyncio.to_thread(make_private, self.settings.data_dir)
-            if isinstance(self.clock, ServerClock):
-                await self.clock.measure()
+            await self.clock.measure()
             await self.services.directories.enter()
             await self.settle()
             await self.services.data.files.finish_erasing()
@@ -255,9 +255,19 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
         titles.note_finished(run, outcome)
 
     retention = _retention(settings)
-    upkeep = Upkeep(store, clock, recalls, outbox, retention, files.finish_erasing, uploads.remove_orphans)
+    upkeep = Upkeep(
+        store,
+        clock,
+        recalls,
+        outbox,
+        retention,
+        files.finish_erasing,
+        uploads.remove_orphans,
+        owner,
+        WrongClock(store, clock),
+    )
     claims = Claims(store, stream, clock, rules, owner, lease, directories)
-    firing = Firing(store, stream, clock, rules, owner, settings.claim_batch, directories)
+    firing = Firing(store, stream, clock, rules, owner, settings.claim_batch, directories, lease)
     holds = MemoryHolds(store, stream, clock, rules, directories)
     runner = Runner(claims, clock, executor, settings.max_headless_runs, note_finished)
     engine = _engine(settings, store, clock, firing, stopping, claims, runner, upkeep, directories, holds, presence)

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import timedelta
 
-from wakeful.clock import Clock, ServerClock
+from wakeful.clock import Clock
 from wakeful.domain.directories import MEMORY_ELSEWHERE
 from wakeful.domain.errors import StoreUnavailable, Unavailable
 from wakeful.runtime.heartbeat import Heartbeat
@@ -83,14 +83,12 @@ class Engine:
             asyncio.create_task(_every(timedelta(minutes=1), self._look_after), name="wakeful-upkeep"),
             asyncio.create_task(_every(timedelta(minutes=1), self.upkeep.tidy), name="wakeful-tidy"),
             asyncio.create_task(_every(timedelta(hours=1), self.upkeep.forget), name="wakeful-retention"),
+            # As often as the heartbeat: before another node judges our leases, they are by the clock that it goes by.
+            asyncio.create_task(_every(self._directories.lease / 3, self._clock.measure), name="wakeful-clock"),
         ]
         if self._is_shared:
             often = self._directories.lease / 3
             self._tasks.append(asyncio.create_task(_every(often, self._look_for_away), name="wakeful-holds"))
-        if isinstance(self._clock, ServerClock):
-            self._tasks.append(
-                asyncio.create_task(_every(timedelta(minutes=1), self._clock.measure), name="wakeful-clock")
-            )
 
     async def stop(self) -> None:
         """Go down in good order: unfinished work is given back at once."""

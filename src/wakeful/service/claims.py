@@ -64,10 +64,9 @@ class Claims:
         self._lease = lease
         self._directories = directories
         self._finish_together = Together(self._finish_all)
-        self._renewed_at = clock.now()
+        self._renewed_at = clock.monotonic()
         self._is_failing = False  # to renew
         self._behind_until = self._renewed_at
-        self._valid_at = self._renewed_at  # leases that held then are as good as new while we are behind
 
     @property
     def lease(self) -> timedelta:
@@ -79,8 +78,8 @@ class Claims:
 
         Until each had the time to renew its own, a lease that has run out says nothing.
         """
-        now = self._clock.now()
-        return now < self._behind_until or (self._is_failing and now - self._renewed_at > self._lease * 2 / 3)
+        now, most = self._clock.monotonic(), self._lease.total_seconds() * 2 / 3
+        return now < self._behind_until or (self._is_failing and now - self._renewed_at > most)
 
     async def claim(self, headless: int) -> list[Claimed]:
         """Take every user's run whose session is free, and up to so many headless ones."""
@@ -124,7 +123,7 @@ class Claims:
         assert session_id is not None
 
         async def work(tx: Tx) -> list[Sent]:
-            if not await tx.runs.holds_lease(run, self._holding_since(now)):
+            if not await tx.runs.holds_lease(run):
                 raise LeaseLost(run)
             if step is not None:
                 await tx.sessions.append(_message(run, session_id, step, writing_id, now))
@@ -176,31 +175,22 @@ class Claims:
 
     async def renew(self, connection: HeartbeatConnection) -> set[tuple[str, int]]:
         """Renew all our leases and return the runs that are still ours, each with its fence."""
-        now = self._clock.now()
-        since = self._holding_since(now)
+        until, asked = self._clock.now() + self._lease, self._clock.monotonic()
         with self._failures_noted():
-            rows = await connection.fetch(
-                "renew_leases",
-                {"owner": self._owner, "now": to_micros(since), "lease_until": to_micros(now + self._lease)},
-            )
-        if self._is_failing and now - self._renewed_at > self._lease * 2 / 3:
-            self._behind_until = now + self._lease / 3
-        self._is_failing, self._renewed_at = False, now
+            rows = await connection.fetch("renew_leases", {"owner": self._owner, "lease_until": to_micros(until)})
+        if self._is_failing and asked - self._renewed_at > self._lease.total_seconds() * 2 / 3:
+            self._behind_until = asked + self._lease.total_seconds() / 3
+        self._is_failing, self._renewed_at = False, asked
         if self._directories is not None:
             await self._directories.beat(connection)
         return {(row["id"], row["fence"]) for row in rows}
-
-    def _holding_since(self, now: datetime) -> datetime:
-        """Return when a lease must have held to be ours: now, or before the store was away, if nobody has taken it."""
-        return min(now, self._valid_at) if self._is_failing or self.is_behind else now
 
     @contextmanager
     def _failures_noted(self) -> Generator[None]:
         try:
             yield
         except StoreUnavailable:
-            if not self._is_failing:
-                self._is_failing, self._valid_at = True, self._renewed_at
+            self._is_failing = True
             raise
 
     async def _finish_all(self, endings: Sequence[_Ending]) -> list[bool]:
@@ -208,9 +198,6 @@ class Claims:
         outcomes = [(ending.run, ending.outcome) for ending in endings]
 
         async def work(tx: Tx) -> tuple[set[str], list[tuple[str, list[Sent]]]]:
-            since = self._holding_since(now)
-            if since < now:
-                await tx.runs.renew(self._owner, since, now + self._lease)
             ours = await tx.runs.finish(outcomes, now)
             tx.runs.tell_changed(ours)
             settled = [

@@ -45,6 +45,7 @@ class Firing:
         owner: str,
         batch: int = 64,
         directories: Directories | None = None,  # None: as for agents that are bound to none
+        lease: timedelta = timedelta(seconds=30),
     ) -> None:
         self._store = store
         self._stream = stream
@@ -53,6 +54,7 @@ class Firing:
         self._owner = owner
         self._batch = batch
         self._directories = directories
+        self._lease = lease
 
     async def fire_due(self, most: int | None = None, skip: int = 0) -> int:
         """Decide about a batch of due wakes, past the first so many, and return how many there were.
@@ -96,30 +98,49 @@ class Firing:
         """Return when there is something to look at next."""
         now = self._clock.now()
         rules = self._rules
+        # Other nodes see a step of the clock when they look at it, and put their leases right with the next heartbeat.
+        unjudged = max(0.0, self._lease.total_seconds() - self._clock.seconds_since_step())
         return await self._store.read(
-            lambda tx: tx.wakes.next_moment(now, rules.shed_after, rules.hold_for), is_single=True
+            lambda tx: tx.wakes.next_moment(
+                self._owner,
+                now,
+                rules.shed_after,
+                rules.hold_for,
+                judge_at=now + timedelta(seconds=unjudged),
+                latest=self._latest_lease(now),
+            ),
+            is_single=True,
         )
 
     async def left_behind(self) -> tuple[bool, bool]:
-        """Tell whether there are runs whose lease ran out, and whether there are wishes to stop that wait."""
+        """Tell whether there are runs of other processes whose lease ran out, and wishes to stop that wait.
+
+        Leases are not judged soon after a step of the clock.
+        """
         now = self._clock.now()
-        return await self._store.read(lambda tx: tx.runs.left_behind(now), is_single=True)
+        latest = self._latest_lease(now)
+        has_lost, has_wishes = await self._store.read(
+            lambda tx: tx.runs.left_behind(self._owner, now, latest), is_single=True
+        )
+        if has_lost:
+            await self._clock.measure()
+            has_lost = self._clock.seconds_since_step() >= self._lease.total_seconds()
+        return has_lost, has_wishes
 
     async def recover(self, *, every_other_owner: bool = False) -> list[Run]:
         """Take back runs whose lease ran out; at the start of an embedded store, all that another process held.
 
         What a dead node still holds is left for the next time, and does not keep the others waiting.
         """
-        only_owner = self._owner if every_other_owner else None
         try:
-            return await self._recover(only_owner, self._batch)
+            return await self._recover(self._batch, of_everyone=every_other_owner)
         except StoreBusy:  # one of them needs a row besides its own, such as its wake's
             log.warning("runs are taken over one by one, since another node holds what one of them needs")
         recovered: list[Run] = []
         left = 0
         while left < self._batch:
             try:
-                one = await self._recover(only_owner, 1, skip=left)
+                one = await self._recover(1, skip=left, of_everyone=every_other_owner)
             except StoreBusy:
                 left += 1
                 continue
@@ -128,13 +149,14 @@ class Firing:
             recovered += one
         return recovered
 
-    async def _recover(self, only_owner: str | None, most: int, skip: int = 0) -> list[Run]:
+    async def _recover(self, most: int, skip: int = 0, *, of_everyone: bool) -> list[Run]:
         now = self._clock.now()
 
         async def work(tx: Tx) -> tuple[list[Run], list[tuple[str, list[Sent]]]]:
             recovered: list[Run] = []
             said: list[tuple[str, list[Sent]]] = []
-            for run in await tx.runs.expired(now, most, only_owner, skip):
+            latest = self._latest_lease(now)
+            for run in await tx.runs.expired(self._owner, now, latest, most, skip, of_everyone=of_everyone):
                 after = runs.recover(run, now, self._rules)
                 if await tx.runs.recover(after):
                     tx.runs.tell_changed([run.id])
@@ -156,6 +178,8 @@ class Firing:
 
     async def shed_low(self) -> list[Run]:
         """Drop low-priority runs that found no free slot in time; only those that this node could have taken."""
+        if self._clock.seconds_since_step() < self._rules.shed_after.total_seconds():
+            return []  # the time that the clock was set by is not time they have waited
         now = self._clock.now()
         directory_id = "" if self._directories is None else self._directories.id
 
@@ -171,6 +195,10 @@ class Firing:
         """End the schedules that were to last only until a restart."""
         now = self._clock.now()
         return await self._store.write(lambda tx: tx.wakes.forget_ephemeral(now))
+
+    def _latest_lease(self, now: datetime) -> datetime:
+        """Return how far a lease may reach; other nodes' may be a little longer than ours."""
+        return now + 3 * self._lease
 
     async def _tell_deferred(
         self, tx: Tx, written: Sequence[wakes.Verdict], now: datetime

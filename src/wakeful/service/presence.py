@@ -9,7 +9,7 @@ import logging
 from collections import Counter
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager, suppress
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from wakeful.clock import LONGEST_WAIT, Clock
 from wakeful.domain.errors import StoreUnavailable
@@ -21,6 +21,7 @@ from wakeful.store.store import Store, Tx
 log = logging.getLogger(__name__)
 
 _SOCKET_LASTS = 3 * LONGEST_WAIT  # without being renewed, as when its node was killed
+_LONGEST = timedelta(hours=1)  # longer than anyone is present without being renewed
 
 
 class PresenceService:
@@ -64,7 +65,8 @@ class PresenceService:
         """Renew the presence of every open socket, and forget what nobody renewed."""
         await self._save(list(self._sockets))
         now = self._clock.now()
-        await self._store.write(lambda tx: tx.presence.forget(now), is_synced=False)
+        latest = now + _LONGEST
+        await self._store.write(lambda tx: tx.presence.forget(now, latest), is_synced=False)
 
     async def end_all_of_nodes(self) -> None:
         """Forget the sockets of processes that are gone; only for a store that no other process works on."""

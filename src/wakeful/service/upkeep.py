@@ -5,13 +5,18 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from wakeful.clock import Clock
+from wakeful.domain.types import FOREVER
 from wakeful.service.outbox import Outbox
 from wakeful.service.recalls import Recalls
 from wakeful.service.storage import Retention
+from wakeful.service.wrong_clock import WrongClock
 from wakeful.store.store import Store, Tx
 
 _OVERDUE = timedelta(minutes=1)
 _MOST_NAMED = 5
+# Seconds before a recall counts as forgotten after a start or a step of the clock: the server may have been off for a
+# month, or the clock may be wrong. Short enough for a server that is started anew each night.
+_SETTLED_AFTER = 12 * 3600
 _KEEP_TOKENS = timedelta(days=30)  # after their end
 
 
@@ -40,6 +45,8 @@ class Upkeep:
         retention: Retention,
         finish_erasing: Callable[[], Awaitable[None]],
         remove_orphaned_uploads: Callable[[], Awaitable[None]],
+        owner: str,
+        wrong_clock: WrongClock,
     ) -> None:
         self._store = store
         self._clock = clock
@@ -48,28 +55,41 @@ class Upkeep:
         self._retention = retention
         self._finish_erasing = finish_erasing
         self._remove_orphaned_uploads = remove_orphaned_uploads
+        self._owner = owner
+        self._wrong_clock = wrong_clock
+        self._began = clock.monotonic()
 
     async def audit(self) -> Health:
-        """Look for promises that nobody is keeping."""
+        """Look for promises that nobody is keeping. Just after a step of the clock, nobody had the time to."""
+        if self._clock.seconds_since_step() < _OVERDUE.total_seconds():
+            return Health()
         before = self._clock.now() - _OVERDUE
 
         async def work(tx: Tx) -> Health:
             return Health(
                 overdue_wakes=tuple(await tx.wakes.overdue(before, _MOST_NAMED)),
-                stuck_runs=tuple(await tx.runs.stuck(before, _MOST_NAMED)),
+                stuck_runs=tuple(await tx.runs.stuck(self._owner, before, FOREVER, _MOST_NAMED)),
                 orphaned_wakes=tuple(await tx.wakes.orphaned(before, _MOST_NAMED)),
             )
 
         return await self._store.read(work)
 
     async def tidy(self) -> None:
-        """End the recurring recalls that nobody cares for, and finish what a crash or another node left undone."""
-        if self._retention.forget_recalls_after_days:
+        """Put right what a wrong clock planned, end the recurring recalls that nobody cares for, and finish what a
+        crash or another node left undone.
+        """
+        await self._wrong_clock.put_right()
+        if self._retention.forget_recalls_after_days and self._is_settled():
             await self._recalls.forget(self._retention.forget_recalls_after_days)
         await self._outbox.sweep()
         if self._store.is_shared:  # a node with another data directory may have deleted what has its files here
             await self._finish_erasing()
             await self._remove_orphaned_uploads()
+
+    def _is_settled(self) -> bool:
+        """Tell whether the days that have passed are days in which someone could have come."""
+        up = self._clock.monotonic() - self._began
+        return min(up, self._clock.seconds_since_step()) >= _SETTLED_AFTER
 
     async def forget(self) -> None:
         """Delete what is long over: streamed pieces of runs, ended tokens; fold old skipped rows together."""

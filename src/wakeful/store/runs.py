@@ -96,6 +96,11 @@ class Runs:
         rows = await self._statements.fetch("runs_of_wake", {"wake_id": wake_id, "most": most})
         return [RUNS.read(row) for row in rows]
 
+    async def planned_after(self, wake_id: str, after: datetime) -> set[datetime]:
+        """Return the planned instants of a wake after some moment that have a row already."""
+        params = {"wake_id": wake_id, "after": to_micros(after)}
+        return {from_micros(row["nominal_at"]) for row in await self._statements.fetch("planned_runs_after", params)}
+
     async def last_of_wakes(self, wake_ids: Sequence[str]) -> dict[str, Run]:
         """Return the latest run of each wake that has ended, by the wake's id."""
         rows = await self._statements.fetch_many("last_runs_of_wakes", [{"wake_id": each} for each in wake_ids])
@@ -239,26 +244,23 @@ class Runs:
             self._statements.tell("runs")
         return len(released)
 
-    async def expired(self, now: datetime, most: int, only_owner: str | None = None, skip: int = 0) -> list[Run]:
-        """Return runs whose lease ran out; with an owner, also those of every other process. What is held is left out.
+    async def expired(
+        self, owner: str, now: datetime, latest: datetime, most: int, skip: int = 0, *, of_everyone: bool = False
+    ) -> list[Run]:
+        """Return runs of other owners whose lease ran out or ends after `latest`, or whatever other owners hold.
 
-        The first so many are skipped.
+        What another node has locked is left out, and the first so many are skipped.
         """
-        params = {"now": to_micros(now), "only_owner": only_owner, "most": most, "skip": skip}
-        rows = await self._statements.fetch("expired_runs", params)
+        params = {"owner": owner, "now": to_micros(now), "latest": to_micros(latest), "most": most, "skip": skip}
+        rows = await self._statements.fetch("expired_runs", params | {"of_everyone": int(of_everyone)})
         return [RUNS.read(row) for row in rows]
 
     async def recover(self, run: Run) -> bool:
         return bool(await self._statements.fetch("recover_run", RUNS.write(run)))
 
-    async def holds_lease(self, run: Run, now: datetime) -> bool:
-        params = {"id": run.id, "owner": run.owner, "fence": run.fence, "now": to_micros(now)}
+    async def holds_lease(self, run: Run) -> bool:
+        params = {"id": run.id, "owner": run.owner, "fence": run.fence}
         return bool(await self._statements.fetch("holds_lease", params))
-
-    async def renew(self, owner: str, since: datetime, until: datetime) -> None:
-        """Renew the leases of an owner that held at a moment."""
-        params = {"owner": owner, "now": to_micros(since), "lease_until": to_micros(until)}
-        await self._statements.fetch("renew_leases", params)
 
     async def note_call(self, run: Run) -> bool:
         """Count the present start of a run as an attempt. False if the run is no longer its owner's."""
@@ -301,12 +303,16 @@ class Runs:
         return [RUNS.read(row) for row in rows]
 
     async def started_by_agent(self, agent_id: str, since: datetime) -> Started:
-        rows = await self._statements.fetch("started_by_agent", {"agent_id": agent_id, "since": to_micros(since)})
+        until = since + 2 * timedelta(hours=1)
+        params = {"agent_id": agent_id, "since": to_micros(since), "until": to_micros(until)}
+        rows = await self._statements.fetch("started_by_agent", params)
         first: int | None = rows[0]["first_at"]
         return Started(rows[0]["started"], None if first is None else from_micros(first))
 
     async def next_runs_since(self, agent_id: str, since: datetime) -> int:
-        rows = await self._statements.fetch("next_runs_today", {"agent_id": agent_id, "since": to_micros(since)})
+        until = since + 2 * timedelta(days=1)
+        params = {"agent_id": agent_id, "since": to_micros(since), "until": to_micros(until)}
+        rows = await self._statements.fetch("next_runs_today", params)
         return rows[0]["started"]
 
     async def is_another_under_way(self, run: Run, now: datetime) -> bool:
@@ -330,6 +336,7 @@ class Runs:
         params = {
             "agent_id": agent_id,
             "since": to_micros(now - within),
+            "until": to_micros(now + within),
             "long_ago": to_micros(now - _LONG_AGO),
         }
         return bool(await self._statements.fetch("user_is_talking", params))
@@ -338,13 +345,15 @@ class Runs:
         """Return how many runs of everyone wait, and how many are under way."""
         return {row["status"]: row["runs"] for row in await self._statements.fetch("count_unfinished_runs", {})}
 
-    async def stuck(self, before: datetime, most: int) -> list[str]:
-        rows = await self._statements.fetch("stuck_runs", {"before": to_micros(before), "most": most})
+    async def stuck(self, owner: str, before: datetime, latest: datetime, most: int) -> list[str]:
+        params = {"owner": owner, "before": to_micros(before), "latest": to_micros(latest), "most": most}
+        rows = await self._statements.fetch("stuck_runs", params)
         return [row["id"] for row in rows]
 
-    async def left_behind(self, now: datetime) -> tuple[bool, bool]:
-        """Tell whether there are runs whose lease ran out, and whether there are wishes to stop that wait."""
-        [row] = await self._statements.fetch("left_behind", {"now": to_micros(now)})
+    async def left_behind(self, owner: str, now: datetime, latest: datetime) -> tuple[bool, bool]:
+        """Tell whether there are runs of other owners whose lease ran out or ends after `latest`, and stop wishes."""
+        params = {"owner": owner, "now": to_micros(now), "latest": to_micros(latest)}
+        [row] = await self._statements.fetch("left_behind", params)
         return row["run_id"] is not None, row["wish_run_id"] is not None
 
     async def roll_up_skipped(self, before: datetime, most: int) -> int:

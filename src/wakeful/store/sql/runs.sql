@@ -36,6 +36,10 @@ SELECT * FROM runs WHERE id = :id /*postgres FOR UPDATE */;
 -- In planned order.
 SELECT * FROM runs WHERE wake_id = :wake_id ORDER BY nominal_at, queued_at, id LIMIT :most;
 
+-- name: planned_runs_after
+-- Only of a wake that a wrong clock has planned: else no instant ahead has a row, but for those a person left out.
+SELECT nominal_at FROM runs WHERE wake_id = :wake_id AND nominal_at > :after AND covers > 0;
+
 -- name: last_runs_of_wakes
 -- How the latest occurrence of each wake ended.
 SELECT r.* FROM rows(runs) AS n
@@ -234,9 +238,10 @@ SELECT 'queued' AS status, COUNT(*) AS runs FROM runs WHERE status = 'queued'
 UNION ALL SELECT 'running' AS status, COUNT(*) AS runs FROM runs WHERE status = 'running';
 
 -- name: renew_leases
--- The heartbeat. A lease that has run out is not renewed: someone else may have the run by now.
+-- The heartbeat. Also of a lease that has run out, as when someone set the clock: the run is ours until another node has
+-- taken it back.
 UPDATE runs SET lease_until = :lease_until
-WHERE status = 'running' AND owner = :owner AND lease_until > :now
+WHERE status = 'running' AND owner = :owner
 RETURNING id, fence, stop_requested_at;
 
 -- name: runs_of_owner
@@ -248,7 +253,7 @@ SELECT * FROM runs WHERE status = 'running' AND owner = :owner;
 SELECT id FROM runs WHERE status = 'running' AND owner = :owner AND stop_requested_at IS NOT NULL;
 
 -- name: finish_runs
--- Only the owner of a living lease may finish. No row comes back for a stale one.
+-- Only the owner may finish, until another node has taken the run back. No row comes back for a stale one.
 UPDATE runs
 SET
     status = n.status, reason = COALESCE(n.reason, runs.reason), note = n.note, error = n.error, finished_at = n.finished_at,
@@ -256,7 +261,6 @@ SET
 FROM rows(runs) AS n
 WHERE
     runs.id = n.id AND COALESCE(runs.status, n.id) = 'running' AND runs.owner = n.owner AND runs.fence = n.fence
-    AND runs.lease_until > n.finished_at
 /*postgres RETURNING runs.id */;
 
 -- name: release_runs
@@ -268,9 +272,12 @@ WHERE runs.id = n.id AND COALESCE(runs.status, n.id) = 'running' AND runs.owner 
 /*postgres RETURNING runs.id */;
 
 -- name: expired_runs
--- Runs whose owner is gone: the lease ran out, or (embedded store, at start) it was another process's.
+-- Runs whose owner is gone: the lease ran out, or reaches too far ahead since the clock was set back, or (embedded store,
+-- at start) it was another process's. Never our own: we know what we are at work on.
 SELECT * FROM runs
-WHERE status = 'running' AND (lease_until <= :now OR owner <> COALESCE(:only_owner, owner))
+WHERE
+    status = 'running' AND owner <> :owner
+    AND (lease_until <= :now OR lease_until > :latest OR CAST(:of_everyone AS BIGINT) = 1)
 ORDER BY nominal_at LIMIT :most OFFSET :skip
 /*postgres FOR UPDATE SKIP LOCKED */;
 
@@ -286,7 +293,7 @@ RETURNING id;
 -- name: holds_lease
 -- Whether a run is still ours before something of it is saved; the row stays locked until it is.
 SELECT id FROM runs
-WHERE id = :id AND status = 'running' AND owner = :owner AND fence = :fence AND lease_until > :now
+WHERE id = :id AND status = 'running' AND owner = :owner AND fence = :fence
 /*postgres FOR UPDATE */;
 
 -- name: note_call
@@ -366,16 +373,18 @@ WHERE
 RETURNING *;
 
 -- name: started_by_agent
--- The runaway brake: how many runs an agent's own bookings began lately, and when the first of them was.
+-- The runaway brake: how many runs an agent's own bookings began lately, and when the first of them was. What lies far
+-- ahead is from before the clock was set back.
 SELECT COUNT(*) AS started, MIN(queued_at) AS first_at FROM runs
-WHERE agent_id = :agent_id AND queued_at > :since AND trigger = 'wake' AND scheduled_by = 'agent' AND status <> 'skipped';
+WHERE
+    agent_id = :agent_id AND queued_at > :since AND queued_at <= :until AND trigger = 'wake' AND scheduled_by = 'agent' AND status <> 'skipped';
 
 -- name: next_runs_today
 -- The daily cap: how many of its own next runs an agent has begun since midnight in its zone.
 SELECT COUNT(*) AS started FROM runs
 WHERE
-    agent_id = :agent_id AND queued_at >= :since AND trigger = 'wake' AND kind = 'next_run' AND scheduled_by = 'agent'
-    AND status <> 'skipped';
+    agent_id = :agent_id AND queued_at >= :since AND queued_at <= :until AND trigger = 'wake' AND kind = 'next_run'
+    AND scheduled_by = 'agent' AND status <> 'skipped';
 
 -- name: own_next_run_under_way
 -- Another run of the agent's own booking that has not ended, and may book the next one yet.
@@ -398,17 +407,22 @@ ORDER BY queued_at DESC, nominal_at DESC LIMIT 1;
 SELECT id FROM runs
 WHERE
     agent_id = :agent_id AND trigger = 'message'
-    AND (status IN ('queued', 'running') AND queued_at > :long_ago OR queued_at > :since)
+    AND (status IN ('queued', 'running') AND queued_at > :long_ago OR queued_at > :since AND queued_at <= :until)
 LIMIT 1;
 
 -- name: stuck_runs
--- A lease that ran out, and nobody took the run back.
-SELECT id FROM runs WHERE status = 'running' AND lease_until <= :before ORDER BY lease_until LIMIT :most;
+-- A lease of another process that ran out, or reaches too far ahead, and nobody took the run back.
+SELECT id FROM runs
+WHERE status = 'running' AND owner <> :owner AND (lease_until <= :before OR lease_until > :latest)
+ORDER BY lease_until LIMIT :most;
 
 -- name: left_behind
--- Whether there are leases that ran out, and whether there are wishes to stop that wait for their run.
+-- Whether there are leases of other processes that ran out, or reach too far ahead, and whether there are wishes to stop that wait for their run.
 SELECT
-    (SELECT id FROM runs WHERE status = 'running' AND lease_until <= :now LIMIT 1) AS run_id,
+    (
+        SELECT id FROM runs
+        WHERE status = 'running' AND owner <> :owner AND (lease_until <= :now OR lease_until > :latest) LIMIT 1
+    ) AS run_id,
     (SELECT run_id FROM stop_wishes LIMIT 1) AS wish_run_id;
 
 -- name: old_skipped_runs
