@@ -13,7 +13,7 @@ from typing import Any
 import orjson
 
 from wakeful.agentdb.errors import DatabaseUnavailable, DataInvalid, DataTimeout, to_error
-from wakeful.agentdb.opened import Request
+from wakeful.agentdb.opened import JOURNAL_SECONDS, Request
 from wakeful.agentdb.operations import WRITES
 from wakeful.agentdb.process import WorkerProcess
 from wakeful.agentdb.turns import Job, Turns
@@ -53,8 +53,9 @@ class Answered:
 class Engine:
     """Carries out requests in worker processes: at most one at a time for each agent, in turn between agents."""
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, *, journal_seconds: float = JOURNAL_SECONDS) -> None:
         self._size = size
+        self._journal_seconds = journal_seconds
         self._workers: list[WorkerProcess] = []  # the one that was asked last at the end
         self._starting: asyncio.Task[None] | None = None
         self._turns = Turns()
@@ -84,6 +85,8 @@ class Engine:
         if answer["kind"] == "broken":
             log.error("database worker broke", extra={"op": request.op, "problem": answer["message"]})
             raise WorkerBroke("The database could not do this; it is a fault of the server. Nothing was changed.")
+        if self._is_closed and answer["kind"] == "timeout":  # it was interrupted for that
+            raise _going_down()
         raise to_error(answer)
 
     async def close_file(self, path: str) -> None:
@@ -92,13 +95,17 @@ class Engine:
         holders = [worker for worker in self._workers if path in worker.paths]
         await asyncio.gather(*(self._close(worker, frame) for worker in holders))
 
+    def has_open(self, path: str) -> bool:
+        """Tell whether a worker may have a file open."""
+        return any(path in worker.paths for worker in self._workers)
+
     async def aclose(self) -> None:
-        """End all workers."""
+        """End all workers once they have closed their files; that takes two seconds at most."""
         self._is_closed = True
         if self._starting is not None:
             await self._starting
-        for worker in list(self._workers):
-            await self._end(worker)
+        await asyncio.gather(*(worker.stop() for worker in list(self._workers)))
+        self._workers.clear()
         for job in self._turns.drain():
             _fail(job, _going_down())
 
@@ -153,7 +160,7 @@ class Engine:
     async def _start(self) -> None:
         """Start a worker. If that fails and there is none at all, those who wait are told."""
         try:
-            worker = await WorkerProcess.start(self._freed)
+            worker = await WorkerProcess.start(self._freed, self._journal_seconds)
         except OSError as error:
             log.warning("database worker cannot be started", extra={"problem": error.strerror})
             if not self._workers:

@@ -17,7 +17,7 @@ Raw = Any
 
 EMPTY = ""  # the file of a database that does not exist yet: it is read as an empty one, and nothing is made
 
-_BUSY_MS = 5_000
+BUSY_MS = 5_000
 CACHE_KIB = 2_000
 
 MOST_SQL = 100_000
@@ -105,7 +105,7 @@ def is_plain(path: Path) -> bool:
 
 
 def _unlock(connection: Raw, key: bytes, *, is_plain: bool) -> None:
-    connection.set_busy_timeout(_BUSY_MS)
+    connection.set_busy_timeout(BUSY_MS)
     connection.pragma("cipher", "sqlcipher")
     connection.pragma("legacy", 4)
     if is_plain:

@@ -1,6 +1,7 @@
 """One worker process, and the socket it is spoken to through. What it is asked is answered in that order."""
 
 import asyncio
+import logging
 import socket
 import sys
 from collections import deque
@@ -8,8 +9,11 @@ from collections.abc import Callable
 
 from wakeful.agentdb.opened import MOST_OPEN
 
+log = logging.getLogger(__name__)
+
 MOST_ANSWER = 64 * 1024 * 1024
 USUAL_ANSWER = 128 * 1024
+STOPPING = 2.0  # seconds a worker has at a graceful stop to close its files
 
 
 class WorkerProcess(asyncio.BufferedProtocol):
@@ -28,7 +32,7 @@ class WorkerProcess(asyncio.BufferedProtocol):
         self.paths: deque[str] = deque(maxlen=MOST_OPEN)  # the files it may have open, the last one at the end
 
     @classmethod
-    async def start(cls, on_answer: Callable[["WorkerProcess"], None]) -> "WorkerProcess":
+    async def start(cls, on_answer: Callable[["WorkerProcess"], None], journal_seconds: float) -> "WorkerProcess":
         """Start a process with nothing of the server's surroundings, least of all its secrets."""
         ours, theirs = socket.socketpair()
         with theirs:
@@ -38,6 +42,7 @@ class WorkerProcess(asyncio.BufferedProtocol):
                     "-I",
                     "-m",
                     "wakeful.agentdb.worker",
+                    str(journal_seconds),
                     stdin=theirs.fileno(),
                     stdout=theirs.fileno(),
                     env={},
@@ -88,6 +93,20 @@ class WorkerProcess(asyncio.BufferedProtocol):
         if len(self._asked) == 1:
             self._watch()
         self._transport.write(len(frame).to_bytes(4) + frame)
+
+    async def stop(self) -> None:
+        """Let the process close its files and end; one that takes too long is killed."""
+        assert self._process is not None
+        if self.is_busy and self._process.returncode is None:
+            self._process.terminate()  # interrupts what it is at
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.write_eof()
+        try:
+            async with asyncio.timeout(STOPPING):
+                await self._process.wait()
+        except TimeoutError:
+            log.warning("database worker did not end in time, so it is killed", extra={"pid": self.pid})
+        await self.end()
 
     async def end(self) -> None:
         """Kill the process and wait until it is gone."""

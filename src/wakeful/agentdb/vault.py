@@ -46,6 +46,18 @@ def fits(agents: Path, device_key: bytes) -> bool:
     return not has_keys
 
 
+def with_journal(agents: Path) -> list[str]:
+    """Return the agents below a folder whose files have something in the journal beside them."""
+    found: list[str] = []
+    for journal in agents.glob(f"*/{DATABASE_FILE}-wal"):
+        file = journal.with_name(DATABASE_FILE)
+        with contextlib.suppress(FileNotFoundError):  # closed since
+            # SQLite deletes the journal of an empty file, and with it all there is.
+            if journal.stat().st_size and file.stat().st_size:
+                found.append(journal.parent.name)
+    return found
+
+
 class Vault:
     """Makes, wraps and unwraps the keys of agents' files."""
 

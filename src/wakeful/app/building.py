@@ -143,8 +143,10 @@ class Wakeful:
             await self.services.uploads.remove_orphans()
             yield
         finally:
-            await self.put_away()
-            await self.store.close()
+            try:
+                await self.put_away()
+            finally:
+                await self.store.close()
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None]:
@@ -365,6 +367,7 @@ def _agent_files(
         feed,
         settings.agent_database_mb * 1024 * 1024,
         directories,
+        settings.data_dir / "agents",
     )
 
 

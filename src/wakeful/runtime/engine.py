@@ -21,6 +21,7 @@ from wakeful.service.upkeep import Health, Upkeep
 
 log = logging.getLogger(__name__)
 
+CHECKPOINT_EVERY = timedelta(minutes=1)
 _STALLED_AFTER = 90.0  # seconds without a turn; scheduler and runner turn at least every 30
 
 
@@ -80,6 +81,9 @@ class Engine:
             asyncio.create_task(_every(timedelta(minutes=1), self.upkeep.tidy), name="wakeful-tidy"),
             asyncio.create_task(_every(timedelta(hours=1), self.upkeep.forget), name="wakeful-retention"),
         ]
+        if not self._is_shared:
+            checkpoints = _every(CHECKPOINT_EVERY, self.upkeep.checkpoint)
+            self._tasks.append(asyncio.create_task(checkpoints, name="wakeful-checkpoint"))
         if self._is_shared:
             often = self._directories.lease / 3
             self._tasks.append(asyncio.create_task(_every(often, self._holds.sweep), name="wakeful-holds"))

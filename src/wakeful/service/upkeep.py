@@ -1,14 +1,18 @@
 """What is looked after once in a while: is the engine alive, what was left undone, what may be forgotten."""
 
+import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import timedelta
 
 from wakeful.clock import Clock
+from wakeful.domain.errors import Unavailable
 from wakeful.service.outbox import Outbox
 from wakeful.service.recalls import Recalls
 from wakeful.service.storage import Retention
 from wakeful.store.store import Store, Tx
+
+log = logging.getLogger(__name__)
 
 _OVERDUE = timedelta(minutes=1)
 _MOST_NAMED = 5
@@ -70,6 +74,13 @@ class Upkeep:
         if self._store.is_shared:  # a node with another data directory may have deleted what has its files here
             await self._finish_erasing()
             await self._remove_orphaned_uploads()
+
+    async def checkpoint(self) -> None:
+        """Move what the store has in its journal into its file, so that a copy of the file has nearly everything."""
+        try:
+            await self._store.checkpoint()
+        except Unavailable as error:  # nothing is lost: the journal is complete
+            log.warning("store not checkpointed", extra={"problem": error.message})
 
     async def forget(self) -> None:
         """Delete what is long over: streamed pieces of runs, ended tokens; fold old skipped rows together."""

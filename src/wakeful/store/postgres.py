@@ -178,6 +178,9 @@ class PostgresDatabase:
                 return False
             return await connection.fetchval("SELECT EXISTS (SELECT 1 FROM agents)")
 
+    async def checkpoint(self) -> None:
+        """Do nothing: PostgreSQL checkpoints by itself."""
+
     async def read_clock(self) -> int | None:
         async with _acquire(self._pool) as connection:
             return await connection.fetchval("SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT)")
