@@ -116,7 +116,7 @@ class Opened:
         try:
             connection = Connection(self.path, self.key, may_make=may_make)
         except apsw.NotADBError as error:
-            raise Refusal("unreadable", f"The file {self.path!r} cannot be read with its key.") from error
+            raise Refusal("unreadable", "The database cannot be read with its key.") from error
         if self.path:
             self._inode = Path(self.path).stat().st_ino
         return connection

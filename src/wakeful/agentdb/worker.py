@@ -136,9 +136,14 @@ class Worker:
         try:
             return operations.carry_out(opened, request)
         except apsw.Error as error:
-            refusal = operations.explain(error, opened)
+            refusal = operations.explain(error, opened, request.op)
             if isinstance(error, apsw.CorruptError | apsw.NotADBError | apsw.IOError | apsw.NoMemError):
                 self._close(request.path)  # what it has in memory is not to be trusted
+            raise refusal from error
+        except OSError as error:
+            refusal = operations.explain_system(error)
+            if refusal is None:
+                raise
             raise refusal from error
         except OverflowError as error:
             raise Refusal("invalid", "A whole number in it has more than 64 bits. Keep it as a text.") from error

@@ -52,3 +52,13 @@ class Unavailable(WakefulError):
     """Something we depend on does not answer; the same request may work later."""
 
     code = "unavailable"
+
+
+class DiskFull(Unavailable):
+    """The disk under the server's data has no room left; nobody's quota is meant."""
+
+    code = "disk_full"
+
+    def __init__(self, message: str | None = None, *, field: str | None = None, hint: str | None = None) -> None:
+        words = "The server's disk is full, so nothing was written. Tell your user, and try again later."
+        super().__init__(message or words, field=field, hint=hint)

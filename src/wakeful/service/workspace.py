@@ -17,7 +17,7 @@ from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
-from wakeful.domain.errors import Forbidden, Invalid, LimitReached, NotFound, Unavailable
+from wakeful.domain.errors import DiskFull, Forbidden, Invalid, LimitReached, NotFound
 from wakeful.domain.instructions import KeptByOwner, is_agents_file
 
 Kind = Literal["file", "directory", "link", "other"]
@@ -114,13 +114,6 @@ class TooManyFiles(LimitReached):
             f"Your workspace would hold more than {most:,} files and directories. Nothing was written. "
             "Write into a file that exists, with append=true if its content should stay."
         )
-
-
-class DiskFull(Unavailable):
-    code = "disk_full"
-
-    def __init__(self) -> None:
-        super().__init__("The server's disk is full, so nothing was written. Tell your user, and try again later.")
 
 
 class AccessDenied(Forbidden):
