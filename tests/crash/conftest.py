@@ -1,7 +1,7 @@
 """What the tests that kill a server as people start it may ask for."""
 
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -26,10 +26,11 @@ def talking(environment: dict[str, str], tmp_path: Path) -> Start:
 
     @asynccontextmanager
     async def start(
-        *script: Answer, always: Answer | None = None, **settings: str
+        *script: Answer, always: Answer | None = None, before: Callable[[], None] | None = None, **settings: str
     ) -> AsyncIterator[tuple[Talk, OpenAIServer]]:
         async with OpenAIServer(*script, always=always) as provider:
-            served = Served(tmp_path, environment | settings | {"WAKEFUL_MODEL_BASE_URL": provider.base_url})
+            given = environment | settings | {"WAKEFUL_MODEL_BASE_URL": provider.base_url}
+            served = Served(tmp_path, given, before)
             try:
                 await served.start()
                 talk = Talk(served, tmp_path)

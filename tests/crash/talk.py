@@ -28,8 +28,9 @@ Start = Callable[..., Any]
 class Served:
     """A real server process that can be killed and started again on the same data."""
 
-    def __init__(self, folder: Path, environment: dict[str, str]) -> None:
+    def __init__(self, folder: Path, environment: dict[str, str], before: Callable[[], None] | None = None) -> None:
         self._folder = folder
+        self._before = before
         self._environment = environment
         self._started: list[tuple[Forked, httpx.AsyncClient]] = []
 
@@ -39,11 +40,15 @@ class Served:
 
     async def start(self, port: int = 0) -> None:
         """Start a process and wait until it answers; requests go to the one started last."""
-        process = Forked(("serve", "--port", str(port)), self._environment, self._folder / "log")
+        process = Forked(("serve", "--port", str(port)), self._environment, self._folder / "log", self._before)
         address = re.search(r"http://\S+", await asyncio.to_thread(process.stdout.readline))
         assert address is not None, self.log()
         client = httpx.AsyncClient(base_url=address[0], headers={"Authorization": f"Bearer {TOKEN}"}, timeout=10)
         self._started.append((process, client))
+
+    @property
+    def pid(self) -> int:
+        return self._started[-1][0].pid
 
     async def end(self, number: int, which: int = -1) -> int:
         """Send a signal to a process and return how it ended."""
@@ -94,14 +99,14 @@ class Talk:
 
     async def open(self) -> None:
         [agent] = (await self.served.get("/agents"))["agents"]
-        self._agent = agent["id"]
+        self.agent_id = agent["id"]
         await self.change_agent(toolsets=[*agent["toolsets"], "shell"])
         # It has a title, so that nobody asks the provider for one.
         self.id = (await self.served.send("POST", "/sessions", {"title": "A talk"}))["id"]
         self.workspace = self._folder / "data" / "agents" / agent["id"] / "workspace"
 
     async def change_agent(self, **changes: Any) -> None:
-        await self.served.send("PATCH", f"/agents/{self._agent}", changes)
+        await self.served.send("PATCH", f"/agents/{self.agent_id}", changes)
 
     async def say(self, content: str) -> str:
         return (await self.served.send("POST", f"/sessions/{self.id}/messages", {"content": content}))["run_id"]

@@ -17,10 +17,12 @@ from wakeful.agentdb.opened import JOURNAL_SECONDS, Request
 from wakeful.agentdb.operations import WRITES
 from wakeful.agentdb.process import WorkerProcess
 from wakeful.agentdb.turns import Job, Turns
+from wakeful.domain.resources import OutOfResources
 
 log = logging.getLogger(__name__)
 
 GRACE = 2.0  # seconds a worker has after its deadline, before it is killed
+RETRY = 5.0  # seconds until a worker is started again that could not be
 CLOSING = 20.0  # seconds a worker has to let go of a file
 
 _TOO_LONG = "That took too long and was stopped. Ask for less at a time."
@@ -60,6 +62,8 @@ class Engine:
         self._starting: asyncio.Task[None] | None = None
         self._turns = Turns()
         self._is_closed = False
+        self._retry: asyncio.TimerHandle | None = None
+        self.problem: str | None = None  # why no worker could be started the last time
 
     @property
     def pids(self) -> list[int]:
@@ -102,6 +106,8 @@ class Engine:
     async def aclose(self) -> None:
         """End all workers once they have closed their files; that takes two seconds at most."""
         self._is_closed = True
+        if self._retry is not None:
+            self._retry.cancel()
         if self._starting is not None:
             await self._starting
         await asyncio.gather(*(worker.stop() for worker in list(self._workers)))
@@ -158,22 +164,31 @@ class Engine:
         self._hand_out()
 
     async def _start(self) -> None:
-        """Start a worker. If that fails and there is none at all, those who wait are told."""
+        """Start a worker. If that fails and there is none at all, those who wait are told, and it is tried again."""
         try:
             worker = await WorkerProcess.start(self._freed, self._journal_seconds)
         except OSError as error:
-            log.warning("database worker cannot be started", extra={"problem": error.strerror})
+            if self.problem is None:
+                log.warning("database worker cannot be started", extra={"problem": error.strerror})
             if not self._workers:
+                self.problem = error.strerror or type(error).__name__
                 for job in self._turns.drain():
-                    _fail(job, WorkerBroke(f"A database worker cannot be started: {error.strerror}. Try again."))
+                    _fail(job, _no_worker(self.problem))
+                if not self._is_closed:
+                    self._retry = asyncio.get_running_loop().call_later(RETRY, self._start_again)
             return
         finally:
             self._starting = None
+        self.problem = None
         if self._is_closed:
             await worker.end()
             return
         self._workers.append(worker)
         self._hand_out()
+
+    def _start_again(self) -> None:
+        if not self._workers and self._starting is None and not self._is_closed:
+            self._starting = asyncio.ensure_future(self._start())
 
     async def _close(self, worker: WorkerProcess, frame: bytes) -> None:
         answer = asyncio.get_running_loop().create_future()
@@ -196,6 +211,10 @@ class Engine:
 
 def _going_down() -> WorkerBroke:
     return WorkerBroke("The server is going down.")
+
+
+def _no_worker(problem: str) -> OutOfResources:
+    return OutOfResources(f"No database worker can be started ({problem}), so this was not done. Try again later.")
 
 
 def _fail(job: Job, error: Exception) -> None:

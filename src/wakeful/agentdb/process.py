@@ -1,6 +1,7 @@
 """One worker process, and the socket it is spoken to through. What it is asked is answered in that order."""
 
 import asyncio
+import errno
 import logging
 import socket
 import sys
@@ -13,6 +14,7 @@ log = logging.getLogger(__name__)
 
 MOST_ANSWER = 64 * 1024 * 1024
 USUAL_ANSWER = 128 * 1024
+STARTING = 30.0  # seconds a worker has to start; it takes 0.1 on an idle machine
 STOPPING = 2.0  # seconds a worker has at a graceful stop to close its files
 
 
@@ -28,6 +30,7 @@ class WorkerProcess(asyncio.BufferedProtocol):
         self._timer: asyncio.TimerHandle | None = None
         self._transport: asyncio.Transport | None = None
         self._process: asyncio.subprocess.Process | None = None
+        self._ready: asyncio.Future[None] = self._loop.create_future()  # done with its first frame, which is empty
         self.agent: str | None = None  # whose request it is at
         self.paths: deque[str] = deque(maxlen=MOST_OPEN)  # the files it may have open, the last one at the end
 
@@ -58,6 +61,16 @@ class WorkerProcess(asyncio.BufferedProtocol):
             process.kill()
             raise
         worker._process = process
+        try:
+            async with asyncio.timeout(STARTING):
+                await worker._ready
+        except (EOFError, TimeoutError):
+            worker._kill()
+            code = await process.wait()
+            raise ChildProcessError(errno.ECHILD, f"it ended at once, with exit code {code}") from None
+        except BaseException:
+            worker._kill()
+            raise
         return worker
 
     @property
@@ -127,6 +140,11 @@ class WorkerProcess(asyncio.BufferedProtocol):
         self._filled += nbytes
         while self._filled >= 4:
             end = 4 + int.from_bytes(self._buffer[:4])
+            if end == 4 and not self._ready.done():
+                self._ready.set_result(None)
+                self._buffer[: self._filled - 4] = self._buffer[4 : self._filled]
+                self._filled -= 4
+                continue
             if end > MOST_ANSWER or not self._asked:
                 self._kill()  # it does not keep to the form, so nothing it says can be trusted
                 return
@@ -150,6 +168,8 @@ class WorkerProcess(asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002  (the library's signature)
         self._transport = None
+        if not self._ready.done():
+            self._ready.set_exception(EOFError())
         while self._asked:
             self._settle(EOFError())
         self._on_answer(self)

@@ -19,6 +19,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from wakeful.agentdb.errors import DatabaseLocked
 from wakeful.agentdb.keys import DeviceKeyUnusable
+from wakeful.domain.resources import find_shortage
 
 KEY_FILE = "db.key"
 DATABASE_FILE = "db.sqlite"
@@ -107,12 +108,14 @@ class Vault:
             stored = orjson.loads(path.read_bytes())
             wrapped = {name: bytes.fromhex(stored[name]) for name in ("key", "previous") if stored.get(name)}
         except FileNotFoundError:
-            raise _locked(agent_id, f"its key file {str(path)!r} is missing") from None
-        except (OSError, ValueError, TypeError, AttributeError):
-            raise _locked(agent_id, f"its key file {str(path)!r} cannot be read") from None
+            raise _locked(agent_id, f"its key file {KEY_FILE!r} is missing") from None
+        except (OSError, ValueError, TypeError, AttributeError) as error:
+            if (lacks := find_shortage(error)) is not None:  # the file may be all right
+                raise lacks from error
+            raise _locked(agent_id, f"its key file {KEY_FILE!r} cannot be read") from None
         keys = {name: self._unwrap(agent_id, value) for name, value in wrapped.items()}
         if "key" not in keys:
-            raise _locked(agent_id, f"its key file {str(path)!r} holds no key")
+            raise _locked(agent_id, f"its key file {KEY_FILE!r} holds no key")
         return AgentKeys(current=keys["key"], previous=keys.get("previous"))
 
     def make(self, agent_id: str) -> AgentKeys:

@@ -63,6 +63,7 @@ from wakeful.service.pauses import PauseService
 from wakeful.service.presence import PresenceService
 from wakeful.service.profiles import Profiles
 from wakeful.service.recalls import Recalls
+from wakeful.service.resources import find_shortages
 from wakeful.service.runs import RunService
 from wakeful.service.schedules import Schedules
 from wakeful.service.sessions import SessionService
@@ -260,7 +261,7 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
     firing = Firing(store, stream, clock, rules, owner, settings.claim_batch, directories)
     holds = MemoryHolds(store, stream, clock, rules, directories)
     runner = Runner(claims, clock, executor, settings.max_headless_runs, note_finished)
-    engine = _engine(settings, store, clock, firing, claims, runner, upkeep, directories, holds, presence)
+    engine = _engine(settings, store, clock, firing, claims, runner, upkeep, directories, holds, presence, files)
     store.listen(engine.hear)
     store.listen(stream.hear)
     store.listen(feed.hear)
@@ -392,6 +393,7 @@ def _engine(
     directories: Directories,
     holds: MemoryHolds,
     presence: PresenceService,
+    files: AgentFiles,
 ) -> Engine:
     scheduler = Scheduler(
         firing,
@@ -412,6 +414,7 @@ def _engine(
         presence=presence,
         clock=clock,
         is_shared=store.is_shared,
+        find_problems=lambda: [*find_shortages(), *files.problems()],
     )
 
 

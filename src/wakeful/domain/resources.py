@@ -24,6 +24,12 @@ def lacking(what: str) -> OutOfResources:
     )
 
 
+def words_of(error: Exception) -> str:
+    """Say what an unexpected error is, without the path that an error of the system names."""
+    text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return f"{type(error).__name__}: {text}"
+
+
 def find_shortage(error: BaseException) -> Unavailable | None:
     """Return what an error of the system means if something has run out, also when a library has wrapped it.
 
@@ -44,8 +50,6 @@ def find_shortage(error: BaseException) -> Unavailable | None:
             return lacking(_LACKING[each.errno])
         if isinstance(each, OSError) and each.errno in _DISK_FULL:
             return DiskFull()
-        if isinstance(each, MemoryError):
-            return lacking("memory")
         if isinstance(each, BaseExceptionGroup):
             waiting.extend(each.exceptions)
         waiting += [each.__cause__, each.__context__]

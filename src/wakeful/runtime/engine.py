@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -49,6 +49,7 @@ class Engine:
         presence: PresenceService,
         clock: Clock,
         is_shared: bool,
+        find_problems: Callable[[], Sequence[str]] = tuple,
     ) -> None:
         self.scheduler = scheduler
         self.runner = runner
@@ -60,6 +61,7 @@ class Engine:
         self._presence = presence
         self._clock = clock
         self._is_shared = is_shared
+        self._find_problems = find_problems  # of what runs need besides the engine
         self._tasks: list[asyncio.Task[None]] = []
         self._health = Health()
 
@@ -120,7 +122,9 @@ class Engine:
 
     def readiness(self) -> Readiness:
         """Say whether wakes are being fired."""
-        problems: list[str] = []
+        problems = [*self._find_problems()]
+        if self.runner.shortage is not None:
+            problems.append(f"runs are put off: {self.runner.shortage}")
         for loop, seconds in (
             ("scheduler", self.scheduler.seconds_since_turn),
             ("runner", self.runner.seconds_since_turn),

@@ -7,7 +7,9 @@ from datetime import datetime, timedelta
 
 from wakeful.clock import LONGEST_WAIT, Clock
 from wakeful.domain.errors import Unavailable
+from wakeful.domain.resources import words_of
 from wakeful.service.firing import Firing
+from wakeful.service.resources import shortage
 
 log = logging.getLogger(__name__)
 
@@ -92,7 +94,9 @@ class Scheduler:
             except Unavailable:
                 raise  # no fault of the wake: it is looked at again with the next turn
             except Exception as error:
-                wake_id = await self._firing.set_aside(f"{type(error).__name__}: {error}")
+                if (lacks := shortage(error)) is not None:
+                    raise lacks from error
+                wake_id = await self._firing.set_aside(words_of(error))
                 log.exception("wake set aside", extra={"wake_id": wake_id})
             fired += 1
         return fired

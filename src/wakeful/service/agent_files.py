@@ -172,6 +172,10 @@ class AgentFiles:
                 self._vault.erase(agent_id)
                 await self._heads.forget(agent_id)
 
+    def problems(self) -> list[str]:
+        """Return what keeps every database from being used."""
+        return [] if self._engine.problem is None else [f"no database worker can be started: {self._engine.problem}"]
+
     async def aclose(self) -> None:
         await self._heads.aclose()
         try:

@@ -5,6 +5,11 @@ from wakeful.domain.errors import Unavailable, WakefulError
 from wakeful.domain.resources import find_shortage, lacking
 
 
+def find_shortages() -> list[str]:
+    """Return what this process has run out of just now, as a list of problems."""
+    return [] if has_descriptor() else ["the server has no file descriptors left"]
+
+
 def shortage(error: Exception) -> Unavailable | None:
     """Return what has run out, if an error comes from that.
 
