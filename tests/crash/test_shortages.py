@@ -51,8 +51,8 @@ async def test_without_descriptors_wakes_wait_bookings_go_on_and_nobody_reads_a_
     descriptors = Descriptors(tmp_path)
     async with talking(always=say("Done."), before=descriptors) as (talk, provider):
         db = await make_table(talk)
-        kill_workers(talk.served.pid)
         await descriptors.take()
+        kill_workers(talk.served.pid)
 
         wake_id = await book_now(talk)
         later = [await book_now(talk) for _ in range(3)]

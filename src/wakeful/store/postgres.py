@@ -5,12 +5,14 @@ import contextlib
 import logging
 import re
 import secrets
+import time
 from collections.abc import AsyncGenerator, Generator, Sequence
 from typing import Any, TypeVar
 
 import asyncpg
 import orjson
 
+from wakeful.domain.resources import find_shortage
 from wakeful.store import queries
 from wakeful.store.database import Listener, Params, Row, SideConnection, Values, Work
 from wakeful.store.errors import BrokenReference, StoreUnavailable
@@ -24,6 +26,7 @@ _CHANNEL = "wakeful"
 _MIGRATION_LOCK = 0x77616B65
 _TRIES = 5
 _LISTEN_AGAIN_SECONDS = 0.5
+_WITHOUT_DESCRIPTORS_SECONDS = 5.0
 _TELL_SECONDS = 0.005  # what is told together; and a claim comes to its work first
 
 # Our statements are small and each is served by an index, in its order: one plan each, made once, whatever the
@@ -234,8 +237,23 @@ async def _acquire(pool: "asyncpg.Pool[Any] | None") -> "AsyncGenerator[asyncpg.
     if pool is None:
         raise StoreUnavailable("The store is closed.")
     with _errors_named():
-        async with pool.acquire() as connection:
-            yield connection  # pyright: ignore[reportReturnType]
+        connection = await _take(pool)
+        try:
+            yield connection
+        finally:
+            await pool.release(connection)
+
+
+async def _take(pool: "asyncpg.Pool[Any]") -> "asyncpg.Connection[Any]":
+    """Take a connection; while there is no descriptor for a new one, wait until one of the others is free."""
+    give_up_at = time.monotonic() + _WITHOUT_DESCRIPTORS_SECONDS
+    while True:
+        try:
+            return await pool.acquire()  # pyright: ignore[reportReturnType]
+        except OSError as error:
+            if find_shortage(error) is None or time.monotonic() > give_up_at:
+                raise
+        await asyncio.sleep(0.02)
 
 
 class _Statements:
