@@ -184,6 +184,21 @@ def test_a_full_disk_is_named_and_loses_nothing(tmp_path):
     assert said["acknowledged"] == said["found"] == said["filled"] + 1
 
 
+def test_a_full_disk_under_an_agents_database_is_not_called_quota(tmp_path):
+    said = on_small_disk("fill_database", tmp_path)
+    assert [(code, status) for code, _, status in said["errors"]] == [("disk_full", 503)] * 2
+    for _, message, _ in said["errors"]:
+        assert "The server's disk is full" in message
+        assert str(tmp_path) not in message
+    assert 3 < said["written"] < 200
+    assert said["rows_while_full"] == said["written"] * 4, "something of the write that failed was kept"
+    assert said["tombstones_while_full"] == 50, "deleted rows were purged to make room on a disk"
+    assert said["again"]
+    assert (said["migrated_while_full"], said["copies"], said["migrated"]) == (False, [], True)
+    assert said["rows"] == said["written"] * 4 + 1
+    assert said["is_intact"]
+
+
 async def test_a_file_that_may_not_grow_loses_nothing(settings):
     """Needs no rights, unlike a small disk."""
     world = World(settings)

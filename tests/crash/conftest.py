@@ -29,9 +29,10 @@ def talking(environment: dict[str, str], tmp_path: Path) -> Start:
         *script: Answer, always: Answer | None = None, prepare: Callable[[], None] | None = None, **settings: str
     ) -> AsyncIterator[tuple[Talk, OpenAIServer]]:
         async with OpenAIServer(*script, always=always) as provider:
-            served = Served(tmp_path, environment | settings | {"WAKEFUL_MODEL_BASE_URL": provider.base_url})
+            given = environment | settings | {"WAKEFUL_MODEL_BASE_URL": provider.base_url}
+            served = Served(tmp_path, given, prepare)
             try:
-                await served.start(prepare=prepare)
+                await served.start()
                 talk = Talk(served, tmp_path)
                 await talk.open()
                 yield talk, provider

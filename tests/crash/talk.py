@@ -28,8 +28,9 @@ Start = Callable[..., Any]
 class Served:
     """A real server process that can be killed and started again on the same data."""
 
-    def __init__(self, folder: Path, environment: dict[str, str]) -> None:
+    def __init__(self, folder: Path, environment: dict[str, str], prepare: Callable[[], None] | None = None) -> None:
         self._folder = folder
+        self._prepare = prepare
         self._environment = environment
         self._started: list[tuple[Forked, httpx.AsyncClient]] = []
 
@@ -39,11 +40,17 @@ class Served:
 
     async def start(self, port: int = 0, prepare: Callable[[], None] | None = None) -> None:
         """Start a process and wait until it answers; requests go to the one started last."""
-        process = Forked(("serve", "--port", str(port)), self._environment, self._folder / "log", prepare)
+        process = Forked(
+            ("serve", "--port", str(port)), self._environment, self._folder / "log", prepare or self._prepare
+        )
         address = re.search(r"http://\S+", await asyncio.to_thread(process.stdout.readline))
         assert address is not None, self.log()
         client = httpx.AsyncClient(base_url=address[0], headers={"Authorization": f"Bearer {TOKEN}"}, timeout=10)
         self._started.append((process, client))
+
+    @property
+    def pid(self) -> int:
+        return self._started[-1][0].pid
 
     async def start_doomed(self, prepare: Callable[[], None]) -> None:
         """Start a process that kills itself, perhaps before it answers, and wait until it has."""
@@ -105,14 +112,14 @@ class Talk:
 
     async def open(self) -> None:
         [agent] = (await self.served.get("/agents"))["agents"]
-        self._agent = agent["id"]
+        self.agent_id = agent["id"]
         await self.change_agent(toolsets=[*agent["toolsets"], "shell"])
         # It has a title, so that nobody asks the provider for one.
         self.id = (await self.served.send("POST", "/sessions", {"title": "A talk"}))["id"]
         self.workspace = self._folder / "data" / "agents" / agent["id"] / "workspace"
 
     async def change_agent(self, **changes: Any) -> None:
-        await self.served.send("PATCH", f"/agents/{self._agent}", changes)
+        await self.served.send("PATCH", f"/agents/{self.agent_id}", changes)
 
     async def say(self, content: str) -> str:
         return (await self.served.send("POST", f"/sessions/{self.id}/messages", {"content": content}))["run_id"]

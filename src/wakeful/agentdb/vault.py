@@ -19,6 +19,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from wakeful.agentdb.errors import DatabaseLocked
 from wakeful.agentdb.keys import DeviceKeyUnusable
+from wakeful.domain.resources import find_shortage
 
 KEY_FILE = "db.key"
 DATABASE_FILE = "db.sqlite"
@@ -44,6 +45,18 @@ def fits(agents: Path, device_key: bytes) -> bool:
             vault.open(path.parent.name)
             return True
     return not has_keys
+
+
+def with_journal(agents: Path) -> list[str]:
+    """Return the agents below a folder whose files have something in the journal beside them."""
+    found: list[str] = []
+    for journal in agents.glob(f"*/{DATABASE_FILE}-wal"):
+        file = journal.with_name(DATABASE_FILE)
+        with contextlib.suppress(FileNotFoundError):  # closed since
+            # SQLite deletes the journal of an empty file, and with it all there is.
+            if journal.stat().st_size and file.stat().st_size:
+                found.append(journal.parent.name)
+    return found
 
 
 class Vault:
@@ -95,12 +108,14 @@ class Vault:
             stored = orjson.loads(path.read_bytes())
             wrapped = {name: bytes.fromhex(stored[name]) for name in ("key", "previous") if stored.get(name)}
         except FileNotFoundError:
-            raise _locked(agent_id, f"its key file {str(path)!r} is missing") from None
-        except (OSError, ValueError, TypeError, AttributeError):
-            raise _locked(agent_id, f"its key file {str(path)!r} cannot be read") from None
+            raise _locked(agent_id, f"its key file {KEY_FILE!r} is missing") from None
+        except (OSError, ValueError, TypeError, AttributeError) as error:
+            if (lacks := find_shortage(error)) is not None:  # the file may be all right
+                raise lacks from error
+            raise _locked(agent_id, f"its key file {KEY_FILE!r} cannot be read") from None
         keys = {name: self._unwrap(agent_id, value) for name, value in wrapped.items()}
         if "key" not in keys:
-            raise _locked(agent_id, f"its key file {str(path)!r} holds no key")
+            raise _locked(agent_id, f"its key file {KEY_FILE!r} holds no key")
         return AgentKeys(current=keys["key"], previous=keys.get("previous"))
 
     def make(self, agent_id: str) -> AgentKeys:

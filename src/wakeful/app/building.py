@@ -63,6 +63,7 @@ from wakeful.service.pauses import PauseService
 from wakeful.service.presence import PresenceService
 from wakeful.service.profiles import Profiles
 from wakeful.service.recalls import Recalls
+from wakeful.service.resources import find_shortages
 from wakeful.service.runs import RunService
 from wakeful.service.schedules import Schedules
 from wakeful.service.sessions import SessionService
@@ -144,8 +145,10 @@ class Wakeful:
             await self.services.uploads.remove_orphans()
             yield
         finally:
-            await self.put_away()
-            await self.store.close()
+            try:
+                await self.put_away()
+            finally:
+                await self.store.close()
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None]:
@@ -270,7 +273,9 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
     firing = Firing(store, stream, clock, rules, owner, settings.claim_batch, directories, lease)
     holds = MemoryHolds(store, stream, clock, rules, directories)
     runner = Runner(claims, clock, executor, settings.max_headless_runs, note_finished)
-    engine = _engine(settings, store, clock, firing, stopping, claims, runner, upkeep, directories, holds, presence)
+    engine = _engine(
+        settings, store, clock, firing, stopping, claims, runner, upkeep, directories, holds, presence, files
+    )
     store.listen(engine.hear)
     store.listen(stream.hear)
     store.listen(feed.hear)
@@ -377,6 +382,7 @@ def _agent_files(
         feed,
         settings.agent_database_mb * 1024 * 1024,
         directories,
+        settings.data_dir / "agents",
     )
 
 
@@ -402,6 +408,7 @@ def _engine(
     directories: Directories,
     holds: MemoryHolds,
     presence: PresenceService,
+    files: AgentFiles,
 ) -> Engine:
     scheduler = Scheduler(
         firing,
@@ -424,8 +431,8 @@ def _engine(
         presence=presence,
         clock=clock,
         is_shared=store.is_shared,
-        find_store_problem=lambda: store.health.problem,
         are_leases_behind=lambda: claims.is_behind,
+        find_problems=lambda: [*filter(None, [store.health.problem]), *find_shortages(), *files.problems()],
     )
 
 

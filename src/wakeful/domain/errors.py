@@ -74,3 +74,13 @@ class StoreBusy(StoreUnavailable):
             "Another node holds what this would change and has not released it in time, so nothing was changed. If "
             "that node has stopped, PostgreSQL releases it within a few seconds. Try again then."
         )
+
+
+class DiskFull(Unavailable):
+    """The disk under the server's data has no room left; nobody's quota is meant."""
+
+    code = "disk_full"
+
+    def __init__(self, message: str | None = None, *, field: str | None = None, hint: str | None = None) -> None:
+        words = "The server's disk is full, so nothing was written. Tell your user, and try again later."
+        super().__init__(message or words, field=field, hint=hint)

@@ -33,6 +33,7 @@ from wakeful.runtime.context import BYTES_PER_TOKEN
 from wakeful.runtime.executor import Stopped
 from wakeful.runtime.models.errors import ModelBusy, ModelCutOff
 from wakeful.runtime.work import Work, keepable
+from wakeful.service.resources import shortage
 from wakeful.tools.registry import Tool
 
 T = TypeVar("T")
@@ -200,7 +201,7 @@ async def _wait(work: Work, awaitable: Awaitable[T], reply: Reply) -> T:
         kind = ModelCutOff if reply.has_begun else ModelBusy
         raise kind(work.model, f"nothing came for {seconds:.0f} seconds.") from None
     except Exception as error:
-        meant = work.means.models.translate(error, work.model)
+        meant = shortage(error) or work.means.models.translate(error, work.model)
         if meant is None:
             raise
         raise meant from error

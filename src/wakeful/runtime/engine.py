@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -21,6 +21,7 @@ from wakeful.service.upkeep import Health, Upkeep
 
 log = logging.getLogger(__name__)
 
+CHECKPOINT_EVERY = timedelta(minutes=1)
 _STALLED_AFTER = 90.0  # seconds without a turn; scheduler and runner turn at least every 30
 
 
@@ -48,8 +49,8 @@ class Engine:
         presence: PresenceService,
         clock: Clock,
         is_shared: bool,
-        find_store_problem: Callable[[], str | None] = lambda: None,
         are_leases_behind: Callable[[], bool] = lambda: False,
+        find_problems: Callable[[], Sequence[str]] = tuple,
     ) -> None:
         self.scheduler = scheduler
         self.runner = runner
@@ -61,8 +62,8 @@ class Engine:
         self._presence = presence
         self._clock = clock
         self._is_shared = is_shared
-        self._find_store_problem = find_store_problem
         self._are_leases_behind = are_leases_behind
+        self._find_problems = find_problems  # of what runs need besides the engine
         self._tasks: list[asyncio.Task[None]] = []
         self._health = Health()
 
@@ -86,6 +87,9 @@ class Engine:
             # As often as the heartbeat: before another node judges our leases, they are by the clock that it goes by.
             asyncio.create_task(_every(self._directories.lease / 3, self._clock.measure), name="wakeful-clock"),
         ]
+        if not self._is_shared:
+            checkpoints = _every(CHECKPOINT_EVERY, self.upkeep.checkpoint)
+            self._tasks.append(asyncio.create_task(checkpoints, name="wakeful-checkpoint"))
         if self._is_shared:
             often = self._directories.lease / 3
             self._tasks.append(asyncio.create_task(_every(often, self._look_for_away), name="wakeful-holds"))
@@ -120,8 +124,9 @@ class Engine:
 
     def readiness(self) -> Readiness:
         """Say whether wakes are being fired."""
-        store_problem = self._find_store_problem()
-        problems: list[str] = [] if store_problem is None else [store_problem]
+        problems = [*self._find_problems()]
+        if self.runner.shortage is not None:
+            problems.append(f"runs are put off: {self.runner.shortage}")
         for loop, seconds in (
             ("scheduler", self.scheduler.seconds_since_turn),
             ("runner", self.runner.seconds_since_turn),
@@ -161,5 +166,7 @@ async def _every(interval: timedelta, act: Callable[[], Awaitable[None]]) -> Non
             await act()
         except StoreUnavailable:  # it logs that itself, and the next time will do
             pass
+        except Unavailable as error:
+            log.warning("upkeep failed", extra={"problem": error.message})
         except Exception:
             log.exception("upkeep failed")

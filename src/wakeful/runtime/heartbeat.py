@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from datetime import timedelta
 
-from wakeful.domain.errors import StoreUnavailable
+from wakeful.domain.errors import StoreUnavailable, Unavailable
 from wakeful.service.claims import Claims, HeartbeatConnection
 
 log = logging.getLogger(__name__)
@@ -59,11 +59,12 @@ class Heartbeat:
                     began = time.monotonic()
                     still_ours = await self._claims.renew(connection)
                     loop.call_soon_threadsafe(self._on_renewed, began, still_ours)
-                except StoreUnavailable:  # it logs that itself
-                    connection = await _drop(connection)
-                    pause = min(pause, _TRY_AGAIN)
-                except Exception:  # whatever it is: without this thread every run here would be lost
-                    log.warning("leases not renewed", exc_info=True)
+                except Exception as error:  # whatever it is: without this thread every run here would be lost
+                    if isinstance(error, Unavailable):
+                        if not isinstance(error, StoreUnavailable):  # which is logged where it is noted
+                            log.warning("leases not renewed", extra={"problem": error.message})
+                    else:
+                        log.warning("leases not renewed", exc_info=True)
                     connection = await _drop(connection)
                     pause = min(pause, _TRY_AGAIN)
             # Blocking is fine: nothing else lives in this thread, and nothing must keep it from the next beat.

@@ -15,18 +15,22 @@ from wakeful.domain import ids
 from wakeful.domain.directories import MemoryElsewhere
 from wakeful.domain.errors import StoreUnavailable, Unavailable, WakefulError
 from wakeful.domain.events import EndedEarly, ErrorFrame, RunFrame, StepSaved, StreamEnd, StreamStopped
+from wakeful.domain.resources import words_of
 from wakeful.domain.runs import LeaseLost, Outcome
 from wakeful.domain.types import Run, RunNote
 from wakeful.runtime.executor import Executor, Stop
 from wakeful.runtime.teller import Teller
 from wakeful.service.claims import Claimed, Claims
 from wakeful.service.insisting import PAUSE, insist
+from wakeful.service.resources import shortage
 
 log = logging.getLogger(__name__)
 
 _LOOK_FOR_STOPS = timedelta(seconds=1)  # behind the news, for the case that it got lost
 _STOP_PATIENCE = 1.5  # seconds an executor has to end by itself
 _DRAIN_PATIENCE = 5.0
+_SHORTAGE_PAUSE = 1.0
+_LONGEST_SHORTAGE_PAUSE = 30.0
 
 
 @dataclass(slots=True, eq=False)
@@ -88,6 +92,11 @@ class Runner:
         self._is_claim_open = False
         self._unheld: set[tuple[str, int]] = set()  # what the last heartbeat called ours, and nobody is at work on
         self._has_strays = False
+        self.shortage: str | None = (
+            None  # what this process has run out of; nothing is claimed until it is looked again
+        )
+        self._shortages = 0  # since a run last ended
+        self._put_off_runs: set[str] = set()
         self._turned_at = clock.monotonic()
 
     @property
@@ -120,8 +129,10 @@ class Runner:
             try:
                 await self.turn()
             except Exception as error:
-                if not isinstance(error, StoreUnavailable):  # which logs that itself
+                if not isinstance(error, Unavailable):
                     log.exception("runner turn failed")
+                elif not isinstance(error, StoreUnavailable):  # which logs that itself
+                    log.warning("runner turn failed", extra={"problem": error.message})
                 await asyncio.sleep(PAUSE)
                 self._nudged.set()  # what we were nudged for is still to be done
             longest = _LOOK_FOR_STOPS if self._held else LONGEST_WAIT
@@ -132,6 +143,9 @@ class Runner:
         self._nudged.clear()
         await self._pass_on_stops()
         if self._is_draining:
+            return
+        if self.shortage is not None:
+            self._turned_at = self._clock.monotonic()
             return
         # An open claim may have been made, and its answer lost on the way. What we do not know of is free.
         if self._is_claim_open or self._has_strays:
@@ -209,6 +223,8 @@ class Runner:
                 finish = partial(self._claims.finish, last_step=held.last_step, unsaved=unsaved)
                 if await insist(lambda: finish(held.run, outcome, frame), Unavailable):
                     self._on_finished(held.run, outcome)
+                self._shortages = 0
+                self._put_off_runs.discard(held.run.id)
         finally:
             if self._held.get(held.run.id) is held:  # else a newer claim of ours has its place
                 del self._held[held.run.id]
@@ -250,11 +266,13 @@ class Runner:
                 limit.cancel()
                 await asyncio.sleep(PAUSE)
                 return self._release(held)
+            if (lacks := shortage(error)) is not None:
+                return await self._put_off(held, lacks)
             if isinstance(error, WakefulError):  # said for people; a stack would only bury it
                 log.warning("run failed", extra={"run_id": held.run.id, "code": error.code, "error": error.message})
                 return Outcome(status="failed", reason=error.code, error=error.message)
             log.warning("run failed", exc_info=True, extra={"run_id": held.run.id})
-            return Outcome(status="failed", reason="error", error=f"{type(error).__name__}: {error}")
+            return Outcome(status="failed", reason="error", error=words_of(error))
         finally:
             limit.cancel()
         if held.stop.is_requested and held.last_step is None:  # else the answer was there before the wish
@@ -265,6 +283,28 @@ class Runner:
         """Have a run given back untried with the next turn."""
         held.given_up = "released"
         self._has_strays = True
+
+    async def _put_off(self, held: _Held, lacks: Unavailable) -> None:
+        """Release a run that met a shortage, untried, and claim nothing for a while: whatever is claimed meets it too.
+
+        Each time twice as long as the last, until a run ends again.
+        """
+        pause = min(_SHORTAGE_PAUSE * 2**self._shortages, _LONGEST_SHORTAGE_PAUSE)
+        if self.shortage is None:
+            self._shortages += 1
+            log.warning("runs are put off", extra={"code": lacks.code, "problem": lacks.message, "seconds": pause})
+            asyncio.get_running_loop().call_later(pause, self._end_shortage)
+        self.shortage = lacks.message
+        held.given_up = "released"
+        try:
+            await self._claims.put_off(held.run, lacks.code, is_told=held.run.id in self._put_off_runs)
+            self._put_off_runs.add(held.run.id)
+        except Unavailable:
+            self._has_strays = True  # given back with the next turn
+
+    def _end_shortage(self) -> None:
+        self.shortage = None
+        self._nudged.set()
 
     async def _listen(self, held: _Held) -> RunNote | None:
         """Save and show what the executor says until it ends, and return why it ended early, if it did."""

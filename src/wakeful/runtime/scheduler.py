@@ -7,7 +7,9 @@ from datetime import datetime, timedelta
 
 from wakeful.clock import LONGEST_WAIT, Clock
 from wakeful.domain.errors import StoreBusy, StoreUnavailable, Unavailable
+from wakeful.domain.resources import words_of
 from wakeful.service.firing import Firing
+from wakeful.service.resources import shortage
 from wakeful.service.stopping import Stopping
 
 log = logging.getLogger(__name__)
@@ -57,7 +59,9 @@ class Scheduler:
         while True:
             try:
                 until = await self.turn()
-            except StoreUnavailable:  # it logs that itself
+            except Unavailable as error:  # it says what is away; a stack each second would only bury it
+                if not isinstance(error, StoreUnavailable):  # which logs that itself
+                    log.warning("scheduler turn failed", extra={"problem": error.message})
                 until = self._clock.now() + _AFTER_TROUBLE
             except Exception:
                 log.exception("scheduler turn failed")
@@ -102,7 +106,7 @@ class Scheduler:
         except StoreBusy:
             log.warning("wakes are fired one by one, since another node holds what one of them needs")
             return await self._fire_one_by_one()
-        except StoreUnavailable:
+        except Unavailable:
             raise
         except Exception:
             log.exception("a batch of wakes could not be fired together; trying them one by one")
@@ -121,7 +125,9 @@ class Scheduler:
             except Unavailable:
                 raise  # no fault of the wake either
             except Exception as error:
-                wake_id = await self._firing.set_aside(f"{type(error).__name__}: {error}", skip=held)
+                if (lacks := shortage(error)) is not None:
+                    raise lacks from error
+                wake_id = await self._firing.set_aside(words_of(error), skip=held)
                 log.exception("wake set aside", extra={"wake_id": wake_id})
             fired += 1
         return fired

@@ -11,6 +11,8 @@ from collections import Counter
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
 from secrets import token_bytes
 from typing import Any, Literal
 
@@ -19,7 +21,7 @@ from wakeful.agentdb.engine import Answered, Engine
 from wakeful.agentdb.errors import DatabaseLocked, DatabaseUnreadable, DataNotFound, for_people
 from wakeful.agentdb.opened import Request
 from wakeful.agentdb.operations import MAKES
-from wakeful.agentdb.vault import AgentKeys, Vault
+from wakeful.agentdb.vault import AgentKeys, Vault, with_journal
 from wakeful.clock import Clock
 from wakeful.domain import notices
 from wakeful.domain.errors import WakefulError
@@ -38,6 +40,7 @@ LONG_SECONDS = 30.0  # for what goes through a whole file
 _LONG = frozenset({"migrate", "down", "import", "export", "undo", "verify", "purge", "rekey", "upgrade", "recover"})
 _NO_KEY = bytes(32)
 _LOCK_AGAIN = 0.05  # seconds
+_JOURNALS_SECONDS = 5.0  # at a graceful stop, for journals that a crash has left
 
 Actor = Literal["agent", "user", "migration", "system"]
 Values = Mapping[str, Any]
@@ -65,6 +68,7 @@ class AgentFiles:
         feed: Feed,
         quota: int,
         directories: Directories,
+        folder: Path,
     ) -> None:
         self._store = store
         self._clock = clock
@@ -73,6 +77,7 @@ class AgentFiles:
         self._feed = feed
         self._quota = quota
         self._directories = directories
+        self._folder = folder  # with one of each agent in it
         self._heads = ChangelogHeads(store)
         self._locks: dict[str, asyncio.Lock] = {}
         self._in_flight: Counter[str] = Counter()
@@ -167,9 +172,31 @@ class AgentFiles:
                 self._vault.erase(agent_id)
                 await self._heads.forget(agent_id)
 
+    def problems(self) -> list[str]:
+        """Return what keeps every database from being used."""
+        return [] if self._engine.problem is None else [f"no database worker can be started: {self._engine.problem}"]
+
     async def aclose(self) -> None:
         await self._heads.aclose()
+        try:
+            async with asyncio.timeout(_JOURNALS_SECONDS):
+                await self._empty_journals()
+        except TimeoutError:
+            log.warning("some journals of agents' databases are left as they are")
         await self._engine.aclose()
+
+    async def _empty_journals(self) -> None:
+        """Open what a crash has left with a journal, so that closing it moves the journal into the file."""
+        for agent_id in await asyncio.to_thread(with_journal, self._folder):
+            path = self._vault.database_of(agent_id)
+            if self._engine.has_open(path):
+                continue
+            try:
+                keys = self._vault.open(agent_id)
+                if keys.previous is None:  # else it is not known which one fits
+                    await self._engine.ask(_check(path, keys.current, self._clock.now()), agent_id)
+            except WakefulError as error:  # it stays as it is, and whoever uses it next is told
+                log.warning("journal left as it is", extra={"agent_id": agent_id, "problem": error.message})
 
     @asynccontextmanager
     async def _writing(self, by: By, table: str | None) -> AsyncGenerator[None]:
@@ -331,3 +358,7 @@ class AgentFiles:
             await tx.notices.add(notice)
 
         await self._store.write(work)
+
+
+def _check(path: str, key: bytes, now: datetime) -> Request:
+    return Request(op="check", path=path, key=key.hex(), seconds=SECONDS, quota=0, at=now.isoformat())

@@ -13,7 +13,7 @@ from wakeful.domain.events import RunFrame, StepSaved
 from wakeful.domain.recalls import recall_update
 from wakeful.domain.rules import Rules
 from wakeful.domain.runs import LeaseLost, Outcome
-from wakeful.domain.types import Message, Run
+from wakeful.domain.types import Decision, Message, Run
 from wakeful.hub import Sent
 from wakeful.service.directories import Directories
 from wakeful.service.endings import note_failure, note_loop_end
@@ -163,6 +163,20 @@ class Claims:
             return await tx.runs.release([run for run in ours if (run.id, run.fence) not in claims])
 
         return await self._store.write(work)
+
+    async def put_off(self, run: Run, why: str, *, is_told: bool) -> None:
+        """Give a run back untried because this process lacks something, and say so in the wake's story, once."""
+        now = self._clock.now()
+
+        async def work(tx: Tx) -> None:
+            if not await tx.runs.release([run]) or is_told or run.wake_id is None:
+                return
+            await tx.notices.record(
+                [Decision(wake_id=run.wake_id, nominal_at=run.nominal_at, at=now, code=why, run_id=run.id)]
+            )
+            tx.wakes.tell_changed([run.wake_id])
+
+        await self._store.write(work)
 
     async def stops(self) -> list[str]:
         """Return which of our runs someone asked to stop."""

@@ -1,16 +1,20 @@
 """What is looked after once in a while: is the engine alive, what was left undone, what may be forgotten."""
 
+import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import timedelta
 
 from wakeful.clock import Clock
+from wakeful.domain.errors import Unavailable
 from wakeful.domain.types import FOREVER
 from wakeful.service.outbox import Outbox
 from wakeful.service.recalls import Recalls
 from wakeful.service.storage import Retention
 from wakeful.service.wrong_clock import WrongClock
 from wakeful.store.store import Store, Tx
+
+log = logging.getLogger(__name__)
 
 _OVERDUE = timedelta(minutes=1)
 _MOST_NAMED = 5
@@ -90,6 +94,13 @@ class Upkeep:
         """Tell whether the days that have passed are days in which someone could have come."""
         up = self._clock.monotonic() - self._began
         return min(up, self._clock.seconds_since_step()) >= _SETTLED_AFTER
+
+    async def checkpoint(self) -> None:
+        """Move what the store has in its journal into its file, so that a copy of the file has nearly everything."""
+        try:
+            await self._store.checkpoint()
+        except Unavailable as error:  # nothing is lost: the journal is complete
+            log.warning("store not checkpointed", extra={"problem": error.message})
 
     async def forget(self) -> None:
         """Delete what is long over: streamed pieces of runs, ended tokens; fold old skipped rows together."""

@@ -104,6 +104,10 @@ class Database(Protocol):
         """Return how many bytes it takes on disk."""
         ...
 
+    async def checkpoint(self) -> None:
+        """Move what stands in a journal beside the file into it; nothing where the database server sees to that."""
+        ...
+
     async def read_clock(self) -> int | None:
         """Return the server's time in microseconds since 1970, or None where this machine's clock is the clock."""
         ...

@@ -5,6 +5,7 @@ import contextlib
 import logging
 import re
 import secrets
+import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from datetime import timedelta
 from typing import Any, TypeVar
@@ -12,6 +13,7 @@ from typing import Any, TypeVar
 import asyncpg
 import orjson
 
+from wakeful.domain.resources import find_shortage
 from wakeful.store import queries
 from wakeful.store.database import Listener, Params, Row, SideConnection, Values, Work
 from wakeful.store.errors import BrokenReference, ConnectionLost, StoreClosed, StoreUnavailable
@@ -28,6 +30,7 @@ _MIGRATION_LOCK = 0x77616B65
 _TRIES = 5
 _RECONNECT_AFTER = (0.0, 0.05, 0.15, 0.4)  # seconds; a server that is away for longer is said to be
 _LISTEN_AGAIN_SECONDS = 0.5
+_WITHOUT_DESCRIPTORS_SECONDS = 5.0
 _TELL_SECONDS = 0.005  # what is told together; and a claim comes to its work first
 _LONG_SECONDS = 86_400.0  # for a statement whose time depends on how much there is
 _MIGRATION_WAIT_SECONDS = 60.0
@@ -67,7 +70,7 @@ class PostgresDatabase:
         self._telling: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
-        logging.getLogger("asyncpg.pool").addFilter(_drop_traceback)
+        logging.getLogger("asyncpg.pool").addFilter(_is_news)
         with errors_named():
             self._pool = await self._make_pool(self._most_connections, self._limits.sql())
             self._unsynced = await self._make_pool(2, self._limits.sql(_UNSYNCED))
@@ -186,6 +189,9 @@ class PostgresDatabase:
             return False
         return await self._read_value("SELECT EXISTS (SELECT 1 FROM agents)")
 
+    async def checkpoint(self) -> None:
+        """Do nothing: PostgreSQL checkpoints by itself."""
+
     async def read_clock(self) -> int | None:
         return await self._read_value("SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT)")
 
@@ -229,10 +235,10 @@ class PostgresDatabase:
         if pool is None:
             raise StoreClosed
         with errors_named():
-            connection = await pool.acquire(timeout=self._limits.answer)
+            connection = await self._take(pool)
         try:
             with errors_named():
-                yield connection  # pyright: ignore[reportReturnType]
+                yield connection
         except BaseException as error:
             if _hangs_up(error):
                 # A line that may be dead: whatever is asked on it, be it only a cancellation, waits for it again.
@@ -241,6 +247,17 @@ class PostgresDatabase:
         finally:
             with contextlib.suppress(*LOST):  # it is replaced; and what was done on it before is done
                 await pool.release(connection)
+
+    async def _take(self, pool: "asyncpg.Pool[Any]") -> "asyncpg.Connection[Any]":
+        """Take a connection; while there is no descriptor for a new one, wait until one of the others is free."""
+        give_up_at = time.monotonic() + _WITHOUT_DESCRIPTORS_SECONDS
+        while True:
+            try:
+                return await pool.acquire(timeout=self._limits.answer)  # pyright: ignore[reportReturnType]
+            except OSError as error:
+                if find_shortage(error) is None or time.monotonic() > give_up_at:
+                    raise
+            await asyncio.sleep(0.02)
 
     @contextlib.asynccontextmanager
     async def _acquire_unlimited(self) -> "AsyncGenerator[asyncpg.Connection[Any]]":
@@ -330,12 +347,6 @@ async def _roll_back(connection: "asyncpg.Connection[Any]", error: BaseException
         return
     with contextlib.suppress(*LOST):  # then there is nothing to roll back, and the first error says more
         await connection.execute("ROLLBACK", timeout=_ROLLBACK_SECONDS)
-
-
-def _drop_traceback(record: logging.LogRecord) -> bool:
-    """Shorten what the pool says of a server that is away: the next who uses it says why."""
-    record.exc_info = None
-    return True
 
 
 def _hangs_up(error: BaseException) -> bool:

@@ -1,4 +1,4 @@
-"""The embedded store: one SQLite file, one writer thread, one reader thread, one process."""
+"""The embedded store: one SQLite file, one process, and a thread each to write, to read and to checkpoint."""
 # apsw's types name collections.abc.Buffer, which Python 3.11 does not have, so its methods count as partly unknown.
 # pyright: reportUnknownMemberType=false
 
@@ -32,6 +32,7 @@ class SqliteDatabase:
         self._lock: int | None = None
         self._writer: SqliteThread | None = None
         self._reader: SqliteThread | None = None
+        self._checkpointer: SqliteThread | None = None
         self._listeners: list[Listener] = []
 
     async def open(self) -> None:
@@ -46,15 +47,19 @@ class SqliteDatabase:
             reader = SqliteThread("wakeful-reader", self.connect, self._deliver, is_writer=False)
             await reader.start()
             self._reader = reader
+            checkpointer = SqliteThread("wakeful-checkpoint", self.connect, self._deliver, is_writer=False)
+            await checkpointer.start()
+            self._checkpointer = checkpointer
         except BaseException:
             await self.close()
             raise
 
     async def close(self) -> None:
-        for thread in (self._reader, self._writer):
+        # SQLite moves the journal into the file when the last connection is closed.
+        for thread in (self._checkpointer, self._reader, self._writer):
             if thread is not None:
                 await thread.stop()
-        self._reader = self._writer = None
+        self._checkpointer = self._reader = self._writer = None
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
@@ -98,6 +103,15 @@ class SqliteDatabase:
     async def read_clock(self) -> int | None:
         return None
 
+    async def checkpoint(self) -> None:
+        """Move what stands in the journal into the file, while others read and write."""
+
+        async def work(statements: Statements) -> None:
+            assert isinstance(statements, SqliteStatements)
+            _checkpoint(statements.connection)
+
+        await _opened(self._checkpointer).do(work, "bare")
+
     async def copy_to(self, path: Path) -> None:
         """Copy the whole store, as encrypted as it is, to a new file."""
 
@@ -131,8 +145,9 @@ class SqliteDatabase:
             connection.pragma("synchronous", "FULL")
             connection.pragma("foreign_keys", True)
             connection.pragma("cache_size", -8_000)
-            # A page that changes often is copied into the file once per checkpoint, so these should be rare.
-            connection.pragma("wal_autocheckpoint", 4_000)
+            # A page that changes often is copied into the file once per checkpoint, so these should be rare. This one
+            # is made by a commit, which it holds up; there is one a minute besides, which holds up nothing.
+            connection.pragma("wal_autocheckpoint", 2_000)
             connection.pragma("journal_size_limit", 64 * 1024 * 1024)
         return connection
 
@@ -148,6 +163,19 @@ class _Side:
 
     async def close(self) -> None:
         self.connection.close()
+
+
+def _checkpoint(connection: apsw.Connection) -> None:
+    in_journal, moved = connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+    if in_journal != moved:  # a writer was quicker, and goes on in the same journal
+        return
+    connection.set_busy_timeout(0)
+    try:
+        connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+    except apsw.BusyError:
+        pass  # someone reads or writes; the next time will do
+    finally:
+        connection.set_busy_timeout(_BUSY_MS)
 
 
 def _lower(*values: Any) -> str | None:

@@ -163,6 +163,10 @@ class Store:
         """Return how many bytes everything that is kept here takes on disk."""
         return await self._database.size()
 
+    async def checkpoint(self) -> None:
+        """Move what stands in a journal beside the store into its file."""
+        await self._database.checkpoint()
+
     async def read_clock(self) -> int | None:
         with self.health.noted(is_write=False):
             return await self._database.read_clock()

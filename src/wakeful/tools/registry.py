@@ -14,6 +14,7 @@ from wakeful.domain.agents import SCHEDULING, shown_toolsets
 from wakeful.domain.errors import Invalid, StoreUnavailable, WakefulError
 from wakeful.domain.events import RunFrame
 from wakeful.domain.types import Agent, Run
+from wakeful.service.resources import shortage
 
 log = logging.getLogger(__name__)
 
@@ -163,6 +164,9 @@ class Tools:
                 raise
             return _tell(tool, error)
         except Exception as error:  # one tool's fault must not end the run: the model may go another way
+            if (lacks := shortage(error)) is not None:
+                log.warning("tool lacks something", extra={"tool": name, "problem": lacks.message})
+                return _tell(tool, lacks)
             log.exception("tool failed", extra={"tool": name, "run_id": context.run.id})
             text = f"The tool {name!r} broke ({type(error).__name__}); this is a fault of the server, not of your call."
             return ToolResult(text=text, success=False, metadata={"code": "tool_broke"})

@@ -21,6 +21,7 @@ from pydantic import ConfigDict
 from wakeful.domain.confinement import REMEDY, Confined, Confinement
 from wakeful.domain.errors import Unavailable
 from wakeful.domain.mcp_servers import McpServer, McpState, prefix_of
+from wakeful.service.resources import shortage
 from wakeful.tools.confinement.probe import find_confinement
 from wakeful.tools.confinement.rules import SEARCH_PATH, Rules, make_rules
 from wakeful.tools.registry import Arguments, Tool, ToolContext, ToolResult
@@ -243,7 +244,10 @@ class _Line:
         except asyncio.CancelledError:
             await connection.close()
             raise
-        except Exception as error:  # noqa: BLE001  (anything a stranger's server can do)
+        except Exception as error:  # anything a stranger's server can do
+            if (lacks := shortage(error)) is not None:  # it is no fault of the server, so it is tried again at once
+                self._look_after(connection.close())
+                raise lacks from error
             problem = f"it could not be started ({_words(error, self._server)})"
         else:
             self._failures, self._retry_at, self._error = 0, 0.0, None
@@ -358,7 +362,8 @@ def _is_answer(error: Exception) -> bool:
 
 def _words(error: BaseException, server: McpServer) -> str:
     """Say what went wrong without what must not be said."""
-    text = " ".join(str(error).split())[:_SHOWN] or type(error).__name__
+    said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    text = " ".join(said.split())[:_SHOWN] or type(error).__name__
     hidden: Sequence[str] = [*server.secrets, *server.command[1:], *([server.url] if server.url else [])]
     for secret in sorted(filter(None, hidden), key=len, reverse=True):
         text = text.replace(secret, "•••")
