@@ -246,7 +246,7 @@ class PostgresDatabase:
             raise
         finally:
             with contextlib.suppress(*LOST):  # it is replaced; and what was done on it before is done
-                await pool.release(connection)
+                await pool.release(connection)  # pyright: ignore[reportArgumentType]
 
     async def _take(self, pool: "asyncpg.Pool[Any]") -> "asyncpg.Connection[Any]":
         """Take a connection; while there is no descriptor for a new one, wait until one of the others is free."""
