@@ -8,7 +8,7 @@ from wakeful.domain import ids
 from wakeful.domain.confinement import REMEDY, Confinement
 from wakeful.domain.directories import MEMORY_ELSEWHERE, Directory, words
 from wakeful.domain.errors import Invalid, LimitReached
-from wakeful.domain.types import Agent, Notice, Run, SetAside, Wake
+from wakeful.domain.types import Agent, Notice, Run, SetAside, User, Wake
 
 NOTIFY = "notify"  # the code of what an agent says itself
 NEEDS_APPROVAL = "needs_approval"
@@ -256,6 +256,27 @@ def shell_refused(agent: Agent, confinement: Confinement, now: datetime) -> Noti
             "everything it reads, write shell_unconfined = true into the server's settings file and start it again."
         ),
         once_key=f"shell_refused:{agent.id}:{now:%Y-%m-%d}",
+    )
+
+
+def store_behind(owner: User, since: datetime | None, until: datetime, number: int, now: datetime) -> Notice:
+    """The embedded store is older than what was seen of it before."""
+    seen = f"{until:%Y-%m-%d %H:%M:%S} UTC"
+    missing = f"until {seen}" if since is None else f"between {since:%Y-%m-%d %H:%M:%S} and {seen}"
+    return Notice(
+        id=ids.new_id(now),
+        user_id=owner.id,
+        agent_id=None,
+        code="store_behind",
+        title="A part of the server's data is missing",
+        body=(
+            f"The store is older than it was: what was written {missing} may be missing, such as wakes, messages and "
+            "runs. That happens when its journal (wakeful.sqlite-wal) is cut or deleted, or when an older copy is put "
+            "in its place. The server goes on with what is there. If you have a newer copy of the store with its "
+            "journal, stop the server and put both back."
+        ),
+        once_key=f"store_behind:{number}:{until.isoformat()}:{owner.id}",
+        created_at=now,
     )
 
 

@@ -5,7 +5,7 @@ import contextlib
 import logging
 import re
 import secrets
-from collections.abc import AsyncGenerator, Generator, Sequence
+from collections.abc import AsyncGenerator, Callable, Generator, Sequence
 from typing import Any, TypeVar
 
 import asyncpg
@@ -69,7 +69,7 @@ class PostgresDatabase:
         self._untold: list[str] = []
         self._telling: asyncio.Task[None] | None = None
 
-    async def open(self) -> None:
+    async def open(self, check_empty: Callable[[], None] = lambda: None) -> None:  # noqa: ARG002  (asked once it is open)
         with _errors_named():
             self._pool = await self._make_pool(self._most_connections, _SERVER_SETTINGS)
             self._unsynced = await self._make_pool(2, _SERVER_SETTINGS | {"synchronous_commit": "off"})
