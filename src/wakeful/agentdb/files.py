@@ -104,6 +104,15 @@ def is_plain(path: Path) -> bool:
         return False
 
 
+def is_cut(path: Path) -> bool:
+    """Tell whether a file is missing or empty beside a journal with content, which SQLite would delete."""
+    return not size_of(path) and size_of(path.with_name(f"{path.name}-wal")) > 0
+
+
+def size_of(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
+
+
 def _unlock(connection: Raw, key: bytes, *, is_plain: bool) -> None:
     connection.set_busy_timeout(_BUSY_MS)
     connection.pragma("cipher", "sqlcipher")

@@ -148,15 +148,37 @@ def storage_low(agent: Agent, used: int, quota: int, now: datetime) -> Notice:
     )
 
 
-def database_unreadable(agent: Agent, path: str, now: datetime) -> Notice:
-    """An agent's file is damaged and was put aside."""
+def database_unreadable(agent: Agent, what: str, path: str | None, now: datetime) -> Notice:
+    """An agent's file is damaged, empty or missing, and what is left of it was put aside."""
+    left = "Nothing is left of it here." if path is None else f"What is left was put aside at {path}."
     return _about(
         agent,
         now,
         code="database_unreadable",
-        title=f"{agent.name}'s database could not be read",
-        body=f"The file is damaged. It was put aside at {path}; nothing was deleted. The agent begins a new one.",
-        once_key=f"database_unreadable:{path}",
+        title=f"{agent.name}'s database could not be read"[:MOST_TITLE],
+        body=(
+            f"The file {what}. {left} Nothing was deleted. The agent begins a new one. To go on with the old one, stop "
+            "the server and put its db.sqlite, its db.sqlite-wal if there is one, and its db.key back from a backup. "
+            "To have tables of a snapshot: `wakeful db snapshots` lists them, `wakeful db recover` copies a table."
+        ),
+        once_key=f"database_unreadable:{agent.id}:{now.isoformat()}",
+    )
+
+
+def database_behind(agent: Agent, known: tuple[int, str], last: int, at: str | None, now: datetime) -> Notice:
+    """An agent's database lacks changes that were written to it."""
+    reached = "it has no changes at all now" if not last else f"the last one it has now is change {last} of {at}"
+    return _about(
+        agent,
+        now,
+        code="database_behind",
+        title=f"Changes of {agent.name}'s database are missing"[:MOST_TITLE],
+        body=(
+            f"Change {known[0]} was written to it, and {reached}. That happens when its journal (db.sqlite-wal) is cut "
+            "or deleted, or when an older copy is put in its place. The agent goes on with what is there. If you have "
+            "a newer copy of the file with its journal, stop the server and put both back."
+        ),
+        once_key=f"database_behind:{agent.id}:{known[0]}:{known[1][:16]}",
     )
 
 

@@ -97,6 +97,15 @@ class SqliteDatabase:
     async def read_clock(self) -> int | None:
         return None
 
+    async def leave_journal(self) -> None:
+        """Close without moving the journal into the file, so that both stay as they were found."""
+
+        async def work(statements: Statements) -> None:
+            assert isinstance(statements, SqliteStatements)
+            statements.connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+
+        await _opened(self._writer).do(work, "bare")
+
     async def find_loss(self) -> Loss | None:
         """Tell whether the store is older than what was seen of it, and note from now on how far it comes."""
         sequence = self._sequence

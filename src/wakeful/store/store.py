@@ -4,6 +4,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
 
+from wakeful.domain.errors import WakefulError
 from wakeful.domain.types import Wake
 from wakeful.store.accounts import Accounts
 from wakeful.store.agents import Agents
@@ -85,13 +86,21 @@ class Store:
         await self._database.open(check_empty)
         try:
             if not await self._database.has_agents():
-                check_empty()
+                await self._check_empty(check_empty)
             applied = await migrate(self._database, load_migrations(self._database.dialect), to_micros(now))
             if isinstance(self._database, SqliteDatabase):
                 self.loss = await self._database.find_loss()
             return applied
         except BaseException:
             await self._database.close()
+            raise
+
+    async def _check_empty(self, check_empty: Callable[[], None]) -> None:
+        try:
+            check_empty()
+        except WakefulError:
+            if isinstance(self._database, SqliteDatabase):
+                await self._database.leave_journal()
             raise
 
     async def close(self) -> None:
