@@ -49,7 +49,8 @@ class Sequence:
 
     def compare(self, connection: apsw.Connection) -> Loss | None:
         """Compare the store with the file, and go on from the higher number."""
-        [(number, at)] = connection.execute("SELECT number, at FROM store_sequence").fetchall()
+        found: Any = connection.execute("SELECT number, at FROM store_sequence").fetchall()
+        number, at = found[0]
         seen = self._read()
         if seen is None:
             if number:
