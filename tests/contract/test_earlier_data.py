@@ -205,6 +205,20 @@ async def test_the_fingerprint_follows_a_rotation(embedded):
     assert found.started_at is not None
 
 
+async def test_the_key_of_a_lost_store_is_not_rotated(embedded, tmp_path):
+    """It would open what is put back later no more, and the journal would be gone."""
+    node = build(embedded)
+    async with node.opened():
+        await welcome(node)
+        shutil.copytree(embedded.data_dir, tmp_path / "crashed")
+    crashed = embedded.model_copy(update={"data_dir": tmp_path / "crashed"})
+    os.truncate(crashed.data_dir / "wakeful.sqlite", 0)
+    before = contents(crashed.data_dir) | contents(crashed.config_dir)
+    with pytest.raises(StoreMissing, match="journal"):
+        rotate_device_key(crashed)
+    assert contents(crashed.data_dir) | contents(crashed.config_dir) == before
+
+
 def test_a_key_file_is_whole_or_not_there(tmp_path, monkeypatch):
     """A start that is killed while it writes the key leaves none."""
 

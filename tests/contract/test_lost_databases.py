@@ -6,6 +6,7 @@ import shutil
 import pytest
 
 from wakeful.agentdb.errors import DatabaseUnreadable, DataNotFound
+from wakeful.agentdb.vault import AgentKeys
 from wakeful.service.agent_data import By
 from wakeful.service.data_in_words import DataInWords
 
@@ -79,6 +80,18 @@ async def test_a_database_that_is_missing_is_missed(world, data, by, what):
     assert "is missing" in notice.body
     await data.create_table(by, "tasks", "x", COLUMNS)
     assert len(await told(world)) == 1
+
+
+async def test_a_rotation_that_was_cut_off_does_not_open_an_empty_file(world, data, by):
+    folder = folder_of(world, by)
+    vault = data.files._vault
+    vault.save(by.agent.id, AgentKeys(current=bytes(32), previous=vault.open(by.agent.id).current))
+    journal = (folder / "db.sqlite-wal").read_bytes()
+    os.truncate(folder / "db.sqlite", 0)
+    with pytest.raises(DatabaseUnreadable, match="0 bytes"):
+        await data.query(by, "SELECT title FROM tasks")
+    [aside] = (folder / "quarantine").iterdir()
+    assert (aside / "db.sqlite-wal").read_bytes() == journal
 
 
 async def test_an_empty_file_without_a_journal_is_told_if_it_had_content(world, data, by):

@@ -54,6 +54,8 @@ _SWITCHES = {
 
 def connect(path: str, key: bytes, *, may_make: bool = False) -> Raw:
     """Open a file with its key. Raises NotADBError if they do not fit; then nothing was changed."""
+    if path != EMPTY and is_cut(Path(path)):
+        raise apsw.NotADBError("the file has no content, and its journal has")
     # One thread alone ever uses it. A lock for each row and each value of it would take a quarter of a query's time.
     flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_NOMUTEX
     if path == EMPTY:

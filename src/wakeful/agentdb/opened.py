@@ -11,7 +11,7 @@ import apsw
 from wakeful.agentdb.changelog import Who
 from wakeful.agentdb.database import SYSTEM_SCHEMA, Connection, Reader, Writer
 from wakeful.agentdb.errors import Refusal
-from wakeful.agentdb.files import EMPTY, is_cut
+from wakeful.agentdb.files import EMPTY
 
 MOST_OPEN = 8  # databases that a worker has open at a time
 
@@ -96,8 +96,6 @@ class Opened:
         self._reader = self._writer = None
 
     def _connect(self, *, may_make: bool) -> Connection:
-        if self.path and is_cut(Path(self.path)):
-            raise Refusal("unreadable", f"The file {self.path!r} has no content, and its journal has.")
         if may_make and self.path and not Path(self.path).exists():
             # For its owner alone, and so are the log and the index that SQLite makes after it.
             os.close(os.open(self.path, os.O_WRONLY | os.O_CREAT, 0o600))

@@ -3,11 +3,12 @@
 from pathlib import Path
 
 from wakeful.agentdb.keys import FILE_NAME, has_device_key, is_rotating
-from wakeful.app.files import STORE_FILE
 from wakeful.config import Settings
 from wakeful.domain.errors import Unavailable
 from wakeful.service import directory_file
 from wakeful.store.sqlite import size_of
+
+STORE_FILE = "wakeful.sqlite"
 
 
 class StoreMissing(Unavailable):

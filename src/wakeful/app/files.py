@@ -6,6 +6,7 @@ from pathlib import Path
 from wakeful.agentdb import keys
 from wakeful.agentdb.keys import fingerprint, has_device_key, load_device_key, to_recovery_key
 from wakeful.agentdb.vault import Vault, fits
+from wakeful.app.earlier_data import STORE_FILE, check_empty_store
 from wakeful.clock import Clock, SystemClock
 from wakeful.config import Settings
 from wakeful.domain.errors import Conflict, NotFound, WakefulError
@@ -15,8 +16,6 @@ from wakeful.store.errors import StoreUnreadable
 from wakeful.store.postgres import PostgresDatabase
 from wakeful.store.sequence import SEQUENCE_FILE, Sequence
 from wakeful.store.sqlite import SqliteDatabase, change_key, hold, size_of
-
-STORE_FILE = "wakeful.sqlite"
 
 StartError = WakefulError  # what a start may end with and a person can answer; commands know no other room's names
 
@@ -61,6 +60,8 @@ def rotate_device_key(settings: Settings) -> tuple[str, list[str]]:
         raise NotFound(f"There is no device key in {str(settings.config_dir)!r}, so there is nothing to change.")
     agents = settings.data_dir / "agents"
     with hold(settings.data_dir):
+        if settings.database_url is None and not size_of(settings.data_dir / STORE_FILE):
+            check_empty_store(settings)  # a store that is put back later would have the old key
         old, new = keys.begin_rotation(settings.config_dir)
         vault = Vault(lambda agent_id: agents / agent_id, lambda: new)
         folders = sorted(agents.iterdir()) if agents.exists() else []

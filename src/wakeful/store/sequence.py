@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import apsw
 import orjson
@@ -49,8 +49,8 @@ class Sequence:
 
     def compare(self, connection: apsw.Connection) -> Loss | None:
         """Compare the store with the file, and go on from the higher number."""
-        found: Any = connection.execute("SELECT number, at FROM store_sequence").fetchall()
-        number, at = found[0]
+        rows = cast("list[tuple[int, int]]", connection.execute("SELECT number, at FROM store_sequence").fetchall())
+        number, at = rows[0]
         seen = self._read()
         if seen is None:
             if number:
