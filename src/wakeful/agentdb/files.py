@@ -58,6 +58,8 @@ _SWITCHES = {
 
 def connect(path: str, key: bytes, *, may_make: bool = False) -> Raw:
     """Open a file with its key. Raises NotADBError if they do not fit; then nothing was changed."""
+    if path != EMPTY and is_cut(Path(path)):
+        raise apsw.NotADBError("the file has no content, and its journal has")
     # One thread alone ever uses it. A lock for each row and each value of it would take a quarter of a query's time.
     flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_NOMUTEX
     if path == EMPTY:
@@ -132,6 +134,15 @@ def has_descriptor() -> bool:
     except OSError:
         return False
     return True
+
+
+def is_cut(path: Path) -> bool:
+    """Tell whether a file is missing or empty beside a journal with content, which SQLite would delete."""
+    return not size_of(path) and size_of(path.with_name(f"{path.name}-wal")) > 0
+
+
+def size_of(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
 
 
 def _unlock(connection: Raw, key: bytes, *, is_plain: bool) -> None:

@@ -115,7 +115,7 @@ class Opened:
             os.close(os.open(self.path, os.O_WRONLY | os.O_CREAT, 0o600))
         try:
             connection = Connection(self.path, self.key, may_make=may_make)
-        except apsw.NotADBError as error:
+        except (apsw.NotADBError, apsw.CorruptError) as error:
             raise Refusal("unreadable", "The database cannot be read with its key.") from error
         if self.path:
             self._inode = Path(self.path).stat().st_ino

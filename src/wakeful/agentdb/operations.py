@@ -272,6 +272,16 @@ def _verify(opened: Opened, request: Request) -> Answer:
     return {"intact": broken_at is None, "broken_at": broken_at, "is_cut_off": is_cut_off}
 
 
+def _reaches(opened: Opened, request: Request) -> Answer:
+    """Say whether the changelog has the last entry that the server knows of, and which is its own last one."""
+    number, digest = request.args["known"]
+    with opened.reader.looking() as connection:
+        log = Changelog(connection.raw)
+        last = log.last()[0]
+        at = connection.raw.execute("SELECT at FROM _changelog WHERE id = ?", (last,)).get
+        return {"reaches": last > number or log.has(number, bytes.fromhex(digest)), "last": last, "at": at}
+
+
 def _export(opened: Opened, request: Request) -> bytes:
     args = request.args
     if args.get("table"):
@@ -439,6 +449,7 @@ READS: dict[str, Reading] = {
     "rows": _rows,
     "changelog": _changelog,
     "verify": _verify,
+    "reaches": _reaches,
     "export": _export,
     "check": _check,
     "snapshots": _snapshots,
@@ -463,4 +474,4 @@ WRITES: dict[str, Callable[[Writer, Opened, Request], Answer]] = {
     "recover": _recover,
     "note_key_shown": _note_key_shown,
 }
-MAKES = frozenset({"create_table", "migrate", "define_view", "import"})  # what may bring a file into being
+MAKES = frozenset({"create_table", "migrate", "define_view", "import", "recover"})  # what may bring a file into being

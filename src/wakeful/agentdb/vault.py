@@ -17,6 +17,7 @@ import orjson
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
+from wakeful.agentdb import files
 from wakeful.agentdb.errors import DatabaseLocked
 from wakeful.agentdb.keys import DeviceKeyUnusable
 from wakeful.domain.resources import find_shortage
@@ -75,6 +76,17 @@ class Vault:
 
     def has_database(self, agent_id: str) -> bool:
         return os.path.exists(self._place(agent_id)[0])  # noqa: PTH110  (asked at each request)
+
+    def is_empty(self, agent_id: str) -> bool:
+        """Tell whether the file of a database is missing or has no content."""
+        return not files.size_of(Path(self._place(agent_id)[0]))
+
+    def has_cut_file(self, agent_id: str) -> bool:
+        """Tell whether the file of a database is missing or has no content, and its journal has."""
+        return files.is_cut(Path(self._place(agent_id)[0]))
+
+    def has_folder(self, agent_id: str) -> bool:
+        return self._folder_of(agent_id).is_dir()
 
     def has_anything(self, agent_id: str) -> bool:
         """Tell whether there is a database, or what an erasing that was cut off has left of one."""
@@ -190,9 +202,14 @@ class Vault:
             path.unlink(missing_ok=True)
         _sync(folder)
 
-    def set_aside(self, agent_id: str, at: str) -> Path:
-        """Put a file that cannot be read out of the way, with its key; nothing is deleted."""
+    def set_aside(self, agent_id: str, at: str) -> Path | None:
+        """Put a file that cannot be read out of the way, with its journal and its key; nothing is deleted.
+
+        None: nothing is left of it.
+        """
         folder = self._folder_of(agent_id)
+        if not self.has_anything(agent_id):
+            return None
         quarantine = folder / "quarantine" / at.replace(":", "").replace("+0000", "Z")
         quarantine.mkdir(parents=True, exist_ok=True, mode=0o700)
         for path in folder.glob(DATABASE_FILE + "*"):

@@ -13,10 +13,11 @@ from secrets import token_hex
 import httpx2
 
 from wakeful.agentdb.engine import Engine as DatabaseEngine
-from wakeful.agentdb.keys import has_device_key, to_recovery_key
+from wakeful.agentdb.keys import is_recovery_key_unshown, to_recovery_key
 from wakeful.agentdb.vault import Vault
 from wakeful.app.directories import make_private
-from wakeful.app.files import check_no_store_left_behind, database_of, device_key_of
+from wakeful.app.earlier_data import check_device_key, check_empty_store
+from wakeful.app.files import database_of, device_key_of, note_started
 from wakeful.clock import Clock, ServerClock, SystemClock
 from wakeful.config import Settings
 from wakeful.domain.agents import Known
@@ -69,6 +70,7 @@ from wakeful.service.schedules import Schedules
 from wakeful.service.sessions import SessionService
 from wakeful.service.stopping import Stopping
 from wakeful.service.storage import Retention, Storage
+from wakeful.service.store_loss import report_loss
 from wakeful.service.stream import Stream
 from wakeful.service.upkeep import Upkeep
 from wakeful.service.uploads import Uploads
@@ -103,7 +105,8 @@ class Wakeful:
     services: Services
     pauses: PauseService
     engine: Engine
-    recovery_key: str | None  # of a device key that this start has made; shown once
+    recovery_key: str | None  # of a device key that no successful start has shown yet
+    note_started: Callable[[], None]  # once it is reached and has shown its recovery key
     settle: Callable[[], Awaitable[None]]  # once the store is open
     put_away: Callable[[], Awaitable[None]]
 
@@ -134,8 +137,9 @@ class Wakeful:
     @asynccontextmanager
     async def opened(self) -> AsyncGenerator[None]:
         """Open the store, without anything moving by itself."""
-        await self.store.open(self.clock.now(), lambda: check_no_store_left_behind(self.settings))
+        await self.store.open(self.clock.now(), lambda: check_empty_store(self.settings))
         try:
+            await report_loss(self.store, self.clock)
             await asyncio.to_thread(make_private, self.settings.data_dir)
             await self.clock.measure()
             await self.services.directories.enter()
@@ -163,9 +167,10 @@ class Wakeful:
 
 def build(settings: Settings, *, executor: Executor | None = None, clock: Clock | None = None) -> Wakeful:
     """Put one node together. Nothing is opened and nothing moves until it is entered."""
-    is_first_start = settings.device_key is None and not has_device_key(settings.config_dir)
+    check_device_key(settings)
     device_key = device_key_of(settings)
-    store = Store(database_of(settings))
+    is_unshown = settings.device_key is None and is_recovery_key_unshown(settings.config_dir)
+    store = Store(database_of(settings, clock))
     if clock is None:
         clock = ServerClock(store.read_clock) if store.is_shared else SystemClock()
     rules = _rules(settings)
@@ -332,7 +337,8 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
         services=services,
         pauses=pauses,
         engine=engine,
-        recovery_key=to_recovery_key(device_key) if is_first_start else None,
+        recovery_key=to_recovery_key(device_key) if is_unshown else None,
+        note_started=lambda: note_started(settings, device_key, clock.now()),
         settle=settle,
         put_away=put_away,
     )

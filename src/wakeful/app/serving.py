@@ -110,6 +110,7 @@ async def serve(node: Wakeful, announce: Callable[[str, str], None]) -> None:
             login = await welcome(node)
             await node.engine.start()
             announce(f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}", login)
+            await asyncio.to_thread(node.note_started)
             serving = asyncio.create_task(server.serve(sockets=[listener]))
             told = asyncio.create_task(stopping.wait())
             try:

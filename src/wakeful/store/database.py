@@ -58,7 +58,9 @@ class Database(Protocol):
     @property
     def dialect(self) -> str: ...
 
-    async def open(self) -> None: ...
+    async def open(self, check_empty: Callable[[], None] = ...) -> None:
+        """Open it. If it shows from outside that nothing is in it, `check_empty` is called first, and may raise."""
+        ...
 
     async def close(self) -> None: ...
 
@@ -106,6 +108,10 @@ class Database(Protocol):
 
     async def checkpoint(self) -> None:
         """Move what stands in a journal beside the file into it; nothing where the database server sees to that."""
+        ...
+
+    async def has_agents(self) -> bool:
+        """Tell whether anyone has worked with this store, with or without our tables in it."""
         ...
 
     async def read_clock(self) -> int | None:

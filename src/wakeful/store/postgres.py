@@ -69,7 +69,7 @@ class PostgresDatabase:
         self._untold: list[str] = []
         self._telling: asyncio.Task[None] | None = None
 
-    async def open(self) -> None:
+    async def open(self, check_empty: Callable[[], None] = lambda: None) -> None:  # noqa: ARG002  (asked once it is open)
         logging.getLogger("asyncpg.pool").addFilter(_is_news)
         with errors_named():
             self._pool = await self._make_pool(self._most_connections, self._limits.sql())

@@ -5,7 +5,7 @@
 import contextlib
 import fcntl
 import os
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -13,6 +13,8 @@ import apsw
 
 from wakeful.store.database import Listener, Params, Row, SideConnection, Statements, Work
 from wakeful.store.errors import StoreClosed, StoreInUse, StoreUnavailable, StoreUnreadable
+from wakeful.store.sequence import Loss
+from wakeful.store.sequence import Sequence as StoreSequence
 from wakeful.store.sqlite_thread import SqliteStatements, SqliteThread, name_errors, transaction
 
 T = TypeVar("T")
@@ -26,22 +28,27 @@ class SqliteDatabase:
 
     dialect = "sqlite"
 
-    def __init__(self, path: Path, key: bytes | None) -> None:
+    def __init__(self, path: Path, key: bytes | None, sequence: StoreSequence | None = None) -> None:
         self.path = path
         self._key = key
+        self._sequence = sequence
         self._lock: int | None = None
         self._writer: SqliteThread | None = None
         self._reader: SqliteThread | None = None
         self._checkpointer: SqliteThread | None = None
         self._listeners: list[Listener] = []
 
-    async def open(self) -> None:
+    async def open(self, check_empty: Callable[[], None] = lambda: None) -> None:
         self._lock = _take_lock(self.path.parent)
         try:
+            if not size_of(self.path):
+                check_empty()  # before SQLite sees it: it deletes the journal of a file that is missing or empty
             # For its owner alone, and so are the log and the index that SQLite makes after it.
             with contextlib.suppress(OSError):  # SQLite will say what is wrong
                 self.path.touch(mode=0o600)
-            writer = SqliteThread("wakeful-writer", self.connect, self._deliver, is_writer=True)
+            writer = SqliteThread(
+                "wakeful-writer", self.connect, self._deliver, is_writer=True, sequence=self._sequence
+            )
             await writer.start()
             self._writer = writer
             reader = SqliteThread("wakeful-reader", self.connect, self._deliver, is_writer=False)
@@ -111,6 +118,34 @@ class SqliteDatabase:
             _checkpoint(statements.connection)
 
         await _opened(self._checkpointer).do(work, "bare")
+
+    async def leave_journal(self) -> None:
+        """Close without moving the journal into the file, so that both stay as they were found."""
+
+        async def work(statements: Statements) -> None:
+            assert isinstance(statements, SqliteStatements)
+            statements.connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+
+        await _opened(self._writer).do(work, "bare")
+
+    async def find_loss(self) -> Loss | None:
+        """Tell whether the store is older than what was seen of it, and note from now on how far it comes."""
+        sequence = self._sequence
+        if sequence is None:
+            return None
+
+        async def work(statements: Statements) -> Loss | None:
+            assert isinstance(statements, SqliteStatements)
+            return sequence.compare(statements.connection)
+
+        return await _opened(self._writer).do(work, "bare")
+
+    async def has_agents(self) -> bool:
+        async def work(statements: Statements) -> bool:
+            assert isinstance(statements, SqliteStatements)
+            return has_agents(statements.connection)
+
+        return await self.read(work)
 
     async def copy_to(self, path: Path) -> None:
         """Copy the whole store, as encrypted as it is, to a new file."""
@@ -186,6 +221,16 @@ def _opened(thread: SqliteThread | None) -> SqliteThread:
     if thread is None:
         raise StoreClosed
     return thread
+
+
+def size_of(path: Path) -> int:
+    """Return the size of a file; one that is missing has none."""
+    return path.stat().st_size if path.exists() else 0
+
+
+def has_agents(connection: apsw.Connection) -> bool:
+    """Tell whether a start has ever succeeded with this store: it makes the first agent, and rows of agents stay."""
+    return connection.table_exists("main", "agents") and bool(connection.execute("SELECT 1 FROM agents LIMIT 1").get)
 
 
 @contextlib.contextmanager

@@ -12,7 +12,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Coroutine, Generator, Sequence
 from pathlib import Path
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import Any, Literal, NamedTuple, TypeVar
 
 import apsw
@@ -20,6 +20,8 @@ import apsw
 from wakeful.store import queries
 from wakeful.store.database import Params, Row, Values, Work
 from wakeful.store.errors import BrokenReference, StoreFull, StoreReadOnly, StoreUnavailable, StoreUnreadable
+from wakeful.store.sequence import SOON
+from wakeful.store.sequence import Sequence as StoreSequence
 
 T = TypeVar("T")
 
@@ -83,8 +85,17 @@ class _Job(NamedTuple):
 class SqliteThread:
     """One connection, one thread, one queue."""
 
-    def __init__(self, name: str, connect: Callable[[], apsw.Connection], deliver: Deliver, *, is_writer: bool) -> None:
+    def __init__(
+        self,
+        name: str,
+        connect: Callable[[], apsw.Connection],
+        deliver: Deliver,
+        *,
+        is_writer: bool,
+        sequence: StoreSequence | None = None,
+    ) -> None:
         self._connect = connect
+        self._sequence = sequence
         self._is_writer = is_writer
         self._begin = "BEGIN IMMEDIATE" if is_writer else "BEGIN"
         self._deliver = deliver
@@ -118,13 +129,33 @@ class SqliteThread:
             return
         loop.call_soon_threadsafe(self._ready.set_result, None)
         while True:
-            self._take_in(self._jobs.get())
+            self._take_in(self._wait())
             while self._waiting:
                 first = self._waiting.popleft()
                 if first is None:
+                    self._note_sequence(within=SOON)
                     self._statements.connection.close()
                     return
                 self._carry_out(first)
+                self._note_sequence()
+
+    def _wait(self) -> _Job | None:
+        """Wait for work; meanwhile the sequence is noted when it is due."""
+        while (seconds := self._note_sequence()) is not None:
+            with contextlib.suppress(Empty):
+                return self._jobs.get(timeout=seconds)
+        return self._jobs.get()
+
+    def _note_sequence(self, within: float = 0.0) -> float | None:
+        """Note how far the store has come if that is due, or return in how many seconds it is."""
+        if self._sequence is None:
+            return None
+        connection = self._statements.connection
+        seconds = self._sequence.due_in(connection)
+        if seconds is None or seconds > within:
+            return seconds
+        self._sequence.note(connection)
+        return self._sequence.due_in(connection)
 
     def _take_in(self, *jobs: _Job | None) -> None:
         self._waiting.extend(jobs)

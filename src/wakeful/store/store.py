@@ -4,6 +4,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
 
+from wakeful.domain.errors import WakefulError
 from wakeful.domain.types import Wake
 from wakeful.store.accounts import Accounts
 from wakeful.store.agents import Agents
@@ -17,11 +18,12 @@ from wakeful.store.instruction_files import InstructionFiles
 from wakeful.store.mcp_servers import UnconfinedMcpServers
 from wakeful.store.migrate import Migration, load_migrations, migrate
 from wakeful.store.notices import Notices
-from wakeful.store.postgres import PostgresDatabase
 from wakeful.store.presence import Presence
 from wakeful.store.rows import ADDED_WAKE, to_micros
 from wakeful.store.runs import Runs
+from wakeful.store.sequence import Loss
 from wakeful.store.sessions import Sessions
+from wakeful.store.sqlite import SqliteDatabase
 from wakeful.store.usage import Usage
 from wakeful.store.wakes import Wakes, hints, news_of
 
@@ -72,6 +74,7 @@ class Store:
         self._database = database
         self.health = Health()
         self._listeners: list[Listener] = []
+        self.loss: Loss | None = None  # known once it is open
 
     @property
     def is_shared(self) -> bool:
@@ -81,15 +84,26 @@ class Store:
     async def open(self, now: datetime, check_empty: Callable[[], None] = lambda: None) -> list[Migration]:
         """Open the database, bring its schema up to date, and return what that took.
 
-        `check_empty` is called before anything is written to a shared database without agents, and may raise.
+        `check_empty` is called before anything is written to a store without agents, and may raise.
         """
-        await self._database.open()
+        await self._database.open(check_empty)
         try:
-            if isinstance(self._database, PostgresDatabase) and not await self._database.has_agents():
-                check_empty()
-            return await migrate(self._database, load_migrations(self._database.dialect), to_micros(now))
+            if not await self._database.has_agents():
+                await self._check_empty(check_empty)
+            applied = await migrate(self._database, load_migrations(self._database.dialect), to_micros(now))
+            if isinstance(self._database, SqliteDatabase):
+                self.loss = await self._database.find_loss()
+            return applied
         except BaseException:
             await self._database.close()
+            raise
+
+    async def _check_empty(self, check_empty: Callable[[], None]) -> None:
+        try:
+            check_empty()
+        except WakefulError:
+            if isinstance(self._database, SqliteDatabase):
+                await self._database.leave_journal()
             raise
 
     async def close(self) -> None:
