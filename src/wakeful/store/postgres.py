@@ -62,6 +62,7 @@ class PostgresDatabase:
         self._telling: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
+        logging.getLogger("asyncpg.pool").addFilter(_drop_traceback)
         with errors_named():
             self._pool = await self._make_pool(self._most_connections, _SERVER_SETTINGS)
             self._unsynced = await self._make_pool(2, _SERVER_SETTINGS | {"synchronous_commit": "off"})
@@ -239,6 +240,12 @@ class PostgresDatabase:
                     log.warning("cannot listen to the database", extra={"problem": f"{type(error).__name__}: {error}"})
                 is_away = True
             await asyncio.sleep(_LISTEN_AGAIN_SECONDS)
+
+
+def _drop_traceback(record: logging.LogRecord) -> bool:
+    """Shorten what the pool says of a server that is away: the next who uses it says why."""
+    record.exc_info = None
+    return True
 
 
 @contextlib.asynccontextmanager
