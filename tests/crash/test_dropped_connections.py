@@ -1,4 +1,4 @@
-"""A server whose connections to PostgreSQL are terminated again and again: every wake ends well, once, at first try."""
+"""Servers whose connections to PostgreSQL are terminated again and again: each wake ends well, once, at first try."""
 
 import asyncio
 import json
@@ -16,6 +16,7 @@ from crash.talk import TOKEN, Served
 from openai_server import Exchange, OpenAIServer, call, calls, say
 
 WAKES = 500 if IS_LONG else 40
+NODES = 2 if IS_LONG else 1
 AT_ONCE = 8
 EVERY = 0.02  # seconds from one termination to the next
 
@@ -117,7 +118,8 @@ async def test_a_terminated_connection_costs_no_wake(environment, postgres_url, 
     async with OpenAIServer(always=work) as provider:
         served = Served(tmp_path, environment | {"WAKEFUL_MODEL_BASE_URL": provider.base_url})
         try:
-            await served.start()
+            for _ in range(NODES):
+                await served.start()
             schedules = await book(served)
             judge = await asyncpg.connect(postgres_url, server_settings={"application_name": "judge"})
             began = time.monotonic()
@@ -136,6 +138,7 @@ async def test_a_terminated_connection_costs_no_wake(environment, postgres_url, 
             await served.clean_up()
     ended = Counter((run["status"], run["reason"]) for run in runs)
     ledger = {
+        "nodes": NODES,
         "wakes": len(schedules),
         "terminated connections": len(killed),
         "seconds": round(seconds, 1),

@@ -23,10 +23,15 @@ LOST = (
     asyncpg.AdminShutdownError,
     asyncpg.CrashShutdownError,
     asyncpg.IdleInTransactionSessionTimeoutError,
+    asyncpg.IdleSessionTimeoutError,
     OSError,
 )
 
-_LAST_WORDS = (asyncpg.AdminShutdownError, asyncpg.IdleInTransactionSessionTimeoutError)
+_LAST_WORDS = (
+    asyncpg.AdminShutdownError,
+    asyncpg.IdleInTransactionSessionTimeoutError,
+    asyncpg.IdleSessionTimeoutError,
+)
 _TRY_AGAIN = "Try again in a moment"
 _REFUSALS: dict[type[Exception], str] = {
     asyncpg.OutOfMemoryError: "PostgreSQL is out of memory. Nothing was changed. Give its machine more memory, or "
