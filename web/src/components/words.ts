@@ -18,6 +18,7 @@ const REASONS: Record<string, string> = {
   loop_ended: "it booked no next run",
   past: "the time was past",
   clock_change: "the clocks change then",
+  replanned: "planned again, since the clock was wrong",
   cron: "the next time of its rule",
   session_deleted: "the session was deleted",
   self_scheduling_off: "self-scheduling is off",
