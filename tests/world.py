@@ -91,9 +91,9 @@ class ScriptedExecutor:
     async def execute(
         self, run: Run, saved_steps: Sequence[Message], stop: Stop, before_call: BeforeCall
     ) -> AsyncIterator[RunEvent]:
+        self.ran.append(Ran(run, [step.content for step in saved_steps], self._clock.now()))
         if self.is_calling:
             await before_call()
-        self.ran.append(Ran(run, [step.content for step in saved_steps], self._clock.now()))
         script = self.by_wake.get(run.wake_id or "") or self.by_session.get(run.session_id or "", self.default)
         if script is not None:
             async for event in script(run, saved_steps, stop):
