@@ -159,57 +159,61 @@ KILLS = 40 if IS_LONG else 2
 def test_a_first_start_that_was_killed_goes_on(tmp_path, request, backend):
     url = request.getfixturevalue("postgres_url") if backend == "postgres" else None
     chance = random.Random(16)
+    ledger: Counter[str] = Counter()
     for number in range(KILLS if backend == "embedded" else KILLS // 2):
         place = Place(tmp_path / str(number), url)
         place.folder.mkdir()
-        kill_after(place, chance.uniform(0.0, 0.8))
+        kill_after(place, "config/*", chance.uniform(0.0, 0.4))
+        ledger[find_stage(place)] += 1
         with place.served() as running:
             [_] = running.get("/agents")["agents"]
             assert not TELLING & set(running.notices())
+    print("killed when it had made:", dict(ledger))
 
 
-@pytest.mark.parametrize("seconds", [0.0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4] if IS_LONG else [0.1])
+def find_stage(place: Place) -> str:
+    """Say how far a first start had come."""
+    made = ("data/directory.json", "data/wakeful.sqlite", "config/device.key")
+    return next((Path(name).name for name in made if (place.folder / name).exists()), "nothing")
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.002, 0.005, 0.01, 0.02, 0.04, 0.1, 0.3] if IS_LONG else [0.005])
 def test_a_new_beginning_that_was_killed_loses_nothing(embedded, tmp_path, seconds):
     place = embedded["crashed"].copy(tmp_path / "copy")
-    kept = sorted(
-        (file.name, file.stat().st_size) for file in place.data.rglob("*") if file.is_file() and is_kept(file)
-    )
+    kept = kept_in(place.data)
     os.truncate(place.data / "wakeful.sqlite", 0)
-    kill_after(place, seconds, "--new", "--yes")
-    if not find_begun(place):
+    kill_after(place, "data/set-aside-*", seconds, "--new", "--yes")
+    moved = sorted(file.name for file in place.data.glob("set-aside-*/*"))
+    is_begun = find_begun(place)
+    print(f"killed after {seconds} s, moved {moved}:", "goes on" if is_begun else "refused again")
+    if not is_begun:
         with place.served("--new", "--yes"):
             pass
-    found = sorted(
-        (file.name, file.stat().st_size)
-        for folder in place.data.glob("set-aside-*")
-        for file in folder.rglob("*")
-        if file.is_file() and is_kept(file)
-    )
-    assert set(kept) <= set(found)
+    assert kept <= set().union(*(kept_in(folder) for folder in place.data.glob("set-aside-*")))
 
 
-def is_kept(file: Path) -> bool:
-    """Leave out what a process has for its own, and the file that was cut."""
-    return not file.name.endswith("-shm") and file.name not in ("wakeful.lock", "wakeful.sqlite", "wakeful.sequence")
+def kept_in(folder: Path) -> set[tuple[str, int]]:
+    """Name every file with its size, but for what a process has for its own, and the file that was cut."""
+    own = ("wakeful.lock", "wakeful.sqlite", "wakeful.sequence")
+    files = (file for file in folder.rglob("*") if file.is_file() and file.name not in own)
+    return {(file.name, file.stat().st_size) for file in files if not file.name.endswith("-shm")}
 
 
 def find_begun(place: Place) -> bool:
     """Tell whether a plain start goes on after a killed one; if not, it is refused with words."""
-    if (place.data / "wakeful.sqlite").exists() and (place.data / "wakeful.sqlite").stat().st_size:
-        with place.served():
-            return True
-    if any(place.data.glob("agents/*")) or (place.data / "directory.json").exists():
-        assert "serve --new" in place.refused()
-        return False
-    with place.served():
-        return True
+    with place.tried() as running:
+        if running is None:
+            assert "serve --new" in place.log.read_text()
+        return running is not None
 
 
-def kill_after(place: Place, seconds: float, *arguments: str) -> None:
-    """Start a server and kill it after a moment, whatever it is at."""
+def kill_after(place: Place, sign: str, seconds: float, *arguments: str) -> None:
+    """Start a server, wait until a file is there, and kill the server a moment later, whatever it is at."""
     process = forked.Forked(("serve", "--port", "0", *arguments), place.environment, place.log)
-    try:
-        process.wait(seconds)
-    except Exception:  # noqa: BLE001  (it is still at it)
-        process.kill()
+    give_up = time.monotonic() + 30
+    while not any(place.folder.glob(sign)):
+        assert time.monotonic() < give_up
+        time.sleep(0.0005)
+    time.sleep(seconds)
+    process.kill()
     process.close()

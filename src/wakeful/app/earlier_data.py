@@ -99,6 +99,7 @@ def check_device_key(settings: Settings) -> None:
         return
     known = directory is not None and directory.key_fingerprint
     named = f" (fingerprint {known})" if known else ""
+    of_another = "" if settings.database_url is None else ", from another node on the same data directory"
     lost = (
         "If it is lost for good, `wakeful serve --new` moves the data into a folder set-aside-TIME and begins anew; it "
         "deletes nothing."
@@ -110,5 +111,5 @@ def check_device_key(settings: Settings) -> None:
         f"The device key{named} is missing: there is no {str(settings.config_dir / FILE_NAME)!r}, and the data in "
         f"{str(data_dir)!r} is encrypted with it ({'; '.join(traces)}). No new one was made, and nothing was changed. "
         "If the configuration directory was moved, set WAKEFUL_CONFIG_DIR to it. Otherwise restore device.key from a "
-        f"backup, or from the recovery key with `wakeful key restore`. {lost}"
+        f"backup{of_another}, or from the recovery key with `wakeful key restore`. {lost}"
     )
