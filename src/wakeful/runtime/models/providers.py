@@ -22,7 +22,7 @@ from pydantic_ai.usage import RequestUsage
 from wakeful.clock import Clock, SystemClock
 from wakeful.domain.errors import WakefulError
 from wakeful.runtime.models.demo import DemoModel
-from wakeful.runtime.models.endpoint import Endpoint
+from wakeful.runtime.models.endpoint import Endpoint, origin_of
 from wakeful.runtime.models.errors import (
     KEYLESS_ADVICE,
     ModelKeyMissing,
@@ -84,6 +84,12 @@ class Models:
     def translate(self, error: BaseException, name: str | None = None) -> WakefulError | None:
         """Return what a model's exception means, without the key; None if it is not about the model."""
         return translate(error, name or self.default, hide=[self._api_key or "", *self._endpoint.secrets])
+
+    def place_of(self, name: str | None = None) -> str:
+        """Return where a model is asked, without path or query; its name, where that is not known."""
+        name = name or self.default
+        known = self._models.get(name)
+        return origin_of(known.base_url) if known is not None and known.base_url else name
 
     def context_window(self, name: str | None = None) -> int:
         """Return how many tokens the model can hold, as far as it is known."""
