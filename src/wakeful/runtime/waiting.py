@@ -16,6 +16,7 @@ T = TypeVar("T")
 FIRST_SHOWN = 3.0  # seconds of silence after which waiting is shown; people begin to wonder
 EVERY = 20.0  # then at 10 s, 20 s, 40 s, … so that a stream is never silent for half a minute
 _STEPS = (FIRST_SHOWN, 10.0)
+_MOMENT = 0.1  # seconds
 _MOST_UNHEARD = 64  # events; beyond, the work waits for its follower
 
 Describe = Callable[[float], Waiting | None]  # what is waited for, after so many seconds; None: nothing to tell
@@ -73,8 +74,11 @@ class Followed(Generic[T]):
             await self._room.wait()
 
     def explain(self, describe: Describe) -> None:
-        """Say by this function what is waited for from now on, the first time at once."""
+        """Say by this function what is waited for from now on, the first time in a moment if it still is."""
         self._describe = describe
+        asyncio.get_running_loop().call_later(_MOMENT, self._nudge)
+
+    def _nudge(self) -> None:
         self._is_at_once = True
         self._news.set()
 

@@ -12,6 +12,7 @@ from wakeful.domain.types import Message, Run, RunUsage
 from wakeful.runtime.budget import Budget, Mishaps
 from wakeful.runtime.executor import Stop
 from wakeful.runtime.models.providers import Models
+from wakeful.runtime.waiting import Followed
 from wakeful.service.approvals import Approvals
 from wakeful.service.briefings import Briefing, Spent
 from wakeful.service.directories import Directories
@@ -44,7 +45,7 @@ class SubagentLimits:
 class Means:
     """What every worker of this server works with."""
 
-    brief: Callable[[], Awaitable[Briefing]]  # reads anew what the run is to know
+    brief: "Callable[[], Followed[Briefing]]"  # reads anew what the run is to know
     approvals: Approvals
     models: Models
     tools: Tools
