@@ -437,10 +437,8 @@ async def test_an_address_that_does_not_answer_is_told(settings):
 
     silent = await asyncio.start_server(never, "127.0.0.1", 0)
     url = f"http://127.0.0.1:{silent.sockets[0].getsockname()[1]}/mcp?key=s3cret"
-    async with (
-        silent,
-        served(settings, mcp={"far": McpServer(name="far", url=url)}, **quick) as server,
-    ):
+    mcp = {"far": McpServer(name="far", url=url)}
+    async with silent, served(settings, mcp=mcp, mcp_first_start_seconds=1, mcp_start_seconds=1) as server:
         await server.change_agent(mcp_servers=["far"])
         async with server.watch(await server.session()) as client:
             server.provider.then(say("Without it."))

@@ -219,7 +219,7 @@ class _Trying:
         tried = f"It was asked {'once' if self.tries == 1 else f'{self.tries} times'} in {self._took:.0f} s."
         if seconds >= left:
             tried += f" The next try would be in {seconds:.0f} s, and the run has {max(left, 0):.0f} s left."
-        problem = f"{busy.problem} {tried} {_ADVICE}"
+        problem = f"{busy.problem.removesuffix('.')}. {tried} {_ADVICE}"
         return type(busy)(self._work.model, problem, retry_after=busy.retry_after, status=busy.status)
 
     @property

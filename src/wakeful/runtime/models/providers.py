@@ -157,7 +157,7 @@ class Models:
 
     def _provider(self, name: str, prefix: str) -> Provider[Any]:
         if prefix not in self._providers:
-            self._providers[prefix] = self._set_up(name, prefix)
+            self._providers[prefix] = _without_retries(self._set_up(name, prefix))
         return self._providers[prefix]
 
     def _set_up(self, name: str, prefix: str) -> Provider[Any]:
@@ -181,6 +181,14 @@ class Models:
             return make(api_key=self._api_key)
         except (TypeError, UserError):  # it wants more than a key, or something else
             raise problem from None
+
+
+def _without_retries(provider: Provider[Any]) -> Provider[Any]:
+    """Leave retries to the loop, which tells people of each; the SDKs' own are silent."""
+    client: Any = provider.client
+    if hasattr(client, "max_retries"):
+        client.max_retries = 0
+    return provider
 
 
 def _remedy(error: Exception) -> str:
