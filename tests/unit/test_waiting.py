@@ -159,6 +159,24 @@ async def test_a_long_call_of_a_tool_is_shown_as_being_written(world):
         assert re.fullmatch(r"the model is writing \(1,0\d\d characters so far\)", (await run.after(1)).reason)
 
 
+async def test_an_answer_that_is_not_streamed_is_shown_as_being_written(world):
+    go_on = asyncio.Event()
+
+    async def answer(exchange):
+        await exchange.begin()
+        await exchange.send(event(chunk({"content": "What is wanted"})))
+        await go_on.wait()
+        await exchange.send(event(chunk({"content": " here?"})))
+        await hang(exchange)
+
+    async with OpenAIServer(answer) as server, followed(world, server.base_url, planning=True) as run:
+        assert (await run.after(3)).reason.startswith("nothing more from ")
+        world.clock.advance(timedelta(seconds=6))
+        go_on.set()
+        await asyncio.sleep(0.1)  # for the piece to come over the socket
+        assert (await run.after(1)).reason == "the model is writing (20 characters so far)"
+
+
 async def test_silence_is_tried_once_more_and_then_the_run_fails_with_words(world):
     patience = Patience(first=100)
     async with OpenAIServer(hang, hang) as server, followed(world, server.base_url, patience=patience) as run:
