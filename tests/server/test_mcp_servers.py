@@ -201,15 +201,24 @@ async def test_five_hundred_tools_are_cut_to_the_limit_and_the_model_is_told(set
         assert (await state(server, "many"))["note"] in system
 
 
+LOOKS = r"printf '\033[31mLooking for the key\033[0m\n\n' >&2"
+
+
 @pytest.mark.parametrize(
-    ("option", "seconds", "why"),
+    ("does", "seconds", "why", "wrote"),
     [
-        ("--hang", 3, "it did not start within 3 seconds"),
-        ("--die", 60, "it could not be started (Connection closed)"),
+        ("exec sleep 3600", 3, "it did not start within 3 seconds", "Looking for the key"),
+        (
+            'echo "no key $KEY in $HOME" >&2',
+            60,
+            "it could not be started (Connection closed)",
+            "Looking for the key / no key ••• in ~",
+        ),
     ],
 )
-async def test_a_program_that_does_not_start_leaves_the_session_usable(settings, option, seconds, why):
-    mcp = {"bad": program("bad", option, env={"KEY": "s3cret-key"})}
+async def test_a_program_that_does_not_start_leaves_the_session_usable(settings, does, seconds, why, wrote):
+    command = ("sh", "-c", f"{LOOKS}; {does}")
+    mcp = {"bad": McpServer(name="bad", command=command, env={"KEY": "s3cret-key"})}
     async with served(settings, mcp=mcp, mcp_first_start_seconds=seconds, mcp_start_seconds=1) as server:
         await server.change_agent(mcp_servers=["bad"], toolsets=["files"])
         async with server.watch(await server.session()) as client:
@@ -221,14 +230,9 @@ async def test_a_program_that_does_not_start_leaves_the_session_usable(settings,
             assert "It wrote" not in system  # a program's own words are for people, not for the model
             told = of_kind(frames, "waiting")
             assert (told[0]["for"], told[0]["reason"]) == ("mcp_server", "starting bad")
-            wrote = (
-                f'{why}. It wrote: "Looking for the key / no key ••• in ~"'
-                if option == "--die"
-                else f'{why}. It wrote: "Looking for the key"'
-            )
-            assert told[-1]["reason"] == f"bad is left out of this run: {wrote}"
+            assert told[-1]["reason"] == f'bad is left out of this run: {why}. It wrote: "{wrote}"'
             assert 0 < told[-1]["retry_in"] <= 2
-            assert (await state(server, "bad"))["last_error"] == wrote
+            assert (await state(server, "bad"))["last_error"] == f'{why}. It wrote: "{wrote}"'
             made = await ask(server, client, "bad_add", a=1, b=1)
             assert "There is no tool 'bad_add'" in made["result"]
 
