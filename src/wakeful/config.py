@@ -189,7 +189,15 @@ class Settings(BaseSettings):
         dict[str, McpServer],
         Says(accepts="tables [mcp.NAME] in the file, see [MCP servers](../mcp-servers.md)", default="none"),
     ] = Field(default_factory=dict, description="MCP servers that agents can be given.")
-    mcp_start_seconds: Whole = Field(20, ge=1, le=600, description="How long an MCP server may take to start.")
+    mcp_first_start_seconds: Whole = Field(
+        120,
+        ge=1,
+        le=3600,
+        description="How long an MCP server may take until it has started once; it may have to be downloaded.",
+    )
+    mcp_start_seconds: Whole = Field(
+        20, ge=1, le=600, description="How long an MCP server may take to start after that."
+    )
     mcp_call_seconds: Whole = Field(60, ge=1, le=3600, description="How long a tool of an MCP server may take.")
     mcp_most_tools: Whole = Field(100, ge=1, le=1000, description="How many tools of one MCP server are shown.")
 

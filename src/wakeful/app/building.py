@@ -224,7 +224,10 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
     titles = Titles(briefings, sessions, runs, models, clock)
     instructions = InstructionFiles(store, clock, directories, workspace_of)
     mcp_limits = McpLimits(
-        start=settings.mcp_start_seconds, call=settings.mcp_call_seconds, tools=settings.mcp_most_tools
+        first_start=settings.mcp_first_start_seconds,
+        start=settings.mcp_start_seconds,
+        call=settings.mcp_call_seconds,
+        tools=settings.mcp_most_tools,
     )
     own_directories = (settings.data_dir, settings.config_dir)
     mcp_servers = McpServers(settings.mcp, settings.data_dir / "mcp", mcp_limits, Confining(hidden=own_directories))

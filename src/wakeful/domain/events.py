@@ -126,6 +126,16 @@ class ApprovalAnswered(_OfWorker):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Waiting(_OfWorker):
+    """The run waits for a model or an MCP server. The next frame of the same worker ends the waiting."""
+
+    type: Literal["waiting"] = "waiting"
+    for_: Literal["model", "mcp_server"]  # `for` on the wire
+    reason: str
+    retry_in: float | None = None  # seconds until the next try; None: it is being tried
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ToolStarted(_OfWorker):
     """A tool is about to be called."""
 
@@ -322,6 +332,7 @@ RunFrame = (
     | PlanReady
     | ApprovalRequested
     | ApprovalAnswered
+    | Waiting
     | ToolStarted
     | ToolCall
     | StreamDelta
@@ -370,6 +381,11 @@ class EndedEarly:
     """The run ends well, but for a reason worth noting, such as the iteration limit."""
 
     reason: RunNote
+
+
+def wire_name(field_name: str) -> str:
+    """Return what a frame's field is called on the wire; one named like a Python keyword ends in `_` here."""
+    return field_name.removesuffix("_")
 
 
 RunEvent = StepSaved | RunFrame | EndedEarly

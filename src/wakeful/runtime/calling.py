@@ -17,6 +17,7 @@ from wakeful.runtime.arguments import BadArguments, TooDeep, read_arguments, to_
 from wakeful.runtime.chorus import Chorus, Say, Worker
 from wakeful.runtime.subagents import saved_result, spawn
 from wakeful.runtime.transcript import INTERRUPTED
+from wakeful.runtime.waiting import Followed
 from wakeful.runtime.work import Work, keepable
 from wakeful.service.insisting import insist
 from wakeful.tools.registry import ToolContext, ToolResult
@@ -51,11 +52,17 @@ async def call_all(
             if verdict.is_stopped:
                 return
             yield _started(call)
-            result = await _perform(work, call, verdict)
+            performing = _follow(work, call, verdict)
+            async for event in performing.events(work.at_side):
+                yield event
+            result = performing.result
             for event in _note(work, call, result):
                 yield event
             if call.tool_name == SWITCH_PROFILE and result.success:
-                work.take_on(await work.means.brief())
+                looking = work.means.brief()
+                async for event in looking.events(work.at_side):
+                    yield event
+                work.take_on(looking.result)
 
 
 def shown(calls: Sequence[ToolCallPart]) -> list[dict[str, Any]]:
@@ -92,6 +99,11 @@ async def _ask_first(work: Work, call: ToolCallPart, verdict: Verdict) -> AsyncG
         args = read_arguments(call)
         async for event in ask_person(work, call, args, verdict):
             yield event
+
+
+def _follow(work: Work, call: ToolCallPart, verdict: Verdict) -> "Followed[ToolResult]":
+    tools, tool = work.means.tools, work.tools.get(call.tool_name)
+    return Followed(work.means.clock, lambda _: _perform(work, call, verdict), partial(tools.tell_call, tool))
 
 
 async def _perform(work: Work, call: ToolCallPart, verdict: Verdict, *, say: Say | None = None) -> ToolResult:

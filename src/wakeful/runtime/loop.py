@@ -22,6 +22,7 @@ from wakeful.runtime.planning import plan
 from wakeful.runtime.prompt import steer, system_prompt
 from wakeful.runtime.surroundings import look_around
 from wakeful.runtime.transcript import final_answer, open_calls, to_data, to_model
+from wakeful.runtime.waiting import Followed
 from wakeful.runtime.work import Means, Patience, SubagentLimits, Work
 from wakeful.service.approvals import Approvals
 from wakeful.service.briefings import Briefing, Briefings
@@ -69,7 +70,7 @@ class AgentLoop:
         if ended is None:
             yield StreamStart()
         means = Means(
-            brief=lambda: insist(lambda: self._brief(run, stop)),
+            brief=lambda: Followed(self.clock, lambda looking: insist(lambda: self._brief(run, stop, looking))),
             before_call=before_call,
             approvals=self.approvals,
             models=self.models,
@@ -86,11 +87,13 @@ class AgentLoop:
             for event in _end_as_saved(Work(means, run, await self.briefings.read(run), stop), ended):
                 yield event
             return
+        looking = means.brief()
         try:
-            briefing = await means.brief()
+            async for event in looking.events(set()):
+                yield event
         except Stopped:
             return
-        work = Work(means, run, briefing, stop)
+        work = Work(means, run, looking.result, stop)
         try:
             async for event in _begin(work):
                 yield event
@@ -99,11 +102,11 @@ class AgentLoop:
         finally:
             await work.put_away()
 
-    async def _brief(self, run: Run, stop: Stop) -> Briefing:
+    async def _brief(self, run: Run, stop: Stop, looking: "Followed[Briefing]") -> Briefing:
         await self.directories.check(run.agent_id)
         briefing = await self.briefings.read(run)
         await self.directories.check(briefing.agent.id)
-        return await look_around(briefing, self.tools, self.instructions, stop, self.clock.now())
+        return await look_around(briefing, self.tools, self.instructions, stop, self.clock.now(), looking)
 
 
 async def take_turns(work: Work) -> AsyncGenerator[RunEvent]:

@@ -25,6 +25,7 @@ from wakeful.domain.events import (
     ToolCall,
     ToolStarted,
     TurnThinking,
+    Waiting,
 )
 from wakeful.domain.types import Agent, Message
 from wakeful.runtime.chorus import Say
@@ -39,6 +40,7 @@ _MARKED = (
     | TurnThinking
     | ApprovalRequested
     | ApprovalAnswered
+    | Waiting
     | ToolStarted
     | ToolCall
     | CompressionStarted

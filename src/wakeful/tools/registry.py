@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from wakeful.domain.agents import SCHEDULING, shown_toolsets
 from wakeful.domain.errors import Invalid, StoreUnavailable, WakefulError
-from wakeful.domain.events import RunFrame
+from wakeful.domain.events import RunFrame, Waiting
 from wakeful.domain.types import Agent, Run
 from wakeful.service.resources import shortage
 
@@ -64,6 +64,12 @@ class Tool:
     is_side_by_side: bool = False  # several calls in one answer are made at once
 
     @property
+    def server(self) -> str | None:
+        """Return the MCP server that has it; None: it is our own."""
+        kind, _, name = (self.toolset or "").partition(":")
+        return name if kind == "mcp" else None
+
+    @property
     def schema(self) -> dict[str, Any]:
         """Return the JSON Schema of its arguments."""
         return _schema_of(self.arguments) if self.raw_schema is None else dict(self.raw_schema)
@@ -80,6 +86,14 @@ class Outside(Protocol):
 
     async def prepare(self, names: Iterable[str]) -> list[str]:
         """Start them if need be, and return what a model should know about those that do not work."""
+        ...
+
+    def tell_starting(self, names: Iterable[str], seconds: float) -> Waiting | None:
+        """Say which of them are being started, for so many seconds already."""
+        ...
+
+    def tell_failed(self, names: Iterable[str]) -> list[Waiting]:
+        """Say which of them did not start, and when they are tried again."""
         ...
 
     def tools_of(self, names: Iterable[str]) -> list[Tool]:
@@ -123,6 +137,21 @@ class Tools:
         if self._outside is None or not agent.mcp_servers:
             return []
         return await self._outside.prepare(agent.mcp_servers)
+
+    def tell_starting(self, agent: Agent, seconds: float) -> Waiting | None:
+        """Say which servers of an agent are being started, for so many seconds already."""
+        return None if self._outside is None else self._outside.tell_starting(agent.mcp_servers, seconds)
+
+    def tell_failed(self, agent: Agent) -> list[Waiting]:
+        """Say which servers of an agent did not start, and when they are tried again."""
+        return [] if self._outside is None else self._outside.tell_failed(agent.mcp_servers)
+
+    def tell_call(self, tool: Tool | None, seconds: float) -> Waiting | None:
+        """Say that a call of a server's tool has been waited for so many seconds; our own tools need no words."""
+        if self._outside is None or tool is None or tool.server is None:
+            return None
+        waiting = f"no answer yet from {tool.server} ({seconds:.0f} s)"
+        return self._outside.tell_starting([tool.server], seconds) or Waiting(for_="mcp_server", reason=waiting)
 
     def names_for(self, agent: Agent) -> list[str]:
         """Return the names of the tools an agent is shown."""
