@@ -15,7 +15,7 @@ from conftest import IS_LONG
 from crash.talk import TOKEN, Served
 from openai_server import Exchange, OpenAIServer, call, calls, say
 
-WAKES = 500 if IS_LONG else 40
+WAKES = 500 if IS_LONG else 30
 NODES = 2 if IS_LONG else 1
 AT_ONCE = 8
 EVERY = 0.02  # seconds from one termination to the next
@@ -97,10 +97,12 @@ async def book(served: Served) -> list[str]:
     booked: list[str] = []
     for first in range(0, WAKES, 25):
         session = (await served.send("POST", "/sessions", {"title": "Bookings"}))["id"]
-        for number in range(first, min(first + 25, WAKES)):
+
+        async def book_one(number: int, session: str = session) -> str:
             wanted = {"kind": "session", "message": f"This is wake {number}.", "session_config": {}, "delay_ms": 1000}
-            told = await served.send("POST", f"/sessions/{session}/schedules", wanted)
-            booked.append(told["schedule"]["id"])
+            return (await served.send("POST", f"/sessions/{session}/schedules", wanted))["schedule"]["id"]
+
+        booked += await asyncio.gather(*[book_one(number) for number in range(first, min(first + 25, WAKES))])
     return booked
 
 
@@ -120,10 +122,10 @@ async def test_a_terminated_connection_costs_no_wake(environment, postgres_url, 
         try:
             for _ in range(NODES):
                 await served.start()
-            schedules = await book(served)
             judge = await asyncpg.connect(postgres_url, server_settings={"application_name": "judge"})
             began = time.monotonic()
             async with cutting(postgres_url) as killed, asyncio.timeout(1_200 if IS_LONG else 60):
+                schedules = await book(served)
                 while await judge.fetchval(UNFINISHED):  # noqa: ASYNC110  (it moves by itself)
                     await asyncio.sleep(0.1)
             seconds = time.monotonic() - began
@@ -151,7 +153,7 @@ async def test_a_terminated_connection_costs_no_wake(environment, postgres_url, 
         "tracebacks": log.count("Traceback"),
     }
     print(json.dumps(ledger, indent=2))
-    assert len(killed) >= WAKES / 4, "hardly anything was cut"
+    assert len(killed) >= WAKES / 2, "hardly anything was cut"
     assert ended == {("success", None): WAKES}, ledger
     assert {run["attempt"] for run in runs} == {1}, ledger
     assert sorted(row["instructions"] for row in later) == sorted(f"later {number}" for number in range(WAKES)), ledger

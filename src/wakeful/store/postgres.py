@@ -62,7 +62,7 @@ class PostgresDatabase:
         self._telling: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
-        logging.getLogger("asyncpg.pool").addFilter(_drop_traceback)
+        logging.getLogger("asyncpg.pool").addFilter(_is_news)
         with errors_named():
             self._pool = await self._make_pool(self._most_connections, _SERVER_SETTINGS)
             self._unsynced = await self._make_pool(2, _SERVER_SETTINGS | {"synchronous_commit": "off"})
@@ -242,10 +242,9 @@ class PostgresDatabase:
             await asyncio.sleep(_LISTEN_AGAIN_SECONDS)
 
 
-def _drop_traceback(record: logging.LogRecord) -> bool:
-    """Shorten what the pool says of a server that is away: the next who uses it says why."""
-    record.exc_info = None
-    return True
+def _is_news(record: logging.LogRecord) -> bool:
+    """Leave out that the pool could not connect, with a traceback each time: whoever uses it next says why, once."""
+    return not str(record.msg).startswith("Failed to restore")
 
 
 @contextlib.asynccontextmanager
