@@ -15,10 +15,10 @@ from conftest import IS_LONG
 from crash.talk import TOKEN, Served
 from openai_server import Exchange, OpenAIServer, call, calls, say
 
-WAKES = 500 if IS_LONG else 40
+WAKES = 500 if IS_LONG else 30
 NODES = 2 if IS_LONG else 1
 AT_ONCE = 8
-EVERY = 0.02  # seconds from one termination to the next
+EVERY = 0.04  # seconds from one termination to the next
 
 # Whatever the node has open there: the pools, the heartbeat's, the one that listens.
 KILL_ONE = """
@@ -85,6 +85,19 @@ def environment(postgres_url, tmp_path):
     }
 
 
+refused: list[str] = []
+
+
+async def send(served: Served, method: str, path: str, body: dict[str, Any]) -> Any:
+    """Ask, and ask again as often as it is refused with the assurance that nothing was changed."""
+    while True:
+        answer = await served.client.request(method, path, json=body)
+        if answer.status_code != 503 or "Nothing was changed" not in answer.text:
+            assert answer.is_success, answer.text
+            return answer.json()
+        refused.append(answer.text)
+
+
 async def book(served: Served) -> list[str]:
     """Book wakes that each begin a session of their own, in a moment and spread over a while."""
     [agent] = (await served.get("/agents"))["agents"]
@@ -93,14 +106,16 @@ async def book(served: Served) -> list[str]:
         "self_scheduling": True,
         "toolsets": ["scheduler", "files"],
     }
-    await served.send("PATCH", f"/agents/{agent['id']}", change)
+    await send(served, "PATCH", f"/agents/{agent['id']}", change)
     booked: list[str] = []
     for first in range(0, WAKES, 25):
-        session = (await served.send("POST", "/sessions", {"title": "Bookings"}))["id"]
-        for number in range(first, min(first + 25, WAKES)):
+        session = (await send(served, "POST", "/sessions", {"title": "Bookings"}))["id"]
+
+        async def book_one(number: int, session: str = session) -> str:
             wanted = {"kind": "session", "message": f"This is wake {number}.", "session_config": {}, "delay_ms": 1000}
-            told = await served.send("POST", f"/sessions/{session}/schedules", wanted)
-            booked.append(told["schedule"]["id"])
+            return (await send(served, "POST", f"/sessions/{session}/schedules", wanted))["schedule"]["id"]
+
+        booked += await asyncio.gather(*[book_one(number) for number in range(first, min(first + 25, WAKES))])
     return booked
 
 
@@ -120,10 +135,10 @@ async def test_a_terminated_connection_costs_no_wake(environment, postgres_url, 
         try:
             for _ in range(NODES):
                 await served.start()
-            schedules = await book(served)
             judge = await asyncpg.connect(postgres_url, server_settings={"application_name": "judge"})
             began = time.monotonic()
             async with cutting(postgres_url) as killed, asyncio.timeout(1_200 if IS_LONG else 60):
+                schedules = await book(served)
                 while await judge.fetchval(UNFINISHED):  # noqa: ASYNC110  (it moves by itself)
                     await asyncio.sleep(0.1)
             seconds = time.monotonic() - began
@@ -141,6 +156,7 @@ async def test_a_terminated_connection_costs_no_wake(environment, postgres_url, 
         "nodes": NODES,
         "wakes": len(schedules),
         "terminated connections": len(killed),
+        "requests refused with 503": len(refused),
         "seconds": round(seconds, 1),
         "runs by end": {f"{status}/{reason}": count for (status, reason), count in ended.items()},
         "second attempts": sum(run["attempt"] > 1 for run in runs),
@@ -151,7 +167,7 @@ async def test_a_terminated_connection_costs_no_wake(environment, postgres_url, 
         "tracebacks": log.count("Traceback"),
     }
     print(json.dumps(ledger, indent=2))
-    assert len(killed) >= WAKES / 4, "hardly anything was cut"
+    assert len(killed) >= WAKES / 2, "hardly anything was cut"
     assert ended == {("success", None): WAKES}, ledger
     assert {run["attempt"] for run in runs} == {1}, ledger
     assert sorted(row["instructions"] for row in later) == sorted(f"later {number}" for number in range(WAKES)), ledger

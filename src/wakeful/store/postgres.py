@@ -70,7 +70,7 @@ class PostgresDatabase:
         self._telling: asyncio.Task[None] | None = None
 
     async def open(self, check_empty: Callable[[], None] = lambda: None) -> None:  # noqa: ARG002  (asked once it is open)
-        logging.getLogger("asyncpg.pool").addFilter(_drop_traceback)
+        logging.getLogger("asyncpg.pool").addFilter(_is_news)
         with errors_named():
             self._pool = await self._make_pool(self._most_connections, self._limits.sql())
             self._unsynced = await self._make_pool(2, self._limits.sql(_UNSYNCED))
@@ -325,10 +325,9 @@ class PostgresDatabase:
             await asyncio.sleep(_LISTEN_AGAIN_SECONDS)
 
 
-def _drop_traceback(record: logging.LogRecord) -> bool:
-    """Shorten what the pool says of a server that is away: the next who uses it says why."""
-    record.exc_info = None
-    return True
+def _is_news(record: logging.LogRecord) -> bool:
+    """Leave out that the pool could not connect, with a traceback each time: whoever uses it next says why, once."""
+    return not str(record.msg).startswith("Failed to restore")
 
 
 @contextlib.asynccontextmanager
