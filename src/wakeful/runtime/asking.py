@@ -31,6 +31,7 @@ from wakeful.runtime.budget import PriceUnknown
 from wakeful.runtime.caching import cache_settings
 from wakeful.runtime.context import BYTES_PER_TOKEN
 from wakeful.runtime.executor import Stopped
+from wakeful.runtime.models.chat_chunks import MOST_CALLS
 from wakeful.runtime.models.errors import ModelBusy, ModelCutOff
 from wakeful.runtime.work import Work, keepable
 from wakeful.tools.registry import Tool
@@ -57,11 +58,21 @@ class Reply:
         self.length = 0  # characters, those of calls too
         self.is_thinking = False
         self.is_too_long = False
+        self.calls = 0  # begun
         self.whole: ModelResponse | None = None
 
     @property
     def has_begun(self) -> bool:
         return bool(self._said or self._thought)
+
+    @property
+    def has_too_many_calls(self) -> bool:
+        return self.calls > MOST_CALLS
+
+    @property
+    def is_cut_off(self) -> bool:
+        """Tell whether there is more than we read."""
+        return self.is_too_long or self.has_too_many_calls
 
     @property
     def text(self) -> str:
@@ -97,6 +108,7 @@ class Reply:
                 return []
             case PartStartEvent(part=part):
                 if isinstance(part, ToolCallPart):
+                    self.calls += 1
                     self._take(part.args_as_json_str())
                 ended = [ThinkingEnd()] if self.is_thinking else []
                 self.is_thinking = False
@@ -150,6 +162,7 @@ async def _stream(
     work: Work, messages: list[ModelMessage], tools: Sequence[Tool], reply: Reply
 ) -> AsyncGenerator[RunEvent]:
     models = work.means.models
+    reply.calls = 0  # those of a try that failed do not count
     size = RequestUsage(input_tokens=work.context_tokens, output_tokens=_OUTPUT)
     cost = _price(work, size)
     with work.stop.cuts_off():
@@ -171,13 +184,13 @@ async def _stream(
         while (event := await _wait(work, _next(events), reply)) is not None:
             for said in reply.read(event):
                 yield said
-            if reply.is_too_long:
+            if reply.is_cut_off:
                 break
         if reply.is_thinking:
             yield ThinkingEnd()
         reply.whole = response.get()
     used = response.usage
-    if reply.is_too_long or not used.has_values():  # the provider could not, or does not, say what it counted
+    if reply.is_cut_off or not used.has_values():  # the provider could not, or does not, say what it counted
         used = RequestUsage(
             input_tokens=max(used.input_tokens, work.context_tokens),
             output_tokens=max(used.output_tokens, reply.length // BYTES_PER_TOKEN),
