@@ -278,11 +278,12 @@ SELECT id FROM runs
 WHERE id = :id AND status = 'running' AND owner = :owner AND fence = :fence AND lease_until > :now
 /*postgres FOR UPDATE */;
 
--- name: note_call
--- This start of a run is about to make its first model or tool call, so it counts as an attempt from now on.
+-- name: note_calls
+-- These starts are about to make their first model or tool call, so they count as attempts from now on.
 UPDATE runs SET has_called = 1
-WHERE id = :id AND status = 'running' AND owner = :owner AND fence = :fence
-RETURNING id;
+FROM rows(runs) AS n
+WHERE runs.id = n.id AND COALESCE(runs.status, n.id) = 'running' AND runs.owner = n.owner AND runs.fence = n.fence
+/*postgres RETURNING runs.id */;
 
 -- name: leave_probation
 -- A run that came back from a crash has saved a step, so it is not what killed the process.
