@@ -29,9 +29,8 @@ class Talker:
         self.store: Any = None
 
     async def execute(
-        self, run: Run, _steps: Sequence[Message], _stop: Stop, before_call: BeforeCall
+        self, run: Run, _steps: Sequence[Message], _stop: Stop, _before_call: BeforeCall
     ) -> AsyncGenerator[RunEvent]:
-        await before_call()
         yield StreamStart()
         session_id = run.session_id
 

@@ -48,9 +48,8 @@ class NoOp:
         self._awaited, self._reached = 0, asyncio.Event()
 
     async def execute(
-        self, run: Run, _steps: Sequence[Message], _stop: Stop, before_call: BeforeCall
+        self, run: Run, _steps: Sequence[Message], _stop: Stop, _before_call: BeforeCall
     ) -> AsyncGenerator[RunEvent]:
-        await before_call()
         self.late.append((datetime.now(UTC) - run.nominal_at).total_seconds() * 1000)
         if len(self.late) == self._awaited:
             self._reached.set()

@@ -61,7 +61,7 @@ def die_soon_after_a_claim() -> None:
 
 
 def note_calls() -> None:
-    """Add the id of a run to the file CALLS in the data directory whenever a start of it is about to make its first call."""
+    """Write the id of a run into the file CALLS in the data directory before each first call of a start."""
     original = Claims.note_call
     path = Path(os.environ["WAKEFUL_DATA_DIR"], CALLS)
 

@@ -12,8 +12,8 @@ from crash.scene import IS_LONG
 from crash.talk import FINAL, Start, Talk
 from openai_server import Exchange, say
 
-KILLS = 200 if IS_LONG else 5
-RUNS = 310 if IS_LONG else 12
+KILLS = 200 if IS_LONG else 4
+RUNS = 310 if IS_LONG else 8
 
 
 async def test_killed_each_time_it_is_claimed_a_run_keeps_its_only_attempt(talking: Start) -> None:

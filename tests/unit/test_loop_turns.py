@@ -162,6 +162,27 @@ async def test_every_model_and_tool_call_is_announced_before_it_is_made(desk):
     assert desk.calls == 4
 
 
+async def test_of_any_model_reading_stops_at_the_first_call_too_many(desk):
+    run = await desk.ask()
+
+    async def say_more():
+        raise AssertionError("the rest was read")
+
+    many = [Call("write_file", {"path": f"{number}", "content": "x"}) for number in range(101)]
+    with scripted([*many, say_more, Call("write_file", WRITE)]) as model:
+        said = await desk.work(run, model)
+    assert [event.reason for event in of(said, EndedEarly)] == ["too_many_calls"]
+    assert of(said, ToolStarted) == []
+
+
+async def test_as_many_calls_as_are_allowed_are_all_made(desk):
+    run = await desk.ask()
+    many = [Call("write_file", {"path": f"{number}", "content": "x"}) for number in range(100)]
+    with scripted(many, [Say("Done.")]) as model:
+        said = await desk.work(run, model)
+    assert len(of(said, ToolCall)) == 100
+
+
 async def test_a_run_that_makes_no_call_announces_none(desk):
     run, stop = await desk.ask(), Stop()
     stop.request()

@@ -29,6 +29,7 @@ from wakeful.domain.events import RunEvent, StreamDelta, ThinkingDelta, Thinking
 from wakeful.runtime.budget import PriceUnknown
 from wakeful.runtime.caching import cache_settings
 from wakeful.runtime.context import BYTES_PER_TOKEN
+from wakeful.runtime.models.chat_chunks import MOST_CALLS
 from wakeful.runtime.models.errors import ModelBusy, ModelCutOff, ModelSilent
 from wakeful.runtime.waiting import EVERY, FIRST_SHOWN, Followed, pause
 from wakeful.runtime.work import Work, keepable
@@ -59,11 +60,21 @@ class Reply:
         self.length = 0  # characters, those of calls too
         self.is_thinking = False
         self.is_too_long = False
+        self.calls = 0  # begun
         self.whole: ModelResponse | None = None
 
     @property
     def has_begun(self) -> bool:
         return bool(self._said or self._thought)
+
+    @property
+    def has_too_many_calls(self) -> bool:
+        return self.calls > MOST_CALLS
+
+    @property
+    def is_cut_off(self) -> bool:
+        """Tell whether there is more than we read."""
+        return self.is_too_long or self.has_too_many_calls
 
     @property
     def text(self) -> str:
@@ -99,6 +110,7 @@ class Reply:
                 return []
             case PartStartEvent(part=part):
                 if isinstance(part, ToolCallPart):
+                    self.calls += 1
                     self._take(part.args_as_json_str())
                 ended = [ThinkingEnd()] if self.is_thinking else []
                 self.is_thinking = False
@@ -281,6 +293,7 @@ async def _pause(work: Work, problem: str, seconds: float) -> AsyncGenerator[Run
 async def _stream(work: Work, messages: list[ModelMessage], tools: Sequence[Tool], trying: _Trying) -> None:
     """Ask once, and say what comes."""
     reply = trying.reply
+    reply.calls = 0  # those of a try that failed do not count
     size = RequestUsage(input_tokens=work.context_tokens, output_tokens=_OUTPUT)
     cost = _price(work, size)
     await work.budget.wait_for_room(size, cost)
@@ -296,7 +309,7 @@ async def _stream(work: Work, messages: list[ModelMessage], tools: Sequence[Tool
         if meant is None:
             raise
         raise meant from error
-    if reply.is_too_long or not used.has_values():  # the provider could not, or does not, say what it counted
+    if reply.is_cut_off or not used.has_values():  # the provider could not, or does not, say what it counted
         used = RequestUsage(
             input_tokens=max(used.input_tokens, work.context_tokens),
             output_tokens=max(used.output_tokens, reply.length // BYTES_PER_TOKEN),
@@ -320,7 +333,7 @@ async def _read(work: Work, messages: list[ModelMessage], tools: Sequence[Tool],
             followed.note_alive()
             for said in reply.read(event):
                 await followed.say(said)
-            if reply.is_too_long:
+            if reply.is_cut_off:
                 break
         if reply.is_thinking:
             await followed.say(ThinkingEnd())

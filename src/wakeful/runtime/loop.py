@@ -31,8 +31,6 @@ from wakeful.service.insisting import insist
 from wakeful.service.instruction_files import InstructionFiles
 from wakeful.tools.registry import Tools
 
-_MOST_CALLS = 100  # in one answer
-
 
 class AgentLoop:
     """Carries out runs with a model and tools."""
@@ -154,7 +152,7 @@ async def _act_on(work: Work, reply: Reply) -> AsyncGenerator[RunEvent]:
     work.turns += 1
     assert reply.whole is not None
     calls = [part for part in reply.whole.parts if isinstance(part, ToolCallPart)]
-    if reply.is_too_long or len(calls) > _MOST_CALLS:
+    if reply.is_cut_off:
         if reply.text:
             yield work.step("assistant", reply.text, {"cut_off": True})
         for event in _end_early(work, "answer_too_long" if reply.is_too_long else "too_many_calls"):

@@ -67,6 +67,7 @@ class Claims:
         self._renewed_at = clock.monotonic()
         self._is_failing = False  # to renew
         self._behind_until = self._renewed_at
+        self._note_together = Together(self._note_calls)
 
     @property
     def lease(self) -> timedelta:
@@ -105,8 +106,7 @@ class Claims:
 
     async def note_call(self, run: Run) -> None:
         """Count this start of a run as an attempt, before its first model or tool call; raise if it is not ours."""
-        # Not synced: it survives the death of the process, and after a power failure an attempt more does no harm.
-        if not await self._store.write(lambda tx: tx.runs.note_call(run), is_synced=False, is_single=True):
+        if not await self._note_together(run):
             raise LeaseLost(run)
 
     async def saved_steps(self, run: Run) -> list[Message]:
@@ -206,6 +206,13 @@ class Claims:
         except StoreUnavailable:
             self._is_failing = True
             raise
+
+    async def _note_calls(self, runs: Sequence[Run]) -> list[bool]:
+        # Not synced: it survives the death of the process, and after a power failure an attempt more does no harm.
+        ours = await self._store.write(
+            lambda tx: tx.runs.note_calls(runs), is_synced=False, is_single=True, is_repeatable=True
+        )
+        return [run.id in ours for run in runs]
 
     async def _finish_all(self, endings: Sequence[_Ending]) -> list[bool]:
         now = self._clock.now()

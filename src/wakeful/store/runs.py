@@ -262,10 +262,10 @@ class Runs:
         params = {"id": run.id, "owner": run.owner, "fence": run.fence}
         return bool(await self._statements.fetch("holds_lease", params))
 
-    async def note_call(self, run: Run) -> bool:
-        """Count the present start of a run as an attempt. False if the run is no longer its owner's."""
-        params = {"id": run.id, "owner": run.owner, "fence": run.fence}
-        return bool(await self._statements.fetch("note_call", params))
+    async def note_calls(self, runs: Sequence[Run]) -> set[str]:
+        """Count the present starts of runs as attempts, and return the ids that are still their owner's."""
+        rows = [queries.row_of("note_calls", {"id": run.id, "owner": run.owner, "fence": run.fence}) for run in runs]
+        return await self._statements.write_each("note_calls", rows)
 
     async def leave_probation(self, run_id: str) -> None:
         if await self._statements.fetch("leave_probation", {"id": run_id}):

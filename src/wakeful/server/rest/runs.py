@@ -49,7 +49,10 @@ class RunShape(Told):
         "anything), empty_answer (it ended without a final answer), or the limit that ended it early."
     )
     error: str | None
-    attempt: int
+    attempt: int = Field(
+        description="How many starts of the run count: those that reached a model or tool call, and the present one. "
+        "After `max_attempts` of them were cut off by a crash, the run is interrupted."
+    )
     queued_at: AwareDatetime
     started_at: AwareDatetime | None
     finished_at: AwareDatetime | None

@@ -6,12 +6,13 @@
 -- The id is made from wake and planned instant, so a second attempt at the same occurrence changes nothing.
 INSERT INTO runs (
     id, agent_id, user_id, session_id, wake_id, kind, trigger, scheduled_by, nominal_at, covers, priority, turn, status,
-    reason, note, error, queued_at, started_at, finished_at, owner, lease_until, fence, attempt, is_resuming, stop_requested_at
+    reason, note, error, queued_at, started_at, finished_at, owner, lease_until, fence, attempt, has_called,
+    lost_starts, is_resuming, stop_requested_at
 )
 SELECT
     n.id, n.agent_id, n.user_id, n.session_id, n.wake_id, n.kind, n.trigger, n.scheduled_by, n.nominal_at, n.covers,
     n.priority, n.turn, n.status, n.reason, n.note, n.error, n.queued_at, n.started_at, n.finished_at, n.owner,
-    n.lease_until, n.fence, n.attempt, n.is_resuming, n.stop_requested_at
+    n.lease_until, n.fence, n.attempt, n.has_called, n.lost_starts, n.is_resuming, n.stop_requested_at
 FROM rows(runs) AS n
 WHERE TRUE
 ON CONFLICT DO NOTHING
@@ -296,11 +297,12 @@ SELECT id FROM runs
 WHERE id = :id AND status = 'running' AND owner = :owner AND fence = :fence
 /*postgres FOR UPDATE */;
 
--- name: note_call
--- This start of a run is about to make its first model or tool call, so it counts as an attempt from now on.
+-- name: note_calls
+-- These starts are about to make their first model or tool call, so they count as attempts from now on.
 UPDATE runs SET has_called = 1
-WHERE id = :id AND status = 'running' AND owner = :owner AND fence = :fence
-RETURNING id;
+FROM rows(runs) AS n
+WHERE runs.id = n.id AND COALESCE(runs.status, n.id) = 'running' AND runs.owner = n.owner AND runs.fence = n.fence
+/*postgres RETURNING runs.id */;
 
 -- name: leave_probation
 -- A run that came back from a crash has saved a step, so it is not what killed the process.

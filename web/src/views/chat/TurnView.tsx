@@ -118,7 +118,7 @@ function Pictures({ images, sessionId }: { images: Record<string, string>[]; ses
 const ENDINGS: Record<string, string> = {
   failed: "This run failed.",
   stopped: "You stopped this.",
-  interrupted: "This run was cut off and used up its attempts.",
+  interrupted: "This run was cut off.",
 };
 
 /** How a run ended, if not well; and the way on. */
