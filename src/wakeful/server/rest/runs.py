@@ -75,7 +75,7 @@ _HELD = "its node does not answer: it ends when that node is back, or has been t
 
 
 class StopAnswer(Sparse):
-    """Which run was asked to stop, and whether it was at work or still waited; or why none was, or why it takes longer."""
+    """Which run was asked to stop, and what it was doing then; or why none was, or why it takes longer."""
 
     ok: bool
     run_id: str | None = None
