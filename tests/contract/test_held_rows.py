@@ -4,10 +4,17 @@ A plain connection stands in for the backend of that node. It has no limits, so 
 """
 
 import asyncio
+import contextlib
+import os
+import pwd
+import shutil
+import socket
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
 
 import asyncpg
 import pytest
@@ -16,6 +23,7 @@ from served import SECONDS, Tap, served
 from wakeful.store.postgres import PostgresDatabase
 from world import HOUR, MINUTE, World, eventually
 
+_PATH = f"{os.environ.get('PATH', '')}:/usr/sbin"  # where Debian has it
 WITHIN = 2.0  # seconds that an answer to a person may take
 LIMITS = ("idle_in_transaction_session_timeout", "lock_timeout", "tcp_user_timeout", "tcp_keepalives_idle")
 
@@ -282,3 +290,53 @@ async def test_a_node_that_stopped_between_preparing_a_statement_and_running_it_
     finally:
         stopped.terminate()
         await database.close()
+
+
+# ── PgBouncer ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@asynccontextmanager
+async def pgbouncer(url: str, folder: Path) -> AsyncIterator[str]:
+    """Run PgBouncer in session mode in front of a server, and give the URL that leads through it."""
+    there = urlsplit(url)
+    host = parse_qs(there.query).get("host", [there.hostname])[0]
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    file = folder / "pgbouncer.ini"
+    file.write_text(
+        f"[databases]\n* = host={host} port={there.port or 5432} user={there.username or 'postgres'}\n"
+        f"[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\nunix_socket_dir =\nauth_type = any\n"
+        "pool_mode = session\n"
+    )
+    # It refuses to run as root; then as the user that the server runs as, who may use its socket.
+    as_server = ("-u", pwd.getpwuid(os.stat(host).st_uid).pw_name) if os.geteuid() == 0 else ()  # noqa: PTH116
+    process = await asyncio.create_subprocess_exec(
+        shutil.which("pgbouncer", path=_PATH), "-q", *as_server, str(file), stderr=asyncio.subprocess.DEVNULL
+    )
+    through = there._replace(netloc=f"{there.username or 'postgres'}@127.0.0.1:{port}", query="").geturl()
+    try:
+        for _ in range(500):
+            with contextlib.suppress(OSError):
+                socket.create_connection(("127.0.0.1", port)).close()
+                break
+            await asyncio.sleep(0.01)
+        yield through
+    finally:
+        process.terminate()
+        await process.wait()
+
+
+@pytest.mark.skipif(shutil.which("pgbouncer", path=_PATH) is None, reason="PgBouncer is not installed")
+async def test_a_node_works_through_pgbouncer(settings, tmp_path):
+    if "host=" not in settings["database_url"]:
+        pytest.skip("PgBouncer is not told the password of a server that was given")
+    async with pgbouncer(settings["database_url"], tmp_path) as url:
+        world = World(settings | {"database_url": url})
+        async with world.node.opened():
+            await world.settle_in()
+            wake = await world.book(call_type="immediate")
+            await world.turn()
+            assert [run.status for run in await world.runs_of(wake)] == ["success"]
+            database = world.node.store._database
+            async with database._acquire(database._pool) as connection:
+                assert (await shown(connection))[:2] == ["5s", "1500ms"]

@@ -78,7 +78,7 @@ _HELD = "its node does not answer: it ends when that node is back, or has been t
 
 
 class StopAnswer(Sparse):
-    """Which run was asked to stop, and whether it was at work or still waited; or why none was, or why it may take."""
+    """Which run was asked to stop, and what it was doing then; or why none was, or why it takes longer."""
 
     ok: bool
     run_id: str | None = None
@@ -147,7 +147,7 @@ async def get_run_events(
 
 @router.post("/runs/{run_id}/stop")
 async def stop_run(caller: Chatter, services: ServicesDep, run_id: PathId) -> StopAnswer:
-    """Ask a run to stop; one at work ends within two seconds."""
+    """Ask a run to stop; one at work ends within two seconds, or when a node that does not answer is taken over."""
     return StopAnswer.of(await services.runs.stop(run_id, caller.user.id))
 
 
