@@ -80,7 +80,7 @@ class Engine:
             asyncio.create_task(_every(timedelta(minutes=1), self.upkeep.tidy), name="wakeful-tidy"),
             asyncio.create_task(_every(timedelta(hours=1), self.upkeep.forget), name="wakeful-retention"),
             # As often as the heartbeat: before another node judges our leases, they are by the clock that it goes by.
-            asyncio.create_task(_every(self._directories.lease / 3, self._clock.measure), name="wakeful-clock"),
+            asyncio.create_task(_every(self._directories.lease / 3, self._look_at_clock), name="wakeful-clock"),
         ]
         if self._is_shared:
             often = self._directories.lease / 3
@@ -136,6 +136,12 @@ class Engine:
             {"reason": MEMORY_ELSEWHERE, "directory": away.id, "agents": away.agents, "since": away.seen_at.isoformat()}
             for away in self._holds.away
         ]
+
+    async def _look_at_clock(self) -> None:
+        try:
+            await self._clock.measure()
+        except Unavailable as error:
+            log.warning("the database's clock could not be read", extra={"error": error.message})
 
     async def _look_after(self) -> None:
         self._health = await self.upkeep.audit()
