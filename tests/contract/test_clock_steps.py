@@ -61,6 +61,7 @@ async def test_the_time_the_clock_was_set_by_is_not_time_a_low_run_has_waited(wo
     world.executor.default = world.gate()
     for _ in range(3):
         await world.book(at=NOON)
+    await world.turn()
     low = await world.book(at=NOON, priority="low")
     await world.turn()
     world.clock.step(HOUR)

@@ -14,7 +14,7 @@ from wakeful.store.store import Store, Tx
 
 _OVERDUE = timedelta(minutes=1)
 _MOST_NAMED = 5
-# Seconds after a step of the clock before anything is forgotten, since the clock may be wrong. A recall is not forgotten
+# Seconds after a step of the clock before anything is forgotten: the clock may be wrong. A recall is not forgotten
 # so soon after a start either, since the server may have been off for a month. Short enough for a nightly restart.
 _SETTLED_AFTER = 12 * 3600
 _KEEP_TOKENS = timedelta(days=30)  # after their end
