@@ -7,7 +7,7 @@ from wakeful.service.claims import Claims
 from world import DAY, HOUR, MINUTE, NOON, SECOND, World
 
 LEASE = 30 * SECOND
-STEPS = [pytest.param(step, id=name) for name, step in [("+1h", HOUR), ("+1d", DAY), ("-1h", -HOUR), ("-1d", -DAY)]]
+STEPS = [pytest.param(HOUR, id="+1h"), pytest.param(-DAY, id="-1d")]
 
 
 async def beat(claims: Claims) -> set[str]:
@@ -19,8 +19,7 @@ async def beat(claims: Claims) -> set[str]:
         await connection.close()
 
 
-@pytest.mark.parametrize("by", STEPS)
-@pytest.mark.parametrize("beats", [True, False], ids=["heartbeat first", "scheduler first"])
+@pytest.mark.parametrize(("by", "beats"), [(HOUR, False), (DAY, True), (-HOUR, False)], ids=["+1h", "+1d", "-1h"])
 async def test_live_runs_go_on_through_a_step(world, by, beats):
     gate = world.gate()
 
@@ -62,6 +61,7 @@ async def test_the_time_the_clock_was_set_by_is_not_time_a_low_run_has_waited(wo
     world.executor.default = world.gate()
     for _ in range(3):
         await world.book(at=NOON)
+    await world.turn()
     low = await world.book(at=NOON, priority="low")
     await world.turn()
     world.clock.step(HOUR)

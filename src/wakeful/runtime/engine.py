@@ -84,15 +84,16 @@ class Engine:
             asyncio.create_task(_every(timedelta(minutes=1), self._look_after), name="wakeful-upkeep"),
             asyncio.create_task(_every(timedelta(minutes=1), self.upkeep.tidy), name="wakeful-tidy"),
             asyncio.create_task(_every(timedelta(hours=1), self.upkeep.forget), name="wakeful-retention"),
-            # As often as the heartbeat: before another node judges our leases, they are by the clock that it goes by.
-            asyncio.create_task(_every(self._directories.lease / 3, self._clock.measure), name="wakeful-clock"),
         ]
-        if not self._is_shared:
+        beat = self._directories.lease / 3
+        if self._is_shared:
+            self._tasks.append(asyncio.create_task(_every(beat, self._look_for_away), name="wakeful-holds"))
+        else:
             checkpoints = _every(CHECKPOINT_EVERY, self.upkeep.checkpoint)
             self._tasks.append(asyncio.create_task(checkpoints, name="wakeful-checkpoint"))
-        if self._is_shared:
-            often = self._directories.lease / 3
-            self._tasks.append(asyncio.create_task(_every(often, self._look_for_away), name="wakeful-holds"))
+        # Before another node judges our leases, they are by the clock that it goes by.
+        often = min(beat, timedelta(minutes=1))
+        self._tasks.append(asyncio.create_task(_every(often, self._clock.measure), name="wakeful-clock"))
 
     async def stop(self) -> None:
         """Go down in good order: unfinished work is given back at once."""

@@ -37,6 +37,8 @@ class Outbox:
 
     async def sweep(self) -> None:
         """Take on what a node that went down had not."""
+        if self._clock.seconds_since_step() < (self._channels.patience + _LEFT_BEHIND).total_seconds():
+            return  # what is being told right now would look left behind, and be told twice
         before = self._left_behind()
         for notice_id in await self._store.read(lambda tx: tx.notices.untold(before, _MOST_AT_ONCE)):
             await self._tell(notice_id)

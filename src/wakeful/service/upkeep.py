@@ -18,8 +18,8 @@ log = logging.getLogger(__name__)
 
 _OVERDUE = timedelta(minutes=1)
 _MOST_NAMED = 5
-# Seconds before a recall counts as forgotten after a start or a step of the clock: the server may have been off for a
-# month, or the clock may be wrong. Short enough for a server that is started anew each night.
+# Seconds after a step of the clock before anything is forgotten: the clock may be wrong. A recall is not forgotten
+# so soon after a start either, since the server may have been off for a month. Short enough for a nightly restart.
 _SETTLED_AFTER = 12 * 3600
 _KEEP_TOKENS = timedelta(days=30)  # after their end
 
@@ -104,6 +104,8 @@ class Upkeep:
 
     async def forget(self) -> None:
         """Delete what is long over: streamed pieces of runs, ended tokens; fold old skipped rows together."""
+        if self._clock.seconds_since_step() < _SETTLED_AFTER:
+            return  # a clock that is wrong for an hour must not end everyone's login
         now = self._clock.now()
 
         async def work(tx: Tx) -> None:
