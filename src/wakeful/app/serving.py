@@ -147,12 +147,16 @@ def _raise_descriptor_limit() -> int:
 def _listen(host: str, port: int) -> socket.socket:
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        return socket.create_server((str(address[0]), port), family=family, backlog=_BACKLOG)
+        listener = socket.create_server((str(address[0]), port), family=family, backlog=_BACKLOG)
     except OSError as error:
         raise PortTaken(
             f"Cannot listen on {host}:{port}: {error.strerror}. "
             "If another server has that port, stop it or choose another one with --port or WAKEFUL_PORT."
         ) from error
+    # uvicorn writes headers and body apart, and the body would wait 40 ms for the client's delayed acknowledgement.
+    # Accepted connections inherit it. asyncio sets it only where the protocol is named TCP, and here it is 0.
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return listener
 
 
 class PortTaken(Unavailable):
