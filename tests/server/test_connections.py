@@ -312,3 +312,28 @@ async def test_a_connection_is_known_to_its_requests_and_to_the_socket_it_become
         await eventually(lambda: holds(connections, 0))  # it hears of the end of both
     assert seen == [("http", True), ("websocket", True)]
     assert (connections._unauthenticated, connections._by_network) == ({}, {})
+
+
+async def test_pings_of_a_client_that_reads_nothing_are_not_kept_in_memory():
+    async def app(scope, receive, send):
+        await receive()
+        await send({"type": "websocket.accept"})
+        limits.mark_authenticated(scope["state"])
+        while True:
+            await send({"type": "websocket.send", "bytes": os.urandom(100_000)})
+
+    async with counted(app) as (port, connections):
+        async with connect(f"ws://127.0.0.1:{port}/", proxy=None, max_queue=1, compression=None) as client:
+
+            def unsent():
+                return next(iter(connections._all)).transport.get_write_buffer_size()
+
+            await eventually(lambda: asyncio.sleep(0, unsent() > 0))
+            before = unsent()
+            for _ in range(5_000):
+                await client.ping()
+                await asyncio.sleep(0)
+            await asyncio.sleep(0.3)
+            grown = unsent() - before
+            client.transport.abort()
+        assert grown < 1_000

@@ -37,6 +37,7 @@ _BACKLOG = 2048  # connections that the kernel holds for us
 # asyncio accepts so many before the first of them is counted. With 2,048, clients could take every file descriptor in
 # one turn of the loop, and each of the 2,048 failures that follow would be logged.
 _ACCEPTED_AT_ONCE = 16
+_PING_SECONDS = 20.0  # between pings of a WebSocket, and for the answer to one
 _MANY_DESCRIPTORS = 1_048_576  # where the system sets no limit
 
 
@@ -97,8 +98,8 @@ async def serve(node: Wakeful, announce: Callable[[str, str], None]) -> None:
                 ws=Wire,
                 ws_max_size=LARGEST_OTHER_FRAME,
                 ws_per_message_deflate=False,
-                ws_ping_interval=20,
-                ws_ping_timeout=20,
+                ws_ping_interval=_PING_SECONDS,
+                ws_ping_timeout=_PING_SECONDS,
                 proxy_headers=False,
                 server_header=False,
                 lifespan="off",
@@ -118,6 +119,7 @@ async def serve(node: Wakeful, announce: Callable[[str, str], None]) -> None:
                 # The engine first: what is unfinished is free for other nodes before the last page has been closed.
                 await node.engine.stop()
                 server.should_exit = True
+                connections.hurry()
                 await serving
                 told.cancel()
 
