@@ -35,6 +35,7 @@ class Promises:
     tried: set[str] = field(default_factory=set)
     seen: Counter[str] = field(default_factory=Counter)  # final answers that came over a socket
     doors: Counter[str] = field(default_factory=Counter)
+    unavailable: Counter[str] = field(default_factory=Counter)  # 503, by code
     faults: list[str] = field(default_factory=list)
 
 
@@ -205,7 +206,7 @@ class Visitors:
         if answer.is_success:
             return answer.json()
         if answer.status_code == 503:  # it may have happened or not
-            self.promises.doors["503"] += 1
+            self.promises.unavailable[answer.json()["error"]["code"]] += 1
         elif answer.status_code >= 500:
             self.promises.faults.append(f"{method} {path} answered {answer.status_code}: {answer.text[:300]}")
         else:
