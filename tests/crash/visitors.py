@@ -6,6 +6,7 @@ import itertools
 import json
 import random
 import signal
+import time
 from collections import Counter
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
@@ -48,6 +49,7 @@ class House:
         self._folder = folder
         self._up: list[Served] = []
         self.kills = 0
+        self.start_seconds = 0.0  # of the last start
 
     async def open(self) -> None:
         for node in self._nodes:
@@ -60,7 +62,9 @@ class House:
         assert await node.end(signal.SIGKILL) == -signal.SIGKILL, node.log()[-3000:]
         self.kills += 1
         await node.clean_up()
+        began = time.monotonic()
         await node.start()
+        self.start_seconds = time.monotonic() - began
         self._up.append(node)
 
     async def close(self) -> None:
