@@ -18,12 +18,12 @@ from crash.visitors import House, Visitors
 from openai_server import OpenAIServer
 from world import eventually
 
-KILLS = int(os.environ.get("WAKEFUL_TEST_KILLS", "260" if IS_LONG else "3"))
+KILLS = int(os.environ.get("WAKEFUL_TEST_KILLS", "260" if IS_LONG else "2"))
 SEED = int(os.environ.get("WAKEFUL_TEST_SEED", "16"))
 AT_ONCE = 4  # who come in between two kills
 UP = 0.9  # seconds, at most, from the start of a server to its end; more on a machine that is slow to start one
 SETTINGS = {
-    "WAKEFUL_LEASE_SECONDS": "3",
+    "WAKEFUL_LEASE_SECONDS": "3" if IS_LONG else "2",
     "WAKEFUL_MAX_HEADLESS_RUNS": "6",
     "WAKEFUL_RUNS_PER_HOUR": "100000",
 }
