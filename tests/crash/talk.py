@@ -88,6 +88,7 @@ class Served:
         for process, client in self._started:
             await asyncio.to_thread(process.close)
             await client.aclose()
+        self._started.clear()
 
     def log(self) -> str:
         return (self._folder / "log").read_text()

@@ -69,7 +69,8 @@ class Work:
         self.depth: int = 0 if of is None else of.depth + 1
         self.subagent_id: str | None = None
         self.take_on(briefing)
-        self.messages = list(briefing.messages)
+        # Its own steps last: a message that came while it waited to be resumed has its answer, and is history.
+        self.messages = sorted(briefing.messages, key=lambda message: message.run_id == run.id)
         self.mishaps = Mishaps()
         self.turns = sum("response" in (message.data or {}) for message in self.own("assistant"))
         self.context_tokens = 0
