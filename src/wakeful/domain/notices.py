@@ -155,7 +155,8 @@ def database_unreadable(agent: Agent, path: str, now: datetime) -> Notice:
         now,
         code="database_unreadable",
         title=f"{agent.name}'s database could not be read",
-        body=f"The file is damaged. It was put aside at {path}; nothing was deleted. The agent begins a new one.",
+        body=f"The file is damaged. It was put aside at {path} in the data directory; nothing was deleted. "
+        "The agent begins a new one.",
         once_key=f"database_unreadable:{path}",
     )
 

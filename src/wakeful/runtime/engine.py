@@ -158,7 +158,5 @@ async def _every(interval: timedelta, act: Callable[[], Awaitable[None]]) -> Non
         await asyncio.sleep(interval.total_seconds())
         try:
             await act()
-        except Unavailable as error:
-            log.warning("upkeep failed", extra={"problem": error.message})
         except Exception:
             log.exception("upkeep failed")

@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable
 from datetime import timedelta
 
-from wakeful.domain.errors import Unavailable
 from wakeful.service.claims import Claims, HeartbeatConnection
 
 log = logging.getLogger(__name__)
@@ -56,11 +55,8 @@ class Heartbeat:
                     began = time.monotonic()
                     still_ours = await self._claims.renew(connection)
                     loop.call_soon_threadsafe(self._on_renewed, began, still_ours)
-                except Exception as error:  # whatever it is: without this thread every run here would be lost
-                    if isinstance(error, Unavailable):
-                        log.warning("leases not renewed", extra={"problem": error.message})
-                    else:
-                        log.warning("leases not renewed", exc_info=True)
+                except Exception:  # whatever it is: without this thread every run here would be lost
+                    log.warning("leases not renewed", exc_info=True)
                     connection = await _drop(connection)
             # Blocking is fine: nothing else lives in this thread, and nothing must keep it from the next beat.
             self._stopping.wait(self._every)

@@ -126,11 +126,8 @@ class Runner:
         while True:
             try:
                 await self.turn()
-            except Exception as error:
-                if isinstance(error, Unavailable):
-                    log.warning("runner turn failed", extra={"problem": error.message})
-                else:
-                    log.exception("runner turn failed")
+            except Exception:
+                log.exception("runner turn failed")
                 await asyncio.sleep(_STORE_PAUSE)
                 self._nudged.set()  # what we were nudged for is still to be done
             longest = _LOOK_FOR_STOPS if self._held else LONGEST_WAIT
@@ -357,6 +354,6 @@ async def _insist(write: Callable[[], Awaitable[T]]) -> T:
     while True:
         try:
             return await write()
-        except Unavailable as error:
-            log.warning("store away, trying again", extra={"problem": error.message})
+        except Unavailable:
+            log.warning("store away, trying again", exc_info=True)
             await asyncio.sleep(_STORE_PAUSE)

@@ -53,9 +53,6 @@ class Scheduler:
         while True:
             try:
                 until = await self.turn()
-            except Unavailable as error:  # it says what is away; a stack each second would only bury it
-                log.warning("scheduler turn failed", extra={"problem": error.message})
-                until = self._clock.now() + _AFTER_TROUBLE
             except Exception:
                 log.exception("scheduler turn failed")
                 until = self._clock.now() + _AFTER_TROUBLE
@@ -83,8 +80,6 @@ class Scheduler:
     async def _fire_batch(self) -> int:
         try:
             return await self._firing.fire_due()
-        except Unavailable:
-            raise
         except Exception:
             log.exception("a batch of wakes could not be fired together; trying them one by one")
             return await self._fire_one_by_one()

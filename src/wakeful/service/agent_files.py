@@ -342,10 +342,11 @@ class AgentFiles:
         aside = self._vault.set_aside(agent.id, now.isoformat())
         await self._heads.forget(agent.id)
         log.error("database unreadable, set aside", extra={"agent_id": agent.id, "path": str(aside)})
-        await self._notice(notices.database_unreadable(agent, str(aside), now))
+        place = aside.relative_to(self._folder.parent)  # where the data directory is stays in the log
+        await self._notice(notices.database_unreadable(agent, str(place), now))
         return DatabaseUnreadable(
-            f"The database of agent {agent.name!r} is damaged. Its file was put aside at {str(aside)!r}, and nothing "
-            "of it was deleted. The next write begins a new one."
+            f"The database of agent {agent.name!r} is damaged. Its file was put aside at {str(place)!r} in the data "
+            "directory, and nothing of it was deleted. The next write begins a new one."
         )
 
     async def _warn(self, agent: Agent, answered: Answered) -> None:

@@ -14,10 +14,8 @@ class StoreUnavailable(Unavailable):
 class StoreFull(StoreUnavailable):
     code = "store_full"
 
-    def __init__(self, path: Path) -> None:
-        super().__init__(
-            f"The disk that holds {str(path)!r} is full, so nothing was changed. Free some space and try again."
-        )
+    def __init__(self, place: str) -> None:
+        super().__init__(f"The disk that holds {place} is full, so nothing was changed. Free some space and try again.")
 
 
 class StoreUnreadable(Unavailable):

@@ -179,7 +179,7 @@ class SqliteThread:
     @contextlib.contextmanager
     def _transaction(self, how: How) -> Generator[None]:
         connection = self._statements.connection
-        with name_errors(Path(connection.filename)):
+        with name_errors():
             if how == "bare":
                 yield
                 return
@@ -240,19 +240,29 @@ def _drive(coroutine: Coroutine[Any, Any, T]) -> T:
 
 
 @contextlib.contextmanager
-def name_errors(path: Path) -> Generator[None]:
-    """Say in our own words what the disk or the file has."""
+def name_errors(path: Path | None = None) -> Generator[None]:
+    """Say in our own words what the disk or the file has; with its path to whoever starts the server, but not later.
+
+    What is said later is shown to everyone who asks for something.
+    """
+    store = "The store" if path is None else f"The store {str(path)!r}"
+    place = "the store" if path is None else repr(str(path))
     try:
         yield
     except apsw.FullError as error:
-        raise StoreFull(path) from error
+        raise StoreFull(place) from error
     except (apsw.NotADBError, apsw.CorruptError) as error:
+        backups = "" if path is None else f" from {str(path.parent / 'backups')!r}"
         raise StoreUnreadable(
-            f"The store {str(path)!r} cannot be read: it is damaged, or encrypted with another key than the device key "
-            f"of this configuration directory ({error}). It was left as it is. Restore the right key or a backup from "
-            f"{str(path.parent / 'backups')!r}."
+            f"{store} cannot be read: it is damaged, or encrypted with another key than the device key of this "
+            f"configuration directory ({error}). It was left as it is. Restore the right key or a backup{backups}."
         ) from error
-    except (apsw.CantOpenError, apsw.ReadOnlyError, apsw.IOError, apsw.PermissionsError, apsw.BusyError) as error:
-        raise StoreUnavailable(f"The store {str(path)!r} cannot be written ({error}). Nothing was changed.") from error
+    except apsw.IOError as error:
+        # A commit whose sync failed is found in the journal if the process dies before the next one overwrites it.
+        raise StoreUnavailable(
+            f"{store} cannot be written or read ({error}). Look before you try again: what you asked for may be done."
+        ) from error
+    except (apsw.CantOpenError, apsw.ReadOnlyError, apsw.PermissionsError, apsw.BusyError) as error:
+        raise StoreUnavailable(f"{store} cannot be written ({error}). Nothing was changed.") from error
     except apsw.ConstraintError as error:
         raise BrokenReference(str(error)) from error
