@@ -1,6 +1,7 @@
 """What the system gives a process only so much of: file descriptors, processes, memory, room on a disk."""
 
 import errno
+from typing import cast
 
 from wakeful.domain.errors import DiskFull, Unavailable
 
@@ -51,6 +52,6 @@ def find_shortage(error: BaseException) -> Unavailable | None:
         if isinstance(each, OSError) and each.errno in _DISK_FULL:
             return DiskFull()
         if isinstance(each, BaseExceptionGroup):
-            waiting.extend(each.exceptions)
+            waiting.extend(cast("BaseExceptionGroup[BaseException]", each).exceptions)
         waiting += [each.__cause__, each.__context__]
     return None

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import asyncpg
 import orjson
+from asyncpg.pool import PoolConnectionProxy
 
 from wakeful.domain.resources import find_shortage
 from wakeful.store import queries
@@ -239,17 +240,17 @@ async def _acquire(pool: "asyncpg.Pool[Any] | None") -> "AsyncGenerator[asyncpg.
     with _errors_named():
         connection = await _take(pool)
         try:
-            yield connection
+            yield connection  # pyright: ignore[reportReturnType]
         finally:
             await pool.release(connection)
 
 
-async def _take(pool: "asyncpg.Pool[Any]") -> "asyncpg.Connection[Any]":
+async def _take(pool: "asyncpg.Pool[Any]") -> "PoolConnectionProxy[Any]":
     """Take a connection; while there is no descriptor for a new one, wait until one of the others is free."""
     give_up_at = time.monotonic() + _WITHOUT_DESCRIPTORS_SECONDS
     while True:
         try:
-            return await pool.acquire()  # pyright: ignore[reportReturnType]
+            return await pool.acquire()
         except OSError as error:
             if find_shortage(error) is None or time.monotonic() > give_up_at:
                 raise
