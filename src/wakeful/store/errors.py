@@ -18,8 +18,8 @@ class StoreFull(StoreUnavailable):
         super().__init__(f"The disk that holds {place} is full, so nothing was changed. Free some space and try again.")
 
 
-class StoreUnreadable(Unavailable):
-    """The files are there, but cannot be used as they are."""
+class StoreUnreadable(StoreUnavailable):
+    """The files are there, but cannot be used as they are. SQLite says so too when a disk fails to read a page."""
 
     code = "store_unreadable"
 

@@ -252,10 +252,15 @@ def name_errors(path: Path | None = None) -> Generator[None]:
     except apsw.FullError as error:
         raise StoreFull(place) from error
     except (apsw.NotADBError, apsw.CorruptError) as error:
-        backups = "" if path is None else f" from {str(path.parent / 'backups')!r}"
+        if path is None:  # it was opened with its key, and an EIO in the middle of a statement is SQLITE_CORRUPT
+            raise StoreUnreadable(
+                f"The store cannot be read ({error}): its disk fails, or the file is damaged. Nothing was changed. "
+                "If this goes on while the disk is sound, stop the server and restore a backup."
+            ) from error
         raise StoreUnreadable(
-            f"{store} cannot be read: it is damaged, or encrypted with another key than the device key of this "
-            f"configuration directory ({error}). It was left as it is. Restore the right key or a backup{backups}."
+            f"The store {str(path)!r} cannot be read: it is damaged, or encrypted with another key than the device key "
+            f"of this configuration directory ({error}). It was left as it is. Restore the right key or a backup from "
+            f"{str(path.parent / 'backups')!r}."
         ) from error
     except apsw.IOError as error:
         # A commit whose sync failed is found in the journal if the process dies before the next one overwrites it.
