@@ -124,8 +124,10 @@ async def test_a_damaged_file_is_put_aside_and_the_agent_can_begin_anew(world, d
     await data.files._engine.close_file(str(folder(world, tasks) / "db.sqlite"))
     damaged = b"garbage " * 1000
     (folder(world, tasks) / "db.sqlite").write_bytes(damaged)
-    with pytest.raises(DatabaseUnreadable, match="put aside"):
+    with pytest.raises(DatabaseUnreadable, match="put aside") as refused:
         await data.query(tasks, "SELECT 1")
+    told = [str(refused.value), *(notice.body for notice in await world.notices())]
+    assert not any(str(world.settings["data_dir"]) in each for each in told)
     [aside] = (folder(world, tasks) / "quarantine").iterdir()
     assert (aside / "db.sqlite").read_bytes() == damaged
     assert (aside / "db.key").exists()

@@ -1,14 +1,15 @@
 """What the tests that kill a server as people start it may ask for."""
 
 import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from crash.talk import TOKEN, Served, Start, Talk
+from crash.talk import TOKEN, Launch, Served, Start, Talk
+from forked import Forked
 from openai_server import Answer, OpenAIServer
 
 
@@ -26,11 +27,16 @@ def talking(environment: dict[str, str], tmp_path: Path) -> Start:
 
     @asynccontextmanager
     async def start(
-        *script: Answer, always: Answer | None = None, prepare: Callable[[], None] | None = None, **settings: str
+        *script: Answer,
+        always: Answer | None = None,
+        launch: Launch = Forked,
+        prepare: Callable[[], None] | None = None,
+        is_quiet: bool = True,
+        **settings: str,
     ) -> AsyncIterator[tuple[Talk, OpenAIServer]]:
         async with OpenAIServer(*script, always=always) as provider:
             given = environment | settings | {"WAKEFUL_MODEL_BASE_URL": provider.base_url}
-            served = Served(tmp_path, given, prepare)
+            served = Served(tmp_path, given, launch if prepare is None else partial(Forked, prepare=prepare))
             try:
                 await served.start()
                 talk = Talk(served, tmp_path)
@@ -38,6 +44,6 @@ def talking(environment: dict[str, str], tmp_path: Path) -> Start:
                 yield talk, provider
             finally:
                 await served.clean_up()
-        assert "Traceback" not in served.log(), served.log()
+        assert not is_quiet or "Traceback" not in served.log(), served.log()
 
     return start

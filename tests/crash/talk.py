@@ -23,14 +23,16 @@ HALF = stream(*text("Half ", "an answer"), 3600.0)  # then silence
 FINAL = {"success", "failed", "stopped", "skipped", "interrupted"}
 
 Start = Callable[..., Any]
+Launch = Callable[[tuple[str, ...], dict[str, str], Path], Any]
+"""Starts a server and returns its process, such as Forked."""
 
 
 class Served:
     """A real server process that can be killed and started again on the same data."""
 
-    def __init__(self, folder: Path, environment: dict[str, str], prepare: Callable[[], None] | None = None) -> None:
+    def __init__(self, folder: Path, environment: dict[str, str], launch: Launch = Forked) -> None:
         self._folder = folder
-        self._prepare = prepare
+        self._launch = launch
         self._environment = environment
         self._started: list[tuple[Forked, httpx.AsyncClient]] = []
 
@@ -40,9 +42,8 @@ class Served:
 
     async def start(self, port: int = 0, prepare: Callable[[], None] | None = None) -> None:
         """Start a process and wait until it answers; requests go to the one started last."""
-        process = Forked(
-            ("serve", "--port", str(port)), self._environment, self._folder / "log", prepare or self._prepare
-        )
+        launch = self._launch if prepare is None else partial(Forked, prepare=prepare)
+        process = launch(("serve", "--port", str(port)), self._environment, self._folder / "log")
         address = re.search(r"http://\S+", await asyncio.to_thread(process.stdout.readline))
         assert address is not None, self.log()
         client = httpx.AsyncClient(base_url=address[0], headers={"Authorization": f"Bearer {TOKEN}"}, timeout=10)

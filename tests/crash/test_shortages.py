@@ -3,11 +3,13 @@
 import json
 import os
 import signal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from crash.shortage import Descriptors
 from crash.talk import Start, Talk, results
+from forked import Forked
 from openai_server import Answer, Exchange, call, calls, say
 
 TABLE = {"name": "tasks", "purpose": "What is to be done.", "columns": [{"name": "title", "type": "text"}]}
@@ -49,7 +51,10 @@ async def test_without_descriptors_wakes_wait_bookings_go_on_and_nobody_reads_a_
     talking: Start, tmp_path: Path
 ) -> None:
     descriptors = Descriptors(tmp_path)
-    async with talking(always=say("Done."), prepare=descriptors) as (talk, provider):
+    async with talking(always=say("Done."), launch=partial(Forked, prepare=descriptors), is_quiet=False) as (
+        talk,
+        provider,
+    ):
         db = await make_table(talk)
         await descriptors.take()
         kill_workers(talk.served.pid)
@@ -115,7 +120,7 @@ async def test_a_tool_without_descriptors_says_so_and_the_run_goes_on(talking: S
         kill_workers(*servers)
 
     script = (say("Ready."), first(asked, take_everything), first(say("I see."), descriptors.give_back))
-    async with talking(*script, prepare=descriptors) as (talk, provider):
+    async with talking(*script, launch=partial(Forked, prepare=descriptors)) as (talk, provider):
         await make_table(talk)
         talk.workspace.mkdir(parents=True, exist_ok=True)
         (talk.workspace / "notes").write_text("Buy milk.")

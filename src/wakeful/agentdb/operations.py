@@ -166,7 +166,12 @@ def explain(error: apsw.Error, opened: Opened, op: str) -> Refusal:
         case apsw.BusyError() | apsw.LockedError():
             return Refusal("unavailable", "The database is busy. Nothing was changed. Try again.")
         case apsw.NotADBError() | apsw.CorruptError():
-            return Refusal("unavailable", f"The file is damaged ({text}).")
+            # An I/O error in the middle of a statement is SQLITE_CORRUPT, too.
+            return Refusal(
+                "unavailable",
+                f"The database could not be read ({text}): the server's disk fails, or the file is damaged. Try again, "
+                "and tell your user if it goes on.",
+            )
         case apsw.FullError() | apsw.CantOpenError() | apsw.IOError():
             return _explain_disk(error, opened, op)
         case apsw.ReadOnlyError():

@@ -150,7 +150,11 @@ def storage_low(agent: Agent, used: int, quota: int, now: datetime) -> Notice:
 
 def database_unreadable(agent: Agent, what: str, path: str | None, now: datetime) -> Notice:
     """An agent's file is damaged, empty or missing, and what is left of it was put aside."""
-    left = "Nothing is left of it here." if path is None else f"What is left was put aside at {path}."
+    left = (
+        "Nothing is left of it here."
+        if path is None
+        else f"What is left was put aside at {path} in the data directory."
+    )
     return _about(
         agent,
         now,

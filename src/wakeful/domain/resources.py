@@ -52,6 +52,6 @@ def find_shortage(error: BaseException) -> Unavailable | None:
         if isinstance(each, OSError) and each.errno in _DISK_FULL:
             return DiskFull()
         if isinstance(each, BaseExceptionGroup):
-            waiting.extend(cast("tuple[BaseException, ...]", each.exceptions))  # pyright: ignore[reportUnknownMemberType]
+            waiting.extend(cast("BaseExceptionGroup[BaseException]", each).exceptions)
         waiting += [each.__cause__, each.__context__]
     return None

@@ -388,11 +388,14 @@ class AgentFiles:
         )
         await self._engine.close_file(self._vault.database_of(agent.id))
         aside = self._vault.set_aside(agent.id, now.isoformat())
-        path = None if aside is None else str(aside)
-        log.error("database unreadable, set aside", extra={"agent_id": agent.id, "problem": what, "path": path})
-        await self._notice(notices.database_unreadable(agent, what, path, now))
+        log.error("database unreadable, set aside", extra={"agent_id": agent.id, "problem": what, "path": str(aside)})
+        # Where the data directory is stays in the log.
+        place = None if aside is None else str(aside.relative_to(self._folder.parent))
+        await self._notice(notices.database_unreadable(agent, what, place, now))
         await self._heads.forget(agent.id)  # last: after a crash in between it is told again rather than never
-        left = "Nothing is left of it here" if path is None else f"What is left of it was put aside at {path!r}"
+        left = "Nothing is left of it here"
+        if place is not None:
+            left = f"What is left of it was put aside at {place!r} in the data directory"
         return DatabaseUnreadable(
             f"The database of agent {agent.name!r} {what}. {left}, and nothing was deleted. The next write begins "
             "a new one."

@@ -38,8 +38,8 @@ class StoreReadOnly(StoreUnavailable):
     code = "store_read_only"
 
 
-class StoreUnreadable(Unavailable):
-    """The files are there, but cannot be used as they are."""
+class StoreUnreadable(StoreUnavailable):
+    """The files are there, but cannot be used as they are. SQLite says so too when a disk fails to read a page."""
 
     code = "store_unreadable"
 

@@ -193,7 +193,7 @@ class _Side:
         self._statements = SqliteStatements(connection)
 
     async def fetch(self, name: str, params: Params) -> Sequence[Row]:
-        with name_errors(Path(self.connection.filename)), transaction(self.connection, "BEGIN IMMEDIATE"):
+        with name_errors(), transaction(self.connection, "BEGIN IMMEDIATE"):
             return await self._statements.fetch(name, params)
 
     async def close(self) -> None:

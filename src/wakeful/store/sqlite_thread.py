@@ -210,7 +210,7 @@ class SqliteThread:
     @contextlib.contextmanager
     def _transaction(self, how: How) -> Generator[None]:
         connection = self._statements.connection
-        with name_errors(Path(connection.filename)):
+        with name_errors():
             if how == "bare":
                 yield
                 return
@@ -271,13 +271,23 @@ def _drive(coroutine: Coroutine[Any, Any, T]) -> T:
 
 
 @contextlib.contextmanager
-def name_errors(path: Path) -> Generator[None]:
-    """Say in our own words what the disk or the file has."""
+def name_errors(path: Path | None = None) -> Generator[None]:
+    """Say in our own words what the disk or the file has; with its path to whoever starts the server, but not later.
+
+    What is said later is shown to everyone who asks for something.
+    """
+    store = "The store" if path is None else f"The store {str(path)!r}"
+    place = "the store" if path is None else repr(str(path))
     try:
         yield
     except apsw.FullError as error:
-        raise StoreFull(repr(str(path))) from error
+        raise StoreFull(place) from error
     except (apsw.NotADBError, apsw.CorruptError) as error:
+        if path is None:  # it was opened with its key, and an EIO in the middle of a statement is SQLITE_CORRUPT
+            raise StoreUnreadable(
+                f"The store cannot be read ({error}): its disk fails, or the file is damaged. Nothing was changed. "
+                "If this goes on while the disk is sound, stop the server and restore a backup."
+            ) from error
         raise StoreUnreadable(
             f"The store {str(path)!r} cannot be read: it is damaged, or encrypted with another key than the device key "
             f"of this configuration directory ({error}). It was left as it is. Restore the right key or a backup from "
@@ -285,14 +295,20 @@ def name_errors(path: Path) -> Generator[None]:
         ) from error
     except apsw.ReadOnlyError as error:
         raise StoreReadOnly(
-            f"The store {str(path)!r} cannot be written ({error}). Nothing was changed. Make the file, its directory "
-            "and its disk writable for this user."
+            f"{store} cannot be written ({error}). Nothing was changed. Make the file, its directory and its disk "
+            "writable for the server's user."
         ) from error
     except apsw.NoMemError as error:
         raise StoreUnavailable(
-            f"There is not enough memory to use the store {str(path)!r}. Nothing was changed. Free some and try again."
+            f"There is not enough memory to use {place}. Nothing was changed. Free some and try again."
         ) from error
-    except (apsw.CantOpenError, apsw.IOError, apsw.PermissionsError, apsw.BusyError) as error:
-        raise StoreUnavailable(f"The store {str(path)!r} cannot be written ({error}). Nothing was changed.") from error
+    except apsw.IOError as error:
+        # A commit whose sync failed is found in the journal if the process dies before the next one overwrites it.
+        raise StoreUnavailable(
+            f"{store} cannot be written or read ({error}). Look before you try again: what you asked for may be done.",
+            is_in_doubt=True,
+        ) from error
+    except (apsw.CantOpenError, apsw.PermissionsError, apsw.BusyError) as error:
+        raise StoreUnavailable(f"{store} cannot be written ({error}). Nothing was changed.") from error
     except apsw.ConstraintError as error:
         raise BrokenReference(str(error)) from error

@@ -12,6 +12,8 @@ const REASONS: Record<string, string> = {
   brake: "too many runs in an hour",
   missed: "missed",
   memory_elsewhere: "its data directory has no running node",
+  out_of_resources: "the server was out of resources",
+  disk_full: "the server's disk was full",
   min_interval: "too soon after the last",
   max_horizon: "too far ahead",
   low_priority: "low priority, and you were talking",
