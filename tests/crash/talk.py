@@ -6,6 +6,7 @@ import re
 import signal
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
