@@ -58,8 +58,7 @@ async def holding(url: str, table: str, row_id: str) -> AsyncIterator[None]:
 # ── Stop ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("door", ["/sessions/{session}/stop", "/runs/{run}/stop"])
-async def test_stop_answers_in_time_and_is_not_lost_while_the_run_is_held(settings, door):
+async def test_stop_answers_in_time_and_is_not_lost_while_the_run_is_held(settings):
     async with served(settings) as server:
         tap = Tap()
         server.provider.then(tap)
@@ -68,7 +67,7 @@ async def test_stop_answers_in_time_and_is_not_lost_while_the_run_is_held(settin
         await asyncio.wait_for(tap.is_asked.wait(), SECONDS)
         async with holding(settings["database_url"], "runs", run_id):
             began = time.monotonic()
-            answer = await server.call("POST", door.format(session=session, run=run_id))
+            answer = await server.stop(session)
             assert time.monotonic() - began < WITHIN
             assert (answer["ok"], answer["run_id"], answer["was"]) == (True, run_id, "running")
             assert "does not answer" in answer["reason"]
