@@ -152,6 +152,27 @@ async def test_writes_that_wait_together_are_committed_together(settings, togeth
     assert together or made >= 200  # one by one each has its own: what was answered is on the disk
 
 
+async def test_a_transaction_that_cannot_even_begin_is_answered(settings):
+    world = World(settings)
+    async with world.node.opened():
+        await world.settle_in()
+        session = await world.session()
+        database = world.node.store._database
+
+        async def be_impatient(statements):
+            statements.connection.set_busy_timeout(10)
+
+        await database._writer.do(be_impatient, "bare")
+        other = database.connect()
+        other.execute("BEGIN IMMEDIATE")
+        async with asyncio.timeout(5):
+            with pytest.raises(StoreUnavailable, match="cannot be written"):
+                await world.book(session=session)
+        other.execute("ROLLBACK")
+        other.close()
+        await world.book(session=session)
+
+
 # ── Full, read-only ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -195,7 +195,7 @@ async def booked(talk: Talk, name: str) -> str:
 
 
 async def has_run(talk: Talk, wake_id: str) -> bool:
-    return any(each["code"] == "success" for each in (await talk.served.get(f"/wakes/{wake_id}/why"))["decisions"])
+    return any(run["status"] in FINAL for run in (await talk.served.get(f"/runs?wake_id={wake_id}"))["runs"])
 
 
 async def all_runs(talk: Talk) -> list[dict[str, Any]]:

@@ -180,7 +180,7 @@ class SqliteThread:
                     job = self._next_for(how) if len(done) < _MOST_PER_COMMIT else None
         except Exception as error:  # noqa: BLE001  (each meets its own error again below)
             self._statements.news.clear()
-            if len(done) == 1:
+            if len(done) <= 1:  # none: the transaction could not even begin
                 self._answer([(first, None, error)])
                 return
             for job in done:
