@@ -90,6 +90,10 @@ async def world(tmp_path):
         yield world
 
 
+async def _note_nothing():
+    """Stand in for the note that a run makes its first call."""
+
+
 @asynccontextmanager
 async def followed(world, base_url, *, stop=None, patience=None, **agent):
     """Begin a run whose model is at an address."""
@@ -100,7 +104,7 @@ async def followed(world, base_url, *, stop=None, patience=None, **agent):
     made = await world.node.agents.add(world.make_agent(**({"model": NAME, "toolsets": ("files",)} | agent)))
     session = await world.node.sessions.open(made.id, world.user.id)
     run = await world.node.runs.ask(session.id, world.user.id, "Go on")
-    events = loop.execute(run, [], stop or Stop())
+    events = loop.execute(run, [], stop or Stop(), _note_nothing)
     try:
         yield Following(world, loop, events)
     finally:
