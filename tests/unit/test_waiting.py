@@ -40,9 +40,12 @@ class Following:
                 if kind is None or isinstance(event, kind):
                     return event
 
-    async def after(self, seconds, kind=Waiting):
-        """Let time pass while the run waits, and return what it says then."""
+    async def after(self, seconds, kind=Waiting, sent=None):
+        """Let time pass while the run waits, and return what it says then; first let arrive what a server sends."""
         following = asyncio.ensure_future(self.next(kind))
+        if sent is not None:
+            await sent.wait()
+            await asyncio.sleep(0.3)  # a busy machine takes its time
         await self.waits(following)
         assert not following.done(), f"{following.result()} came too early"
         self.world.clock.advance(timedelta(seconds=seconds))
@@ -145,39 +148,41 @@ async def test_a_model_that_stalls_in_the_middle_is_shown_and_given_up_and_its_w
 
 
 async def test_a_long_call_of_a_tool_is_shown_as_being_written(world):
-    go_on = asyncio.Event()
+    sent, go_on = asyncio.Event(), asyncio.Event()
 
     async def answer(exchange):
         await exchange.begin()
         pieces = call("write_file", '{"path": "a.txt", ', '"content": "' + "x" * 1000)
         await exchange.send(b"".join(event(piece) for piece in pieces))
+        sent.set()
         await go_on.wait()
         await exchange.send(event(chunk({"tool_calls": [{"index": 0, "function": {"arguments": "y"}}]})))
         await hang(exchange)
 
     async with OpenAIServer(answer) as server, followed(world, server.base_url) as run:
-        assert (await run.after(3)).reason.startswith("nothing more from ")
+        assert (await run.after(3, sent=sent)).reason.startswith("nothing more from ")
         world.clock.advance(timedelta(seconds=6))
         go_on.set()
-        await asyncio.sleep(0.1)  # for the piece to come over the socket
+        await asyncio.sleep(0.3)  # for the piece to come over the socket
         assert re.fullmatch(r"the model is writing \(1,0\d\d characters so far\)", (await run.after(1)).reason)
 
 
 async def test_an_answer_that_is_not_streamed_is_shown_as_being_written(world):
-    go_on = asyncio.Event()
+    sent, go_on = asyncio.Event(), asyncio.Event()
 
     async def answer(exchange):
         await exchange.begin()
         await exchange.send(event(chunk({"content": "What is wanted"})))
+        sent.set()
         await go_on.wait()
         await exchange.send(event(chunk({"content": " here?"})))
         await hang(exchange)
 
     async with OpenAIServer(answer) as server, followed(world, server.base_url, planning=True) as run:
-        assert (await run.after(3)).reason.startswith("nothing more from ")
+        assert (await run.after(3, sent=sent)).reason.startswith("nothing more from ")
         world.clock.advance(timedelta(seconds=6))
         go_on.set()
-        await asyncio.sleep(0.1)  # for the piece to come over the socket
+        await asyncio.sleep(0.3)  # for the piece to come over the socket
         assert (await run.after(1)).reason == "the model is writing (20 characters so far)"
 
 
