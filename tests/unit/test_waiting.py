@@ -33,7 +33,7 @@ class Following:
 
     async def next(self, kind=None):
         """Return the next event, or the next of a kind."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             while True:
                 event = await anext(self._events)
                 self.said.append(event)
@@ -53,7 +53,7 @@ class Following:
 
     async def rest(self):
         """Return everything up to the end."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             return [each async for each in self._events]
 
     async def fail(self, step=1):
