@@ -371,19 +371,21 @@ class Engine(RuleBasedStateMachine):
             # More than that, after a skip or when the clock went back.
             assert promise.plan.judged >= promise.due(self.now), "due, free and not judged"
 
-    @rule(target=holds, most=st.integers(1, 3))
-    def claim(self, most):
-        return multiple(*self.take(most))
+    @rule(target=holds, most=st.integers(1, 3), is_calling=st.booleans())
+    def claim(self, most, is_calling):
+        return multiple(*self.take(most, is_calling=is_calling))
 
-    def take(self, most: int) -> list[Hold]:
+    def take(self, most: int, *, is_calling: bool = True) -> list[Hold]:
         rows = [row for promise in self.known.values() for row in promise.rows.values()]
         busy = {row.session_id for row in rows if row.status == "running"}
         taken = [claimed.run for claimed in self.do(self.claims_of(self.owner).claim(most))]
         assert len(taken) <= most
         assert not busy & {run.session_id for run in taken}, "claimed in a busy session"
         assert len({run.session_id for run in taken}) == len(taken), "two of one session"
-        assert not [run for run in taken if self.is_paused(run.agent_id) and run.attempt == 1], "claimed while paused"
+        assert not [run for run in taken if self.is_paused(run.agent_id) and run.fence == 1], "claimed while paused"
         assert taken or not self.claimable(rows, busy), "free, queued and not claimed"
+        for run in taken if is_calling else ():
+            self.do(self.claims_of(self.owner).note_call(run))
         made = [Hold(run, self.owner, self.now + LEASE) for run in taken]
         self.held += made
         self.compare()
