@@ -1,5 +1,6 @@
 """A server without file descriptors, or without a database worker: wakes wait and run later, and nothing is lost."""
 
+import asyncio
 import json
 import os
 import signal
@@ -118,6 +119,7 @@ async def test_a_tool_without_descriptors_says_so_and_the_run_goes_on(talking: S
     async def take_everything() -> None:
         await descriptors.take()
         kill_workers(*servers)
+        await asyncio.sleep(0.3)  # what the workers had is closed by then, and taken again
 
     script = (say("Ready."), first(asked, take_everything), first(say("I see."), descriptors.give_back))
     async with talking(*script, launch=partial(Forked, prepare=descriptors)) as (talk, provider):
