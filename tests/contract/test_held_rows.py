@@ -19,6 +19,7 @@ from urllib.parse import parse_qs, urlsplit
 import asyncpg
 import pytest
 
+from openai_server import say
 from served import SECONDS, Tap, served
 from wakeful.store.postgres import PostgresDatabase
 from world import HOUR, MINUTE, World, eventually
@@ -203,9 +204,13 @@ async def test_a_write_that_needs_a_held_row_is_refused_in_time_and_works_afterw
             assert answer.status_code == 503
             assert answer.json()["error"]["code"] == "store_busy"
             assert (await server.rest.get(f"/sessions/{session}")).status_code == 200
-        server.provider.then(Tap())
-        assert (await server.rest.post(f"/sessions/{session}/messages", json={"content": "Hi"})).status_code == 202
-        await server.stop(session)
+        server.provider.then(say("Hello."))
+        asked = await server.call("POST", f"/sessions/{session}/messages", json={"content": "Hi"})
+
+        async def is_answered():
+            return (await server.run(asked["run_id"]))["status"] == "success"
+
+        await eventually(is_answered)
 
 
 # ── Connections ─────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -58,7 +58,7 @@ async def test_an_empty_file_with_a_journal_is_set_aside_whole(world, data, by):
     [notice] = await told(world)
     assert notice.code == "database_unreadable"
     assert (notice.user_id, notice.agent_id) == (world.user.id, by.agent.id)
-    assert str(aside) in notice.body
+    assert f" {aside.relative_to(world.node.settings.data_dir)} in the data directory" in notice.body
     with pytest.raises(DataNotFound):
         await data.query(by, "SELECT title FROM tasks")
     await data.create_table(by, "tasks", "x", COLUMNS)

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from wakeful.domain.errors import StoreUnavailable
+from wakeful.domain.errors import StoreBusy, StoreUnavailable
 from wakeful.domain.events import StepSaved
 from wakeful.store.errors import StoreFull, StoreReadOnly
 from world import MINUTE, NOON, World, doing, eventually
@@ -20,7 +20,7 @@ REFUSALS = {
     "53300": (StoreUnavailable, "no connection left for this server.*Raise max_connections"),
     "53400": (StoreUnavailable, "run out of a resource.*Its log says which"),
     "57014": (StoreUnavailable, "cut off a statement.*statement_timeout"),
-    "55P03": (StoreUnavailable, "did not get a lock in time"),
+    "55P03": (StoreBusy, "has not released it in time.*Try again then"),
     "58030": (StoreUnavailable, "cannot use its files.*Look at its disk"),
     "42501": (StoreUnavailable, "does not let the user of this server do this.*owner of its tables"),
 }
