@@ -15,7 +15,7 @@ from wakeful.app.serving import build_http, welcome
 from wakeful.config import Settings
 from wakeful.domain.events import RunEvent, StreamDelta, StreamEnd, StreamStart
 from wakeful.domain.types import Message, Run
-from wakeful.runtime.executor import Stop
+from wakeful.runtime.executor import BeforeCall, Stop
 from wakeful.server.wire import LARGEST_OTHER_FRAME, Wire
 from wakeful.store.store import Tx
 
@@ -28,7 +28,9 @@ class Talker:
     def __init__(self) -> None:
         self.store: Any = None
 
-    async def execute(self, run: Run, _steps: Sequence[Message], _stop: Stop) -> AsyncGenerator[RunEvent]:
+    async def execute(
+        self, run: Run, _steps: Sequence[Message], _stop: Stop, _before_call: BeforeCall
+    ) -> AsyncGenerator[RunEvent]:
         yield StreamStart()
         session_id = run.session_id
 

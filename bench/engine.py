@@ -29,7 +29,7 @@ from wakeful.domain import ids, wakes
 from wakeful.domain.bounds import PRESETS
 from wakeful.domain.events import RunEvent
 from wakeful.domain.types import Agent, Message, Run, User, Wake
-from wakeful.runtime.executor import Stop
+from wakeful.runtime.executor import BeforeCall, Stop
 
 OUT = Path(__file__).parent / "out" / "engine.json"
 BACKLOG = 100_000
@@ -47,7 +47,9 @@ class NoOp:
         self.late: list[float] = []
         self._awaited, self._reached = 0, asyncio.Event()
 
-    async def execute(self, run: Run, _steps: Sequence[Message], _stop: Stop) -> AsyncGenerator[RunEvent]:
+    async def execute(
+        self, run: Run, _steps: Sequence[Message], _stop: Stop, _before_call: BeforeCall
+    ) -> AsyncGenerator[RunEvent]:
         self.late.append((datetime.now(UTC) - run.nominal_at).total_seconds() * 1000)
         if len(self.late) == self._awaited:
             self._reached.set()

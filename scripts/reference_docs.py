@@ -12,7 +12,7 @@ from fastapi.routing import APIRoute
 from wakeful.app.building import build, build_tools
 from wakeful.config import Settings
 from wakeful.domain.agents import TOOLSETS
-from wakeful.domain.events import SessionFrame, UserFrame
+from wakeful.domain.events import SessionFrame, UserFrame, wire_name
 from wakeful.domain.when import FORMS
 from wakeful.server.app import create_app
 from wakeful.server.tries import Tries
@@ -166,7 +166,7 @@ def _type(frame: Any) -> str:
 def _fields(frame: Any) -> str:
     hints: Mapping[str, Any] = get_type_hints(frame)
     names = [field.name for field in dataclasses.fields(frame) if field.name != "type"]
-    return ", ".join(f"`{name}`{'?' if NoneType in get_args(hints[name]) else ''}" for name in names) or "–"
+    return ", ".join(f"`{wire_name(name)}`{'?' if NoneType in get_args(hints[name]) else ''}" for name in names) or "–"
 
 
 def _toolsets() -> list[str]:

@@ -21,9 +21,15 @@ _processes.set_forkserver_preload(["warm"])
 class Forked:
     """As much of a `subprocess.Popen` as tests need; what it says on its standard error goes into a file."""
 
-    def __init__(self, arguments: tuple[str, ...], environment: Mapping[str, str], errors: Path) -> None:
+    def __init__(
+        self,
+        arguments: tuple[str, ...],
+        environment: Mapping[str, str],
+        errors: Path,
+        prepare: Callable[[], None] | None = None,  # called in the process first; a function of a module
+    ) -> None:
         here, there = _processes.Pipe(duplex=False)
-        self._process = fork(_run, arguments, dict(environment), there, errors)
+        self._process = fork(_run, arguments, dict(environment), there, errors, prepare)
         there.close()
         self.stdout: IO[str] = os.fdopen(os.dup(here.fileno()), encoding="utf-8")
         here.close()
@@ -81,7 +87,13 @@ def run(arguments: tuple[str, ...], environment: Mapping[str, str], errors: Path
     return subprocess.CompletedProcess(arguments, code, said, errors.read_text(encoding="utf-8"))
 
 
-def _run(arguments: tuple[str, ...], environment: dict[str, str], out: Connection, errors: Path) -> None:
+def _run(
+    arguments: tuple[str, ...],
+    environment: dict[str, str],
+    out: Connection,
+    errors: Path,
+    prepare: Callable[[], None] | None,
+) -> None:
     from wakeful.cli.main import app
 
     assert "warm" in sys.modules  # else every test would take its time to import everything, and nobody would know why
@@ -92,4 +104,6 @@ def _run(arguments: tuple[str, ...], environment: dict[str, str], out: Connectio
     file = os.open(errors, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     os.dup2(file, 2)
     os.close(file)
+    if prepare is not None:
+        prepare()
     app(arguments, prog_name="wakeful")

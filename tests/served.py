@@ -228,11 +228,11 @@ class Server:
 
     @asynccontextmanager
     async def watch_events(
-        self, *, after: object = None, token: str = TOKEN, is_fresh: bool = True
+        self, *, after: object = None, token: str = TOKEN, is_fresh: bool = True, **how: Any
     ) -> AsyncIterator[Client]:
         """Open the socket with the news of everything a user owns."""
         query = "" if after is None else f"?after={after}"
-        async with self._connected(f"/ws/events{query}", "events", token) as client:
+        async with self._connected(f"/ws/events{query}", "events", token, **how) as client:
             if is_fresh and after is None:
                 await client.expect("session_sync")
             yield client

@@ -16,7 +16,7 @@ from wakeful.domain import ids, wakes
 from wakeful.domain.bounds import PRESETS
 from wakeful.domain.events import RunEvent
 from wakeful.domain.types import Agent, Decision, Message, Notice, Run, Session, User, Wake
-from wakeful.runtime.executor import Stop
+from wakeful.runtime.executor import BeforeCall, Stop
 from wakeful.tools.registry import ToolContext
 
 NOON = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)  # a Monday
@@ -86,9 +86,14 @@ class ScriptedExecutor:
         self.default: Script | None = None
         self.by_wake: dict[str, Script] = {}
         self.by_session: dict[str, Script] = {}
+        self.is_calling = True  # False: its runs reach no model or tool call
 
-    async def execute(self, run: Run, saved_steps: Sequence[Message], stop: Stop) -> AsyncIterator[RunEvent]:
+    async def execute(
+        self, run: Run, saved_steps: Sequence[Message], stop: Stop, before_call: BeforeCall
+    ) -> AsyncIterator[RunEvent]:
         self.ran.append(Ran(run, [step.content for step in saved_steps], self._clock.now()))
+        if self.is_calling:
+            await before_call()
         script = self.by_wake.get(run.wake_id or "") or self.by_session.get(run.session_id or "", self.default)
         if script is not None:
             async for event in script(run, saved_steps, stop):
@@ -229,10 +234,14 @@ class World:
         await self._settle()
 
     async def crash(self) -> None:
-        """Lose all runs at work without a word, as a process that dies does; their leases run out by themselves."""
+        """Lose all runs at work without a word, as a process that dies does; their leases run out by themselves.
+
+        The node goes on as the next process, which has another owner.
+        """
         runner = self.node.engine.runner
         runner.compare(math.inf, set())
         await runner.idle()
+        await self.sql("UPDATE runs SET owner = 'a process that died' WHERE status = 'running'")
 
     async def sql(self, script: str) -> None:
         """Change the store behind everyone's back."""

@@ -189,7 +189,15 @@ class Settings(BaseSettings):
         dict[str, McpServer],
         Says(accepts="tables [mcp.NAME] in the file, see [MCP servers](../mcp-servers.md)", default="none"),
     ] = Field(default_factory=dict, description="MCP servers that agents can be given.")
-    mcp_start_seconds: Whole = Field(20, ge=1, le=600, description="How long an MCP server may take to start.")
+    mcp_first_start_seconds: Whole = Field(
+        120,
+        ge=1,
+        le=3600,
+        description="How long an MCP server may take until it has started once; it may have to be downloaded.",
+    )
+    mcp_start_seconds: Whole = Field(
+        20, ge=1, le=600, description="How long an MCP server may take to start after that."
+    )
     mcp_call_seconds: Whole = Field(60, ge=1, le=3600, description="How long a tool of an MCP server may take.")
     mcp_most_tools: Whole = Field(100, ge=1, le=1000, description="How many tools of one MCP server are shown.")
 
@@ -246,7 +254,10 @@ class Settings(BaseSettings):
     defer_seconds: Whole = Field(60, ge=1, le=3600, description="How long a recall waits for a busy session.")
     max_deferrals: Whole = Field(10, ge=0, le=1000, description="Deferrals after which a recall queues instead.")
     max_attempts: Whole = Field(
-        3, ge=1, le=100, description="Starts of a run, crashes included, before it is given up."
+        3,
+        ge=1,
+        le=100,
+        description="How often a crash may cut off a run that had reached a model or tool call before it is given up.",
     )
     min_interval_seconds: Whole = Field(10, ge=1, le=86_400, description="The shortest interval of a recurring recall.")
     runs_per_hour: Whole = Field(

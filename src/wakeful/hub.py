@@ -15,7 +15,7 @@ from typing import Any
 import orjson
 from websockets.frames import Frame, Opcode
 
-from wakeful.domain.events import SessionFrame, UserFrame
+from wakeful.domain.events import SessionFrame, UserFrame, wire_name
 
 MOST_FRAMES = 512
 MOST_BYTES = 256 * 1024
@@ -32,7 +32,7 @@ class Sent:
 
 def encode(frame: SessionFrame | UserFrame, run_id: str | None = None) -> str:
     """Write a frame as JSON, without the fields that say nothing."""
-    written = {name: value for name in _fields(type(frame)) if (value := getattr(frame, name)) is not None}
+    written = {key: value for name, key in _fields(type(frame)) if (value := getattr(frame, name)) is not None}
     if run_id is not None:
         written["run_id"] = run_id
     return orjson.dumps(written, option=orjson.OPT_UTC_Z).decode()
@@ -45,9 +45,10 @@ def numbered(text: str, seq: int) -> Sent:
 
 
 @cache
-def _fields(kind: type[Any]) -> tuple[str, ...]:
-    names = [field.name for field in fields(kind)]
-    return ("type", *(name for name in names if name != "type"))
+def _fields(kind: type[Any]) -> tuple[tuple[str, str], ...]:
+    """Return the fields of a frame, each with its name on the wire; `type` comes first."""
+    names = sorted((field.name for field in fields(kind)), key=lambda name: name != "type")
+    return tuple((name, wire_name(name)) for name in names)
 
 
 class Subscription:

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import os
 import signal
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from databases import AT, KEY, QUOTA, TASKS
 from wakeful.agentdb.engine import Engine, WorkerBroke
 from wakeful.agentdb.errors import DataInvalid, DataLimit, DataTimeout
 from wakeful.agentdb.opened import Request
+from wakeful.domain.resources import OutOfResources
 
 BOMB = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT max(x) FROM n"
 
@@ -261,3 +263,31 @@ async def test_workers_end_with_the_server(tmp_path):
     assert [of_process(pid, "status") for pid in pids] == [None] * len(pids)
     with pytest.raises(WorkerBroke, match="going down"):
         await engine.ask(request(tmp_path / "a", "query", sql="SELECT 1"))
+
+
+# ── No worker to be had ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("python", "said"),
+    [
+        pytest.param("/nowhere/python", "No such file or directory", id="cannot be started"),
+        pytest.param("/bin/false", "ended at once, with exit code 1", id="dies at once"),
+    ],
+)
+async def test_without_a_worker_callers_are_told_and_it_is_tried_again(tmp_path, monkeypatch, python, said):
+    monkeypatch.setattr("wakeful.agentdb.engine.RETRY", 0.05)
+    engine = Engine(1)
+    with monkeypatch.context() as broken:
+        broken.setattr(sys, "executable", python)
+        with pytest.raises(OutOfResources, match=said) as refused:
+            await engine.ask(request(tmp_path / "a", "query", sql="SELECT 1"))
+        assert "/nowhere" not in str(refused.value)
+        assert str(tmp_path) not in str(refused.value)
+        assert engine.problem is not None
+    async with asyncio.timeout(10):
+        while engine.problem is not None:  # noqa: ASYNC110  (it tells nobody)
+            await asyncio.sleep(0.02)
+    await made(engine, tmp_path / "a")
+    assert await count(engine, tmp_path / "a") == 1
+    await engine.aclose()

@@ -5,13 +5,17 @@ It is started in a mount namespace of its own, so the disk goes when it ends.
 
 import asyncio
 import json
+import os
 import subprocess
 import sys
+from collections.abc import Awaitable
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from wakeful.domain.errors import WakefulError
+from wakeful.server.errors import status_of
+from wakeful.service.agent_data import By
 from world import HOUR, World
 
 DISK = "2m"
@@ -57,6 +61,55 @@ async def fill(disk: Path, config_dir: Path) -> dict[str, Any]:
     return said
 
 
+async def fill_database(disk: Path, config_dir: Path) -> dict[str, Any]:
+    """Write to an agent's database until the disk is full, then migrate with no room for the snapshot."""
+    mount(disk, "size=16m")
+    ballast = disk / "ballast"
+    ballast.write_bytes(b"." * 12_000_000)
+    world = World({"data_dir": disk / "data", "config_dir": config_dir})
+    said: dict[str, Any] = {"written": 0, "errors": []}
+    async with world.node.opened():
+        await world.settle_in()
+        data, by = world.node.services.data, By(agent=world.agent)
+        column = {"name": "text", "type": "text"}
+        await data.create_table(by, "notes", "What was heard.", [column], [])
+        await data.insert(by, "notes", [{"text": "deleted"}] * 50)
+        await data.delete(by, "notes", {"text": "deleted"})
+
+        async def attempt(asking: Awaitable[Any]) -> bool:
+            try:
+                await asking
+            except WakefulError as error:
+                said["errors"].append([error.code, error.message, status_of(error)])
+                return False
+            return True
+
+        async def count(what: str) -> int:
+            return (await data.query(by, f"SELECT count(*) FROM notes WHERE {what}", None, include_deleted=True))[
+                "rows"
+            ][0][0]
+
+        while said["written"] < 200 and await attempt(data.insert(by, "notes", [{"text": "x" * 20_000}] * 4)):
+            said["written"] += 1
+        said["rows_while_full"] = await count("text <> 'deleted'")
+        said["tombstones_while_full"] = await count("text = 'deleted'")
+        ballast.unlink()
+        said["again"] = await attempt(data.insert(by, "notes", [{"text": "after"}]))
+        free = os.statvfs(disk).f_bavail * os.statvfs(disk).f_frsize
+        ballast.write_bytes(b"." * max(0, free - 300_000))
+        said["migrated_while_full"] = await attempt(
+            data.migrate(by, "Sort them.", "CREATE INDEX by_text ON notes (text)", "DROP INDEX by_text")
+        )
+        said["copies"] = snapshots_in(disk)
+        ballast.unlink()
+        said["migrated"] = await attempt(
+            data.migrate(by, "Sort them.", "CREATE INDEX by_text ON notes (text)", "DROP INDEX by_text")
+        )
+        said["rows"] = await count("text <> 'deleted'")
+        said["is_intact"] = (await data.verify(by))["intact"]
+    return said
+
+
 async def forbid(disk: Path, config_dir: Path) -> dict[str, Any]:
     """Book, make the disk read-only, try to open, make it writable, and look."""
     mount(disk, f"size={DISK}")
@@ -85,10 +138,16 @@ async def count(world: World, ids: list[str]) -> int:
     return len([await world.node.wakes.get(wake_id, world.user.id) for wake_id in ids])
 
 
+def snapshots_in(disk: Path) -> list[str]:
+    return [path.name for path in disk.glob("data/agents/*/snapshots/*")]
+
+
 def digests(folder: Path) -> dict[str, str]:
     return {str(file): sha256(file.read_bytes()).hexdigest() for file in folder.rglob("*") if file.is_file()}
 
 
+WHAT = {"fill": fill, "fill_database": fill_database, "forbid": forbid}
+
 if __name__ == "__main__":
     what, disk, config_dir = sys.argv[1:]
-    print(json.dumps(asyncio.run({"fill": fill, "forbid": forbid}[what](Path(disk), Path(config_dir)))))
+    print(json.dumps(asyncio.run(WHAT[what](Path(disk), Path(config_dir)))))

@@ -34,7 +34,10 @@ async def live_a_week(world):
     """Go from one moment that matters to the next, without the scheduler's safety looks in between."""
     while True:
         await world.turn()
-        moment = await world.node.store.read(lambda tx: tx.wakes.next_moment(world.clock.now(), DAY, SECOND))
+        now = world.clock.now()
+        moment = await world.node.store.read(
+            lambda tx, now=now: tx.wakes.next_moment("", now, DAY, SECOND, judge_at=now, latest=now + DAY)
+        )
         if moment is None or moment > NOON + WEEK:
             return
         world.clock.set(max(moment, world.clock.now()))

@@ -124,8 +124,10 @@ async def test_a_damaged_file_is_put_aside_and_the_agent_can_begin_anew(world, d
     await data.files._engine.close_file(str(folder(world, tasks) / "db.sqlite"))
     damaged = b"garbage " * 1000
     (folder(world, tasks) / "db.sqlite").write_bytes(damaged)
-    with pytest.raises(DatabaseUnreadable, match="put aside"):
+    with pytest.raises(DatabaseUnreadable, match="put aside") as refused:
         await data.query(tasks, "SELECT 1")
+    told = [str(refused.value), *(notice.body for notice in await world.notices())]
+    assert not any(str(world.settings["data_dir"]) in each for each in told)
     [aside] = (folder(world, tasks) / "quarantine").iterdir()
     assert (aside / "db.sqlite").read_bytes() == damaged
     assert (aside / "db.key").exists()
@@ -226,7 +228,8 @@ async def test_a_changelog_that_was_cut_off_is_noticed_and_a_new_one_is_not(worl
     forger.close()
     assert await data.verify(tasks) == {"intact": False, "broken_at": 3, "is_cut_off": True}
     path.rename(path.with_name("elsewhere"))
-    assert (await data.verify(tasks))["is_cut_off"]
+    with pytest.raises(DatabaseUnreadable, match="is missing"):
+        await data.verify(tasks)
     await data.files.erase(tasks.agent)
     await data.create_table(tasks, "tasks", "x", COLUMNS)
     assert (await data.verify(tasks))["intact"]

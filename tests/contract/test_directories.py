@@ -420,7 +420,7 @@ async def test_an_empty_postgresql_beside_a_full_embedded_store_is_refused(tmp_p
     shared = Settings.model_validate(
         {"data_dir": tmp_path / "data", "config_dir": tmp_path / "config", "database_url": postgres_url}
     )
-    with pytest.raises(Unavailable, match=r"wakeful\.sqlite.*WAKEFUL_DATABASE_URL.*WAKEFUL_DATA_DIR"):
+    with pytest.raises(Unavailable, match=r"wakeful\.sqlite.*WAKEFUL_DATABASE_URL.*serve --new"):
         await start(shared)
     connection = await asyncpg.connect(postgres_url)
     assert await connection.fetchval("SELECT COUNT(*) FROM pg_tables WHERE schemaname = 'public'") == 0

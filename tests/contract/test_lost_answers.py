@@ -10,6 +10,7 @@ import pytest
 
 from wakeful.domain.events import StepSaved
 from wakeful.service.firing import Firing
+from wakeful.service.notify import Notify
 from wakeful.store.errors import StoreUnavailable
 from wakeful.store.rows import to_micros
 from world import World
@@ -163,11 +164,69 @@ async def test_firing_whose_answer_got_lost_is_not_done_again(world, line):
     assert [run.covers for run in await world.runs_of(wake)] == [1]
 
 
-async def test_whoever_books_is_told_that_the_answer_got_lost(world, line):
+async def test_a_booking_whose_answer_got_lost_is_made_once(world, line):
     session = await world.session()
     line.cut_at(b"Read the log")  # a booking is one statement, and commits by itself
-    with pytest.raises(StoreUnavailable, match="may have been made"):
-        await world.book(session=session, instructions="Read the log with read_file.")
+    booked = await world.book(session=session, instructions="Read the log with read_file.")
     assert line.cuts == 1
     [wake] = await world.node.wakes.of_session(session.id)
-    assert wake.status == "pending"
+    assert (wake.id, wake.status) == (booked.id, "pending")
+
+
+async def test_a_change_whose_answer_got_lost_is_in_doubt_and_not_made_again(world, line):
+    session = await world.session()
+    line.cut_at(b"COMMIT")
+    with pytest.raises(StoreUnavailable, match="may have been made") as refused:
+        await world.node.sessions.rename(session.id, world.user.id, "Renamed")
+    assert refused.value.is_in_doubt
+    assert line.cuts == 1
+    assert (await world.node.sessions.get(session.id, world.user.id)).title == "Renamed"
+
+
+async def test_a_change_cut_off_before_its_commit_is_made_on_another_connection(world, line):
+    session = await world.session()
+    line.cut_at(b"Renamed")  # among the parameters of a statement
+    await world.node.sessions.rename(session.id, world.user.id, "Renamed")
+    assert line.cuts == 1
+    assert (await world.node.sessions.get(session.id, world.user.id)).title == "Renamed"
+
+
+async def test_a_read_that_is_cut_off_is_made_on_another_connection(world, line):
+    session = await world.session()
+    line.cut_at(session.id.encode())
+    assert (await world.node.sessions.get(session.id, world.user.id)).id == session.id
+    assert line.cuts == 1
+
+
+async def test_a_next_run_whose_answer_got_lost_holds_its_slot_and_is_not_replaced_by_itself(world, line):
+    line.cut_at(b"COMMIT")
+    wake = await world.book(kind="next_run")
+    assert line.cuts == 1
+    assert (await world.wake(wake)).status == "pending"
+    assert [decision.code for decision in await world.why(wake)] == ["booked"]
+
+
+async def test_a_notification_whose_answer_got_lost_is_told_once_and_counts_as_told(world, line):
+    services = world.node.services
+    notify = Notify(world.node.store, world.clock, services.channels, services.hub, services.data.views_of)
+    session = await world.session()
+    run = await world.node.runs.ask(session.id, world.user.id, "Watch the build")
+    await world.work()
+    line.cut_at(b"COMMIT")
+    told = await notify.tell(run, world.agent, "Red", "Three tests fail.")
+    assert line.cuts == 1
+    assert (told.is_new, told.told is not None) == (True, True)
+    assert [notice.id for notice in await world.notices()] == [told.notice.id]
+
+
+async def test_a_question_whose_answer_got_lost_is_asked_once(world, line):
+    approvals = world.node.services.approvals
+    wake = await world.book(call_type="immediate")
+    await world.turn()
+    [run] = await world.runs_of(wake)
+    line.cut_at(b"COMMIT")
+    asked = await approvals.ask(run, "call_1", "run_command", {"command": "ls"}, is_resumed=False)
+    assert line.cuts == 1
+    assert asked.status == "refused"  # nobody is there
+    assert len(await approvals.of_run(run.id, world.user.id)) == 1
+    assert len(await world.notices()) == 1

@@ -95,6 +95,8 @@ async def test_a_stale_owner_cannot_finish_or_save(world, owners):
     assert not await first.finish(old, SUCCESS)
     with pytest.raises(LeaseLost):
         await first.save(old, StepSaved(role="assistant", content="I am still here"), [], "step")
+    with pytest.raises(LeaseLost):
+        await first.note_call(old)
     assert await world.node.store.write(lambda tx: tx.runs.release([old])) == 0
     assert (await world.run(new.id)).status == "running"
     assert await second.finish(new, SUCCESS)
@@ -109,15 +111,15 @@ async def test_the_same_owner_with_an_old_fence_cannot_finish_or_save(world, own
     assert [await first.finish(old, SUCCESS), await first.finish(new, SUCCESS)] == [False, True]
 
 
-async def test_a_finish_after_the_lease_ran_out_is_refused_even_if_nobody_took_over(world):
+async def test_a_suspended_machine_goes_on_with_its_runs_if_no_other_node_took_over(world):
     wake = await world.book(at=NOON)
     gate = world.executor.by_wake[wake.id] = world.gate()
     await world.turn()
-    world.clock.set(NOON + LEASE)
-    await world.let_through(gate)
+    await world.turn_at(NOON + DAY)
     assert (await run_of(world, wake)).status == "running"
-    await world.turn()
-    assert ((await run_of(world, wake)).status, len(world.executor.ran)) == ("success", 2)
+    await world.let_through(gate)
+    run = await run_of(world, wake)
+    assert (run.status, run.attempt, len(world.executor.ran)) == ("success", 1, 1)
 
 
 async def test_a_finish_counts_once(world, owners):
@@ -128,8 +130,8 @@ async def test_a_finish_counts_once(world, owners):
     assert [await first.finish(claimed.run, SUCCESS) for _ in range(2)] == [True, False]
 
 
-async def test_the_heartbeat_renews_what_holds_and_nothing_that_ran_out(world, owners):
-    first, _ = owners
+async def test_the_heartbeat_renews_also_what_ran_out_until_someone_took_it_back(world, owners):
+    first, second = owners
     wake = await world.book(at=NOON)
     await world.node.engine.scheduler.turn()
     [claimed] = await first.claim(3)
@@ -138,7 +140,11 @@ async def test_the_heartbeat_renews_what_holds_and_nothing_that_ran_out(world, o
         world.clock.set(NOON + LEASE - SECOND)
         assert await first.renew(connection) == {(claimed.run.id, 1)}
         assert (await run_of(world, wake)).lease_until == NOON + 2 * LEASE - SECOND
-        world.clock.set(NOON + 2 * LEASE - SECOND)
+        world.clock.set(NOON + 3 * LEASE)
+        assert await first.renew(connection) == {(claimed.run.id, 1)}
+        assert await second.renew(connection) == set()
+        world.clock.set(NOON + 4 * LEASE)
+        await world.node.engine.scheduler.turn()
         assert await first.renew(connection) == set()
     finally:
         await connection.close()

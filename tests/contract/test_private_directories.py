@@ -38,12 +38,14 @@ async def test_new_directories_are_private(backend_settings, open_umask):
 
 async def test_directories_of_an_earlier_version_are_closed_at_the_next_start(backend_settings, open_umask, tmp_path):
     data = backend_settings["data_dir"]
+    world = World(backend_settings)
+    async with world.node.opened():
+        await world.settle_in()
     (data / "agents" / "someone" / "workspace").mkdir(parents=True)
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     (data / "agents" / "someone" / "skills").symlink_to(elsewhere)
-    world = World(backend_settings)
-    async with world.node.opened():
+    async with world.another_node().opened():
         pass
     assert set(modes(data / "agents").values()) - {elsewhere.stat().st_mode & 0o777} == {0o700}
     assert elsewhere.stat().st_mode & 0o777 == 0o755  # a link is not followed

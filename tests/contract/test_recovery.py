@@ -192,3 +192,64 @@ async def test_chat_runs_come_back_one_at_a_time_too(world):
     assert [(await world.run(run.id)).status for run in runs].count("running") == 1
     world.executor.default = None
     await world.let_through(gate)
+
+
+# ── Starts that reached no model or tool call ───────────────────────────────────────────────────────────────────────
+
+
+async def test_a_start_that_reached_no_call_spends_no_attempt(world):
+    wake = await world.book(at=NOON)
+    world.executor.is_calling = False
+    for minutes in range(5):
+        await crash_at_work(world, at=NOON + minutes * MINUTE, wakes=[wake])
+        assert (await run_of(world, wake)).attempt == 1
+    world.executor.is_calling = True
+    await world.turn_at(NOON + 5 * MINUTE)
+    run = await run_of(world, wake)
+    assert (run.status, run.attempt, run.lost_starts) == ("success", 1, 5)
+    told = [decision.detail for decision in await world.why(wake) if decision.code == "resumed"]
+    assert told == [{"attempt": 0, "lost_starts": number} for number in range(1, 6)]
+
+
+async def test_starts_that_reached_a_call_are_counted_among_those_that_did_not(world):
+    wake = await world.book(at=NOON)
+    for minutes in range(6):
+        world.executor.is_calling = minutes % 2 == 0
+        await crash_at_work(world, at=NOON + minutes * MINUTE, wakes=[wake])
+    await world.turn_at(NOON + 6 * MINUTE)
+    run = await run_of(world, wake)
+    assert (run.status, run.reason, run.attempt, run.lost_starts) == ("interrupted", "attempts_used_up", 3, 2)
+
+
+async def test_a_run_that_crashes_the_process_before_any_call_ends_with_words(world):
+    wake = await world.book(at=NOON)
+    world.executor.is_calling = False
+    await crash_at_work(world, wakes=[wake])
+    await world.sql(f"UPDATE runs SET lost_starts = {world.node.rules.max_lost_starts - 1}")
+    await world.turn_at(NOON + MINUTE)
+    run = await run_of(world, wake)
+    assert (run.status, run.reason, (await world.wake(wake)).status) == ("interrupted", "starts_used_up", "failed")
+    [notice] = await world.notices()
+    assert "died 50 times before this run reached a model or tool call. Continue" in notice.body
+    went_on = await world.node.runs.go_on(run.id, world.user.id)
+    assert (went_on.attempt, went_on.lost_starts) == (0, 0)
+
+
+@pytest.mark.parametrize("is_woken", [True, False], ids=["woken", "chat"])
+async def test_a_run_that_got_nowhere_comes_back_after_those_that_did(world, is_woken):
+    """One that crashes the process at once must not hold up the others for fifty crashes."""
+    gate = world.executor.default = world.gate()
+    for seconds in range(3):
+        world.clock.set(NOON + seconds * SECOND)
+        if is_woken:
+            await world.book(call_type="immediate")
+        else:
+            await world.node.runs.ask((await world.session()).id, world.user.id, "Hello?")
+        await world.turn()
+    runs = [ran.run for ran in world.executor.ran]
+    await world.crash()
+    await world.sql(f"UPDATE runs SET has_called = 0 WHERE id = '{runs[0].id}'")
+    await world.turn_at(NOON + LEASE + 2 * SECOND)
+    assert [(await world.run(run.id)).status for run in runs] == ["queued", "running", "queued"]
+    world.executor.default = None
+    await world.let_through(gate)

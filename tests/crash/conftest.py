@@ -1,14 +1,16 @@
 """What the tests that kill a server as people start it may ask for."""
 
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from crash.talk import TOKEN, Served, Start, Talk
+from crash.talk import TOKEN, Launch, Served, Start, Talk
+from forked import Forked
 from openai_server import Answer, OpenAIServer
 
 
@@ -26,10 +28,16 @@ def talking(environment: dict[str, str], tmp_path: Path) -> Start:
 
     @asynccontextmanager
     async def start(
-        *script: Answer, always: Answer | None = None, **settings: str
+        *script: Answer,
+        always: Answer | None = None,
+        launch: Launch = Forked,
+        prepare: Callable[[], None] | None = None,
+        is_quiet: bool = True,
+        **settings: str,
     ) -> AsyncIterator[tuple[Talk, OpenAIServer]]:
         async with OpenAIServer(*script, always=always) as provider:
-            served = Served(tmp_path, environment | settings | {"WAKEFUL_MODEL_BASE_URL": provider.base_url})
+            given = environment | settings | {"WAKEFUL_MODEL_BASE_URL": provider.base_url}
+            served = Served(tmp_path, given, launch if prepare is None else partial(Forked, prepare=prepare))
             try:
                 await served.start()
                 talk = Talk(served, tmp_path)
@@ -37,6 +45,6 @@ def talking(environment: dict[str, str], tmp_path: Path) -> Start:
                 yield talk, provider
             finally:
                 await served.clean_up()
-        assert "Traceback" not in served.log(), served.log()
+        assert not is_quiet or "Traceback" not in served.log(), served.log()
 
     return start

@@ -6,6 +6,7 @@ import re
 import signal
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,13 +24,16 @@ HALF = stream(*text("Half ", "an answer"), 3600.0)  # then silence
 FINAL = {"success", "failed", "stopped", "skipped", "interrupted"}
 
 Start = Callable[..., Any]
+Launch = Callable[[tuple[str, ...], dict[str, str], Path], Any]
+"""Starts a server and returns its process, such as Forked."""
 
 
 class Served:
     """A real server process that can be killed and started again on the same data."""
 
-    def __init__(self, folder: Path, environment: dict[str, str]) -> None:
+    def __init__(self, folder: Path, environment: dict[str, str], launch: Launch = Forked) -> None:
         self._folder = folder
+        self._launch = launch
         self._environment = environment
         self._started: list[tuple[Forked, httpx.AsyncClient]] = []
 
@@ -37,13 +41,24 @@ class Served:
     def client(self) -> httpx.AsyncClient:
         return self._started[-1][1]
 
-    async def start(self, port: int = 0) -> None:
+    async def start(self, port: int = 0, prepare: Callable[[], None] | None = None) -> None:
         """Start a process and wait until it answers; requests go to the one started last."""
-        process = Forked(("serve", "--port", str(port)), self._environment, self._folder / "log")
+        launch = self._launch if prepare is None else partial(Forked, prepare=prepare)
+        process = launch(("serve", "--port", str(port)), self._environment, self._folder / "log")
         address = re.search(r"http://\S+", await asyncio.to_thread(process.stdout.readline))
         assert address is not None, self.log()
         client = httpx.AsyncClient(base_url=address[0], headers={"Authorization": f"Bearer {TOKEN}"}, timeout=10)
         self._started.append((process, client))
+
+    @property
+    def pid(self) -> int:
+        return self._started[-1][0].pid
+
+    async def start_doomed(self, prepare: Callable[[], None]) -> None:
+        """Start a process that kills itself, perhaps before it answers, and wait until it has."""
+        process = Forked(("serve", "--port", "0"), self._environment, self._folder / "log", prepare)
+        self._started.append((process, httpx.AsyncClient()))
+        await self.wait_until_killed()
 
     async def end(self, number: int, which: int = -1) -> int:
         """Send a signal to a process and return how it ended."""
@@ -55,6 +70,11 @@ class Served:
         assert await self.end(signal.SIGKILL, which) == -signal.SIGKILL
         if len(self._started) == 1 or which == -1:
             await self._end_leases()
+
+    async def wait_until_killed(self) -> None:
+        """Wait until the process has killed itself, as it was prepared to."""
+        assert await asyncio.to_thread(self._started[-1][0].wait, PATIENCE) == -signal.SIGKILL, self.log()[-3000:]
+        await self._end_leases()
 
     async def _end_leases(self) -> None:
         """Let the time pass in which a shared store leaves a dead node its runs. So nobody waits for it, and leases can
@@ -70,6 +90,7 @@ class Served:
         for process, client in self._started:
             await asyncio.to_thread(process.close)
             await client.aclose()
+        self._started.clear()
 
     def log(self) -> str:
         return (self._folder / "log").read_text()
@@ -94,14 +115,14 @@ class Talk:
 
     async def open(self) -> None:
         [agent] = (await self.served.get("/agents"))["agents"]
-        self._agent = agent["id"]
+        self.agent_id = agent["id"]
         await self.change_agent(toolsets=[*agent["toolsets"], "shell"])
         # It has a title, so that nobody asks the provider for one.
         self.id = (await self.served.send("POST", "/sessions", {"title": "A talk"}))["id"]
         self.workspace = self._folder / "data" / "agents" / agent["id"] / "workspace"
 
     async def change_agent(self, **changes: Any) -> None:
-        await self.served.send("PATCH", f"/agents/{self._agent}", changes)
+        await self.served.send("PATCH", f"/agents/{self.agent_id}", changes)
 
     async def say(self, content: str) -> str:
         return (await self.served.send("POST", f"/sessions/{self.id}/messages", {"content": content}))["run_id"]

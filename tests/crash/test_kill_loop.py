@@ -6,12 +6,14 @@ The provider is scripted, on a real socket: what it was really sent shows what t
 import asyncio
 import json
 import signal
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from confined import processes_with_home
 from crash.talk import HALF, INTERRUPTED, Start, Talk, check_stream, results, runs_on, told, writes
-from openai_server import OpenAIServer, call, calls, say, usage
+from openai_server import Exchange, OpenAIServer, call, calls, say, usage
 
 # ── SIGKILL in the middle of a model call ───────────────────────────────────────────────────────────────────────────
 
@@ -191,6 +193,65 @@ async def test_a_recall_whose_run_is_killed_goes_on_with_nobody_present(talking:
         why = (await talk.served.get(f"/wakes/{wake['id']}/why"))["decisions"]
         assert "resumed" in [decision["code"] for decision in why]
         check_stream(await talk.frames(run["id"]))
+
+
+class TwoWoken:
+    """Answers two woken runs, which are cut off in their second model call, and a message that comes in between."""
+
+    def __init__(self) -> None:
+        self.cut_off: set[str] = set()
+        self.is_back = asyncio.Event()
+        self.may_end = asyncio.Event()
+        self.resumed: list[tuple[str, list[dict[str, Any]]]] = []  # the task, and what the model was sent
+        self.has_been_killed = False
+
+    async def __call__(self, exchange: Exchange) -> None:
+        messages = exchange.request.body["messages"]
+        texts = [str(each.get("content")) for each in messages if each["role"] == "user"]
+        task = next((text.split()[1] for text in texts if text.startswith("Append")), "")
+        if "Hello" in texts[-1] and messages[-1]["role"] == "user":
+            await say("Hi.")(exchange)
+        elif not any(each["role"] == "tool" for each in messages):
+            await calls(*writes("notes", task, number=1))(exchange)
+        elif not self.has_been_killed:
+            self.cut_off.add(task)
+            await HALF(exchange)
+        else:
+            self.resumed.append((task, messages))
+            self.is_back.set()
+            await self.may_end.wait()
+            await say(f"Noted {task}.")(exchange)
+
+
+async def test_a_woken_run_that_a_message_overtook_goes_on_with_its_own_steps(talking: Start) -> None:
+    """After a crash runs come back one at a time, and a message to a session goes before its run that waits."""
+    model = TwoWoken()
+    async with talking(always=model) as (talk, _):
+        sessions = {}
+        for task in ("one", "two"):
+            sessions[task] = (await talk.served.send("POST", "/sessions", {"title": task}))["id"]
+            recall = {"call_type": "immediate", "additional_context_message": f"Append {task} with write_file."}
+            await talk.served.send("POST", f"/sessions/{sessions[task]}/recall", recall)
+        await talk.wait_until(lambda: _is_so(lambda: model.cut_off == {"one", "two"}))
+        await talk.served.kill()
+        model.has_been_killed = True
+        await talk.served.start()
+        await asyncio.wait_for(model.is_back.wait(), 30)
+        [waiting] = {"one", "two"} - {model.resumed[0][0]}
+        talk.id = sessions[waiting]
+        assert (await talk.wait_for_end(await talk.say("Hello")))["status"] == "success"
+        model.may_end.set()
+        for run in await talk.runs():
+            assert (await talk.wait_for_end(run["id"]))["status"] == "success"
+        task, sent = model.resumed[-1]
+        assert task == waiting
+        assert [each["role"] for each in sent] == ["system", "user", "assistant", "user", "assistant", "tool"]
+        assert [sent[1]["content"], sent[2]["content"]] == ["Hello", "Hi."]
+        assert ("assistant", f"Noted {waiting}.") in await talk.messages()
+
+
+async def _is_so(condition: Callable[[], bool]) -> bool:
+    return condition()
 
 
 # ── SIGTERM: nothing is used up ─────────────────────────────────────────────────────────────────────────────────────

@@ -7,18 +7,20 @@ import logging
 import os
 import signal
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from wakeful.app import building
+from wakeful.clock import Clock, ServerClock, SystemClock
 from wakeful.config import Settings
 from wakeful.domain.events import RunEvent, StepSaved
 from wakeful.domain.types import Message, Run
-from wakeful.runtime.executor import Stop
+from wakeful.runtime.executor import BeforeCall, Stop
 from wakeful.runtime.heartbeat import Heartbeat
+from wakeful.store import postgres
 from world import World
 
 STEPS = ("step 1", "step 2")
@@ -33,6 +35,37 @@ class Script:
     lingers: float = 0.0  # seconds for which a run then does nothing
     dies: bool = False  # a run that is told to die takes the process along
     give_up_after: float | None = None  # seconds of a blocked event loop until its leases are left to run out
+    freezes_after: str | None = None  # the statement in a transaction after which the process stops itself, once
+    clock: Path | None = None  # a file with the seconds that someone has set the clock by
+
+
+class SetClock(SystemClock):
+    """This machine's clock as someone else has set it."""
+
+    def __init__(self, file: Path) -> None:
+        super().__init__()
+        self._file = file
+
+    def _read_wall_clock(self) -> datetime:
+        return super()._read_wall_clock() + timedelta(seconds=set_by(self._file))
+
+
+def set_by(file: Path) -> float:
+    return float(file.read_text())
+
+
+def clock_of(settings: Settings, file: Path | None, node: Callable[[], building.Wakeful]) -> Clock | None:
+    """Return the clock of a node, on a shared store the database's, as someone else has set it."""
+    if file is None:
+        return None
+    if settings.database_url is None:
+        return SetClock(file)
+
+    async def read() -> int | None:
+        micros = await node().store.read_clock()
+        return None if micros is None else micros + int(set_by(file) * 1_000_000)
+
+    return ServerClock(read)
 
 
 class Journal:
@@ -53,10 +86,13 @@ class StepByStep:
         self._journal = journal
         self._script = script
 
-    async def execute(self, run: Run, saved_steps: Sequence[Message], stop: Stop) -> AsyncIterator[RunEvent]:
+    async def execute(
+        self, run: Run, saved_steps: Sequence[Message], stop: Stop, before_call: BeforeCall
+    ) -> AsyncIterator[RunEvent]:
         done = [step.content for step in saved_steps]
         self._journal.write("start", run=run.id, fence=run.fence, attempt=run.attempt, owner=run.owner, steps=done)
         script = self._script
+        await before_call()
         for step in STEPS[len(done) :]:
             await asyncio.sleep(script.pause)
             yield StepSaved(role="assistant", content=step)
@@ -83,11 +119,36 @@ async def _work(settings: dict[str, Any], journal: Path, script: Script) -> None
     stopping = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopping.set)
     lines = Journal(journal)
-    node = building.build(Settings.model_validate(settings), executor=StepByStep(lines, script))
+    if script.freezes_after is not None:
+        _freeze_after(script.freezes_after, lines)
+    checked = Settings.model_validate(settings)
+    clock = clock_of(checked, script.clock, lambda: node)
+    node = building.build(checked, executor=StepByStep(lines, script), clock=clock)
     async with node.running():
-        lines.write("up")
+        lines.write("up", owner=node.engine.runner._claims._owner)
         await stopping.wait()
     lines.write("down")
+
+
+def _freeze_after(statement: str, lines: Journal) -> None:
+    """Stop the whole process, every thread of it, between this statement and the next one on PostgreSQL."""
+    is_frozen = False
+
+    def stopping(run: Callable[..., Awaitable[Sequence[Any]]]) -> Callable[..., Awaitable[Sequence[Any]]]:
+        async def run_and_stop(self: object, name: str, *params: Any) -> Sequence[Any]:
+            nonlocal is_frozen
+            rows = await run(self, name, *params)
+            is_idle_look = name == "due_wakes" and not rows
+            if name == statement and not is_idle_look and not is_frozen:
+                is_frozen = True
+                lines.write("frozen", statement=name)
+                os.kill(os.getpid(), signal.SIGSTOP)
+            return rows
+
+        return run_and_stop
+
+    postgres._Statements.fetch = stopping(postgres._Statements.fetch)  # type: ignore[method-assign]
+    postgres._Statements._fetch_rows = stopping(postgres._Statements._fetch_rows)  # type: ignore[method-assign]
 
 
 def book(settings: dict[str, Any], user_id: str, agent_id: str, journal: Path, callers: int) -> None:

@@ -1,5 +1,6 @@
 """A model that misbehaves: each run ends bounded, in words that can be read, and the session goes on."""
 
+import asyncio
 import json
 
 import pytest
@@ -88,6 +89,38 @@ async def test_more_calls_in_one_answer_than_anyone_needs(server, session, clien
     frames = await client.ask("Go")
     assert await ending(server, frames) == ("success", "too_many_calls")
     assert of_kind(frames, "tool_call") == []
+    await check_usable(server, session, client)
+
+
+async def test_reading_stops_at_the_first_call_too_many(server, session, client):
+    many = [piece for number in range(101) for piece in call("list_files", "{}", id=f"c{number}", index=number)]
+    server.provider.then(stream(*text("Now all of it."), *many, 3600.0))  # it would go on for an hour
+    frames = await client.ask("Go")
+    assert await ending(server, frames) == ("success", "too_many_calls")
+    assert of_kind(frames, "tool_call") == []
+    assert "more than 100 tool calls" in frames[-1]["content"]
+    said = (await server.call("GET", f"/sessions/{session}"))["messages"]
+    assert [message["content"] for message in said if message["role"] == "assistant"] == [
+        "Now all of it.",
+        frames[-1]["content"],
+    ]
+    run = await server.run(frames[0]["run_id"])
+    assert run["usage"]["model_calls"] == 1
+    assert run["usage"]["output_tokens"] > 0
+    await check_usable(server, session, client)
+
+
+@pytest.mark.parametrize("name", ["list_files", ""])
+async def test_a_flood_of_calls_in_one_piece_is_not_collected(server, session, client, name):
+    function = {"name": name, "arguments": "{}"}
+    many = [{"index": n, "id": f"c{n}", "type": "function", "function": function} for n in range(50_000)]
+    server.provider.then(stream(chunk({"tool_calls": many}), finish="tool_calls"))
+    async with asyncio.timeout(20):  # it took minutes when each was compared with all before it
+        frames = await client.ask("Go")
+    if name:
+        assert await ending(server, frames) == ("success", "too_many_calls")
+    else:
+        assert "without a name" in frames[-1]["message"]
     await check_usable(server, session, client)
 
 

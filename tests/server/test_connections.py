@@ -5,6 +5,7 @@ import contextlib
 import os
 import re
 import socket
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -16,7 +17,10 @@ import uvicorn
 from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
+from openai_server import improvise
 from served import TOKEN, eventually, served
+from wakeful.cli import client as cli
+from wakeful.config import Settings
 from wakeful.server import connections as limits
 from wakeful.server.connections import Connections, CountedHttp, TimedRequests
 from wakeful.server.wire import Wire
@@ -125,6 +129,38 @@ async def test_a_client_that_reads_nothing_is_closed(monkeypatch):
         await eventually(lambda: holds(connections, 1))
         await eventually(lambda: holds(connections, 0))
         writer.close()
+
+
+# ── Nagle's algorithm ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def established():
+    """Yield the local port, the remote port and TCP_NODELAY of every TCP connection of this process."""
+    for name in [path.name for path in Path("/proc/self/fd").iterdir()]:
+        with contextlib.suppress(OSError):  # closed meanwhile, or a socket that listens
+            if stat.S_ISSOCK(os.fstat(int(name)).st_mode):
+                with socket.socket(fileno=os.dup(int(name))) as copy:
+                    if copy.family == socket.AF_INET and copy.type == socket.SOCK_STREAM:
+                        is_set = copy.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) != 0
+                        yield copy.getsockname()[1], copy.getpeername()[1], is_set
+
+
+async def test_no_connection_waits_for_an_acknowledgement_before_it_sends_the_rest(settings):
+    """With Nagle's algorithm a body waits 40 ms for the client's delayed acknowledgement of the headers."""
+    async with served(settings, always=improvise) as server:
+        port, model_port = urlsplit(server.address).port, urlsplit(server.provider.base_url).port
+        command = cli.Server(Settings(port=port), TOKEN)
+        await asyncio.to_thread(command.get, "agents")
+        async with server.watch(await server.session()) as client:
+            await client.ask("Hello")
+            connections = list(established())
+        command._http.close()
+    accepted = [is_set for local, _, is_set in connections if local == port]
+    opened_by_us = [is_set for _, remote, is_set in connections if remote in (port, model_port)]
+    assert len(accepted) >= 2  # the command's and the WebSocket
+    assert model_port in [remote for _, remote, _ in connections]
+    assert all(accepted)
+    assert all(opened_by_us)
 
 
 # ── Strangers ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -276,3 +312,28 @@ async def test_a_connection_is_known_to_its_requests_and_to_the_socket_it_become
         await eventually(lambda: holds(connections, 0))  # it hears of the end of both
     assert seen == [("http", True), ("websocket", True)]
     assert (connections._unauthenticated, connections._by_network) == ({}, {})
+
+
+async def test_pings_of_a_client_that_reads_nothing_are_not_kept_in_memory():
+    async def app(scope, receive, send):
+        await receive()
+        await send({"type": "websocket.accept"})
+        limits.mark_authenticated(scope["state"])
+        while True:
+            await send({"type": "websocket.send", "bytes": os.urandom(100_000)})
+
+    async with counted(app) as (port, connections):
+        async with connect(f"ws://127.0.0.1:{port}/", proxy=None, max_queue=1, compression=None) as client:
+
+            def unsent():
+                return next(iter(connections._all)).transport.get_write_buffer_size()
+
+            await eventually(lambda: asyncio.sleep(0, unsent() > 0))
+            before = unsent()
+            for _ in range(5_000):
+                await client.ping()
+                await asyncio.sleep(0)
+            await asyncio.sleep(0.3)
+            grown = unsent() - before
+            client.transport.abort()
+        assert grown < 1_000

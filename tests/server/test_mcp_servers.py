@@ -4,6 +4,7 @@ import asyncio
 import json
 import socket
 import sys
+from datetime import timedelta
 from pathlib import Path
 
 import httpx
@@ -12,9 +13,11 @@ import pytest
 from confined import at_level, processes_with_home
 from openai_server import call, calls, say
 from served import ENDS, eventually, of_kind, served
+from wakeful.clock import ManualClock
 from wakeful.domain.mcp_servers import McpServer
 from wakeful.tools.confinement.probe import find_confinement
-from wakeful.tools.outside.servers import Confining, McpServers
+from wakeful.tools.outside.servers import Confining, McpLimits, McpServers
+from world import NOON
 
 SCRIPT = str(Path(__file__).parents[1] / "mcp_server.py")
 
@@ -198,22 +201,38 @@ async def test_five_hundred_tools_are_cut_to_the_limit_and_the_model_is_told(set
         assert (await state(server, "many"))["note"] in system
 
 
+LOOKS = r"printf '\033[31mLooking for the key\033[0m\n\n' >&2"
+
+
 @pytest.mark.parametrize(
-    ("option", "seconds", "why"),
+    ("does", "seconds", "why", "wrote"),
     [
-        ("--hang", 1, "it did not start within 1 seconds"),
-        ("--die", 60, "it could not be started (Connection closed)"),
+        ("exec sleep 3600", 3, "it did not start within 3 seconds", "Looking for the key"),
+        (
+            'echo "no key $KEY in $HOME" >&2',
+            60,
+            "it could not be started (Connection closed)",
+            "Looking for the key / no key ••• in ~",
+        ),
     ],
 )
-async def test_a_program_that_does_not_start_leaves_the_session_usable(settings, option, seconds, why):
-    async with served(settings, mcp={"bad": program("bad", option)}, mcp_start_seconds=seconds) as server:
+async def test_a_program_that_does_not_start_leaves_the_session_usable(settings, does, seconds, why, wrote):
+    command = ("sh", "-c", f"{LOOKS}; {does}")
+    mcp = {"bad": McpServer(name="bad", command=command, env={"KEY": "s3cret-key"})}
+    async with served(settings, mcp=mcp, mcp_first_start_seconds=seconds, mcp_start_seconds=1) as server:
         await server.change_agent(mcp_servers=["bad"], toolsets=["files"])
         async with server.watch(await server.session()) as client:
             server.provider.then(say("Without it."))
             frames = await answered(client, "Hello?")
             assert frames[-1]["content"] == "Without it."
-            assert f"The MCP server 'bad' is not available: {why}" in server.provider.last["messages"][0]["content"]
-            assert (await state(server, "bad"))["last_error"] == why
+            system = server.provider.last["messages"][0]["content"]
+            assert f"The MCP server 'bad' is not available: {why}" in system
+            assert "It wrote" not in system  # a program's own words are for people, not for the model
+            told = of_kind(frames, "waiting")
+            assert (told[0]["for"], told[0]["reason"]) == ("mcp_server", "starting bad")
+            assert told[-1]["reason"] == f'bad is left out of this run: {why}. It wrote: "{wrote}"'
+            assert 0 < told[-1]["retry_in"] <= 2
+            assert (await state(server, "bad"))["last_error"] == f'{why}. It wrote: "{wrote}"'
             made = await ask(server, client, "bad_add", a=1, b=1)
             assert "There is no tool 'bad_add'" in made["result"]
 
@@ -368,3 +387,66 @@ async def test_a_session_begun_with_some_tools_has_only_those_of_a_server(settin
         await eventually(is_over, seconds=20)
         assert list(tools_sent(server)) == ["calc_add"]
         assert "There is no tool 'calc_hang'" in server.provider.last["messages"][-1]["content"]
+
+
+# ── Waiting ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_long_start_and_a_long_call_are_told_while_they_last(settings):
+    clock = ManualClock(NOON)
+    mcp = {"calc": program("calc", "--hang"), "slow": program("slow")}
+    async with served(settings, mcp=mcp, clock=clock, lease_seconds=3600) as server:
+        await server.change_agent(mcp_servers=["calc"])
+        session = await server.session()
+        async with server.watch(session) as client:
+            await client.say("Hello?")
+            [start] = of_kind(await client.until("waiting"), "waiting")
+            assert (start["for"], start["reason"]) == ("mcp_server", "starting calc")
+            clock.advance(timedelta(seconds=10))
+            assert (await client.expect("waiting"))["reason"] == "starting calc (10 s)"
+            async with server.watch(session, is_fresh=False) as late:  # who comes later sees what is waited for
+                shown = await late.until("replay_end")
+                assert shown[-2]["reason"] == "starting calc (10 s)"
+            await server.stop(session)
+            await client.until("stream_stopped")
+
+            await server.change_agent(mcp_servers=["slow"])
+            server.provider.then(use("slow_hang"))
+            await client.say("Go on.")
+            await client.until("tool_started", seconds=60)
+            clock.advance(timedelta(seconds=5))
+            told = await client.expect("waiting")
+            assert (told["for"], told["reason"]) == ("mcp_server", "no answer yet from slow (5 s)")
+            await server.stop(session)
+            await client.until("stream_stopped")
+
+
+async def test_a_first_start_has_longer_than_the_later_ones(tmp_path):
+    limits = McpLimits(first_start=60, start=0.05)  # no Python starts in that
+    servers = McpServers({"calc": program()}, tmp_path, limits)
+    try:
+        assert await servers.prepare(["calc"]) == []
+        [line] = servers._lines.values()
+        line._connection.retire()
+        [problem] = await servers.prepare(["calc"])
+        assert "it did not start within 0.05 seconds" in problem
+    finally:
+        await servers.aclose()
+
+
+async def test_an_address_that_does_not_answer_is_told(settings):
+    async def never(_reader, writer):
+        await asyncio.sleep(3600)
+        writer.close()
+
+    silent = await asyncio.start_server(never, "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{silent.sockets[0].getsockname()[1]}/mcp?key=s3cret"
+    mcp = {"far": McpServer(name="far", url=url)}
+    async with silent, served(settings, mcp=mcp, mcp_first_start_seconds=1, mcp_start_seconds=1) as server:
+        await server.change_agent(mcp_servers=["far"])
+        async with server.watch(await server.session()) as client:
+            server.provider.then(say("Without it."))
+            told = of_kind(await answered(client, "Hello?"), "waiting")
+    assert told[0]["reason"] == "connecting to far"
+    assert told[-1]["reason"].startswith("far is left out of this run: it did not start within")
+    assert "s3cret" not in json.dumps(told)

@@ -23,7 +23,8 @@ def clock():
 async def server(backend_settings, clock):
     # A lease that outlasts every jump of the clock: the jumps are meant for the wakes.
     more = {"always": improvise, "clock": clock, "lease_seconds": 3600, "runs_per_hour": 30}
-    async with served(backend_settings, patient=Patient(first=60), **more) as server:
+    async with served(backend_settings, patient=Patient(first=DAY.total_seconds()), **more) as server:
+        await server.change_agent(run_limit_seconds=int(DAY.total_seconds()))
         yield server
 
 
@@ -335,7 +336,7 @@ async def test_a_recall_gives_way_to_the_user_by_a_minute_but_not_for_ever(serve
         await client.until("stream_start")
         for number in range(10):
             clock.set(due + number * MINUTE)
-            update = await client.expect("recall_update")
+            update = (await client.until("recall_update"))[-1]  # after what it says of waiting for the model
             assert (update["action"], at(update["trigger_at"])) == ("deferred", due)
             assert at((await wake(server, made["id"]))["attempt_at"]) == due + (number + 1) * MINUTE
         clock.set(due + 10 * MINUTE)

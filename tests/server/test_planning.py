@@ -22,6 +22,13 @@ def told(server, which):
     return system["content"], [(message["role"], message["content"]) for message in rest]
 
 
+async def test_waiting_for_the_planner_is_shown(server, client):
+    server.provider.then(refuse(503, "Overloaded"), say("Easy."), say(PLAN), say("Done."))
+    frames = await client.ask("Read a.txt to me")
+    assert kinds(frames)[:4] == ["stream_start", "planning_status", "waiting", "planning_status"]
+    assert frames[-1]["content"] == "Done."
+
+
 async def test_the_plan_is_made_shown_kept_and_steers_the_work(server, session, client):
     server.provider.then(
         stream(*thinking("What is wanted?"), *text("They want a.txt."), usage(10, 1)),

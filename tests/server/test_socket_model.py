@@ -8,7 +8,7 @@ import re
 import pytest
 
 from openai_server import call, calls, chunk, hang, hang_up, refuse, reply, say, stream, text, thinking, usage
-from served import Patient, Tap, Timer, eventually, kinds, of_kind, served, text_of
+from served import Patient, Tap, Timer, assert_consecutive, eventually, kinds, of_kind, served, text_of
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(40)
 READ = ("read_file", '{"path": "a.txt"}')
@@ -200,16 +200,20 @@ async def test_a_provider_that_is_busy_is_asked_again_after_the_time_it_names(se
     server.provider.then(refuse(429, "Slow down", {"Retry-After": "1"}), say("Now."))
     async with Timer() as timer:
         frames = await client.ask("Hello?")
-    assert kinds(frames) == ["stream_start", "stream_delta", "stream_end"]
+    assert kinds(frames) == ["stream_start", "waiting", "stream_delta", "stream_end"]
+    told = {"for": "model", "reason": "Slow down (HTTP 429)", "retry_in": 1.0}
+    assert frames[1].items() >= told.items()
     assert frames[-1]["content"] == "Now."
     assert timer.seconds >= 1.0
 
 
 @pytest.mark.parametrize("answer", [refuse(503, "Overloaded"), refuse(500, "Oops"), hang_up])
-async def test_a_fault_that_may_pass_is_not_shown(server, client, answer):
+async def test_a_fault_that_may_pass_is_shown_as_waiting(server, client, answer):
     server.provider.then(answer, answer, say("Now."))
     frames = await client.ask("Hello?")
-    assert kinds(frames) == ["stream_start", "stream_delta", "stream_end"]
+    assert kinds(frames) == ["stream_start", "waiting", "stream_delta", "stream_end"]
+    assert [frame["retry_in"] for frame in of_kind(frames, "waiting")] == [0.0, 0.0]  # hundredths of a second
+    assert_consecutive(frames)
 
 
 async def test_when_the_retries_are_used_up_the_run_fails_with_the_providers_words(settings):
@@ -218,7 +222,7 @@ async def test_when_the_retries_are_used_up_the_run_fails_with_the_providers_wor
         server.provider.then(*[refuse(500, "The hamster died.")] * 3)
         async with server.watch(session) as client:
             frames = await client.ask("Hello?")
-    assert kinds(frames) == ["stream_start", "error"]
+    assert kinds(frames) == ["stream_start", "waiting", "error"]
     assert frames[-1]["code"] == "model_busy"
     assert "The hamster died." in frames[-1]["message"]
 
@@ -259,9 +263,9 @@ async def test_a_provider_that_says_nothing_is_given_up(settings):
         server.provider.then(hang, hang)
         async with server.watch(session) as client:
             frames = await client.ask("Hello?")
-    assert kinds(frames) == ["stream_start", "error"]
+    assert kinds(frames) == ["stream_start", "waiting", "error"]
     assert frames[-1]["code"] == "model_busy"
-    assert "nothing came within 0.2 s" in frames[-1]["message"]
+    assert "within 0.2 s of the request. It was asked 2 times" in frames[-1]["message"]
 
 
 async def test_a_provider_that_falls_silent_is_given_up_and_its_words_are_kept(settings):

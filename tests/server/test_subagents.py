@@ -388,6 +388,17 @@ async def test_a_subagent_whose_model_fails_is_a_result_and_no_end(team, client)
     assert frames[-1]["content"] == "Then I do it myself."
 
 
+async def test_what_a_subagent_waits_for_is_shown_as_its_own(team, client):
+    await team.list(await team.hire("Scout"))
+    team.script("Boss", calls(*give("Scout", "Go")), say("Good."))
+    team.script("Scout", refuse(503, "Overloaded"), say("Found it."))
+    frames = await client.ask("Go")
+    [told] = of_kind(frames, "waiting")
+    assert (told["is_subagent"], told["subagent_id"]) == (True, "s1")
+    assert (told["for"], told["reason"]) == ("model", "Overloaded (HTTP 503)")
+    assert frames[-1]["content"] == "Good."
+
+
 async def test_a_subagent_without_a_word_is_reported_so(team, client):
     await team.list(await team.hire("Scout"))
     team.script("Boss", calls(*give("Scout", "Go")), say("Well."))

@@ -10,7 +10,7 @@ from wakeful.domain.errors import Invalid
 TOOLS = ("read_file", "write_file", "fetch_url", "shell", "notify", "db_query", "schedule_recall")
 TABLES = ("signups", "price_history", "open_goals")
 NO_NOTIFY = tuple(tool for tool in TOOLS if tool != "notify")
-LABELLED = Path(__file__).resolve().parents[3] / "shared" / "data" / "briefs.jsonl"
+LABELLED = Path(__file__).resolve().parents[1] / "data" / "briefs.jsonl"
 
 TODOS = (
     # paths
@@ -116,6 +116,37 @@ TODOS = (
     "docker/Dockerfile.slim: pin the image, then build it.",
     "Merge strings/fr.xliff into one list.",
     "All failed rows in signups: send them through again.",
+    # French
+    "Dis à l'utilisateur combien de lignes a signups.",
+    "Rappelle à l'utilisateur avec notify de sortir le pain.",
+    "Lis /tmp/build.log puis préviens l'utilisateur s'il y a des erreurs.",
+    "Si https://exemple.fr ne répond plus, préviens-moi via notify.",
+    "Vérifie si rapport.pdf est là, sinon attends une heure.",
+    "L'utilisateur veut un résumé : lis notes.md et écris resume.md.",
+    # Portuguese
+    "Leia /tmp/build.log e diga ao usuário o que falta.",
+    "Diga ao usuário quantas linhas tem signups.",
+    "Lembre o usuário com notify de tirar o lixo.",
+    "Abra notas.md e termine a lista.",
+    "Verifique se relatorio.pdf já existe.",
+    # Italian
+    "Leggi /tmp/build.log e di' all'utente cosa manca.",
+    "Di' all'utente quante righe ha signups.",
+    "Ricorda all'utente con notify di buttare la spazzatura.",
+    "Apri note.md e finisci la lista.",
+    "Controlla se https://esempio.eu/orari è cambiato.",
+    # Chinese
+    "读取 /tmp/build.log，如果有错误就告诉用户。",
+    "用notify提醒用户吃药。",
+    "告诉用户 signups 有多少行。",
+    "检查 https://example.com/queue 是否为空，然后通知用户。",
+    "总结报告.pdf，保存到 summary.md。",
+    "通过 notify 通知团队：会议开始了。",
+    # about the user, and still work
+    "The user wants a summary of report.pdf: write summary.md.",
+    "The user should find a summary in out.md; write it from report.pdf.",
+    "Encourage the user with notify to drink.",
+    "Main.rs must compile again: fix it.",
 )
 
 NAMELESS = (
@@ -218,6 +249,40 @@ TALK = (
     "read_file returned nothing at noon.",
     "Just letting you know that old.zip is gone.",
     "Should I go on with read_file?",
+    # for the user to do
+    "The user should read report.pdf before Friday.",
+    "The user needs to sign contract.pdf.",
+    "Our team must look at https://example.com/board today.",
+    "Encourage the user to open notes.txt.",
+    "Urge the customer to sign contract.pdf.",
+    # news without a task
+    "Hooray, main.rs compiles again!",
+    "main.rs compiles again.",
+    "Yay! The tests in tests/unit pass.",
+    # French
+    "Rappelle à l'utilisateur de lire rapport.pdf.",
+    "Rappelle-moi d'ouvrir https://exemple.fr/formulaire.",
+    "Dis à l'utilisateur que rapport.pdf est prêt.",
+    "N'oublie pas de signer contrat.pdf !",
+    "Préviens Marie que rapport.pdf est prêt.",
+    "Ton rapport.pdf est prêt.",
+    "Bonjour Paul, ton export est dans export.csv.",
+    # Portuguese
+    "Lembre o usuário de enviar fatura.pdf.",
+    "Não se esqueça de assinar contrato.pdf.",
+    "Avise a equipe que relatorio.pdf está pronto.",
+    "Seu relatorio.pdf está pronto.",
+    # Italian
+    "Ricorda all'utente di leggere rapporto.pdf.",
+    "Non dimenticare di firmare contratto.pdf.",
+    "Avvisa l'utente che rapporto.pdf è pronto.",
+    "Il tuo rapporto.pdf è pronto.",
+    # Chinese
+    "提醒用户查看 report.pdf。",
+    "别忘了签署 contract.pdf！",
+    "告诉用户 report.pdf 已经准备好了。",
+    "report.pdf 已完成。",
+    "你的报告在 /srv/report.pdf。",
 )
 
 
@@ -240,13 +305,12 @@ def test_a_brief_that_only_talks_has_that_problem(text):
     assert problem_of(text).kind == "only_talks"
 
 
-@pytest.mark.skipif(not LABELLED.is_file(), reason=f"the labelled briefs are not next to this checkout: {LABELLED}")
 def test_on_the_labelled_briefs_refusals_have_the_promised_precision_and_recall():
     rows = [json.loads(line) for line in LABELLED.read_text("utf-8").splitlines()]
     refused = [find_problem(row["brief"], tools=row["tools"], tables=row["tables"]) is not None for row in rows]
     bad = [row["label"] == "bad" for row in rows]
     rightly = sum(map(min, refused, bad))
-    assert rightly / sum(refused) >= 0.95
+    assert rightly / sum(refused) >= 0.97
     assert rightly / sum(bad) >= 0.95
 
 
@@ -296,6 +360,7 @@ def test_an_agent_without_tools_and_tables_can_still_name_a_path():
     [
         *("a", "a.", "a/", "\\", "-", "1.", ", ", "“", '"', "です", " ", "\n", ". "),
         *("tell the ", "and then ", "the user is ", "must ", "notify ", "read_", "sag dem ", "*."),
+        *("提醒用户", "rappelle à l'"),
     ],
 )
 @pytest.mark.parametrize("opening", ["", "Tell the user that report.md "])

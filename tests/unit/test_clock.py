@@ -1,6 +1,7 @@
 """Time, and waiting for it."""
 
 import asyncio
+import math
 import time
 from datetime import UTC, datetime, timedelta
 from itertools import chain, repeat
@@ -94,3 +95,64 @@ async def test_the_quickest_answer_counts():
     await clock.measure()
     shown = clock.now().timestamp()
     assert 0 <= time.monotonic() - shown < 0.01
+
+
+# ── Steps ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class SetClock(SystemClock):
+    """A clock that someone else sets."""
+
+    ahead = timedelta(0)
+
+    def _read_wall_clock(self):
+        return super()._read_wall_clock() + self.ahead
+
+
+@pytest.mark.parametrize("by", [timedelta(hours=1), timedelta(hours=-1), timedelta(days=30)], ids=str)
+async def test_a_step_of_the_system_clock_is_noticed_with_the_next_look(by, caplog):
+    clock = SetClock()
+    clock.now()
+    assert clock.seconds_since_step() == math.inf
+    clock.ahead = by
+    await clock.measure()
+    assert clock.seconds_since_step() < 5
+    assert [record.message for record in caplog.records] == ["the clock was set"]
+    clock.now()
+    assert len(caplog.records) == 1, "once for each step"
+
+
+async def test_a_clock_that_is_put_right_little_by_little_has_no_step():
+    clock = SetClock()
+    for seconds in range(60):
+        clock.ahead = timedelta(seconds=seconds)
+        clock.now()
+    assert clock.seconds_since_step() == math.inf
+
+
+@pytest.mark.parametrize("by", [timedelta(hours=1), timedelta(hours=-1)], ids=str)
+async def test_a_step_of_the_servers_clock_is_noticed_when_it_is_measured(by):
+    ahead = timedelta(0)
+
+    async def read() -> int:
+        return int((SystemClock().now() + ahead).timestamp() * 1_000_000)
+
+    clock = ServerClock(read)
+    await clock.measure()
+    await clock.measure()
+    assert clock.seconds_since_step() == math.inf
+    ahead = by
+    await clock.measure()
+    assert clock.seconds_since_step() < 5
+    assert abs(clock.now() - SystemClock().now() - by) < 5 * SECOND
+
+
+def test_a_manual_clock_tells_a_step_from_time_that_passes():
+    clock = ManualClock(NOON)
+    began = clock.monotonic()
+    clock.advance(timedelta(hours=1))
+    assert (clock.monotonic() - began, clock.seconds_since_step()) == (3600, math.inf)
+    clock.step(timedelta(days=-1))
+    assert (clock.monotonic() - began, clock.seconds_since_step()) == (3600, 0)
+    clock.advance(10 * SECOND)
+    assert (clock.now(), clock.seconds_since_step()) == (NOON + timedelta(hours=-23, seconds=10), 10)

@@ -350,7 +350,7 @@ class Engine(RuleBasedStateMachine):
         before = {promise.id: promise.plan.judged for promise in self.known.values()}
         is_busy = {hold.run.session_id for hold in self.held if self.is_running(hold)}
         for hold in self.held:
-            hold.is_lost |= hold.lease_until <= self.now
+            hold.is_lost |= not self.now < hold.lease_until <= self.now + 3 * LEASE
         self.do(self.node.engine.scheduler.turn())
         wakes = self.compare(is_firing=True)
         for promise in self.known.values():
@@ -371,19 +371,21 @@ class Engine(RuleBasedStateMachine):
             # More than that, after a skip or when the clock went back.
             assert promise.plan.judged >= promise.due(self.now), "due, free and not judged"
 
-    @rule(target=holds, most=st.integers(1, 3))
-    def claim(self, most):
-        return multiple(*self.take(most))
+    @rule(target=holds, most=st.integers(1, 3), is_calling=st.booleans())
+    def claim(self, most, is_calling):
+        return multiple(*self.take(most, is_calling=is_calling))
 
-    def take(self, most: int) -> list[Hold]:
+    def take(self, most: int, *, is_calling: bool = True) -> list[Hold]:
         rows = [row for promise in self.known.values() for row in promise.rows.values()]
         busy = {row.session_id for row in rows if row.status == "running"}
         taken = [claimed.run for claimed in self.do(self.claims_of(self.owner).claim(most))]
         assert len(taken) <= most
         assert not busy & {run.session_id for run in taken}, "claimed in a busy session"
         assert len({run.session_id for run in taken}) == len(taken), "two of one session"
-        assert not [run for run in taken if self.is_paused(run.agent_id) and run.attempt == 1], "claimed while paused"
+        assert not [run for run in taken if self.is_paused(run.agent_id) and run.fence == 1], "claimed while paused"
         assert taken or not self.claimable(rows, busy), "free, queued and not claimed"
+        for run in taken if is_calling else ():
+            self.do(self.claims_of(self.owner).note_call(run))
         made = [Hold(run, self.owner, self.now + LEASE) for run in taken]
         self.held += made
         self.compare()
@@ -405,7 +407,7 @@ class Engine(RuleBasedStateMachine):
     @rule(hold=holds, status=outcomes)
     def finish(self, hold, status):
         promise = self.known[hold.run.wake_id]
-        is_ours = self.is_running(hold) and hold.lease_until > self.now
+        is_ours = self.is_running(hold)
         assert self.do(self.claims_of(hold.owner).finish(hold.run, Outcome(status=status))) == is_ours
         if is_ours:
             assert promise.rows[hold.run.id].status == "running", "finished twice"
@@ -431,9 +433,8 @@ class Engine(RuleBasedStateMachine):
         """The heartbeat of every process that ever was, as far as it still holds something."""
         for owner in {hold.owner for hold in self.held}:
             mine = [hold for hold in self.held if hold.owner == owner and self.is_running(hold)]
-            living = [hold for hold in mine if hold.lease_until > self.now]
-            assert self.do(self.renew(owner)) == {(hold.run.id, hold.run.fence) for hold in living}
-            for hold in living:
+            assert self.do(self.renew(owner)) == {(hold.run.id, hold.run.fence) for hold in mine}
+            for hold in mine:
                 hold.lease_until = self.now + LEASE
 
     async def renew(self, owner: str) -> set[tuple[str, int]]:

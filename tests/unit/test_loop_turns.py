@@ -26,6 +26,10 @@ class Desk:
         self.loop: AgentLoop = node.engine.runner._executor
         self.loop.patience = Patience(retries=2, pause=0.0)
         self.node = node
+        self.calls = 0  # model and tool calls that were announced
+
+    async def before_call(self):
+        self.calls += 1
 
     async def ask(self, **agent):
         made = await self.node.agents.add(self.world.make_agent(**({"model": NAME, "toolsets": ("files",)} | agent)))
@@ -35,7 +39,7 @@ class Desk:
     async def work(self, run, model, stop=None):
         """Let the loop work and return what it says."""
         self.loop.models._models[NAME] = model
-        return [event async for event in self.loop.execute(run, [], stop or Stop())]
+        return [event async for event in self.loop.execute(run, [], stop or Stop(), self.before_call)]
 
     async def fail(self, run, model, error):
         """Let the loop work until it fails, and return what it said before."""
@@ -43,7 +47,7 @@ class Desk:
         said = []
 
         async def listen():
-            async for event in self.loop.execute(run, [], Stop()):
+            async for event in self.loop.execute(run, [], Stop(), self.before_call):
                 said.append(event)
 
         with pytest.raises(error):
@@ -143,12 +147,48 @@ async def test_a_stop_during_a_tool_leaves_out_the_rest(desk):
     with scripted([Call("write_file", WRITE, id="c1"), Call("write_file", WRITE, id="c2")]) as model:
         desk.loop.models._models[NAME] = model
         said = []
-        async for event in desk.loop.execute(run, [], stop):
+        async for event in desk.loop.execute(run, [], stop, desk.before_call):
             said.append(event)
             if isinstance(event, ToolCall):
                 stop.request()
     assert [event.call_id for event in of(said, ToolStarted)] == ["c1"]
     assert [step.role for step in steps(said)] == ["assistant", "tool"]
+
+
+async def test_every_model_and_tool_call_is_announced_before_it_is_made(desk):
+    run = await desk.ask()
+    with scripted([Call("write_file", WRITE, id="c1"), Call("write_file", WRITE, id="c2")], [Say("Done.")]) as model:
+        await desk.work(run, model)
+    assert desk.calls == 4
+
+
+async def test_of_any_model_reading_stops_at_the_first_call_too_many(desk):
+    run = await desk.ask()
+
+    async def say_more():
+        raise AssertionError("the rest was read")
+
+    many = [Call("write_file", {"path": f"{number}", "content": "x"}) for number in range(101)]
+    with scripted([*many, say_more, Call("write_file", WRITE)]) as model:
+        said = await desk.work(run, model)
+    assert [event.reason for event in of(said, EndedEarly)] == ["too_many_calls"]
+    assert of(said, ToolStarted) == []
+
+
+async def test_as_many_calls_as_are_allowed_are_all_made(desk):
+    run = await desk.ask()
+    many = [Call("write_file", {"path": f"{number}", "content": "x"}) for number in range(100)]
+    with scripted(many, [Say("Done.")]) as model:
+        said = await desk.work(run, model)
+    assert len(of(said, ToolCall)) == 100
+
+
+async def test_a_run_that_makes_no_call_announces_none(desk):
+    run, stop = await desk.ask(), Stop()
+    stop.request()
+    with scripted() as model:
+        await desk.work(run, model, stop)
+    assert desk.calls == 0
 
 
 async def test_each_step_is_saved_before_the_next_call_begins(desk):

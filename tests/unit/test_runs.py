@@ -27,6 +27,7 @@ HEADLESS = Run(
     lease_until=NOON + 30 * SECOND,
     fence=1,
     attempt=1,
+    has_called=True,
 )
 CHAT = replace(HEADLESS, wake_id=None, kind=None, trigger="message", scheduled_by="user")
 
@@ -44,6 +45,20 @@ def test_the_third_attempt_is_the_last(run):
     after = runs.recover(replace(run, attempt=3), NOON + MINUTE, RULES)
     assert (after.status, after.reason, after.finished_at) == ("interrupted", "attempts_used_up", NOON + MINUTE)
     assert "3 times" in after.error
+
+
+@pytest.mark.parametrize("run", [HEADLESS, CHAT], ids=["headless", "chat"])
+@pytest.mark.parametrize("attempt", [1, 2, 3])
+def test_a_start_that_reached_no_call_spends_no_attempt(run, attempt):
+    lost = replace(run, attempt=attempt, has_called=False, lost_starts=7)
+    after = runs.recover(lost, NOON + MINUTE, RULES)
+    assert (after.status, after.reason, after.attempt, after.lost_starts) == ("queued", "resumed", attempt - 1, 8)
+
+
+def test_a_run_that_never_reaches_a_call_is_given_up_with_words():
+    after = runs.recover(replace(HEADLESS, has_called=False, lost_starts=49), NOON + MINUTE, RULES)
+    assert (after.status, after.reason, after.attempt) == ("interrupted", "starts_used_up", 0)
+    assert after.error == "The process died 50 times before this run reached a model or tool call."
 
 
 @pytest.mark.parametrize(

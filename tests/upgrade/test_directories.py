@@ -78,6 +78,7 @@ async def test_a_key_that_opens_nothing_is_not_taken_for_the_right_one(old_postg
     old = old_postgres
     right = to_recovery_key(load_device_key(old.settings["config_dir"]))
     lost = old.settings | {"config_dir": tmp_path / "lost"}
+    load_device_key(tmp_path / "lost")  # makes another one
     async with served(lost) as server:
         authorize(server, old)
         found = (await server.rest.get(f"/agents/{old.facts['agent_id']}/db")).json()
@@ -85,6 +86,7 @@ async def test_a_key_that_opens_nothing_is_not_taken_for_the_right_one(old_postg
     restore_device_key(Settings.model_validate(lost), right)
     async with served(lost) as server:
         assert (await rows(authorize(server, old), old)).json()["total"] == 7
+    load_device_key(tmp_path / "third")
     with pytest.raises(Unavailable, match="wakeful key restore"):
         async with served(old.settings | {"config_dir": tmp_path / "third"}):
             pass

@@ -17,6 +17,7 @@ _ITEMS_BETWEEN_LOOKS = 50  # to read the clock takes longer than to read a row, 
 
 class _Deadline:
     at = float("inf")  # on the monotonic clock
+    is_stopping = False
 
 
 def begin(seconds: float) -> None:
@@ -24,8 +25,13 @@ def begin(seconds: float) -> None:
     _Deadline.at = time.monotonic() + seconds
 
 
+def stop() -> None:
+    """End the request under way, and let none begin: the server is going down."""
+    _Deadline.is_stopping = True
+
+
 def is_past() -> bool:
-    return time.monotonic() > _Deadline.at
+    return _Deadline.is_stopping or time.monotonic() > _Deadline.at
 
 
 def check() -> None:

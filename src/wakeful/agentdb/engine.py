@@ -13,14 +13,16 @@ from typing import Any
 import orjson
 
 from wakeful.agentdb.errors import DatabaseUnavailable, DataInvalid, DataTimeout, to_error
-from wakeful.agentdb.opened import Request
+from wakeful.agentdb.opened import JOURNAL_SECONDS, Request
 from wakeful.agentdb.operations import WRITES
 from wakeful.agentdb.process import WorkerProcess
 from wakeful.agentdb.turns import Job, Turns
+from wakeful.domain.resources import OutOfResources
 
 log = logging.getLogger(__name__)
 
 GRACE = 2.0  # seconds a worker has after its deadline, before it is killed
+RETRY = 5.0  # seconds until a worker is started again that could not be
 CLOSING = 20.0  # seconds a worker has to let go of a file
 
 _TOO_LONG = "That took too long and was stopped. Ask for less at a time."
@@ -53,12 +55,15 @@ class Answered:
 class Engine:
     """Carries out requests in worker processes: at most one at a time for each agent, in turn between agents."""
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, *, journal_seconds: float = JOURNAL_SECONDS) -> None:
         self._size = size
+        self._journal_seconds = journal_seconds
         self._workers: list[WorkerProcess] = []  # the one that was asked last at the end
         self._starting: asyncio.Task[None] | None = None
         self._turns = Turns()
         self._is_closed = False
+        self._retry: asyncio.TimerHandle | None = None
+        self.problem: str | None = None  # why no worker could be started the last time
 
     @property
     def pids(self) -> list[int]:
@@ -84,6 +89,8 @@ class Engine:
         if answer["kind"] == "broken":
             log.error("database worker broke", extra={"op": request.op, "problem": answer["message"]})
             raise WorkerBroke("The database could not do this; it is a fault of the server. Nothing was changed.")
+        if self._is_closed and answer["kind"] == "timeout":  # it was interrupted for that
+            raise _going_down()
         raise to_error(answer)
 
     async def close_file(self, path: str) -> None:
@@ -92,13 +99,19 @@ class Engine:
         holders = [worker for worker in self._workers if path in worker.paths]
         await asyncio.gather(*(self._close(worker, frame) for worker in holders))
 
+    def has_open(self, path: str) -> bool:
+        """Tell whether a worker may have a file open."""
+        return any(path in worker.paths for worker in self._workers)
+
     async def aclose(self) -> None:
-        """End all workers."""
+        """End all workers once they have closed their files; that takes two seconds at most."""
         self._is_closed = True
+        if self._retry is not None:
+            self._retry.cancel()
         if self._starting is not None:
             await self._starting
-        for worker in list(self._workers):
-            await self._end(worker)
+        await asyncio.gather(*(worker.stop() for worker in list(self._workers)))
+        self._workers.clear()
         for job in self._turns.drain():
             _fail(job, _going_down())
 
@@ -151,22 +164,31 @@ class Engine:
         self._hand_out()
 
     async def _start(self) -> None:
-        """Start a worker. If that fails and there is none at all, those who wait are told."""
+        """Start a worker. If that fails and there is none at all, those who wait are told, and it is tried again."""
         try:
-            worker = await WorkerProcess.start(self._freed)
+            worker = await WorkerProcess.start(self._freed, self._journal_seconds)
         except OSError as error:
-            log.warning("database worker cannot be started", extra={"problem": error.strerror})
+            if self.problem is None:
+                log.warning("database worker cannot be started", extra={"problem": error.strerror})
             if not self._workers:
+                self.problem = error.strerror or type(error).__name__
                 for job in self._turns.drain():
-                    _fail(job, WorkerBroke(f"A database worker cannot be started: {error.strerror}. Try again."))
+                    _fail(job, _no_worker(self.problem))
+                if not self._is_closed:
+                    self._retry = asyncio.get_running_loop().call_later(RETRY, self._start_again)
             return
         finally:
             self._starting = None
+        self.problem = None
         if self._is_closed:
             await worker.end()
             return
         self._workers.append(worker)
         self._hand_out()
+
+    def _start_again(self) -> None:
+        if not self._workers and self._starting is None and not self._is_closed:
+            self._starting = asyncio.ensure_future(self._start())
 
     async def _close(self, worker: WorkerProcess, frame: bytes) -> None:
         answer = asyncio.get_running_loop().create_future()
@@ -189,6 +211,10 @@ class Engine:
 
 def _going_down() -> WorkerBroke:
     return WorkerBroke("The server is going down.")
+
+
+def _no_worker(problem: str) -> OutOfResources:
+    return OutOfResources(f"No database worker can be started ({problem}), so this was not done. Try again later.")
 
 
 def _fail(job: Job, error: Exception) -> None:

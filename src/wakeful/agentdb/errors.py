@@ -5,10 +5,31 @@ A worker sends a refusal over its pipe as plain values; this side makes the erro
 
 from typing import Any, Literal
 
-from wakeful.domain.errors import Conflict, Forbidden, Invalid, LimitReached, NotFound, Unavailable, WakefulError
+from wakeful.domain.errors import (
+    Conflict,
+    DiskFull,
+    Forbidden,
+    Invalid,
+    LimitReached,
+    NotFound,
+    Unavailable,
+    WakefulError,
+)
+from wakeful.domain.resources import OutOfResources
 
 Kind = Literal[
-    "invalid", "not_found", "refused", "conflict", "limit", "quota", "timeout", "locked", "unreadable", "unavailable"
+    "invalid",
+    "not_found",
+    "refused",
+    "conflict",
+    "limit",
+    "quota",
+    "timeout",
+    "locked",
+    "unreadable",
+    "disk_full",
+    "exhausted",
+    "unavailable",
 ]
 
 
@@ -82,6 +103,8 @@ _CLASSES: dict[Kind, type[WakefulError]] = {
     "timeout": DataTimeout,
     "locked": DatabaseLocked,
     "unreadable": DatabaseUnreadable,
+    "disk_full": DiskFull,
+    "exhausted": OutOfResources,
     "unavailable": DatabaseUnavailable,
 }
 _FAMILIES: dict[type[WakefulError], Kind] = {
@@ -98,6 +121,7 @@ _FAMILIES: dict[type[WakefulError], Kind] = {
 _FOR_PEOPLE = {
     "db_query only reads": "a query only reads",
     "the db_* tools": "`wakeful db`",
+    "Tell your user, and try again later": "Make room on it, or tell whoever runs the server; then try again",
     "ask your user for more room": "give it more room: `wakeful agent edit --database-mb`",
     "db_schema": "`wakeful db schema`",
     "db_create_table": "`wakeful db create`",
@@ -134,7 +158,7 @@ def kind_of(error: WakefulError) -> Kind:
 
 def is_retryable(error: WakefulError) -> bool:
     """Tell whether the same request may work later."""
-    return kind_of(error) in ("timeout", "unavailable")
+    return kind_of(error) in ("timeout", "disk_full", "exhausted", "unavailable")
 
 
 def to_error(values: dict[str, Any]) -> WakefulError:

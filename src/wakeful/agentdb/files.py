@@ -2,6 +2,9 @@
 # apsw's types name collections.abc.Buffer, which Python 3.11 does not have, so its methods count as partly unknown.
 # pyright: reportUnknownMemberType=false
 
+import errno
+import os
+import secrets
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -17,8 +20,9 @@ Raw = Any
 
 EMPTY = ""  # the file of a database that does not exist yet: it is read as an empty one, and nothing is made
 
-_BUSY_MS = 5_000
+BUSY_MS = 5_000
 CACHE_KIB = 2_000
+_PROBE = 64 * 1024  # bytes; where SQLite finds no room for a page there is no room for these
 
 MOST_SQL = 100_000
 MOST_VALUE = 1_000_000  # bytes of one value, and of one row
@@ -54,6 +58,8 @@ _SWITCHES = {
 
 def connect(path: str, key: bytes, *, may_make: bool = False) -> Raw:
     """Open a file with its key. Raises NotADBError if they do not fit; then nothing was changed."""
+    if path != EMPTY and is_cut(Path(path)):
+        raise apsw.NotADBError("the file has no content, and its journal has")
     # One thread alone ever uses it. A lock for each row and each value of it would take a quarter of a query's time.
     flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_NOMUTEX
     if path == EMPTY:
@@ -104,8 +110,43 @@ def is_plain(path: Path) -> bool:
         return False
 
 
+def is_disk_full(folder: Path) -> bool:
+    """Try whether a little more can be written. How much is free is no answer: quotas and reserves are not in it."""
+    probe = folder / f".room-{secrets.token_hex(4)}"
+    try:
+        handle = os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            os.write(handle, bytes(_PROBE))
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+    except OSError as error:
+        return error.errno in (errno.ENOSPC, errno.EDQUOT)
+    finally:
+        probe.unlink(missing_ok=True)
+    return False
+
+
+def has_descriptor() -> bool:
+    """Tell whether another file can be opened."""
+    try:
+        os.close(os.open(os.devnull, os.O_RDONLY))
+    except OSError:
+        return False
+    return True
+
+
+def is_cut(path: Path) -> bool:
+    """Tell whether a file is missing or empty beside a journal with content, which SQLite would delete."""
+    return not size_of(path) and size_of(path.with_name(f"{path.name}-wal")) > 0
+
+
+def size_of(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
+
+
 def _unlock(connection: Raw, key: bytes, *, is_plain: bool) -> None:
-    connection.set_busy_timeout(_BUSY_MS)
+    connection.set_busy_timeout(BUSY_MS)
     connection.pragma("cipher", "sqlcipher")
     connection.pragma("legacy", 4)
     if is_plain:

@@ -10,6 +10,7 @@ from wakeful.domain.errors import Invalid, Unavailable
 
 FILE_NAME = "device.key"
 NEXT_FILE = "device.key.next"  # while a rotation is under way
+UNSHOWN_FILE = "recovery-key.unshown"  # until a start that printed the recovery key has succeeded
 
 _CHECK_BYTES = 3
 _GROUP = 4
@@ -59,6 +60,7 @@ def restore_device_key(config_dir: Path, recovery_key: str) -> Path:
     if path.exists():
         path.rename(path.with_name(f"{FILE_NAME}.{secrets.token_hex(4)}.old"))
     _make(path, key)
+    note_recovery_key_shown(config_dir)  # it was read from paper
     return path
 
 
@@ -87,6 +89,15 @@ def has_device_key(config_dir: Path) -> bool:
     return (config_dir / FILE_NAME).exists()
 
 
+def is_recovery_key_unshown(config_dir: Path) -> bool:
+    """Tell whether a start made the device key and none has succeeded since in showing its recovery key."""
+    return (config_dir / UNSHOWN_FILE).exists()
+
+
+def note_recovery_key_shown(config_dir: Path) -> None:
+    (config_dir / UNSHOWN_FILE).unlink(missing_ok=True)
+
+
 def load_device_key(config_dir: Path) -> bytes:
     """Read the device key, or make it at first start. It is never replaced: data without its key is lost."""
     path = config_dir / FILE_NAME
@@ -98,6 +109,7 @@ def load_device_key(config_dir: Path) -> bytes:
     try:
         return _read(path)
     except FileNotFoundError:
+        _note_unshown(config_dir)  # first: a crash in between leaves no key that nobody was shown
         return _make(path, secrets.token_bytes(32))
     except OSError as error:
         raise DeviceKeyUnusable(f"The device key {str(path)!r} cannot be read: {error.strerror}.") from error
@@ -111,8 +123,9 @@ def _read(path: Path) -> bytes:
         key = b""
     if len(key) != 32:
         raise DeviceKeyUnusable(
-            f"The device key {str(path)!r} is not 64 hexadecimal digits. Restore it from a backup; "
-            "what was encrypted with it cannot be read otherwise."
+            f"The device key {str(path)!r} is not 64 hexadecimal digits. Nothing was changed. Put the right one back "
+            "from a backup, or with `wakeful key restore` and the recovery key; what was encrypted with it cannot be "
+            "read otherwise."
         )
     return key
 
@@ -121,20 +134,47 @@ def _check(key: bytes) -> bytes:
     return blake2b(key, digest_size=_CHECK_BYTES, person=b"wakeful recovery").digest()
 
 
+def _note_unshown(config_dir: Path) -> None:
+    try:
+        config_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+        (config_dir / UNSHOWN_FILE).touch(mode=0o600)
+    except OSError as error:
+        raise _cannot_make(config_dir / FILE_NAME, error) from error
+
+
 def _make(path: Path, key: bytes) -> bytes:
+    """Make a key file, whole or not at all: a start that is killed here must not leave half a key."""
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        # O_EXCL: of two processes that start at once, one makes the key and the other fails instead of replacing it.
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(handle, "w", encoding="ascii") as file:
-            file.write(key.hex() + "\n")
-            file.flush()
-            os.fsync(file.fileno())
+        handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            with os.fdopen(handle, "w", encoding="ascii") as file:
+                file.write(key.hex() + "\n")
+                file.flush()
+                os.fsync(file.fileno())
+            # Unlike a rename it never replaces: of two processes that start at once, one makes the key.
+            path.hardlink_to(draft)
+        finally:
+            draft.unlink()
+        _sync(path.parent)
     except FileExistsError:
         return _read(path)
     except OSError as error:
-        raise DeviceKeyUnusable(
-            f"The device key cannot be made at {str(path)!r}: {error.strerror}. "
-            "Make the configuration directory writable, or set WAKEFUL_CONFIG_DIR to another one."
-        ) from error
+        raise _cannot_make(path, error) from error
     return key
+
+
+def _cannot_make(path: Path, error: OSError) -> DeviceKeyUnusable:
+    return DeviceKeyUnusable(
+        f"The device key cannot be made at {str(path)!r}: {error.strerror}. "
+        "Make the configuration directory writable, or set WAKEFUL_CONFIG_DIR to another one."
+    )
+
+
+def _sync(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

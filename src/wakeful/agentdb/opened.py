@@ -11,9 +11,10 @@ import apsw
 from wakeful.agentdb.changelog import Who
 from wakeful.agentdb.database import SYSTEM_SCHEMA, Connection, Reader, Writer
 from wakeful.agentdb.errors import Refusal
-from wakeful.agentdb.files import EMPTY
+from wakeful.agentdb.files import BUSY_MS, EMPTY
 
 MOST_OPEN = 8  # databases that a worker has open at a time
+JOURNAL_SECONDS = 30.0  # after a write, until it is moved from the journal into the file
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +80,19 @@ class Opened:
         if self._writer is not None:
             self._writer.capture.changes = []
 
+    def empty_journal(self) -> None:
+        """Move what stands in the journal into the file. What another process is in the way of is left to later."""
+        if self._writer is None:
+            return
+        raw = self._writer.raw
+        raw.set_busy_timeout(0)
+        try:
+            raw.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+        except apsw.Error:  # it is complete as it is; a full disk or a broken one shows at the next write
+            pass
+        finally:
+            raw.set_busy_timeout(BUSY_MS)
+
     def is_same_file(self) -> bool:
         """Tell whether the file is still the one that was opened here."""
         try:
@@ -101,8 +115,8 @@ class Opened:
             os.close(os.open(self.path, os.O_WRONLY | os.O_CREAT, 0o600))
         try:
             connection = Connection(self.path, self.key, may_make=may_make)
-        except apsw.NotADBError as error:
-            raise Refusal("unreadable", f"The file {self.path!r} cannot be read with its key.") from error
+        except (apsw.NotADBError, apsw.CorruptError) as error:
+            raise Refusal("unreadable", "The database cannot be read with its key.") from error
         if self.path:
             self._inode = Path(self.path).stat().st_ino
         return connection

@@ -33,6 +33,8 @@ from wakeful.agentdb.errors import Refusal
 from wakeful.agentdb.opened import Opened, Request
 from wakeful.agentdb.quota import NoRoom
 from wakeful.agentdb.room import Room
+from wakeful.domain.errors import DiskFull
+from wakeful.domain.resources import OutOfResources, find_shortage, lacking
 
 TOO_MUCH_MEMORY = Refusal(
     "limit", "That needs more memory than an agent's database may have (64 MB). Ask for less at a time."
@@ -47,6 +49,7 @@ _FULL_FOR_DELETING = (
     "deleted. Nothing was deleted. Delete fewer rows at a time: about {count:,}."
 )
 MOST_EXPORTED = 40 * 1024 * 1024  # bytes of a file; JSON names every column in every row
+_IN_DOUBT = "So this may or may not have been done: look before you try again."
 USE_RESERVE = frozenset({"delete", "drop_view", "undo", "note_key_shown"})
 
 Answer = dict[str, Any]
@@ -61,8 +64,17 @@ def carry_out(opened: Opened, request: Request) -> Answer:
         return {"result": KEEPING[request.op](opened, request)}
     try:
         return _write(opened, request)
-    except (apsw.FullError, NoRoom):
-        return _make_room_and_write(opened, request)
+    except NoRoom:
+        pass
+    except apsw.FullError:
+        _refuse_full_disk(opened)
+    return _make_room_and_write(opened, request)
+
+
+def _refuse_full_disk(opened: Opened) -> None:
+    """Tell a full disk from a full quota, both SQLITE_FULL. Rows must not be purged because of a disk."""
+    if opened.path and files.is_disk_full(Path(opened.path).parent):
+        raise Refusal("disk_full", DiskFull().message)
 
 
 def _make_room_and_write(opened: Opened, request: Request) -> Answer:
@@ -74,7 +86,9 @@ def _make_room_and_write(opened: Opened, request: Request) -> Answer:
     while room.make(need) >= (1 if may_use_reserve else request.quota // room.LEAST_SHARE):
         try:
             return _write(opened, request)
-        except (apsw.FullError, NoRoom):
+        except (apsw.FullError, NoRoom) as error:
+            if isinstance(error, apsw.FullError):
+                _refuse_full_disk(opened)
             need *= 2  # each try writes everything anew, so there must be few of them
     raise _full(opened, request, room)
 
@@ -127,7 +141,7 @@ def _writing(opened: Opened, request: Request) -> Generator[None]:
         yield
 
 
-def explain(error: apsw.Error, opened: Opened) -> Refusal:
+def explain(error: apsw.Error, opened: Opened, op: str) -> Refusal:
     """Say in words a model can use what SQLite has refused."""
     for side in opened.sides:
         reason = side.guard.reason
@@ -152,11 +166,42 @@ def explain(error: apsw.Error, opened: Opened) -> Refusal:
         case apsw.BusyError() | apsw.LockedError():
             return Refusal("unavailable", "The database is busy. Nothing was changed. Try again.")
         case apsw.NotADBError() | apsw.CorruptError():
-            return Refusal("unavailable", f"The file is damaged ({text}).")
-        case apsw.FullError() | apsw.IOError() | apsw.CantOpenError() | apsw.ReadOnlyError():
+            # An I/O error in the middle of a statement is SQLITE_CORRUPT, too.
+            return Refusal(
+                "unavailable",
+                f"The database could not be read ({text}): the server's disk fails, or the file is damaged. Try again, "
+                "and tell your user if it goes on.",
+            )
+        case apsw.FullError() | apsw.CantOpenError() | apsw.IOError():
+            return _explain_disk(error, opened, op)
+        case apsw.ReadOnlyError():
             return Refusal("unavailable", f"The file cannot be written ({text}). Nothing was changed.")
         case _:
             return Refusal("invalid", f"{text}.")
+
+
+def explain_system(error: OSError) -> Refusal | None:
+    """Say what has run out, without the path that the system names; None: something else is wrong."""
+    match find_shortage(error):
+        case DiskFull() as full:
+            return Refusal("disk_full", full.message)
+        case OutOfResources() as lacks:
+            return Refusal("exhausted", lacks.message)
+        case _:
+            return None
+
+
+def _explain_disk(error: apsw.Error, opened: Opened, op: str) -> Refusal:
+    """Say what the disk has. SQLite does not always say why it could not, so that is tried."""
+    if not files.has_descriptor():
+        return Refusal("exhausted", lacking("file descriptors").message)
+    if opened.path and files.is_disk_full(Path(opened.path).parent):
+        return Refusal("disk_full", DiskFull().message)
+    if isinstance(error, apsw.FullError):
+        return Refusal("unavailable", f"The file cannot be written ({error}). Nothing was changed.")
+    # A commit whose fsync failed may be found complete when the file is opened again.
+    done = "Nothing was changed. Try again." if op in READS else _IN_DOUBT
+    return Refusal("unavailable", f"The server's disk could not be read or written ({error}). {done}")
 
 
 def _schema(opened: Opened, request: Request) -> Answer:
@@ -230,6 +275,16 @@ def _verify(opened: Opened, request: Request) -> Answer:
         elif broken_at is None and known is not None and not log.has(known[0], bytes.fromhex(known[1])):
             broken_at = 1  # a whole chain, and not the one that was written here
     return {"intact": broken_at is None, "broken_at": broken_at, "is_cut_off": is_cut_off}
+
+
+def _reaches(opened: Opened, request: Request) -> Answer:
+    """Say whether the changelog has the last entry that the server knows of, and which is its own last one."""
+    number, digest = request.args["known"]
+    with opened.reader.looking() as connection:
+        log = Changelog(connection.raw)
+        last = log.last()[0]
+        at = connection.raw.execute("SELECT at FROM _changelog WHERE id = ?", (last,)).get
+        return {"reaches": last > number or log.has(number, bytes.fromhex(digest)), "last": last, "at": at}
 
 
 def _export(opened: Opened, request: Request) -> bytes:
@@ -372,7 +427,7 @@ def _rekey(opened: Opened, request: Request) -> Answer:
             connection = files.connect(str(each), opened.key)
         except apsw.NotADBError:
             if each == path:
-                raise Refusal("unreadable", f"The file {str(path)!r} cannot be read with its key.") from None
+                raise Refusal("unreadable", "The database cannot be read with its key.") from None
             damaged.append(each.name)  # a copy that is of no use does not keep the others from a new key
             continue
         try:
@@ -399,6 +454,7 @@ READS: dict[str, Reading] = {
     "rows": _rows,
     "changelog": _changelog,
     "verify": _verify,
+    "reaches": _reaches,
     "export": _export,
     "check": _check,
     "snapshots": _snapshots,
@@ -423,4 +479,4 @@ WRITES: dict[str, Callable[[Writer, Opened, Request], Answer]] = {
     "recover": _recover,
     "note_key_shown": _note_key_shown,
 }
-MAKES = frozenset({"create_table", "migrate", "define_view", "import"})  # what may bring a file into being
+MAKES = frozenset({"create_table", "migrate", "define_view", "import", "recover"})  # what may bring a file into being

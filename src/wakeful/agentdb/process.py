@@ -1,6 +1,8 @@
 """One worker process, and the socket it is spoken to through. What it is asked is answered in that order."""
 
 import asyncio
+import errno
+import logging
 import socket
 import sys
 from collections import deque
@@ -8,8 +10,12 @@ from collections.abc import Callable
 
 from wakeful.agentdb.opened import MOST_OPEN
 
+log = logging.getLogger(__name__)
+
 MOST_ANSWER = 64 * 1024 * 1024
 USUAL_ANSWER = 128 * 1024
+STARTING = 30.0  # seconds a worker has to start; it takes 0.1 on an idle machine
+STOPPING = 2.0  # seconds a worker has at a graceful stop to close its files
 
 
 class WorkerProcess(asyncio.BufferedProtocol):
@@ -24,11 +30,12 @@ class WorkerProcess(asyncio.BufferedProtocol):
         self._timer: asyncio.TimerHandle | None = None
         self._transport: asyncio.Transport | None = None
         self._process: asyncio.subprocess.Process | None = None
+        self._ready: asyncio.Future[None] = self._loop.create_future()  # done with its first frame, which is empty
         self.agent: str | None = None  # whose request it is at
         self.paths: deque[str] = deque(maxlen=MOST_OPEN)  # the files it may have open, the last one at the end
 
     @classmethod
-    async def start(cls, on_answer: Callable[["WorkerProcess"], None]) -> "WorkerProcess":
+    async def start(cls, on_answer: Callable[["WorkerProcess"], None], journal_seconds: float) -> "WorkerProcess":
         """Start a process with nothing of the server's surroundings, least of all its secrets."""
         ours, theirs = socket.socketpair()
         with theirs:
@@ -38,6 +45,7 @@ class WorkerProcess(asyncio.BufferedProtocol):
                     "-I",
                     "-m",
                     "wakeful.agentdb.worker",
+                    str(journal_seconds),
                     stdin=theirs.fileno(),
                     stdout=theirs.fileno(),
                     env={},
@@ -53,6 +61,16 @@ class WorkerProcess(asyncio.BufferedProtocol):
             process.kill()
             raise
         worker._process = process
+        try:
+            async with asyncio.timeout(STARTING):
+                await worker._ready
+        except (EOFError, TimeoutError):
+            worker._kill()
+            code = await process.wait()
+            raise ChildProcessError(errno.ECHILD, f"it ended at once, with exit code {code}") from None
+        except BaseException:
+            worker._kill()
+            raise
         return worker
 
     @property
@@ -89,6 +107,20 @@ class WorkerProcess(asyncio.BufferedProtocol):
             self._watch()
         self._transport.write(len(frame).to_bytes(4) + frame)
 
+    async def stop(self) -> None:
+        """Let the process close its files and end; one that takes too long is killed."""
+        assert self._process is not None
+        if self.is_busy and self._process.returncode is None:
+            self._process.terminate()  # interrupts what it is at
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.write_eof()
+        try:
+            async with asyncio.timeout(STOPPING):
+                await self._process.wait()
+        except TimeoutError:
+            log.warning("database worker did not end in time, so it is killed", extra={"pid": self.pid})
+        await self.end()
+
     async def end(self) -> None:
         """Kill the process and wait until it is gone."""
         assert self._process is not None
@@ -108,6 +140,11 @@ class WorkerProcess(asyncio.BufferedProtocol):
         self._filled += nbytes
         while self._filled >= 4:
             end = 4 + int.from_bytes(self._buffer[:4])
+            if end == 4 and not self._ready.done():
+                self._ready.set_result(None)
+                self._buffer[: self._filled - 4] = self._buffer[4 : self._filled]
+                self._filled -= 4
+                continue
             if end > MOST_ANSWER or not self._asked:
                 self._kill()  # it does not keep to the form, so nothing it says can be trusted
                 return
@@ -131,6 +168,8 @@ class WorkerProcess(asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002  (the library's signature)
         self._transport = None
+        if not self._ready.done():
+            self._ready.set_exception(EOFError())
         while self._asked:
             self._settle(EOFError())
         self._on_answer(self)

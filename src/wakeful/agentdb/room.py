@@ -26,6 +26,8 @@ from wakeful.agentdb.changelog import Who
 from wakeful.agentdb.database import Writer, quoted, row_id_of
 from wakeful.agentdb.errors import Refusal
 from wakeful.agentdb.repack import repack
+from wakeful.domain.errors import DiskFull
+from wakeful.domain.resources import find_shortage
 
 KEEP = timedelta(days=30)
 _MOST_AT_ONCE = 50_000
@@ -33,6 +35,10 @@ _CHANGELOG_SHARE = 5  # a fifth of the quota stays the changelog's, whatever els
 _CHANGELOG_LEAST_SHARE = 20  # and 5 % when rows are deleted: that must work in a full file
 _ENTRY = 120  # bytes of an entry without images, at least
 _COVER = "reclaim_snapshot"
+_NO_ROOM_FOR_COPY = (
+    "The server's disk is full, so there is no room for the copy of the database that is made before deleted rows are "
+    "purged. Nothing was written. Tell your user, and try again later."
+)
 
 
 class Tombstone(NamedTuple):
@@ -126,6 +132,8 @@ class Room:
             self.obstacle = refusal.message
             return False
         except OSError as error:
+            if isinstance(find_shortage(error), DiskFull):
+                raise Refusal("disk_full", _NO_ROOM_FOR_COPY) from error
             self.obstacle = f"No snapshot of the database could be written: {error.strerror}."
             return False
         held = orjson.dumps({"at": self._who.at, "name": copy.name}).decode()

@@ -10,6 +10,7 @@ import secrets
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import datetime, timedelta
+from io import FileIO
 from pathlib import Path
 from typing import Any
 
@@ -33,15 +34,25 @@ def take(path: Path, at: str) -> Path:
     folder = path.parent / "snapshots"
     folder.mkdir(mode=0o700, exist_ok=True)
     copy = folder / f"{at.replace(':', '').replace('+0000', 'Z')}-{secrets.token_hex(3)}.sqlite"
-    with (
-        path.open("rb") as source,
-        os.fdopen(os.open(copy, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as target,
-    ):
-        while block := source.read(1024 * 1024):
-            target.write(block)
-        target.flush()
-        os.fsync(target.fileno())
+    try:
+        with (
+            path.open("rb") as source,
+            os.fdopen(os.open(copy, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb", buffering=0) as target,
+        ):
+            while block := source.read(1024 * 1024):
+                _write_all(target, block)
+            os.fsync(target.fileno())
+    except BaseException:
+        copy.unlink(missing_ok=True)  # half a copy is none, and the disk may be full
+        raise
     return copy
+
+
+def _write_all(target: FileIO, block: bytes) -> None:
+    """Write without a buffer: one that a full disk kept from being emptied would raise again when it is closed."""
+    rest = memoryview(block)
+    while rest:
+        rest = rest[target.write(rest) :]
 
 
 def room_at(path: Path, size: int, at: str, quota: int) -> datetime | None:

@@ -17,8 +17,10 @@ import orjson
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
+from wakeful.agentdb import files
 from wakeful.agentdb.errors import DatabaseLocked
 from wakeful.agentdb.keys import DeviceKeyUnusable
+from wakeful.domain.resources import find_shortage
 
 KEY_FILE = "db.key"
 DATABASE_FILE = "db.sqlite"
@@ -46,6 +48,18 @@ def fits(agents: Path, device_key: bytes) -> bool:
     return not has_keys
 
 
+def with_journal(agents: Path) -> list[str]:
+    """Return the agents below a folder whose files have something in the journal beside them."""
+    found: list[str] = []
+    for journal in agents.glob(f"*/{DATABASE_FILE}-wal"):
+        file = journal.with_name(DATABASE_FILE)
+        with contextlib.suppress(FileNotFoundError):  # closed since
+            # SQLite deletes the journal of an empty file, and with it all there is.
+            if journal.stat().st_size and file.stat().st_size:
+                found.append(journal.parent.name)
+    return found
+
+
 class Vault:
     """Makes, wraps and unwraps the keys of agents' files."""
 
@@ -62,6 +76,17 @@ class Vault:
 
     def has_database(self, agent_id: str) -> bool:
         return os.path.exists(self._place(agent_id)[0])  # noqa: PTH110  (asked at each request)
+
+    def is_empty(self, agent_id: str) -> bool:
+        """Tell whether the file of a database is missing or has no content."""
+        return not files.size_of(Path(self._place(agent_id)[0]))
+
+    def has_cut_file(self, agent_id: str) -> bool:
+        """Tell whether the file of a database is missing or has no content, and its journal has."""
+        return files.is_cut(Path(self._place(agent_id)[0]))
+
+    def has_folder(self, agent_id: str) -> bool:
+        return self._folder_of(agent_id).is_dir()
 
     def has_anything(self, agent_id: str) -> bool:
         """Tell whether there is a database, or what an erasing that was cut off has left of one."""
@@ -95,12 +120,14 @@ class Vault:
             stored = orjson.loads(path.read_bytes())
             wrapped = {name: bytes.fromhex(stored[name]) for name in ("key", "previous") if stored.get(name)}
         except FileNotFoundError:
-            raise _locked(agent_id, f"its key file {str(path)!r} is missing") from None
-        except (OSError, ValueError, TypeError, AttributeError):
-            raise _locked(agent_id, f"its key file {str(path)!r} cannot be read") from None
+            raise _locked(agent_id, f"its key file {KEY_FILE!r} is missing") from None
+        except (OSError, ValueError, TypeError, AttributeError) as error:
+            if (lacks := find_shortage(error)) is not None:  # the file may be all right
+                raise lacks from error
+            raise _locked(agent_id, f"its key file {KEY_FILE!r} cannot be read") from None
         keys = {name: self._unwrap(agent_id, value) for name, value in wrapped.items()}
         if "key" not in keys:
-            raise _locked(agent_id, f"its key file {str(path)!r} holds no key")
+            raise _locked(agent_id, f"its key file {KEY_FILE!r} holds no key")
         return AgentKeys(current=keys["key"], previous=keys.get("previous"))
 
     def make(self, agent_id: str) -> AgentKeys:
@@ -175,9 +202,14 @@ class Vault:
             path.unlink(missing_ok=True)
         _sync(folder)
 
-    def set_aside(self, agent_id: str, at: str) -> Path:
-        """Put a file that cannot be read out of the way, with its key; nothing is deleted."""
+    def set_aside(self, agent_id: str, at: str) -> Path | None:
+        """Put a file that cannot be read out of the way, with its journal and its key; nothing is deleted.
+
+        None: nothing is left of it.
+        """
         folder = self._folder_of(agent_id)
+        if not self.has_anything(agent_id):
+            return None
         quarantine = folder / "quarantine" / at.replace(":", "").replace("+0000", "Z")
         quarantine.mkdir(parents=True, exist_ok=True, mode=0o700)
         for path in folder.glob(DATABASE_FILE + "*"):

@@ -2,15 +2,20 @@
 
 It reads requests from its standard input and answers on its standard output, each with its length before it. A request
 is a JSON document; an answer is two, a head and the result, so that the server can hand a result on unread. Every
-request brings the file and its key along, so a few workers serve any number of agents. It ends when its input does.
+request brings the file and its key along, so a few workers serve any number of agents. It ends when its input does,
+and closes its files then; SIGTERM interrupts the request under way, so that this is soon.
 """
 # pyright: reportUnknownMemberType=false
 
 import gc
 import resource
+import select
+import signal
 import sys
+import time
 from collections import OrderedDict
 from contextlib import suppress
+from io import FileIO
 from typing import Any, BinaryIO
 
 import apsw
@@ -19,7 +24,7 @@ import orjson
 from wakeful.agentdb import deadline, operations
 from wakeful.agentdb.errors import Refusal
 from wakeful.agentdb.memory import Memory
-from wakeful.agentdb.opened import MOST_OPEN, Opened, Request
+from wakeful.agentdb.opened import JOURNAL_SECONDS, MOST_OPEN, Opened, Request
 from wakeful.agentdb.private_memory import hide_memory
 
 HEAP = 64 * 1024 * 1024  # of SQLite: a statement that wants more fails
@@ -28,8 +33,8 @@ FILES = 128
 MOST_FRAME = 64 * 1024 * 1024
 
 
-def main() -> None:
-    """Answer requests until the server is gone."""
+def main(journal_seconds: float) -> None:
+    """Answer requests until the server is gone. What is written is in its file, not only in the journal, soon after."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     resource.setrlimit(resource.RLIMIT_NOFILE, (FILES, FILES))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a dump would hold keys
@@ -39,19 +44,43 @@ def main() -> None:
     # Rows come and go by the thousand and none refers to another, so there is little for a search of cycles to find.
     gc.freeze()
     gc.set_threshold(50_000, 20, 20)
-    with suppress(ConnectionError):  # the server is gone, and with it whoever would read the answer
-        _serve(Worker(), sys.stdin.buffer, sys.stdout.buffer)
+    signal.signal(signal.SIGTERM, lambda _number, _frame: deadline.stop())
+    worker = Worker(journal_seconds)
+    try:
+        sys.stdout.buffer.write(bytes(4))  # an empty frame: it has started
+        sys.stdout.buffer.flush()
+        with suppress(ConnectionError):  # the server is gone, and with it whoever would read the answer
+            _serve(worker, FileIO(sys.stdin.fileno(), closefd=False), sys.stdout.buffer)
+    finally:
+        worker.close_all()
 
 
-def _serve(worker: "Worker", requests: BinaryIO, answers: BinaryIO) -> None:
+def _serve(worker: "Worker", requests: FileIO, answers: BinaryIO) -> None:
     memory = Memory()
-    while head := requests.read(4):
+    while True:
+        if not select.select([requests], [], [], worker.seconds_to_journals)[0]:
+            worker.empty_journals()
+            continue
+        head = _read(requests, 4)
+        if len(head) < 4:
+            return
         # In a function of its own, so that neither frame nor answer is still held when memory is given back.
-        _serve_one(worker, requests.read(int.from_bytes(head)), answers)
+        _serve_one(worker, _read(requests, int.from_bytes(head)), answers)
         worker.let_go()
         if memory.has_grown():
             worker.shrink()
             memory.give_back()
+        if worker.seconds_to_journals == 0:  # always busy: SQLite's own checkpoints come with every 1,000 pages only
+            worker.empty_journals()
+
+
+def _read(requests: FileIO, size: int) -> bytes:
+    """Read so many bytes, fewer only at the end of the input. Unbuffered: what is waiting shows in `select`."""
+    data = bytearray(size)
+    filled = 0
+    while filled < size and (count := requests.readinto(memoryview(data)[filled:])):
+        filled += count
+    return bytes(data[:filled])
 
 
 def _serve_one(worker: "Worker", frame: bytes, answers: BinaryIO) -> None:
@@ -64,8 +93,21 @@ def _serve_one(worker: "Worker", frame: bytes, answers: BinaryIO) -> None:
 class Worker:
     """The databases that are open here, and what can be done with one."""
 
-    def __init__(self) -> None:
+    def __init__(self, journal_seconds: float = JOURNAL_SECONDS) -> None:
         self._open: OrderedDict[str, Opened] = OrderedDict()
+        self._journal_seconds = journal_seconds
+        self._journals_due: float | None = None  # when journals are emptied; None: nothing was written since
+
+    @property
+    def seconds_to_journals(self) -> float | None:
+        """Return how long it is until journals are to be emptied; None: there is nothing in them."""
+        return None if self._journals_due is None else max(0.0, self._journals_due - time.monotonic())
+
+    def empty_journals(self) -> None:
+        """Move what stands in journals into the files, and cut the journals to nothing."""
+        self._journals_due = None
+        for opened in self._open.values():
+            opened.empty_journal()
 
     def answer(self, frame: bytes) -> bytes:
         """Carry out one request. Never raises: whatever happens is an answer."""
@@ -91,12 +133,19 @@ class Worker:
         opened = self._opened(request)
         deadline.begin(request.seconds)
         opened.begin()
+        if request.op not in operations.READS and self._journals_due is None:
+            self._journals_due = time.monotonic() + self._journal_seconds
         try:
             return operations.carry_out(opened, request)
         except apsw.Error as error:
-            refusal = operations.explain(error, opened)
+            refusal = operations.explain(error, opened, request.op)
             if isinstance(error, apsw.CorruptError | apsw.NotADBError | apsw.IOError | apsw.NoMemError):
                 self._close(request.path)  # what it has in memory is not to be trusted
+            raise refusal from error
+        except OSError as error:
+            refusal = operations.explain_system(error)
+            if refusal is None:
+                raise
             raise refusal from error
         except OverflowError as error:
             raise Refusal("invalid", "A whole number in it has more than 64 bits. Keep it as a text.") from error
@@ -149,4 +198,4 @@ def _joined(head: dict[str, Any], result: Any) -> bytes:
 
 
 if __name__ == "__main__":
-    main()
+    main(float(sys.argv[1]))

@@ -13,10 +13,11 @@ from secrets import token_hex
 import httpx2
 
 from wakeful.agentdb.engine import Engine as DatabaseEngine
-from wakeful.agentdb.keys import has_device_key, to_recovery_key
+from wakeful.agentdb.keys import is_recovery_key_unshown, to_recovery_key
 from wakeful.agentdb.vault import Vault
 from wakeful.app.directories import make_private
-from wakeful.app.files import check_no_store_left_behind, database_of, device_key_of
+from wakeful.app.earlier_data import check_device_key, check_empty_store
+from wakeful.app.files import database_of, device_key_of, note_started
 from wakeful.clock import Clock, ServerClock, SystemClock
 from wakeful.config import Settings
 from wakeful.domain.agents import Known
@@ -63,14 +64,18 @@ from wakeful.service.pauses import PauseService
 from wakeful.service.presence import PresenceService
 from wakeful.service.profiles import Profiles
 from wakeful.service.recalls import Recalls
+from wakeful.service.resources import find_shortages
 from wakeful.service.runs import RunService
 from wakeful.service.schedules import Schedules
 from wakeful.service.sessions import SessionService
+from wakeful.service.stopping import Stopping
 from wakeful.service.storage import Retention, Storage
+from wakeful.service.store_loss import report_loss
 from wakeful.service.stream import Stream
 from wakeful.service.upkeep import Upkeep
 from wakeful.service.uploads import Uploads
 from wakeful.service.wakes import WakeService
+from wakeful.service.wrong_clock import WrongClock
 from wakeful.store.store import Store
 from wakeful.tools.database import database_tools
 from wakeful.tools.files import file_tools
@@ -100,7 +105,8 @@ class Wakeful:
     services: Services
     pauses: PauseService
     engine: Engine
-    recovery_key: str | None  # of a device key that this start has made; shown once
+    recovery_key: str | None  # of a device key that no successful start has shown yet
+    note_started: Callable[[], None]  # once it is reached and has shown its recovery key
     settle: Callable[[], Awaitable[None]]  # once the store is open
     put_away: Callable[[], Awaitable[None]]
 
@@ -131,11 +137,11 @@ class Wakeful:
     @asynccontextmanager
     async def opened(self) -> AsyncGenerator[None]:
         """Open the store, without anything moving by itself."""
-        await self.store.open(self.clock.now(), lambda: check_no_store_left_behind(self.settings))
+        await self.store.open(self.clock.now(), lambda: check_empty_store(self.settings))
         try:
+            await report_loss(self.store, self.clock)
             await asyncio.to_thread(make_private, self.settings.data_dir)
-            if isinstance(self.clock, ServerClock):
-                await self.clock.measure()
+            await self.clock.measure()
             await self.services.directories.enter()
             await self.settle()
             await self.services.data.files.finish_erasing()
@@ -143,8 +149,10 @@ class Wakeful:
             await self.services.uploads.remove_orphans()
             yield
         finally:
-            await self.put_away()
-            await self.store.close()
+            try:
+                await self.put_away()
+            finally:
+                await self.store.close()
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None]:
@@ -159,9 +167,10 @@ class Wakeful:
 
 def build(settings: Settings, *, executor: Executor | None = None, clock: Clock | None = None) -> Wakeful:
     """Put one node together. Nothing is opened and nothing moves until it is entered."""
-    is_first_start = settings.device_key is None and not has_device_key(settings.config_dir)
+    check_device_key(settings)
     device_key = device_key_of(settings)
-    store = Store(database_of(settings))
+    is_unshown = settings.device_key is None and is_recovery_key_unshown(settings.config_dir)
+    store = Store(database_of(settings, clock))
     if clock is None:
         clock = ServerClock(store.read_clock) if store.is_shared else SystemClock()
     rules = _rules(settings)
@@ -205,7 +214,8 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
     sending = ChannelProcess(private_hosts=settings.fetch_private_hosts, seconds=settings.channel_timeout_seconds)
     channels = Channels(store, clock, sending, settings.fetch_private_hosts)
     outbox = Outbox(store, clock, channels)
-    runs = RunService(store, stream, clock, rules, directories)
+    stopping = Stopping(store, stream, clock, rules)
+    runs = RunService(store, stopping, clock, rules, directories)
     pauses = PauseService(store, runs, clock)
     models = _models(settings, clock)
     fetcher = Fetcher(private_hosts=frozenset(settings.fetch_private_hosts), tls=_trusted())
@@ -214,7 +224,10 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
     titles = Titles(briefings, sessions, runs, models, clock)
     instructions = InstructionFiles(store, clock, directories, workspace_of)
     mcp_limits = McpLimits(
-        start=settings.mcp_start_seconds, call=settings.mcp_call_seconds, tools=settings.mcp_most_tools
+        first_start=settings.mcp_first_start_seconds,
+        start=settings.mcp_start_seconds,
+        call=settings.mcp_call_seconds,
+        tools=settings.mcp_most_tools,
     )
     own_directories = (settings.data_dir, settings.config_dir)
     mcp_servers = McpServers(settings.mcp, settings.data_dir / "mcp", mcp_limits, Confining(hidden=own_directories))
@@ -253,12 +266,24 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
         titles.note_finished(run, outcome)
 
     retention = _retention(settings)
-    upkeep = Upkeep(store, clock, recalls, outbox, retention, files.finish_erasing, uploads.remove_orphans)
+    upkeep = Upkeep(
+        store,
+        clock,
+        recalls,
+        outbox,
+        retention,
+        files.finish_erasing,
+        uploads.remove_orphans,
+        owner,
+        WrongClock(store, clock),
+    )
     claims = Claims(store, stream, clock, rules, owner, lease, directories)
-    firing = Firing(store, stream, clock, rules, owner, settings.claim_batch, directories)
+    firing = Firing(store, stream, clock, rules, owner, settings.claim_batch, directories, lease)
     holds = MemoryHolds(store, stream, clock, rules, directories)
     runner = Runner(claims, clock, executor, settings.max_headless_runs, note_finished)
-    engine = _engine(settings, store, clock, firing, claims, runner, upkeep, directories, holds, presence)
+    engine = _engine(
+        settings, store, clock, firing, stopping, claims, runner, upkeep, directories, holds, presence, files
+    )
     store.listen(engine.hear)
     store.listen(stream.hear)
     store.listen(feed.hear)
@@ -315,7 +340,8 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
         services=services,
         pauses=pauses,
         engine=engine,
-        recovery_key=to_recovery_key(device_key) if is_first_start else None,
+        recovery_key=to_recovery_key(device_key) if is_unshown else None,
+        note_started=lambda: note_started(settings, device_key, clock.now()),
         settle=settle,
         put_away=put_away,
     )
@@ -365,6 +391,7 @@ def _agent_files(
         feed,
         settings.agent_database_mb * 1024 * 1024,
         directories,
+        settings.data_dir / "agents",
     )
 
 
@@ -383,20 +410,24 @@ def _engine(
     store: Store,
     clock: Clock,
     firing: Firing,
+    stopping: Stopping,
     claims: Claims,
     runner: Runner,
     upkeep: Upkeep,
     directories: Directories,
     holds: MemoryHolds,
     presence: PresenceService,
+    files: AgentFiles,
 ) -> Engine:
     scheduler = Scheduler(
         firing,
+        stopping,
         clock,
         settings.claim_batch,
         lease=claims.lease,
         on_queued=runner.nudge,
         is_full=lambda: runner.is_full,
+        are_leases_behind=lambda: claims.is_behind,
     )
     return Engine(
         firing=firing,
@@ -409,6 +440,8 @@ def _engine(
         presence=presence,
         clock=clock,
         is_shared=store.is_shared,
+        are_leases_behind=lambda: claims.is_behind,
+        find_problems=lambda: [*filter(None, [store.health.problem]), *find_shortages(), *files.problems()],
     )
 
 

@@ -1,48 +1,33 @@
 """What lies on this machine: the store's file, and the device key that everything here is encrypted with."""
 
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from wakeful.agentdb import keys
 from wakeful.agentdb.keys import fingerprint, has_device_key, load_device_key, to_recovery_key
 from wakeful.agentdb.vault import Vault, fits
+from wakeful.app.earlier_data import STORE_FILE, check_empty_store
+from wakeful.clock import Clock, SystemClock
 from wakeful.config import Settings
-from wakeful.domain.errors import Conflict, NotFound, Unavailable, WakefulError
+from wakeful.domain.errors import Conflict, NotFound, WakefulError
 from wakeful.service import directory_file
 from wakeful.store.database import Database
+from wakeful.store.errors import StoreUnreadable
 from wakeful.store.postgres import PostgresDatabase
-from wakeful.store.sqlite import SqliteDatabase, change_key, hold
-
-STORE_FILE = "wakeful.sqlite"
+from wakeful.store.sequence import SEQUENCE_FILE, Sequence
+from wakeful.store.sqlite import SqliteDatabase, change_key, hold, size_of
 
 StartError = WakefulError  # what a start may end with and a person can answer; commands know no other room's names
 
 
-def database_of(settings: Settings) -> Database:
+def database_of(settings: Settings, clock: Clock | None = None) -> Database:
     """Return the store's database, not opened yet."""
     if settings.database_url is not None:
-        return PostgresDatabase(settings.database_url.get_secret_value())
-    return SqliteDatabase(
-        settings.data_dir / STORE_FILE, device_key_of(settings) if settings.store_encryption else None
-    )
-
-
-class StoreLeftBehind(Unavailable):
-    code = "store_left_behind"
-
-    def __init__(self, path: Path) -> None:
-        super().__init__(
-            f"The PostgreSQL database is empty, and there is an embedded store with content at {str(path)!r}. Nothing "
-            "was changed. To go on with the embedded store, unset WAKEFUL_DATABASE_URL (database_url); its content is "
-            "not moved to PostgreSQL yet. To begin anew on PostgreSQL, move that file away or set WAKEFUL_DATA_DIR to "
-            "another directory."
-        )
-
-
-def check_no_store_left_behind(settings: Settings) -> None:
-    """Refuse to begin anew on an empty PostgreSQL beside an embedded store, for nobody would miss it at once."""
-    path = settings.data_dir / STORE_FILE
-    if settings.database_url is not None and path.exists() and path.stat().st_size > 0:
-        raise StoreLeftBehind(path)
+        lease = timedelta(seconds=settings.lease_seconds)
+        return PostgresDatabase(settings.database_url.get_secret_value(), lease=lease)
+    key = device_key_of(settings) if settings.store_encryption else None
+    sequence = Sequence(settings.data_dir / SEQUENCE_FILE, (clock or SystemClock()).now)
+    return SqliteDatabase(settings.data_dir / STORE_FILE, key, sequence)
 
 
 def device_key_of(settings: Settings) -> bytes:
@@ -76,6 +61,8 @@ def rotate_device_key(settings: Settings) -> tuple[str, list[str]]:
         raise NotFound(f"There is no device key in {str(settings.config_dir)!r}, so there is nothing to change.")
     agents = settings.data_dir / "agents"
     with hold(settings.data_dir):
+        if settings.database_url is None and not size_of(settings.data_dir / STORE_FILE):
+            check_empty_store(settings)  # a store that is put back later would have the old key
         old, new = keys.begin_rotation(settings.config_dir)
         vault = Vault(lambda agent_id: agents / agent_id, lambda: new)
         folders = sorted(agents.iterdir()) if agents.exists() else []
@@ -96,7 +83,7 @@ def restore_device_key(settings: Settings, recovery_key: str) -> Path:
     key = keys.from_recovery_key(recovery_key)
     directory = directory_file.find(settings.data_dir)
     is_other = directory is not None and directory.key_fingerprint not in (None, fingerprint(key))
-    if is_other and not fits(settings.data_dir / "agents", key):
+    if is_other and not (fits(settings.data_dir / "agents", key) and _opens_store(settings, key)):
         raise Conflict(
             f"This is the recovery key of another device key: it opens none of the databases in "
             f"{str(settings.data_dir)!r}. Nothing was changed. Look for the one that the first start there printed."
@@ -105,3 +92,31 @@ def restore_device_key(settings: Settings, recovery_key: str) -> Path:
     if is_other:  # what was noted before was the wrong one
         directory_file.save_key(settings.data_dir, fingerprint(key))
     return path
+
+
+def _opens_store(settings: Settings, key: bytes) -> bool:
+    """Tell whether a key opens the embedded store, or there is none to open."""
+    path = settings.data_dir / STORE_FILE
+    if settings.database_url is not None or not settings.store_encryption or not size_of(path):
+        return True
+    try:
+        SqliteDatabase(path, key).connect().close()
+    except StoreUnreadable:
+        return False
+    return True
+
+
+def note_started(settings: Settings, device_key: bytes, now: datetime) -> None:
+    """Note that a start has succeeded and showed the recovery key, if there was one to show."""
+    if settings.device_key is None:
+        keys.note_recovery_key_shown(settings.config_dir)
+    directory = directory_file.load(settings.data_dir)
+    is_embedded = settings.database_url is None
+    kind = "embedded" if is_embedded else "postgres"
+    if directory.started_at is None or directory.store != kind:
+        at = directory.started_at or now.isoformat(timespec="seconds")
+        directory_file.save_started(settings.data_dir, at, kind)
+    # On PostgreSQL it is noted when nodes compare their keys.
+    is_known = directory.key_fingerprint is not None and not settings.store_encryption
+    if is_embedded and not is_known and directory.key_fingerprint != fingerprint(device_key):
+        directory_file.save_key(settings.data_dir, fingerprint(device_key))

@@ -37,6 +37,7 @@ _BACKLOG = 2048  # connections that the kernel holds for us
 # asyncio accepts so many before the first of them is counted. With 2,048, clients could take every file descriptor in
 # one turn of the loop, and each of the 2,048 failures that follow would be logged.
 _ACCEPTED_AT_ONCE = 16
+_PING_SECONDS = 20.0  # between pings of a WebSocket, and for the answer to one
 _MANY_DESCRIPTORS = 1_048_576  # where the system sets no limit
 
 
@@ -97,8 +98,8 @@ async def serve(node: Wakeful, announce: Callable[[str, str], None]) -> None:
                 ws=Wire,
                 ws_max_size=LARGEST_OTHER_FRAME,
                 ws_per_message_deflate=False,
-                ws_ping_interval=20,
-                ws_ping_timeout=20,
+                ws_ping_interval=_PING_SECONDS,
+                ws_ping_timeout=_PING_SECONDS,
                 proxy_headers=False,
                 server_header=False,
                 lifespan="off",
@@ -110,6 +111,7 @@ async def serve(node: Wakeful, announce: Callable[[str, str], None]) -> None:
             login = await welcome(node)
             await node.engine.start()
             announce(f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}", login)
+            await asyncio.to_thread(node.note_started)
             serving = asyncio.create_task(server.serve(sockets=[listener]))
             told = asyncio.create_task(stopping.wait())
             try:
@@ -118,6 +120,7 @@ async def serve(node: Wakeful, announce: Callable[[str, str], None]) -> None:
                 # The engine first: what is unfinished is free for other nodes before the last page has been closed.
                 await node.engine.stop()
                 server.should_exit = True
+                connections.hurry()
                 await serving
                 told.cancel()
 
@@ -147,12 +150,16 @@ def _raise_descriptor_limit() -> int:
 def _listen(host: str, port: int) -> socket.socket:
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        return socket.create_server((str(address[0]), port), family=family, backlog=_BACKLOG)
+        listener = socket.create_server((str(address[0]), port), family=family, backlog=_BACKLOG)
     except OSError as error:
         raise PortTaken(
             f"Cannot listen on {host}:{port}: {error.strerror}. "
             "If another server has that port, stop it or choose another one with --port or WAKEFUL_PORT."
         ) from error
+    # uvicorn writes headers and body apart, and the body would wait 40 ms for the client's delayed acknowledgement.
+    # Accepted connections inherit it. asyncio sets it only where the protocol is named TCP, and here it is 0.
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return listener
 
 
 class PortTaken(Unavailable):

@@ -21,11 +21,20 @@ app = typer.Typer(
 def serve(
     host: Annotated[str | None, typer.Option(help="The address to listen on.")] = None,
     port: Annotated[int | None, typer.Option(help="The port to listen on; 0 takes any free one.")] = None,
+    new: Annotated[
+        bool,
+        typer.Option("--new", help="Begin anew if the store is lost: what is left is moved aside, not deleted."),
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="With --new: do not ask.")] = False,
 ) -> None:
     """Run the server until it is told to stop (Ctrl-C or SIGTERM)."""
+    if yes and not new:
+        fail("--yes answers the question that --new asks, so it is of no use without it.", 2)
     settings = _read_settings(host=host, port=port)
-    from wakeful.cli.server import run_server
+    from wakeful.cli.server import begin_anew, run_server
 
+    if new:
+        begin_anew(settings, is_confirmed=yes)
     run_server(settings)
 
 

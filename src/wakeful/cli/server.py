@@ -1,6 +1,7 @@
 """The commands that are the server. Apart, because to load everything takes two seconds that other commands spare."""
 
 import asyncio
+import sys
 from importlib.metadata import version
 
 import typer
@@ -8,6 +9,7 @@ import typer
 from wakeful.app.building import Wakeful, build
 from wakeful.app.files import StartError
 from wakeful.app.serving import hide_memory, serve
+from wakeful.app.set_aside import find_earlier, set_aside
 from wakeful.cli.client import fail
 from wakeful.cli.logs import setup_logging
 from wakeful.config import TOKEN_FILE, Settings, secrets_of
@@ -25,7 +27,10 @@ def run_server(settings: Settings) -> None:
         if settings.token is None:
             typer.echo(f"Programs send the token in {settings.config_dir / TOKEN_FILE} as a bearer token.")
         if node.recovery_key is not None:
-            typer.echo(f"Recovery key, shown only now; keep it apart from this machine: {node.recovery_key}")
+            typer.echo(
+                "Recovery key, not shown at later starts; write it down and keep it apart from this machine: "
+                f"{node.recovery_key}"
+            )
         if settings.model == "demo":
             typer.echo("The model is the built-in demo, which is not an LLM. Set WAKEFUL_MODEL for a real one.")
 
@@ -33,6 +38,26 @@ def run_server(settings: Settings) -> None:
         asyncio.run(serve(node, announce))
     except StartError as error:
         fail(str(error))
+
+
+def begin_anew(settings: Settings, *, is_confirmed: bool) -> None:
+    """Move what an earlier server left aside, after asking, so that the start is a first one."""
+    try:
+        earlier = find_earlier(settings)
+        if earlier is None:
+            return
+        typer.echo(f"{earlier.why} These would be moved into a folder set-aside-TIME in {earlier.data_dir}:")
+        for line in earlier.describe():
+            typer.echo(f"  {line}")
+        if not is_confirmed:
+            if not sys.stdin.isatty():
+                fail("Nobody can be asked here whether that is meant, so nothing was changed. Add --yes if it is.")
+            if not typer.confirm("Nothing is deleted. Move them and begin anew?"):
+                fail("Nothing was changed.")
+        folder = set_aside(settings, earlier)
+    except StartError as error:
+        fail(str(error))
+    typer.echo(f"Moved into {folder}: {', '.join(earlier.names)}.")
 
 
 def bring_up_to_date(settings: Settings) -> None:

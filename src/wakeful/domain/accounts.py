@@ -241,7 +241,7 @@ def why_no_browser(token: Token | None, now: datetime) -> NotSignedIn:
 
 def check_fresh(caller: Identity, now: datetime) -> None:
     """Refuse a browser whose login was long ago: who has found it open must not leave with a token."""
-    if caller.kind == "browser" and (caller.logged_in_at is None or now - caller.logged_in_at > FRESH_LOGIN):
+    if caller.kind == "browser" and (caller.logged_in_at is None or abs(now - caller.logged_in_at) > FRESH_LOGIN):
         raise LoginTooOld
 
 

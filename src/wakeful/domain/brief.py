@@ -100,7 +100,7 @@ TELLING = _any(
 )
 # Sending one of these is telling; sending the rows of a table is work.
 NOTE = _any("message note heads-?up reminder ping line text notification")
-ASKING = _any("remind ask congratulate thank wish greet assure")  # what follows these is never looked up
+ASKING = _any("remind ask congratulate thank wish greet assure encourage urge")  # what follows these is never looked up
 # A message that needs looking up first is work: "Tell the user whether /tmp/done exists".
 LOOKED_UP = _any("""
     whether if once as_soon_as how which what when where who why any all every everything number count total sum
@@ -108,9 +108,11 @@ LOOKED_UP = _any("""
     ob sobald wie welche was wann wo
     si cuántos cuántas qué cuál cuándo cómo
     сколько что_нового есть_ли какие какой когда где
+    combien quels? quelles? s['’]il ce_qu[ei] quand où
+    quant[aeios]+ qual quais quale quali se cosa che_cosa onde dove come como o_que
 """)
 # How a chat reminder or a question to the user begins.
-REMINDERS = _any("""
+REMINDERS = _any(rf"""
     don['’]?t_forget do_not_forget never_forget remember_to reminder(?!_to_(?:self|myself))
     friendly_reminder heads-?up fyi for_your_information just_letting just_wanted_to letting_you_know time_to time_for
     it['’]?s_time time['’]?s_up make_sure_the_user enjoy here_is here_are here['’]?s thanks_for thank_you
@@ -118,8 +120,11 @@ REMINDERS = _any("""
     vergiss nicht_vergessen denk_daran denk_bitte_daran erinnerung
     no_olvides no_te_olvides recordatorio soll_ich quieres
     не_забудь не_забудьте напоминание пора хочешь
+    n['’]oublie_pas n['’]oubliez_pas pense_à rappel não_esqueça não_se_esqueça lembrete promemoria
+    non_dimenticar(?:e|ti)
+    (?:the|my|your|our)_(?:{ROLES})_(?:should|must|needs?_to|has_to|have_to|ought_to)
 """)
-ELSEWHERE = "|".join(  # telling and reminding in German, Spanish, Russian
+ELSEWHERE = "|".join(  # telling and reminding in German, Spanish, Russian, French, Portuguese, Italian
     (
         r"(?:sage?|erzähle?|erinnere?|informiere?|teile?|gib|melde|schreibe?|benachrichtige?|frage?|bitte)\s+(?:bitte\s+)?"
         rf"(?:(?:de[mnr]|die)\s+[{L}]+|mir|mich|ih[mnr]|ihnen|uns|allen|(?-i:[A-ZÄÖÜ][a-zäöüß]+))\b",
@@ -129,6 +134,10 @@ ELSEWHERE = "|".join(  # telling and reminding in German, Spanish, Russian
         rf"(?:\s+al?\s+(?:la\s+)?[{L}]+)?",
         r"(?:dir?|decir(?:le)?|recuerda|recordar(?:le)?|avisar?|informar?)\s+(?:al?|a\s+la)\s+[\w]+",
         r"(?:скажи|напомни|сообщи|передай|предупреди|спроси)(?:те)?\s+(?:пожалуйста,?\s+)?[а-яё]+(?:\s+пользовател[а-яё]+)?",
+        r"(?:rappell?e[rz]?|dis|dites|informe[rz]?|pr[ée]viens|avertis|demande)"
+        rf"(?:-(?:moi|lui|leur|nous)\b|\s+(?:(?:à|au|aux)\s+)?(?:l['’]|les?\s+|la\s+)?[{L}]+)",
+        rf"(?:lembre|diga|avise|informe|pergunte)(?:-(?:me|lhe|nos)\b|\s+(?:aos?|à|os?|as?)\s+[{L}]+)",
+        rf"(?:(?:ricorda|avvisa|informa|chiedi)(?:mi|gli)?|di['’])\s+(?:(?:al)?l['’]|(?:al|alla|il|la|gli|a)\s+)?[{L}]+",
     )
 )
 TELL = re.compile(
@@ -155,6 +164,9 @@ WORKING = _any("""
     lee abre carga descarga comprueba revisa ejecuta consulta cuenta compara busca escribe actualiza guarda borra
     copia calcula usa suma
     прочитай открой проверь запусти найди сравни посчитай обнови запиши сохрани вызови скачай выполни посмотри
+    lis ouvre télécharge vérifie lance exécute cherche compte écris enregistre supprime copie calcule utilise corrige
+    fais leia abra baixe verifique consulte conte busque escreva atualize salve apague faça
+    leggi apri scarica controlla esegui cerca conta confronta scrivi aggiorna salva cancella calcola fai
 """)
 # The same said to oneself: "Time to run backup_create again".
 TO_ITSELF = re.compile(
@@ -167,6 +179,7 @@ NO_NOUN = _any("""
     wenn sobald falls ob stelle
     si cuando asegura
     если когда как убедись
+    quand se quando
 """)
 SAME = r"(?:[^,;:]|(?<=\d),(?=\d))"  # the same clause still
 # What is said when something is over.
@@ -177,12 +190,15 @@ SUBJECTS = _any("""
     der die das dein deine ihr ihre mein unser es wir ich du ein eine
     el los las tu su mi este esta ya alles
     твой твоя твои ваш ваша ваши мой этот эта все всё
+    le les l['’] ton votre vos il seu sua
 """)
 BEING = (
     r"(?:\b(?:is|are|was|were|has|have|had|will|ist|sind|war|wurde|hat|haben|liegt|erledigt|fertig|está|están"
-    r"|son|fue|ha|han|готов[аоы]?|был[аои]?|завершен[аоы]?|лежит|находится|доступ(?:ен|на|но|ны))\b|['’](?:s|re|ve)\b)"
+    r"|son|fue|ha|han|готов[аоы]?|был[аои]?|завершен[аоы]?|лежит|находится|доступ(?:ен|на|но|ны)"
+    r"|(?-i:est)|sont|são|é|è|sono)\b|['’](?:s|re|ve)\b)"
 )
 DONE = r"(?:finished|failed|arrived|completed?)\b"
+WELL = r"(?:now\s+)?(?:compiles|works|builds|passes)\b"
 # What happened. Looked for behind a subject only: in a command, such a word is a participle.
 PAST = (
     r"\b(?:[a-z]{3,20}[a-z]ed|wrote|sent|made|ran|did|came|went|took|got|gave|found|showed|lost|left|kept|began|broke"
@@ -197,6 +213,7 @@ OUGHT = _any("""
 # Without an article, a noun is told from a command by what follows the name: "Report report.pdf is ready".
 NEWS = re.compile(
     rf"[^\w{THING_MARK}{TOOL_MARK}]*(?:(?:(?:{SUBJECTS})\b|{THING_MARK})(?!.*\b(?:{OUGHT})\b)(?:{SAME}*{BEING}|\s+[^\s,;:]+\s{SAME}*{PAST})"
+    rf"|{THING_MARK}+\s+{WELL}"
     rf"|{TOOL_MARK}+\s+(?:{DONE}|returned\b|ended\b|ran\b|found\b|wrote\b)(?!.*\b(?:{OUGHT})\b)"
     rf"|(?:{CLOSED})\b(?!\s*[:,])"
     r"|(?:i|we)\s+(?:[a-z]{2,20}ed|wrote|sent|made|put|ran|did)\b"
@@ -204,7 +221,9 @@ NEWS = re.compile(
     re.IGNORECASE,
 )
 TO_THE_USER = re.compile(
-    r"\b(?:you|your|yours|dein|deine|deinen|tu|tus|твой|твоя|твои|ваш|ваша|ваши|вам|тебе)\b", re.IGNORECASE
+    r"\b(?:you|your|yours|dein|deine|deinen|tu|tus|твой|твоя|твои|ваш|ваша|ваши|вам|тебе"
+    r"|ton|votre|vos|seu|sua|tuo|tua)\b",
+    re.IGNORECASE,
 )
 # A text that opens like a letter is one, to its end.
 GREETINGS = _any("""
@@ -212,28 +231,31 @@ GREETINGS = _any("""
     hallo guten_morgen liebe lieber
     hola buenos_días
     привет здравствуйте доброе_утро
+    hooray hurray yay woohoo bonjour salut olá bom_dia ciao buongiorno 你好 您好
 """)
 GREETING = re.compile(rf"\W*(?:{GREETINGS})\b", re.IGNORECASE)
 # A tool reached by one of these is the means of telling, so there is something to do: "Remind the user through notify".
 MEANS = re.compile(
-    r"\b(?:with|via|through|using|by|mit|über|per|con|por|mediante|usando|через|помощью)\s+"
-    r"(?:(?:the|a|an|la|el)\s+)?[`\"'*]*"
-    rf"{TOOL_MARK}|\({TOOL_MARK}+\)|{TOOL_MARK}[`\"']?\s*(?:で|を使|経由|を通)",
+    r"\b(?:with|via|through|using|by|mit|über|per|con|por|mediante|usando|через|помощью|avec|com|tramite)\s+"
+    r"(?:(?:the|a|an|la|el|le|il|o)\s+)?[`\"'*]*"
+    rf"{TOOL_MARK}|\({TOOL_MARK}+\)|{TOOL_MARK}[`\"']?\s*(?:で|を使|経由|を通)|(?:用|通过|以)\s*{TOOL_MARK}",
     re.IGNORECASE,
 )
 FILLERS = _any(
-    "please then first also next finally and but to_do_so for_that bitte dann zuerst luego primero сначала потом затем"
+    "please then first also next finally and but to_do_so for_that bitte dann zuerst luego primero сначала потом затем "
+    "puis ensuite d['’]abord depois primeiro poi prima"
 )
 HEADS = rf"[^\w\"“「«]{{0,8}}+(?:(?:{FILLERS})\W+){{0,3}}(?:re-?)?(?:{WORKING})\b"
 WORKS = re.compile(HEADS, re.IGNORECASE)
 BACK_TO_WORK = re.compile(
-    rf"(?:[,;:—–→]|\b(?:and|then|but|first|und|dann|y|luego|и|потом|затем|сначала)\b){HEADS}"
+    rf"(?:[,;:—–→]|\b(?:and|then|but|first|und|dann|y|luego|и|потом|затем|сначала|et|puis|e|poi)\b){HEADS}"
     r"|\bbased\s+on\b|\b(?:computed|calculated|taken)\s+from\b|\b(?:after|by)\s+[a-z]{2,20}ing\b|\b(?:nachdem\s+du|después\s+de|tras|после\s+того)\b",
     re.IGNORECASE,
 )
 # After "remind the user to …" an "and open …" is still the user's work; only these turn back to the agent.
 FIRST_WORK = re.compile(
-    rf"(?:;|\b(?:but\s+first|first|before\s+that|zuerst|vorher|primero|antes|сначала)\b){HEADS}", re.IGNORECASE
+    rf"(?:;|\b(?:but\s+first|first|before\s+that|zuerst|vorher|primero|antes|сначала|d['’]abord|primeiro|prima)\b){HEADS}",
+    re.IGNORECASE,
 )
 
 # Japanese puts the verb last, so each clause tells by its end: news, or telling without any work in it.
@@ -246,8 +268,19 @@ JAPANESE_WORK = re.compile(
 JAPANESE_CLAUSE = re.compile(r"[^、。\n]+")
 KANA = re.compile(r"[\u3040-\u30ff]")
 
+# Chinese puts the verb first, so each clause tells by its beginning: work, or telling; news has its own words.
+CHINESE_WORK = re.compile(
+    r"\W*(?:请|先|再|然后|并)?(?:读|检查|查|打开|运行|执行|下载|统计|比较|对比|总结|更新|写|保存|搜索|计算|分析|整理|用|使用|通过"
+    "|如果|若|等|把|将|从)"
+)
+CHINESE_TALK = re.compile("提醒|告诉|告知|转告|通知|别忘|不要忘|记得")
+CHINESE_NEWS = re.compile("已|好了|完成|成功了|你的|您的")
+CHINESE_ASKS = re.compile("多少|是否|哪些|什么|几|怎么|有没有")
+CHINESE_CLAUSE = re.compile(r"[^，、；：。\n]+")
+HAN = re.compile(r"[\u3400-\u9fff]")
+
 # A tool of one word may be an ordinary word; it is meant after a command, a means or in a list, or before arguments.
-LEADS = _any("using with via through by in from the a an one and or then ask mit per über con por через")
+LEADS = _any("using with via through by in from the a an one and or then ask mit per über con por через avec com")
 FOLLOWS = _any("with to for that tool and or if when mit um und con para y и")
 TOOL_BEFORE = re.compile(rf"(?:^|[^{L}\s]|\n|\b(?:{LEADS}|{WORKING}))\s*$", re.IGNORECASE)
 TOOL_AFTER = re.compile(rf"\s*(?:$|[^{L}\s]|(?:{FOLLOWS})\b)", re.IGNORECASE)
@@ -348,6 +381,8 @@ def _without_talk(sentence: str) -> str:
     """Return what is left of a sentence without the telling, the reminding and the news in it."""
     if KANA.search(sentence):
         return " ".join(clause for clause in JAPANESE_CLAUSE.findall(sentence) if not _is_japanese_talk(clause))
+    if HAN.search(sentence):
+        return " ".join(clause for clause in CHINESE_CLAUSE.findall(sentence) if not _is_chinese_talk(clause))
     if news := NEWS.match(sentence):
         back = None if TO_THE_USER.search(sentence) else BACK_TO_WORK.search(sentence, news.end())
         return sentence[back.start() :].lstrip(",;:—–→ ") if back else ""
@@ -371,6 +406,12 @@ def _is_japanese_talk(clause: str) -> bool:
     return bool(JAPANESE_TALK.search(clause)) and not JAPANESE_WORK.search(clause) and not MEANS.search(clause)
 
 
+def _is_chinese_talk(clause: str) -> bool:
+    if CHINESE_WORK.match(clause) or CHINESE_ASKS.search(clause):
+        return False
+    return bool(CHINESE_NEWS.search(clause) or (CHINESE_TALK.search(clause) and not MEANS.search(clause)))
+
+
 def _names_nothing(text: str, tools: Collection[str], tables: Collection[str]) -> Problem:
     unknown = UNKNOWN_NAME.search(text)
     return Problem(
@@ -381,7 +422,7 @@ def _names_nothing(text: str, tools: Collection[str], tables: Collection[str]) -
             + f" Your tools: {_listed(tools)}; tables and views: {_listed(tables)}."
         ),
         hint=f"Write a todo for yourself that says what to use, such as {GOOD_FORM}"
-        + (f" {_how_to_tell(tools)}" if any(talk.search(text) for talk in (TELL, JAPANESE_TALK)) else ""),
+        + (f" {_how_to_tell(tools)}" if any(talk.search(text) for talk in (TELL, JAPANESE_TALK, CHINESE_TALK)) else ""),
     )
 
 

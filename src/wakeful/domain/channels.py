@@ -101,7 +101,8 @@ def show(schema: str, host: str | None) -> str:
 
 def count(channel: Channel, now: datetime) -> Channel | None:
     """Count one more message over a channel; None if this hour's are used up."""
-    if channel.hour_from is None or now - channel.hour_from >= _HOUR:
+    # An hour that begins ahead is from before the clock was set back.
+    if channel.hour_from is None or abs(now - channel.hour_from) >= _HOUR:
         return replace(channel, hour_from=now, hour_count=1)
     if channel.hour_count >= PER_HOUR:
         return None

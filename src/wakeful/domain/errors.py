@@ -52,3 +52,35 @@ class Unavailable(WakefulError):
     """Something we depend on does not answer; the same request may work later."""
 
     code = "unavailable"
+
+
+class StoreUnavailable(Unavailable):
+    """The database of this server does not answer, or refuses to write; nothing of it is the caller's fault."""
+
+    code = "store_unavailable"
+
+    def __init__(self, message: str, *, is_in_doubt: bool = False) -> None:
+        super().__init__(message)
+        self.is_in_doubt = is_in_doubt  # the change may have been made: only its answer got lost
+
+
+class StoreBusy(StoreUnavailable):
+    """A row that is needed is held by someone else for too long."""
+
+    code = "store_busy"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "Another node holds what this would change and has not released it in time, so nothing was changed. If "
+            "that node has stopped, PostgreSQL releases it within a few seconds. Try again then."
+        )
+
+
+class DiskFull(Unavailable):
+    """The disk under the server's data has no room left; nobody's quota is meant."""
+
+    code = "disk_full"
+
+    def __init__(self, message: str | None = None, *, field: str | None = None, hint: str | None = None) -> None:
+        words = "The server's disk is full, so nothing was written. Tell your user, and try again later."
+        super().__init__(message or words, field=field, hint=hint)

@@ -126,6 +126,16 @@ class ApprovalAnswered(_OfWorker):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Waiting(_OfWorker):
+    """The run waits for a model or an MCP server. The next frame of the same worker ends the waiting."""
+
+    type: Literal["waiting"] = "waiting"
+    for_: Literal["model", "mcp_server"]  # `for` on the wire
+    reason: str
+    retry_in: float | None = None  # seconds until the next try; None: it is being tried
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ToolStarted(_OfWorker):
     """A tool is about to be called."""
 
@@ -322,6 +332,7 @@ RunFrame = (
     | PlanReady
     | ApprovalRequested
     | ApprovalAnswered
+    | Waiting
     | ToolStarted
     | ToolCall
     | StreamDelta
@@ -350,7 +361,10 @@ ENDS = ("stream_end", "stream_stopped", "error")  # a run says exactly one of th
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepSaved:
-    """A piece of the transcript that must survive a crash; it is durable before the executor goes on."""
+    """A piece of the transcript that must survive a crash; it is durable before the executor goes on.
+
+    The last one is saved in the transaction that finishes the run, so a saved final answer is never asked for again.
+    """
 
     role: str
     content: str
@@ -359,6 +373,7 @@ class StepSaved:
     source: str | None = None
     label: str | None = None
     usage: RunUsage | None = None  # what the run has used up to here
+    is_last: bool = False  # the run ends with it; only StreamEnd and EndedEarly follow
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -366,6 +381,11 @@ class EndedEarly:
     """The run ends well, but for a reason worth noting, such as the iteration limit."""
 
     reason: RunNote
+
+
+def wire_name(field_name: str) -> str:
+    """Return what a frame's field is called on the wire; one named like a Python keyword ends in `_` here."""
+    return field_name.removesuffix("_")
 
 
 RunEvent = StepSaved | RunFrame | EndedEarly

@@ -12,6 +12,11 @@ from wakeful.domain.confinement import Confined
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,31}")
 _KEYS = ("command", "url", "env", "headers", "for_users", "read", "write", "network", "unconfined")
 _LIMITS = ("read", "write", "network")
+_SHORTEST_SECRET = 4  # characters
+_MOST_LINES = 5
+_MOST_QUOTED = 500  # characters of a program's own words
+_COLOUR = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _HEADER = re.compile(r"[A-Za-z0-9-]{1,100}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,100}")
 
@@ -57,6 +62,25 @@ class McpState:
     confinement: Confined | None = None  # None: it runs elsewhere
     note: str | None = None  # such as that some tools were left out
     last_error: str | None = None
+
+
+def hide_secrets(text: str, server: McpServer, *more: str) -> str:
+    """Return a text without the values of the server's variables and headers, nor these."""
+    # A value such as "1" or "-y" is no secret, and hiding it would make the rest unreadable.
+    hidden = [secret for secret in (*server.secrets, *more) if len(secret) >= _SHORTEST_SECRET]
+    for secret in sorted(hidden, key=len, reverse=True):
+        text = text.replace(secret, "•••")
+    return text
+
+
+def quote_last_lines(words: str) -> str:
+    """Return the last lines that a program wrote, in quotes on one line; empty if it wrote nothing."""
+    printable = _CONTROL.sub("", _COLOUR.sub("", words))
+    lines = [line.strip() for line in printable.splitlines() if line.strip()]
+    quoted = " / ".join(lines[-_MOST_LINES:])
+    if not quoted:
+        return ""
+    return f'"{quoted}"' if len(quoted) <= _MOST_QUOTED else f'"…{quoted[-_MOST_QUOTED:]}"'
 
 
 def prefix_of(name: str) -> str:

@@ -8,7 +8,7 @@ from wakeful.domain import ids
 from wakeful.domain.confinement import REMEDY, Confinement
 from wakeful.domain.directories import MEMORY_ELSEWHERE, Directory, words
 from wakeful.domain.errors import Invalid, LimitReached
-from wakeful.domain.types import Agent, Notice, Run, SetAside, Wake
+from wakeful.domain.types import Agent, Notice, Run, SetAside, User, Wake
 
 NOTIFY = "notify"  # the code of what an agent says itself
 NEEDS_APPROVAL = "needs_approval"
@@ -148,15 +148,41 @@ def storage_low(agent: Agent, used: int, quota: int, now: datetime) -> Notice:
     )
 
 
-def database_unreadable(agent: Agent, path: str, now: datetime) -> Notice:
-    """An agent's file is damaged and was put aside."""
+def database_unreadable(agent: Agent, what: str, path: str | None, now: datetime) -> Notice:
+    """An agent's file is damaged, empty or missing, and what is left of it was put aside."""
+    left = (
+        "Nothing is left of it here."
+        if path is None
+        else f"What is left was put aside at {path} in the data directory."
+    )
     return _about(
         agent,
         now,
         code="database_unreadable",
-        title=f"{agent.name}'s database could not be read",
-        body=f"The file is damaged. It was put aside at {path}; nothing was deleted. The agent begins a new one.",
-        once_key=f"database_unreadable:{path}",
+        title=f"{agent.name}'s database could not be read"[:MOST_TITLE],
+        body=(
+            f"The file {what}. {left} Nothing was deleted. The agent begins a new one. To go on with the old one, stop "
+            "the server and put its db.sqlite, its db.sqlite-wal if there is one, and its db.key back from a backup. "
+            "To have tables of a snapshot: `wakeful db snapshots` lists them, `wakeful db recover` copies a table."
+        ),
+        once_key=f"database_unreadable:{agent.id}:{now.isoformat()}",
+    )
+
+
+def database_behind(agent: Agent, known: tuple[int, str], last: int, at: str | None, now: datetime) -> Notice:
+    """An agent's database lacks changes that were written to it."""
+    reached = "it has no changes at all now" if not last else f"the last one it has now is change {last} of {at}"
+    return _about(
+        agent,
+        now,
+        code="database_behind",
+        title=f"Changes of {agent.name}'s database are missing"[:MOST_TITLE],
+        body=(
+            f"Change {known[0]} was written to it, and {reached}. That happens when its journal (db.sqlite-wal) is cut "
+            "or deleted, or when an older copy is put in its place. The agent goes on with what is there. If you have "
+            "a newer copy of the file with its journal, stop the server and put both back."
+        ),
+        once_key=f"database_behind:{agent.id}:{known[0]}:{known[1][:16]}",
     )
 
 
@@ -256,6 +282,27 @@ def shell_refused(agent: Agent, confinement: Confinement, now: datetime) -> Noti
             "everything it reads, write shell_unconfined = true into the server's settings file and start it again."
         ),
         once_key=f"shell_refused:{agent.id}:{now:%Y-%m-%d}",
+    )
+
+
+def store_behind(owner: User, since: datetime | None, until: datetime, number: int, now: datetime) -> Notice:
+    """The embedded store is older than what was seen of it before."""
+    seen = f"{until:%Y-%m-%d %H:%M:%S} UTC"
+    missing = f"until {seen}" if since is None else f"between {since:%Y-%m-%d %H:%M:%S} and {seen}"
+    return Notice(
+        id=ids.new_id(now),
+        user_id=owner.id,
+        agent_id=None,
+        code="store_behind",
+        title="A part of the server's data is missing",
+        body=(
+            f"The store is older than it was: what was written {missing} may be missing, such as wakes, messages and "
+            "runs. That happens when its journal (wakeful.sqlite-wal) is cut or deleted, or when an older copy is put "
+            "in its place. The server goes on with what is there. If you have a newer copy of the store with its "
+            "journal, stop the server and put both back."
+        ),
+        once_key=f"store_behind:{number}:{until.isoformat()}:{owner.id}",
+        created_at=now,
     )
 
 

@@ -12,11 +12,12 @@ Debian's cron decides by a leading `*` in the minute or hour field instead, and 
 fires `0 */2 * * *` twice in autumn.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterator
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from functools import lru_cache
 from itertools import islice
 from typing import Self
@@ -28,7 +29,8 @@ from wakeful.domain.errors import Invalid
 from wakeful.domain.types import FOREVER, Wake
 from wakeful.domain.zones import clock_change, load_zone, offset_at, resolve_wall_clock
 
-SECOND, DAY = timedelta(seconds=1), timedelta(days=1)
+MICROSECOND, SECOND, MINUTE = timedelta(microseconds=1), timedelta(seconds=1), timedelta(minutes=1)
+DAY = timedelta(days=1)
 ANY_DAY = datetime(2000, 1, 1, tzinfo=UTC)  # a calendar that has no match in 50 years never has one
 
 
@@ -72,13 +74,8 @@ class RecurrenceUnclear(Invalid):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Span:
-    """The planned instants from the first one up to some moment.
+    """How many instants are planned from the first one up to some moment, and which one comes after it."""
 
-    With a count of 0 nothing was planned up to then, and all three are the first instant.
-    """
-
-    first: datetime
-    last: datetime
     count: int
     next: datetime  # the first one after that moment; FOREVER if there is none
 
@@ -105,19 +102,14 @@ class Grid:
         return anchor if after < anchor else next(self._following(anchor, after), FOREVER)
 
     def span(self, first: datetime, until: datetime) -> Span:
-        """Describe the planned instants from `first`, itself planned, up to and including `until`."""
+        """Count the planned instants from `first`, itself planned, up to and including `until`, by arithmetic.
+
+        One by one, a rule of every minute would take half a second for a month.
+        """
         if first > until:
-            return Span(first=first, last=first, count=0, next=first)
-        if self.every is not None:
-            steps = (until - first) // self.every
-            last = first + steps * self.every
-            return Span(first=first, last=last, count=steps + 1, next=self.next_after(first, after=until))
-        last, count = first, 1
-        for at in self._following(first, first):
-            if at > until:
-                return Span(first=first, last=last, count=count, next=at)
-            last, count = at, count + 1
-        return Span(first=first, last=last, count=count, next=FOREVER)
+            return Span(count=0, next=first)
+        later = _count_cron(*self._rule(), first, until) if self.every is None else (until - first) // self.every
+        return Span(count=later + 1, next=self.next_after(first, after=until))
 
     def take(self, first: datetime, count: int) -> list[datetime]:
         """Return the first planned instants, beginning with `first`; fewer if time itself ends."""
@@ -131,11 +123,16 @@ class Grid:
                 while True:
                     yield at
                     at += self.every
-            elif self.cron is not None:
-                if self.timezone is None:
-                    raise CronNeedsZone(self.cron)
-                plan = _by_the_clock if len(_parse(self.cron).hours) == 24 else _each_time_once
-                yield from plan(self.cron, load_zone(self.timezone), after)
+            else:
+                cron, zone = self._rule()
+                plan = _by_the_clock if _admits_every_hour(cron) else _each_time_once
+                yield from plan(cron, zone, after)
+
+    def _rule(self) -> tuple[str, ZoneInfo]:
+        assert self.cron is not None
+        if self.timezone is None:
+            raise CronNeedsZone(self.cron)
+        return self.cron, load_zone(self.timezone)
 
 
 def check_cron(text: str) -> None:
@@ -155,6 +152,10 @@ def check_cron(text: str) -> None:
 @lru_cache(maxsize=1024)
 def _parse(cron: str) -> CronSim:
     return CronSim(cron, ANY_DAY)
+
+
+def _admits_every_hour(cron: str) -> bool:
+    return len(_parse(cron).hours) == 24
 
 
 def _local_matches(cron: str, after: datetime) -> CronSim:
@@ -195,3 +196,86 @@ def _by_the_clock(cron: str, zone: ZoneInfo, after: datetime) -> Iterator[dateti
             seen = at
         else:
             return
+
+
+# ── Counting ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _count_cron(cron: str, zone: ZoneInfo, after: datetime, until: datetime) -> int:
+    """Count the planned instants in (after, until]: between two clock changes the offset is fixed."""
+    is_by_the_clock = _admits_every_hour(cron)
+    offset = offset_at(zone, after)
+    begin = _local(after, offset) + MICROSECOND
+    if not is_by_the_clock:
+        begin = max(begin, _end_of_first_pass(zone, after, offset))
+    count = 0
+    for change in _clock_changes(zone, after, until):
+        end, offset = _local(change, offset), offset_at(zone, change)
+        count += _count_local(cron, begin, end)
+        begin = _local(change, offset)
+        if is_by_the_clock:
+            continue
+        if begin < end:  # clocks went back: what they show again has had its firing
+            begin = end
+        elif _count_local(cron, end, begin) and not _count_local(cron, begin, begin + MICROSECOND):
+            count += 1  # the times in the gap fall together on the first instant after it
+    return count + _count_local(cron, begin, _local(until, offset) + MICROSECOND)
+
+
+def _local(at: datetime, offset: timedelta) -> datetime:
+    return (at + offset).replace(tzinfo=None)
+
+
+def _end_of_first_pass(zone: ZoneInfo, at: datetime, offset: timedelta) -> datetime:
+    """Return up to which local time clocks had come before they last went back, if that was within a day."""
+    change = clock_change(zone, at - DAY, at)
+    return _local(at, offset) if change is None else _local(change, offset_at(zone, at - DAY))
+
+
+def _clock_changes(zone: ZoneInfo, after: datetime, until: datetime) -> Iterator[datetime]:
+    for year in range(after.year, until.year + 1):
+        yield from (change for change in _changes_in_year(zone, year) if after < change <= until)
+
+
+@lru_cache(maxsize=1024)
+def _changes_in_year(zone: ZoneInfo, year: int) -> tuple[datetime, ...]:
+    changes: list[datetime] = []
+    seen, end = datetime(year, 1, 1, tzinfo=UTC), datetime(year + 1, 1, 1, tzinfo=UTC)
+    while seen < end:
+        near = min(seen + DAY, end)
+        change = clock_change(zone, seen, near)
+        if change is not None:
+            changes.append(change)
+        seen = change or near
+    return tuple(changes)
+
+
+def _count_local(cron: str, begin: datetime, end: datetime) -> int:
+    """Count the matching naive times in [begin, end)."""
+    if begin >= end:
+        return 0
+    rule, times = _parse(cron), _times_of_day(cron)
+    count = len(times) * _count_days(rule, begin.date(), end.date())
+    for at, sign in ((begin, -1), (end, 1)):
+        if _matches_day(rule, at.date()):
+            minutes = -((datetime.combine(at, time()) - at) // MINUTE)  # rounded up
+            count += sign * bisect_left(times, minutes)
+    return count
+
+
+def _count_days(rule: CronSim, begin: date, end: date) -> int:
+    days = (end - begin).days
+    if rule.days.issuperset(range(1, 32)) and rule.weekdays.issuperset(range(7)) and len(rule.months) == 12:
+        return days
+    return sum(_matches_day(rule, begin + timedelta(days=number)) for number in range(days))
+
+
+def _matches_day(rule: CronSim, day: date) -> bool:
+    return day.month in rule.months and rule.match_day(day)
+
+
+@lru_cache(maxsize=1024)
+def _times_of_day(cron: str) -> tuple[int, ...]:
+    """Return at which minutes of a matching day a rule fires."""
+    rule = _parse(cron)
+    return tuple(sorted(60 * hour + minute for hour in rule.hours for minute in rule.minutes))

@@ -15,6 +15,7 @@ class Rules:
     runs_per_hour: int = 60  # the runaway brake on an agent's own bookings
     min_every: timedelta = timedelta(seconds=10)
     max_attempts: int = 3
+    max_lost_starts: int = 50  # crashes before a run reached a model or tool call
     resume_chat_within: timedelta = timedelta(minutes=10)
     shed_after: timedelta = timedelta(seconds=60)  # how long a low-priority run waits for a slot
     talking_within: timedelta = timedelta(minutes=2)

@@ -60,13 +60,22 @@ class Outcome:
 
 
 def recover(run: Run, now: datetime, rules: Rules) -> Run:
-    """Decide about a run whose lease ran out: another attempt from its last saved step, or the end."""
+    """Decide about a run whose lease ran out: another attempt from its last saved step, or the end.
+
+    A start that reached no model or tool call spent no attempt. Such starts have a limit of their own, so that a run
+    that kills the process before it gets that far does not do so for ever.
+    """
     freed = replace(run, owner=None, lease_until=None)
+    if not run.has_called:
+        freed = replace(freed, attempt=run.attempt - 1, lost_starts=run.lost_starts + 1)
     if run.stop_requested_at is not None:
         return replace(freed, status="stopped", reason="stopped", finished_at=now)
-    if run.attempt >= rules.max_attempts:
+    if run.has_called and run.attempt >= rules.max_attempts:
         error = f"The process died {run.attempt} times while this run was at work."
         return replace(freed, status="interrupted", reason="attempts_used_up", error=error, finished_at=now)
+    if freed.lost_starts >= rules.max_lost_starts:
+        error = f"The process died {freed.lost_starts} times before this run reached a model or tool call."
+        return replace(freed, status="interrupted", reason="starts_used_up", error=error, finished_at=now)
     if not run.is_headless and run.lease_until is not None and now - run.lease_until > rules.resume_chat_within:
         error = "The server was away too long to go on unasked."
         return replace(freed, status="interrupted", reason="away_too_long", error=error, finished_at=now)

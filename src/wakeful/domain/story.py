@@ -19,7 +19,7 @@ def explain(wake: Wake, decisions: Sequence[Decision], runs: Sequence[Run]) -> l
         code="booked",
         detail=by | dict(wake.booking or {}),
     )
-    chain = [booked, *decisions]
+    chain = list(decisions)
     for run in runs:
         chain += _story(wake, run)
     if wake.status not in ("pending", "queued", "running"):
@@ -33,7 +33,9 @@ def explain(wake: Wake, decisions: Sequence[Decision], runs: Sequence[Run]) -> l
                 detail=ended,
             )
         )
-    return sorted(chain, key=lambda decision: decision.at)
+    # Of two bookings of one slot at the same time, the one that reads the clock first may be saved last. It then ends
+    # the other at a time before that one was booked.
+    return [booked, *sorted(chain, key=lambda decision: decision.at)]
 
 
 def _first_planned(wake: Wake) -> datetime:

@@ -253,7 +253,9 @@ class Run:
     owner: str | None = None  # random per process start
     lease_until: datetime | None = None
     fence: int = 0  # grows with every claim; a stale owner knows an old one
-    attempt: int = 0
+    attempt: int = 0  # grows with every claim; a start that reached no model or tool call gives it back
+    has_called: bool = False  # the present start has reached a model or tool call
+    lost_starts: int = 0  # starts that a crash cut off before that
     is_resuming: bool = False  # came back from a crash and has not saved a step since
     stop_requested_at: datetime | None = None
 

@@ -559,7 +559,8 @@ def edit(wake: Wake, changes: Mapping[str, Any], now: datetime, rules: Rules) ->
     """Change a pending wake. A new time or rule starts afresh; what has fired already stays."""
     if wake.status != "pending":
         raise WakeNotLive(wake)
-    changed = replace(wake, **changes, updated_at=now)
+    is_planned = bool(changes.keys() & {"nominal_at", "every", "cron", "timezone"})
+    changed = replace(wake, **changes, updated_at=now if is_planned else max(wake.updated_at, now))
     _check_texts(changed.instructions, changed.comment)
     if changed.timezone is not None:
         load_zone(changed.timezone)
@@ -567,7 +568,7 @@ def edit(wake: Wake, changes: Mapping[str, Any], now: datetime, rules: Rules) ->
         _check_recurrence(changed.kind, changed.every, changed.cron, changed.timezone, rules)
     else:
         _check_once(changed.call_type, changed.every, changed.cron)
-    if changes.keys() & {"nominal_at", "every", "cron", "timezone"}:
+    if is_planned:
         changed = _plan_afresh(changed, changes.get("nominal_at"), now)
     _check_end(changed.until, changed.max_runs, changed.nominal_at)
     if changed.max_runs is not None and changed.max_runs <= changed.runs_started:
@@ -620,7 +621,8 @@ def run_again(wake: Wake, now: datetime) -> Verdict:
 def back_off(wake: Wake, now: datetime, rules: Rules) -> Wake:
     """Count a failure of a recurring wake; after several in a row it comes back later each time, never not at all."""
     failures = wake.failures + 1
-    counted = replace(wake, failures=failures, updated_at=now)
+    # Left alone if it lies ahead: so it shows that a wrong clock has planned this wake.
+    counted = replace(wake, failures=failures, updated_at=max(wake.updated_at, now))
     if failures < rules.failures_before_backoff or wake.status != "pending":
         return counted
     doublings = failures - rules.failures_before_backoff + 1

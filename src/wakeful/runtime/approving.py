@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from pydantic_ai.messages import ToolCallPart
@@ -9,6 +10,7 @@ from pydantic_ai.messages import ToolCallPart
 from wakeful.domain.events import ApprovalAnswered, ApprovalRequested, RunEvent
 from wakeful.runtime.executor import Stopped
 from wakeful.runtime.work import Work
+from wakeful.service.insisting import insist
 from wakeful.tools.registry import ToolResult
 
 
@@ -28,7 +30,8 @@ async def ask_person(
     approvals, tool = work.means.approvals, call.tool_name
     # Subagents at work side by side may have calls of the same id.
     call_id = call.tool_call_id if work.subagent_id is None else f"{work.subagent_id}.{call.tool_call_id}"
-    asked = await approvals.ask(work.run, call_id, tool, args, is_resumed=verdict.is_in_doubt)
+    is_resumed = verdict.is_in_doubt
+    asked = await insist(lambda: approvals.ask(work.run, call_id, tool, args, is_resumed=is_resumed))
     if asked.status == "used":
         return  # begun, so it stays in doubt
     verdict.is_in_doubt = False
@@ -36,13 +39,13 @@ async def ask_person(
         yield ApprovalRequested(tool=tool, args=args, call_id=call_id)
         try:
             with work.stop.cuts_off():
-                asked = await approvals.wait(asked)
+                asked = await insist(partial(approvals.wait, asked))
         except Stopped:
             verdict.is_stopped = True
             return
         yield ApprovalAnswered(tool=tool, call_id=call_id, approved=asked.status == "approved", note=asked.note)
     if asked.status == "approved":
-        await approvals.use(asked)
+        await insist(partial(approvals.use, asked))
     else:
         verdict.refusal = _refused(tool, asked.note) if asked.status == "denied" else _nobody_there(tool)
 

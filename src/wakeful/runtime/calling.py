@@ -15,9 +15,11 @@ from wakeful.domain.profiles import SWITCH_PROFILE
 from wakeful.runtime.approving import Verdict, ask_person
 from wakeful.runtime.arguments import BadArguments, TooDeep, read_arguments, to_keep
 from wakeful.runtime.chorus import Chorus, Say, Worker
-from wakeful.runtime.subagents import spawn
+from wakeful.runtime.subagents import saved_result, spawn
 from wakeful.runtime.transcript import INTERRUPTED
+from wakeful.runtime.waiting import Followed
 from wakeful.runtime.work import Work, keepable
+from wakeful.service.insisting import insist
 from wakeful.tools.registry import ToolContext, ToolResult
 
 _AT_ONCE = 4  # calls side by side
@@ -50,11 +52,17 @@ async def call_all(
             if verdict.is_stopped:
                 return
             yield _started(call)
-            result = await _perform(work, call, verdict)
+            performing = _follow(work, call, verdict)
+            async for event in performing.events(work.at_side):
+                yield event
+            result = performing.result
             for event in _note(work, call, result):
                 yield event
             if call.tool_name == SWITCH_PROFILE and result.success:
-                work.take_on(await work.means.brief())
+                looking = work.means.brief()
+                async for event in looking.events(work.at_side):
+                    yield event
+                work.take_on(looking.result)
 
 
 def shown(calls: Sequence[ToolCallPart]) -> list[dict[str, Any]]:
@@ -93,19 +101,25 @@ async def _ask_first(work: Work, call: ToolCallPart, verdict: Verdict) -> AsyncG
             yield event
 
 
+def _follow(work: Work, call: ToolCallPart, verdict: Verdict) -> "Followed[ToolResult]":
+    tools, tool = work.means.tools, work.tools.get(call.tool_name)
+    return Followed(work.means.clock, lambda _: _perform(work, call, verdict), partial(tools.tell_call, tool))
+
+
 async def _perform(work: Work, call: ToolCallPart, verdict: Verdict, *, say: Say | None = None) -> ToolResult:
     tool = work.tools.get(call.tool_name)
     if verdict.refusal is not None:
         return verdict.refusal
     if verdict.is_in_doubt and not (tool is not None and tool.is_repeatable):
-        return _NOT_DONE
+        return saved_result(work, call.tool_call_id) or _NOT_DONE
     try:
         args = read_arguments(call)
     except BadArguments as error:
         return ToolResult(text=error.message, success=False, metadata={"code": error.code})
     agent = work.briefing.agent
     directories = work.means.directories
-    await (directories.bind if tool is not None and tool.makes_files else directories.check)(agent.id)
+    look = directories.bind if tool is not None and tool.makes_files else directories.check
+    await insist(lambda: look(agent.id))
     context = ToolContext(
         # What another agent books after the session was handed over to it is its own.
         run=work.run if work.run.agent_id == agent.id else replace(work.run, agent_id=agent.id),
@@ -115,7 +129,8 @@ async def _perform(work: Work, call: ToolCallPart, verdict: Verdict, *, say: Say
         skills=work.briefing.session_config.get("skills"),
         spawn=None if say is None else partial(spawn, work, call.tool_call_id, say),
     )
-    result = await work.means.tools.call(call.tool_name, args, context)
+    await work.means.before_call()
+    result = await insist(lambda: work.means.tools.call(call.tool_name, args, context))
     return replace(result, text=keepable(to_keep(result.text)))
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from typing import Any
 
 from wakeful.domain.events import RunEvent
 
@@ -21,7 +22,7 @@ class Chorus:
         await heard.wait()
 
     async def listen(
-        self, workers: Sequence[Worker], tasks: set[asyncio.Task[None]], *, at_once: int
+        self, workers: Sequence[Worker], tasks: set[asyncio.Task[Any]], *, at_once: int
     ) -> AsyncGenerator[RunEvent]:
         """Let them work, so many at once, until all are done. Their tasks stand in `tasks` for whoever ends them."""
         slots = asyncio.Semaphore(at_once)

@@ -2,13 +2,14 @@
 
 import json
 from collections.abc import AsyncGenerator, Callable, Sequence
+from dataclasses import dataclass
 
 from pydantic_ai.messages import ModelMessage, ModelRequest, SystemPromptPart, UserPromptPart
 
 from wakeful.domain.errors import Conflict, WakefulError
 from wakeful.domain.events import CompressionStarted, ContextCompressed, RunEvent
 from wakeful.domain.types import Message
-from wakeful.runtime.asking import ask_quietly
+from wakeful.runtime.asking import Reply, ask_quietly
 from wakeful.runtime.context import SENT, guess, keep_from, measure, shorten, tokens_in, view
 from wakeful.runtime.work import Work
 
@@ -50,12 +51,15 @@ async def make_room(work: Work, besides: Callable[[], str]) -> AsyncGenerator[Ru
     old = {message.role for message in work.messages[begin:keep]}
     if old.intersection(("tool",) if work.is_without_summary else SENT):
         yield CompressionStarted(context_tokens=before, max_context_tokens=window)
-        summary, problem = await _summarise(work, keep)
-        if problem is None:
-            told, data = summary, {"covers": keep, "dropped": 0}
+        made = _Summary()
+        async for event in _summarise(work, keep, made):
+            yield event
+        if made.problem is None:
+            summary = told = made.text
+            data = {"covers": keep, "dropped": 0}
         else:
             work.is_without_summary = True  # a model that fails at it once is not asked at every turn
-            told = f"No summary could be made ({problem}). The oldest results of tools were left out instead."
+            told = f"No summary could be made ({made.problem}). The oldest results of tools were left out instead."
             summary, data = "" if latest is None else latest.content, {"covers": data["covers"], "dropped": keep}
         step = work.step("summary", summary, data)
         work.context_tokens = measure(work.messages, window, besides)
@@ -71,17 +75,29 @@ async def make_room(work: Work, besides: Callable[[], str]) -> AsyncGenerator[Ru
         raise ContextTooLarge(work.context_tokens, window, work.model)
 
 
-async def _summarise(work: Work, keep: int) -> tuple[str, str | None]:
-    """Return a summary of what comes before an index, or why there is none."""
+@dataclass(slots=True)
+class _Summary:
+    """What came of asking for a summary."""
+
+    text: str = ""
+    problem: str | None = None  # why there is none
+
+
+async def _summarise(work: Work, keep: int, made: _Summary) -> AsyncGenerator[RunEvent]:
+    """Fill in a summary of what comes before an index, or why there is none."""
     if work.is_without_summary:
-        return "", "the model failed at it before"
-    reply = None
+        made.problem = "the model failed at it before"
+        return
+    reply = Reply(work.window)
     try:
-        reply = await ask_quietly(work, _question(work, keep), with_tools=False, most=work.window)
+        async for event in ask_quietly(work, _question(work, keep), reply, with_tools=False):
+            yield event
     except WakefulError as error:
-        return "", error.message
-    summary = reply.text.strip()
-    return (shorten(summary, int(work.window * SUMMARY)), None) if summary else ("", "the model said nothing")
+        made.problem = error.message
+        return
+    made.text = shorten(reply.text.strip(), int(work.window * SUMMARY))
+    if not made.text:
+        made.problem = "the model said nothing"
 
 
 def _question(work: Work, keep: int) -> list[ModelMessage]:

@@ -3,13 +3,13 @@
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-from wakeful.clock import Clock, ServerClock
+from wakeful.clock import Clock
 from wakeful.domain.directories import MEMORY_ELSEWHERE
-from wakeful.domain.errors import Unavailable
+from wakeful.domain.errors import StoreUnavailable, Unavailable
 from wakeful.runtime.heartbeat import Heartbeat
 from wakeful.runtime.runner import Runner
 from wakeful.runtime.scheduler import Scheduler
@@ -21,6 +21,7 @@ from wakeful.service.upkeep import Health, Upkeep
 
 log = logging.getLogger(__name__)
 
+CHECKPOINT_EVERY = timedelta(minutes=1)
 _STALLED_AFTER = 90.0  # seconds without a turn; scheduler and runner turn at least every 30
 
 
@@ -48,6 +49,8 @@ class Engine:
         presence: PresenceService,
         clock: Clock,
         is_shared: bool,
+        are_leases_behind: Callable[[], bool] = lambda: False,
+        find_problems: Callable[[], Sequence[str]] = tuple,
     ) -> None:
         self.scheduler = scheduler
         self.runner = runner
@@ -59,6 +62,8 @@ class Engine:
         self._presence = presence
         self._clock = clock
         self._is_shared = is_shared
+        self._are_leases_behind = are_leases_behind
+        self._find_problems = find_problems  # of what runs need besides the engine
         self._tasks: list[asyncio.Task[None]] = []
         self._health = Health()
 
@@ -80,13 +85,15 @@ class Engine:
             asyncio.create_task(_every(timedelta(minutes=1), self.upkeep.tidy), name="wakeful-tidy"),
             asyncio.create_task(_every(timedelta(hours=1), self.upkeep.forget), name="wakeful-retention"),
         ]
+        beat = self._directories.lease / 3
         if self._is_shared:
-            often = self._directories.lease / 3
-            self._tasks.append(asyncio.create_task(_every(often, self._holds.sweep), name="wakeful-holds"))
-        if isinstance(self._clock, ServerClock):
-            self._tasks.append(
-                asyncio.create_task(_every(timedelta(minutes=1), self._clock.measure), name="wakeful-clock")
-            )
+            self._tasks.append(asyncio.create_task(_every(beat, self._look_for_away), name="wakeful-holds"))
+        else:
+            checkpoints = _every(CHECKPOINT_EVERY, self.upkeep.checkpoint)
+            self._tasks.append(asyncio.create_task(checkpoints, name="wakeful-checkpoint"))
+        # Before another node judges our leases, they are by the clock that it goes by.
+        often = min(beat, timedelta(minutes=1))
+        self._tasks.append(asyncio.create_task(_every(often, self._clock.measure), name="wakeful-clock"))
 
     async def stop(self) -> None:
         """Go down in good order: unfinished work is given back at once."""
@@ -102,8 +109,10 @@ class Engine:
         await self._heartbeat.stop()
         try:
             await self._directories.leave()
-        except Unavailable:
-            log.warning("store away, so this node counts as running until its lease runs out", exc_info=True)
+        except Unavailable as error:
+            log.warning(
+                "store away, so this node counts as running until its lease runs out", extra={"problem": error.message}
+            )
 
     def hear(self, news: str) -> None:
         """Take a hint from the store: look at once instead of at the next turn."""
@@ -116,7 +125,9 @@ class Engine:
 
     def readiness(self) -> Readiness:
         """Say whether wakes are being fired."""
-        problems: list[str] = []
+        problems = [*self._find_problems()]
+        if self.runner.shortage is not None:
+            problems.append(f"runs are put off: {self.runner.shortage}")
         for loop, seconds in (
             ("scheduler", self.scheduler.seconds_since_turn),
             ("runner", self.runner.seconds_since_turn),
@@ -139,6 +150,10 @@ class Engine:
             for away in self._holds.away
         ]
 
+    async def _look_for_away(self) -> None:
+        if not self._are_leases_behind():  # else every node looks away that had no time yet to say that it is not
+            await self._holds.sweep()
+
     async def _look_after(self) -> None:
         self._health = await self.upkeep.audit()
         if not self._health.is_good:
@@ -150,5 +165,9 @@ async def _every(interval: timedelta, act: Callable[[], Awaitable[None]]) -> Non
         await asyncio.sleep(interval.total_seconds())
         try:
             await act()
+        except StoreUnavailable:  # it logs that itself, and the next time will do
+            pass
+        except Unavailable as error:
+            log.warning("upkeep failed", extra={"problem": error.message})
         except Exception:
             log.exception("upkeep failed")

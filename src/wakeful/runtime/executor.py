@@ -1,7 +1,7 @@
 """The one interface between the engine and whatever does the work of a run."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Generator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequence
 from contextlib import contextmanager
 from typing import Protocol
 
@@ -54,11 +54,17 @@ class Stop:
             self._cuts.discard(task)
 
 
+BeforeCall = Callable[[], Awaitable[None]]  # cheap after the first time
+
+
 class Executor(Protocol):
     """Does the work of a run and says what happens as events.
 
     It goes on from the saved steps of earlier attempts, ends by itself, and raises if it fails. A `StepSaved` is
-    durable before it is asked for the next event.
+    durable before it is asked for the next event; the last one is saved with the run's end. It awaits `before_call`
+    before each model or tool call: a start that a crash cuts off earlier than that spends no attempt.
     """
 
-    def execute(self, run: Run, saved_steps: Sequence[Message], stop: Stop, /) -> AsyncGenerator[RunEvent]: ...
+    def execute(
+        self, run: Run, saved_steps: Sequence[Message], stop: Stop, before_call: BeforeCall, /
+    ) -> AsyncGenerator[RunEvent]: ...

@@ -8,11 +8,14 @@ import time
 from collections.abc import Callable
 from datetime import timedelta
 
+from wakeful.domain.errors import StoreUnavailable, Unavailable
 from wakeful.service.claims import Claims, HeartbeatConnection
 
 log = logging.getLogger(__name__)
 
 GIVE_UP_AFTER = timedelta(minutes=2)  # a loop blocked for longer is taken for dead, and its runs go to someone else
+
+_TRY_AGAIN = 1.0  # seconds
 
 Renewed = Callable[[float, set[tuple[str, int]]], None]
 
@@ -46,6 +49,7 @@ class Heartbeat:
     async def _beat(self, loop: asyncio.AbstractEventLoop) -> None:
         connection: HeartbeatConnection | None = None
         while not self._stopping.is_set():
+            pause = self._every
             loop.call_soon_threadsafe(self._see_loop)
             if time.monotonic() - self._loop_seen_at > self._give_up_after:
                 log.error("event loop blocked too long; its leases are left to run out")
@@ -55,11 +59,16 @@ class Heartbeat:
                     began = time.monotonic()
                     still_ours = await self._claims.renew(connection)
                     loop.call_soon_threadsafe(self._on_renewed, began, still_ours)
-                except Exception:  # whatever it is: without this thread every run here would be lost
-                    log.warning("leases not renewed", exc_info=True)
+                except Exception as error:  # whatever it is: without this thread every run here would be lost
+                    if isinstance(error, Unavailable):
+                        if not isinstance(error, StoreUnavailable):  # which is logged where it is noted
+                            log.warning("leases not renewed", extra={"problem": error.message})
+                    else:
+                        log.warning("leases not renewed", exc_info=True)
                     connection = await _drop(connection)
+                    pause = min(pause, _TRY_AGAIN)
             # Blocking is fine: nothing else lives in this thread, and nothing must keep it from the next beat.
-            self._stopping.wait(self._every)
+            self._stopping.wait(pause)
         await _drop(connection)
 
     def _see_loop(self) -> None:

@@ -16,20 +16,20 @@ from wakeful.runtime.budget import FINISH, NOTES
 from wakeful.runtime.calling import call_all, shown
 from wakeful.runtime.compaction import make_room
 from wakeful.runtime.context import view
-from wakeful.runtime.executor import Stop, Stopped
+from wakeful.runtime.executor import BeforeCall, Stop, Stopped
 from wakeful.runtime.models.providers import Models
 from wakeful.runtime.planning import plan
 from wakeful.runtime.prompt import steer, system_prompt
 from wakeful.runtime.surroundings import look_around
-from wakeful.runtime.transcript import open_calls, to_data, to_model
+from wakeful.runtime.transcript import final_answer, open_calls, to_data, to_model
+from wakeful.runtime.waiting import Followed
 from wakeful.runtime.work import Means, Patience, SubagentLimits, Work
 from wakeful.service.approvals import Approvals
 from wakeful.service.briefings import Briefing, Briefings
 from wakeful.service.directories import Directories
+from wakeful.service.insisting import insist
 from wakeful.service.instruction_files import InstructionFiles
 from wakeful.tools.registry import Tools
-
-_MOST_CALLS = 100  # in one answer
 
 
 class AgentLoop:
@@ -59,27 +59,39 @@ class AgentLoop:
         self.patience = patience or Patience()
         self.subagents = subagents or SubagentLimits()
 
-    async def execute(self, run: Run, _saved_steps: Sequence[Message], stop: Stop) -> AsyncGenerator[RunEvent]:
+    async def execute(
+        self, run: Run, saved_steps: Sequence[Message], stop: Stop, before_call: BeforeCall
+    ) -> AsyncGenerator[RunEvent]:
         """Work on a run from where its session's transcript ends."""
-        yield StreamStart()
+        # Only 0.1 could be killed between the two: today the answer and the run's end are saved together.
+        ended = final_answer(saved_steps)
+        if ended is None:
+            yield StreamStart()
         means = Means(
-            brief=lambda: self._brief(run, stop),
+            brief=lambda: Followed(self.clock, lambda looking: insist(lambda: self._brief(run, stop, looking))),
+            before_call=before_call,
             approvals=self.approvals,
             models=self.models,
             tools=self.tools,
             clock=self.clock,
             workspace_of=self.workspace_of,
             directories=self.directories,
-            spent_today=self.briefings.spent_today,
+            spent_today=lambda run: insist(lambda: self.briefings.spent_today(run)),
             patience=self.patience,
             subagents=self.subagents,
             take_turns=take_turns,
         )
+        if ended is not None:
+            for event in _end_as_saved(Work(means, run, await self.briefings.read(run), stop), ended):
+                yield event
+            return
+        looking = means.brief()
         try:
-            briefing = await means.brief()
+            async for event in looking.events(set()):
+                yield event
         except Stopped:
             return
-        work = Work(means, run, briefing, stop)
+        work = Work(means, run, looking.result, stop)
         try:
             async for event in _begin(work):
                 yield event
@@ -88,11 +100,11 @@ class AgentLoop:
         finally:
             await work.put_away()
 
-    async def _brief(self, run: Run, stop: Stop) -> Briefing:
+    async def _brief(self, run: Run, stop: Stop, looking: "Followed[Briefing]") -> Briefing:
         await self.directories.check(run.agent_id)
         briefing = await self.briefings.read(run)
         await self.directories.check(briefing.agent.id)
-        return await look_around(briefing, self.tools, self.instructions, stop, self.clock.now())
+        return await look_around(briefing, self.tools, self.instructions, stop, self.clock.now(), looking)
 
 
 async def take_turns(work: Work) -> AsyncGenerator[RunEvent]:
@@ -140,7 +152,7 @@ async def _act_on(work: Work, reply: Reply) -> AsyncGenerator[RunEvent]:
     work.turns += 1
     assert reply.whole is not None
     calls = [part for part in reply.whole.parts if isinstance(part, ToolCallPart)]
-    if reply.is_too_long or len(calls) > _MOST_CALLS:
+    if reply.is_cut_off:
         if reply.text:
             yield work.step("assistant", reply.text, {"cut_off": True})
         for event in _end_early(work, "answer_too_long" if reply.is_too_long else "too_many_calls"):
@@ -150,13 +162,14 @@ async def _act_on(work: Work, reply: Reply) -> AsyncGenerator[RunEvent]:
         for event in _end_early(work, "did_nothing" if _has_done_nothing(work) else "empty_answer"):
             yield event
         return
-    yield work.step("assistant", reply.text, to_data(reply.whole, reply.thinking, shown(calls)))
-    if calls:
-        async for event in call_all(work, calls):
-            yield event
-    else:
-        work.has_ended = True
+    work.has_ended = not calls
+    data = to_data(reply.whole, reply.thinking, shown(calls))
+    yield work.step("assistant", reply.text, data, is_last=work.has_ended)
+    if work.has_ended:
         yield work.end(reply.text)
+        return
+    async for event in call_all(work, calls):
+        yield event
 
 
 def _has_done_nothing(work: Work) -> bool:
@@ -174,9 +187,17 @@ async def _limit(work: Work) -> RunNote | None:
 
 def _end_early(work: Work, reason: RunNote) -> Generator[RunEvent]:
     work.has_ended = True
-    yield work.step("assistant", NOTES[reason], {"note": reason})
+    yield work.step("assistant", NOTES[reason], {"note": reason}, is_last=True)
     yield EndedEarly(reason=reason)
     yield work.end(NOTES[reason])
+
+
+def _end_as_saved(work: Work, ended: Message) -> Generator[RunEvent]:
+    """End a run whose final answer an earlier attempt saved. The model is not asked again."""
+    reason: RunNote | None = (ended.data or {}).get("note")
+    if reason is not None:
+        yield EndedEarly(reason=reason)
+    yield work.end(ended.content)
 
 
 def _request(work: Work) -> list[ModelMessage]:

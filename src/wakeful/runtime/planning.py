@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart, UserPromptPart
 
 from wakeful.domain.events import PlanningStatus, PlanReady, RunEvent, TurnThinking
-from wakeful.runtime.asking import ask_quietly
+from wakeful.runtime.asking import Reply, ask_quietly
 from wakeful.runtime.work import Work
 
 MOST_SAID = 20_000  # characters of a phase; a planner without end is cut off there
@@ -60,7 +60,9 @@ async def plan(work: Work, request: list[ModelMessage]) -> AsyncGenerator[RunEve
             if work.stop.is_requested or await work.is_spent():
                 return
             yield PlanningStatus(phase=phase.number, label=phase.label)
-            reply = await ask_quietly(work, talk, most=MOST_SAID)
+            reply = Reply(MOST_SAID)
+            async for event in ask_quietly(work, talk, reply):
+                yield event
             if reply.thinking:
                 yield TurnThinking(thinking=reply.thinking)
             if phase is _PLAN:

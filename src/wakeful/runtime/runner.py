@@ -4,31 +4,33 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
-from typing import Literal, TypeVar
+from typing import Literal
 
 from wakeful.clock import LONGEST_WAIT, Clock
 from wakeful.domain import ids
 from wakeful.domain.directories import MemoryElsewhere
-from wakeful.domain.errors import Unavailable, WakefulError
+from wakeful.domain.errors import StoreUnavailable, Unavailable, WakefulError
 from wakeful.domain.events import EndedEarly, ErrorFrame, RunFrame, StepSaved, StreamEnd, StreamStopped
+from wakeful.domain.resources import words_of
 from wakeful.domain.runs import LeaseLost, Outcome
 from wakeful.domain.types import Run, RunNote
 from wakeful.runtime.executor import Executor, Stop
 from wakeful.runtime.teller import Teller
 from wakeful.service.claims import Claimed, Claims
-
-T = TypeVar("T")
+from wakeful.service.insisting import PAUSE, insist
+from wakeful.service.resources import shortage
 
 log = logging.getLogger(__name__)
 
 _LOOK_FOR_STOPS = timedelta(seconds=1)  # behind the news, for the case that it got lost
 _STOP_PATIENCE = 1.5  # seconds an executor has to end by itself
 _DRAIN_PATIENCE = 5.0
-_STORE_PAUSE = 0.3
+_SHORTAGE_PAUSE = 1.0
+_LONGEST_SHORTAGE_PAUSE = 30.0
 
 
 @dataclass(slots=True, eq=False)
@@ -42,7 +44,9 @@ class _Held:
     claimed_at: float = field(default_factory=time.monotonic)
     given_up: Literal["lost", "released"] | None = None  # no longer ours to finish
     is_over_limit: bool = False
-    is_finishing: bool = False
+    has_called: bool = False  # a model or a tool
+    is_finishing: bool = False  # its work is done: nothing may cut it off before its end is written
+    last_step: StepSaved | None = None  # saved with its end
     end: StreamEnd | None = None  # what it says last if it ends well
     task: "asyncio.Task[None] | None" = None
 
@@ -57,6 +61,8 @@ class _Held:
             self.task.cancel()
 
     def end_at_limit(self) -> None:
+        if self.is_finishing:
+            return
         self.is_over_limit = True
         if self.task is not None:
             self.task.cancel()
@@ -86,6 +92,11 @@ class Runner:
         self._is_claim_open = False
         self._unheld: set[tuple[str, int]] = set()  # what the last heartbeat called ours, and nobody is at work on
         self._has_strays = False
+        self.shortage: str | None = (
+            None  # what this process has run out of; nothing is claimed until it is looked again
+        )
+        self._shortages = 0  # since a run last ended
+        self._put_off_runs: set[str] = set()
         self._turned_at = clock.monotonic()
 
     @property
@@ -117,9 +128,12 @@ class Runner:
         while True:
             try:
                 await self.turn()
-            except Exception:
-                log.exception("runner turn failed")
-                await asyncio.sleep(_STORE_PAUSE)
+            except Exception as error:
+                if not isinstance(error, Unavailable):
+                    log.exception("runner turn failed")
+                elif not isinstance(error, StoreUnavailable):  # which logs that itself
+                    log.warning("runner turn failed", extra={"problem": error.message})
+                await asyncio.sleep(PAUSE)
                 self._nudged.set()  # what we were nudged for is still to be done
             longest = _LOOK_FOR_STOPS if self._held else LONGEST_WAIT
             await self._clock.wait(self._clock.now() + longest, self._nudged)
@@ -129,6 +143,9 @@ class Runner:
         self._nudged.clear()
         await self._pass_on_stops()
         if self._is_draining:
+            return
+        if self.shortage is not None:
+            self._turned_at = self._clock.monotonic()
             return
         # An open claim may have been made, and its answer lost on the way. What we do not know of is free.
         if self._is_claim_open or self._has_strays:
@@ -156,8 +173,10 @@ class Runner:
             await asyncio.wait(tasks, timeout=_DRAIN_PATIENCE)
         try:
             await self._claims.give_back_all_but({held.claim for held in self._held.values() if held.is_finishing})
-        except Unavailable:
-            log.warning("store away, so unfinished runs wait for their leases to run out", exc_info=True)
+        except Unavailable as error:
+            log.warning(
+                "store away, so unfinished runs wait for their leases to run out", extra={"problem": error.message}
+            )
 
     def compare(self, began: float, ours: set[tuple[str, int]]) -> None:
         """Compare what we are at work on with what the heartbeat, begun at that moment, found to be ours.
@@ -200,9 +219,12 @@ class Runner:
             if outcome is not None:
                 held.is_finishing = True
                 self._nudged.set()  # its slot is free while its end is written: the next claim need not wait for that
-                frame = _last_words(held, outcome)
-                if await _insist(lambda: self._claims.finish(held.run, outcome, frame)):
+                frame, unsaved = _last_words(held, outcome), held.teller.take_unsaved()
+                finish = partial(self._claims.finish, last_step=held.last_step, unsaved=unsaved)
+                if await insist(lambda: finish(held.run, outcome, frame), Unavailable):
                     self._on_finished(held.run, outcome)
+                self._shortages = 0
+                self._put_off_runs.discard(held.run.id)
         finally:
             if self._held.get(held.run.id) is held:  # else a newer claim of ours has its place
                 del self._held[held.run.id]
@@ -211,13 +233,10 @@ class Runner:
     async def _execute(self, held: _Held) -> Outcome | None:
         """Carry out a run. None: it is no longer ours, so we must not say how it ended."""
         try:
-            outcome = await self._follow(held)
-            if outcome is not None and held.teller.has_spoken:
-                await held.teller.flush()
+            return await self._follow(held)
         except LeaseLost:
             log.warning("lease lost", extra={"run_id": held.run.id, "fence": held.run.fence})
             return None
-        return outcome
 
     async def _follow(self, held: _Held) -> Outcome | None:
         # A bare timer: asyncio.timeout costs several times as much, and every run has one.
@@ -230,6 +249,8 @@ class Runner:
         except asyncio.CancelledError:
             if held.given_up is None and held.stop.is_requested:
                 return Outcome(status="stopped", reason="stopped")
+            if held.given_up is None and held.is_over_limit and self._claims.is_store_away:
+                return self._release(held)  # the time went by waiting for the store
             if held.given_up is None and held.is_over_limit:
                 text = f"The run took longer than its limit of {held.limit}."
                 return Outcome(status="failed", reason="time_limit", error=text)
@@ -239,29 +260,65 @@ class Runner:
                 return Outcome(status="stopped", reason="stopped")
             if isinstance(error, MemoryElsewhere) and error.agent_id == held.run.agent_id:
                 # Another node has made the agent's first file since we claimed: it goes on there from its last step.
-                held.given_up = "released"
-                self._has_strays = True
-                return None
+                return self._release(held)
+            if isinstance(error, StoreUnavailable):  # no fault of the run, which goes on from its last saved step
+                log.warning("run released, the store is away", extra={"run_id": held.run.id, "problem": error.message})
+                limit.cancel()
+                await asyncio.sleep(PAUSE)
+                return self._release(held)
+            if (lacks := shortage(error)) is not None:
+                return await self._put_off(held, lacks)
             if isinstance(error, WakefulError):  # said for people; a stack would only bury it
                 log.warning("run failed", extra={"run_id": held.run.id, "code": error.code, "error": error.message})
                 return Outcome(status="failed", reason=error.code, error=error.message)
             log.warning("run failed", exc_info=True, extra={"run_id": held.run.id})
-            return Outcome(status="failed", reason="error", error=f"{type(error).__name__}: {error}")
+            return Outcome(status="failed", reason="error", error=words_of(error))
         finally:
             limit.cancel()
-        if held.stop.is_requested:
+        if held.stop.is_requested and held.last_step is None:  # else the answer was there before the wish
             return Outcome(status="stopped", reason="stopped")
         return Outcome(status="success", reason=reason, note=reason)
+
+    def _release(self, held: _Held) -> None:
+        """Have a run given back untried with the next turn."""
+        held.given_up = "released"
+        self._has_strays = True
+
+    async def _put_off(self, held: _Held, lacks: Unavailable) -> None:
+        """Release a run that met a shortage, untried, and claim nothing for a while: whatever is claimed meets it too.
+
+        Each time twice as long as the last, until a run ends again.
+        """
+        pause = min(_SHORTAGE_PAUSE * 2**self._shortages, _LONGEST_SHORTAGE_PAUSE)
+        if self.shortage is None:
+            self._shortages += 1
+            log.warning("runs are put off", extra={"code": lacks.code, "problem": lacks.message, "seconds": pause})
+            asyncio.get_running_loop().call_later(pause, self._end_shortage)
+        self.shortage = lacks.message
+        held.given_up = "released"
+        try:
+            await self._claims.put_off(held.run, lacks.code, is_told=held.run.id in self._put_off_runs)
+            self._put_off_runs.add(held.run.id)
+        except Unavailable:
+            self._has_strays = True  # given back with the next turn
+
+    def _end_shortage(self) -> None:
+        self.shortage = None
+        self._nudged.set()
 
     async def _listen(self, held: _Held) -> RunNote | None:
         """Save and show what the executor says until it ends, and return why it ended early, if it did."""
         run = held.run
         reason: RunNote | None = None
         # Every claim raises the fence, so an earlier attempt may have left steps.
-        steps = await _insist(lambda: self._claims.saved_steps(run)) if run.fence > 1 else []
-        async with contextlib.aclosing(self._executor.execute(run, steps, held.stop)) as events:
+        steps = await insist(lambda: self._claims.saved_steps(run), Unavailable) if run.fence > 1 else []
+        before_call = partial(self._note_call, held)
+        async with contextlib.aclosing(self._executor.execute(run, steps, held.stop, before_call)) as events:
             async for event in events:
                 match event:
+                    case StepSaved(is_last=True):
+                        held.last_step = event
+                        held.is_finishing = True
                     case StepSaved():
                         await held.teller.save(event)
                     case EndedEarly():
@@ -272,9 +329,14 @@ class Runner:
                         await held.teller.say(event)
         return reason
 
+    async def _note_call(self, held: _Held) -> None:
+        if not held.has_called:
+            await insist(lambda: self._claims.note_call(held.run), Unavailable)
+            held.has_called = True
+
     async def _save(self, run: Run, step: StepSaved | None, frames: Sequence[RunFrame]) -> None:
         writing_id = ids.new_id(self._clock.now())  # one for all tries: the first may have come through
-        await _insist(lambda: self._claims.save(run, step, frames, writing_id))
+        await insist(lambda: self._claims.save(run, step, frames, writing_id), Unavailable)
 
     async def _pass_on_stops(self) -> None:
         now = time.monotonic()
@@ -308,13 +370,3 @@ def _ask_to_stop(held: _Held) -> None:
 def _cancel_work(held: _Held) -> None:
     if held.task is not None and not held.is_finishing:
         held.task.cancel()
-
-
-async def _insist(write: Callable[[], Awaitable[T]]) -> T:
-    """Try again while the store is away. What we write proves our lease, so trying late does no harm."""
-    while True:
-        try:
-            return await write()
-        except Unavailable:
-            log.warning("store away, trying again", exc_info=True)
-            await asyncio.sleep(_STORE_PAUSE)

@@ -6,12 +6,16 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from wakeful.clock import LONGEST_WAIT, Clock
-from wakeful.domain.errors import Unavailable
+from wakeful.domain.errors import StoreBusy, StoreUnavailable, Unavailable
+from wakeful.domain.resources import words_of
 from wakeful.service.firing import Firing
+from wakeful.service.resources import shortage
+from wakeful.service.stopping import Stopping
 
 log = logging.getLogger(__name__)
 
 _AFTER_TROUBLE = timedelta(seconds=1)
+_WHILE_HELD = timedelta(seconds=0.25)
 
 
 class Scheduler:
@@ -20,20 +24,24 @@ class Scheduler:
     def __init__(
         self,
         firing: Firing,
+        stopping: Stopping,
         clock: Clock,
         batch: int,
         *,
         lease: timedelta,
         on_queued: Callable[[], None],
         is_full: Callable[[], bool],
+        are_leases_behind: Callable[[], bool] = lambda: False,
     ) -> None:
         self._firing = firing
+        self._stopping = stopping
         self._clock = clock
         self._batch = batch
         # A lease that is taken after one look does not run out before the next, so each is seen in time.
         self._longest_wait = min(lease, LONGEST_WAIT)
         self._on_queued = on_queued
         self._is_full = is_full
+        self._are_leases_behind = are_leases_behind
         self._nudged = asyncio.Event()
         self._turned_at = clock.monotonic()
 
@@ -51,6 +59,10 @@ class Scheduler:
         while True:
             try:
                 until = await self.turn()
+            except Unavailable as error:  # it says what is away; a stack each second would only bury it
+                if not isinstance(error, StoreUnavailable):  # which logs that itself
+                    log.warning("scheduler turn failed", extra={"problem": error.message})
+                until = self._clock.now() + _AFTER_TROUBLE
             except Exception:
                 log.exception("scheduler turn failed")
                 until = self._clock.now() + _AFTER_TROUBLE
@@ -59,40 +71,63 @@ class Scheduler:
     async def turn(self) -> datetime:
         """Fire what is due, take back what was lost, and return when to look next."""
         self._nudged.clear()  # before looking, so that news which comes while we look is not lost
-        while await self._fire_batch() == self._batch:
+        moved = fired = await self._fire_batch()
+        while fired == self._batch:
             self._on_queued()
+            moved += (fired := await self._fire_batch())
         if self._is_full():  # else whoever has waited for long will start now, and did not wait for a slot
             await self._firing.shed_low()
         self._on_queued()
         await asyncio.sleep(0)  # the claim is on its way first: someone waits for that
         next_moment = await self._firing.next_moment()
         now = self._clock.now()
-        # A look before the write: claims would wait for the disk together with it.
-        if next_moment is not None and next_moment <= now and await self._firing.has_lost():
-            await self._firing.recover()
-            self._on_queued()
+        if next_moment is not None and next_moment <= now:
+            moved += await self._see_to_left_behind()
+            if not moved:  # another node holds what is due
+                next_moment = now + _WHILE_HELD
         self._turned_at = self._clock.monotonic()
         latest = now + self._longest_wait
         return latest if next_moment is None else min(next_moment, latest)
 
+    async def _see_to_left_behind(self) -> int:
+        """Carry out wishes to stop that had to wait, then take back runs whose lease ran out, some of them perhaps."""
+        # A look before the write: claims would wait for the disk together with it.
+        has_lost, has_wishes = await self._firing.left_behind()
+        moved = await self._stopping.carry_out_wishes() if has_wishes else 0
+        if has_lost and not self._are_leases_behind():
+            moved += len(await self._firing.recover())
+        if moved:
+            self._on_queued()
+        return moved
+
     async def _fire_batch(self) -> int:
         try:
             return await self._firing.fire_due()
+        except StoreBusy:
+            log.warning("wakes are fired one by one, since another node holds what one of them needs")
+            return await self._fire_one_by_one()
+        except Unavailable:
+            raise
         except Exception:
             log.exception("a batch of wakes could not be fired together; trying them one by one")
             return await self._fire_one_by_one()
 
     async def _fire_one_by_one(self) -> int:
         """One wake that cannot be decided about must not hold up the others."""
-        fired = 0
-        while fired < self._batch:
+        fired = held = 0
+        while fired + held < self._batch:
             try:
-                if not await self._firing.fire_due(most=1):
+                if not await self._firing.fire_due(most=1, skip=held):
                     return fired
+            except StoreBusy:  # no fault of the wake: it is looked at again with the next turn, and the others now
+                held += 1
+                continue
             except Unavailable:
-                raise  # no fault of the wake: it is looked at again with the next turn
+                raise  # no fault of the wake either
             except Exception as error:
-                wake_id = await self._firing.set_aside(f"{type(error).__name__}: {error}")
+                if (lacks := shortage(error)) is not None:
+                    raise lacks from error
+                wake_id = await self._firing.set_aside(words_of(error), skip=held)
                 log.exception("wake set aside", extra={"wake_id": wake_id})
             fired += 1
         return fired

@@ -1,12 +1,13 @@
 """Subagents: another worker on the same run, for one task. Only its answer reaches the one who gave the task."""
 
 import logging
+from collections.abc import Mapping
 from contextlib import aclosing
 from dataclasses import replace
 from typing import Any
 
 from wakeful.domain.agents import SCHEDULING
-from wakeful.domain.errors import Invalid, LimitReached, WakefulError
+from wakeful.domain.errors import Invalid, LimitReached, StoreUnavailable, WakefulError
 from wakeful.domain.events import (
     ApprovalAnswered,
     ApprovalRequested,
@@ -24,6 +25,7 @@ from wakeful.domain.events import (
     ToolCall,
     ToolStarted,
     TurnThinking,
+    Waiting,
 )
 from wakeful.domain.types import Agent, Message
 from wakeful.runtime.chorus import Say
@@ -38,6 +40,7 @@ _MARKED = (
     | TurnThinking
     | ApprovalRequested
     | ApprovalAnswered
+    | Waiting
     | ToolStarted
     | ToolCall
     | CompressionStarted
@@ -79,6 +82,8 @@ async def spawn(parent: Work, subagent_id: str, say: Say, asked: str, task: str)
                 told = voice.translate(event)
                 if told is not None:
                     await say(told)
+    except StoreUnavailable:
+        raise  # the whole run waits for the store, or is released
     except WakefulError as error:
         log.warning("subagent failed", extra={"run_id": parent.run.id, "code": error.code, "error": error.message})
         text = f"The agent {helper.name!r} failed: {error.message}"
@@ -86,10 +91,32 @@ async def spawn(parent: Work, subagent_id: str, say: Say, asked: str, task: str)
     if voice.answer is None:
         text = f"The agent {helper.name!r} was stopped before it had an answer."
         return ToolResult(text=text, success=False, metadata={**metadata, "code": "stopped"})
-    if voice.reason is not None:
-        text = f"The agent {helper.name!r} ended early ({voice.reason}). Its last words: {voice.answer}"
-        return ToolResult(text=text, success=False, metadata={**metadata, "code": voice.reason})
-    return ToolResult(text=voice.answer, metadata=metadata)
+    return _result(helper.name, metadata, voice.answer, voice.reason)
+
+
+def saved_result(parent: Work, subagent_id: str) -> ToolResult | None:
+    """Return the result of a subagent whose final answer was saved before a crash, for the call that has none yet."""
+    steps: list[Message] = []
+    for message in reversed(parent.messages):
+        if message.role == "assistant":  # with the calls that have no result yet
+            break
+        data = message.data or {}
+        if message.role == "subagent" and data["subagent_id"] == subagent_id and "within" not in data:
+            steps.append(message)
+    data = (steps[0].data or {}) if steps else {}
+    if data.get("role") != "assistant" or data.get("tool_calls") or data.get("cut_off"):
+        return None
+    name: str = data["agent"]
+    agent_id = next((helper.id for helper in parent.briefing.helpers if helper.name == name), None)
+    metadata = {"subagent_id": subagent_id, "agent_id": agent_id, "agent": name}
+    return _result(name, metadata, steps[0].content, data.get("note"))
+
+
+def _result(name: str, metadata: Mapping[str, Any], answer: str, reason: str | None) -> ToolResult:
+    if reason is None:
+        return ToolResult(text=answer, metadata=metadata)
+    text = f"The agent {name!r} ended early ({reason}). Its last words: {answer}"
+    return ToolResult(text=text, success=False, metadata={**metadata, "code": reason})
 
 
 class _Voice:
@@ -131,6 +158,8 @@ class _Voice:
         if step.role != "subagent":
             about = {"subagent_id": self._id, "agent": self._helper.name, "role": step.role}
             data = about | {key: data[key] for key in _KEPT if key in data}
+        else:  # of a subagent's subagent; their calls may have the same ids as the parent's
+            data = {**data, "within": self._id}
         return self._parent.step("subagent", step.content, data)
 
 

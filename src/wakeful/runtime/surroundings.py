@@ -2,20 +2,30 @@
 
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 
 from wakeful.domain import skills
 from wakeful.runtime.executor import Stop
+from wakeful.runtime.waiting import Followed
 from wakeful.service.briefings import Briefing
 from wakeful.service.instruction_files import InstructionFiles
 from wakeful.tools.registry import Tools
 
 
 async def look_around(
-    briefing: Briefing, tools: Tools, instructions: InstructionFiles, stop: Stop, now: datetime
+    briefing: Briefing,
+    tools: Tools,
+    instructions: InstructionFiles,
+    stop: Stop,
+    now: datetime,
+    looking: "Followed[Briefing]",
 ) -> Briefing:
     """Start what the agent's tools need, read what it is to know, and return a briefing that says so."""
+    looking.explain(partial(tools.tell_starting, briefing.agent))
     with stop.cuts_off():
         notes = await tools.prepare(briefing.agent)
+    for frame in tools.tell_failed(briefing.agent):
+        await looking.say(frame)
     there = await instructions.for_prompt(briefing.agent)
     names = briefing.session_config.get("skills")
     lacking = skills.missing(there.skills, names)

@@ -68,6 +68,12 @@ class Teller:
         """Return when everything said so far is saved and shown."""
         await self._write(None)
 
+    def take_unsaved(self) -> list[RunFrame]:
+        """Return what was said and is not saved yet, after the block: it is saved with the end of the run."""
+        self._close_merged()
+        unsaved, self._waiting = self._waiting, []
+        return unsaved
+
     def _merge(self, kind: type[StreamDelta | ThinkingDelta], piece: str) -> None:
         if kind is not self._merging:
             self._close_merged()

@@ -8,6 +8,7 @@ from pydantic_ai.messages import ModelRequest, SystemPromptPart, TextPart, UserP
 from pydantic_ai.usage import RequestUsage
 
 from wakeful.clock import Clock
+from wakeful.domain.errors import StoreUnavailable
 from wakeful.domain.runs import Outcome
 from wakeful.domain.texts import first_words
 from wakeful.domain.types import Run
@@ -58,6 +59,8 @@ class Titles:
             if not briefing.session.title:
                 assert run.session_id is not None
                 await self._sessions.give_title(run.session_id, await self._find(briefing))
+        except StoreUnavailable as error:
+            log.warning("session left without a title", extra={"session_id": run.session_id, "problem": error.message})
         except Exception:
             log.warning("session left without a title", exc_info=True, extra={"session_id": run.session_id})
 

@@ -76,6 +76,16 @@ def open_calls(messages: Sequence[Message]) -> list[ToolCallPart]:
     return []
 
 
+def final_answer(steps: Sequence[Message]) -> Message | None:
+    """Return the last saved step of a run if the run had ended with it: an answer, or why it ended early."""
+    said = [step for step in steps if step.role in SENT]
+    if not said or said[-1].role != "assistant":
+        return None
+    data = said[-1].data or {}
+    is_final = "note" in data or ("response" in data and not data.get("tool_calls"))
+    return said[-1] if is_final else None
+
+
 def to_data(response: ModelResponse, thinking: str, calls: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return what is kept of a reply besides its text: the provider's own form, and what people are shown."""
     parts = [keepable_call(part) if isinstance(part, ToolCallPart) else part for part in response.parts]

@@ -1,7 +1,6 @@
 """The work on one run, by its agent or by a subagent: who works with what, what was said, how a step is kept."""
 
 import asyncio
-import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,21 +10,25 @@ from wakeful.clock import Clock
 from wakeful.domain.events import RunEvent, StepSaved, StreamEnd
 from wakeful.domain.types import Message, Run, RunUsage
 from wakeful.runtime.budget import Budget, Mishaps
-from wakeful.runtime.executor import Stop
+from wakeful.runtime.executor import BeforeCall, Stop
 from wakeful.runtime.models.providers import Models
+from wakeful.runtime.waiting import Followed
 from wakeful.service.approvals import Approvals
 from wakeful.service.briefings import Briefing, Spent
 from wakeful.service.directories import Directories
 from wakeful.tools.registry import Tool, Tools
+
+_LAST_MOMENT = 2.0  # seconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patience:
     """How long a model may be silent, and how often it is asked again; in seconds."""
 
-    first: float = 185.0  # a little more than our own wire's, whose words are better
+    first: float = 605.0  # a little more than our own wire's, whose words are better
     between: float = 65.0
     retries: int = 6
+    silences: int = 1  # retries of one that took the request and said nothing
     pause: float = 1.0  # before the first retry; doubled each time
     longest_pause: float = 60.0
 
@@ -42,7 +45,8 @@ class SubagentLimits:
 class Means:
     """What every worker of this server works with."""
 
-    brief: Callable[[], Awaitable[Briefing]]  # reads anew what the run is to know
+    brief: "Callable[[], Followed[Briefing]]"  # reads anew what the run is to know
+    before_call: BeforeCall
     approvals: Approvals
     models: Models
     tools: Tools
@@ -65,15 +69,16 @@ class Work:
         self.depth: int = 0 if of is None else of.depth + 1
         self.subagent_id: str | None = None
         self.take_on(briefing)
-        self.messages = list(briefing.messages)
+        # Its own steps last: a message that came while it waited to be resumed has its answer, and is history.
+        self.messages = sorted(briefing.messages, key=lambda message: message.run_id == run.id)
         self.mishaps = Mishaps()
         self.turns = sum("response" in (message.data or {}) for message in self.own("assistant"))
         self.context_tokens = 0
         self.is_without_summary = False  # once one has failed
         self.has_ended = False
         self.budget = self._open_budget() if of is None else of.budget
-        self.at_side: set[asyncio.Task[None]] = set() if of is None else of.at_side  # subagents at work
-        self._began: float = time.monotonic() if of is None else of._began
+        self.at_side: set[asyncio.Task[Any]] = set() if of is None else of.at_side  # tasks at work on this run
+        self._began: float = means.clock.monotonic() if of is None else of._began
 
     def take_on(self, briefing: Briefing) -> None:
         """Work as the agent of this briefing from now on."""
@@ -131,17 +136,19 @@ class Work:
             content=content,
             context_tokens=self.context_tokens,
             max_context_tokens=self.window,
-            elapsed_seconds=round(time.monotonic() - self._began, 3),
+            elapsed_seconds=round(self.means.clock.monotonic() - self._began, 3),
             tool_call_count=usage.tool_calls,
             token_count=usage.output_tokens,
             message_index=len(self.messages) - 1,
         )
 
     def seconds_left(self) -> float:
-        return self.briefing.agent.run_limit.total_seconds() - (time.monotonic() - self._began)
+        """Return what is left of the run's limit of time, but for a moment to say why it ends."""
+        limit = self.briefing.agent.run_limit.total_seconds()
+        return limit - min(_LAST_MOMENT, limit / 10) - (self.means.clock.monotonic() - self._began)
 
     async def put_away(self) -> None:
-        """End the subagents that are still at work."""
+        """End what is still at work: subagents, and questions to a model."""
         for task in self.at_side:
             task.cancel()
         await asyncio.gather(*self.at_side, return_exceptions=True)

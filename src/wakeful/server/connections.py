@@ -7,7 +7,11 @@ nothing.
 """
 
 import asyncio
+import fcntl
 import logging
+import socket
+import struct
+import termios
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -21,8 +25,10 @@ log = logging.getLogger(__name__)
 
 SLOWEST = 4096  # bytes a second of a body, on average, after the first seconds
 _UNREAD_SECONDS = 60.0  # how long a client may take nothing of what was sent to it
+_UNREAD_SECONDS_AT_STOP = 1.0
 _UNAUTHENTICATED_SECONDS = 60.0  # for one request without a token, from its head to the end of the answer
 _LOOK_EVERY = 1.0
+_BYTES_ACKED_AT, _TCP_INFO_BYTES = 120, 128
 
 
 class BodyTooSlow(HTTPException):
@@ -40,8 +46,8 @@ class Connection:
     network: str
     since: float  # when it began to wait for a request, or the request began
     is_busy: bool = False  # a request is being answered, or a WebSocket is open
-    unsent: int = 0  # bytes, at the last look
-    unsent_since: float = 0.0  # the client has taken none of them since then
+    taken: int = 0  # bytes, at the last look
+    taken_at: float  # when the client last took something, or there was nothing to take
 
 
 class Connections:
@@ -52,6 +58,7 @@ class Connections:
         self._most_unauthenticated = most_unauthenticated
         self._most_per_address = most_per_address
         self.seconds = seconds
+        self._unread_seconds: float | None = None
         self._all: set[Connection] = set()
         # By address, and in the order in which they came: dicts are ordered sets here.
         self._unauthenticated: dict[Connection, None] = {}
@@ -62,7 +69,7 @@ class Connections:
         """Register a new connection, and close the oldest unauthenticated one if there are too many."""
         peer: Any = transport.get_extra_info("peername")
         connection = Connection(
-            transport=transport, network=network_of(str(peer[0])) if peer else "", since=_now(), unsent_since=_now()
+            transport=transport, network=network_of(str(peer[0])) if peer else "", since=_now(), taken_at=_now()
         )
         self._all.add(connection)
         self._unauthenticated[connection] = None
@@ -95,6 +102,10 @@ class Connections:
         self.forget(connection)
         connection.transport.abort()  # not close(), which waits for a client that reads nothing
 
+    def hurry(self) -> None:
+        """Close clients that read nothing after a second from now on, for the server stops and would wait for them."""
+        self._unread_seconds = _UNREAD_SECONDS_AT_STOP
+
     async def _watch(self) -> None:
         while self._all:
             await asyncio.sleep(_LOOK_EVERY)
@@ -105,10 +116,11 @@ class Connections:
         self._task = None
 
     def _is_overdue(self, connection: Connection, now: float) -> bool:
-        unsent = connection.transport.get_write_buffer_size()
-        if unsent == 0 or unsent != connection.unsent:
-            connection.unsent, connection.unsent_since = unsent, now
-        if now - connection.unsent_since > _UNREAD_SECONDS:
+        unsent, taken = connection.transport.get_write_buffer_size(), count_taken(connection.transport)
+        if unsent == 0 or taken > connection.taken:
+            connection.taken_at = now
+        connection.taken = taken
+        if now - connection.taken_at > (self._unread_seconds or _UNREAD_SECONDS):
             return True
         if connection.is_busy:
             return connection in self._unauthenticated and now - connection.since > _UNAUTHENTICATED_SECONDS
@@ -130,6 +142,34 @@ class CountedHttp(H11Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
         forget(self.app_state)
+
+
+def count_taken(transport: asyncio.Transport) -> int:
+    """Return a number that grows when the client takes something of what was sent to it.
+
+    On Linux the bytes that its system has acknowledged. Elsewhere the size of our buffer must do: what is written
+    meanwhile hides what was taken, until the buffer is full and nothing more is written.
+    """
+    connection = transport.get_extra_info("socket")
+    if not hasattr(socket, "TCP_INFO") or connection.fileno() < 0:
+        return -transport.get_write_buffer_size()
+    # struct tcp_info of linux/tcp.h, since Linux 4.1
+    information = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO_BYTES)
+    return struct.unpack_from("=Q", information, _BYTES_ACKED_AT)[0]
+
+
+def count_untaken(transport: asyncio.Transport) -> int:
+    """Return how many bytes the client has yet to take, in our buffer and the system's."""
+    ours, connection = transport.get_write_buffer_size(), transport.get_extra_info("socket")
+    if not hasattr(socket, "TCP_INFO") or connection.fileno() < 0:
+        return ours
+    return ours + struct.unpack("=i", fcntl.ioctl(connection.fileno(), termios.TIOCOUTQ, bytes(4)))[0]
+
+
+def abort(state: dict[str, Any]) -> None:
+    """Close the connection of a request without waiting for what its client has not read."""
+    if "connection" in state:
+        cast("Connection", state["connection"]).transport.abort()
 
 
 def mark_authenticated(state: dict[str, Any]) -> None:

@@ -1,5 +1,6 @@
 """Every failure in one shape: `{"error": {"code", "message", "hint"?, "field"?}}`."""
 
+import logging
 from collections.abc import Mapping
 from reprlib import Repr
 from typing import Any
@@ -12,6 +13,9 @@ from starlette.exceptions import HTTPException
 
 from wakeful.domain.accounts import NotSignedIn, TooManyTries
 from wakeful.domain.errors import Conflict, Forbidden, Invalid, LimitReached, NotFound, Unavailable, WakefulError
+from wakeful.domain.resources import find_shortage
+
+log = logging.getLogger(__name__)
 
 STATUSES: Mapping[type[WakefulError], int] = {
     Invalid: 400,
@@ -60,6 +64,7 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(WakefulError, _answer_ours)
     app.add_exception_handler(RequestValidationError, _answer_validation)
     app.add_exception_handler(HTTPException, _answer_http)
+    app.add_exception_handler(OSError, _answer_system)
     app.add_exception_handler(Exception, _answer_unexpected)
 
 
@@ -134,6 +139,15 @@ async def _answer_http(request: Request, error: Exception) -> JSONResponse:
     }
     code = _CODES.get(status, f"http_{status}")
     return shape(status, code, words.get(status, str(error.detail)), headers=error.headers)
+
+
+async def _answer_system(_request: Request, error: Exception) -> JSONResponse:
+    """Say what has run out, without the path that the system names; what else it is stays unexpected."""
+    lacks = find_shortage(error)
+    if lacks is None:
+        raise error
+    log.warning("request lacks something", extra={"problem": lacks.message})
+    return answer(lacks)
 
 
 async def _answer_unexpected(_request: Request, _error: Exception) -> JSONResponse:

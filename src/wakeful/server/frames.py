@@ -4,21 +4,23 @@ from functools import cache
 from typing import Any
 
 from fastapi import APIRouter
-from pydantic import TypeAdapter
+from pydantic import ConfigDict, TypeAdapter
 
-from wakeful.domain.events import SessionFrame, UserFrame
+from wakeful.domain.events import SessionFrame, UserFrame, wire_name
 from wakeful.server.auth import Reader
 from wakeful.server.routes import DoorRoute
 
 router = APIRouter(route_class=DoorRoute, tags=["sockets"])
+
+_NAMES = ConfigDict(alias_generator=wire_name)
 
 
 @cache
 def describe_frames() -> dict[str, Any]:
     """Return the JSON Schema of every frame, by socket."""
     return {
-        "session": TypeAdapter[Any](SessionFrame).json_schema(mode="serialization"),
-        "events": TypeAdapter[Any](UserFrame).json_schema(mode="serialization"),
+        "session": TypeAdapter[Any](SessionFrame, config=_NAMES).json_schema(mode="serialization"),
+        "events": TypeAdapter[Any](UserFrame, config=_NAMES).json_schema(mode="serialization"),
     }
 
 

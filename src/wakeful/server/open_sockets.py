@@ -3,16 +3,19 @@
 import asyncio
 import logging
 from collections.abc import Generator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 
 from fastapi import WebSocket
 
+from wakeful.domain.errors import StoreUnavailable
+from wakeful.server.connections import abort
 from wakeful.service.accounts import Accounts
 
 log = logging.getLogger(__name__)
 
 TOKEN_ENDED = 4001
 _LOOK_EVERY = 20.0  # seconds; a revoked token's sockets are closed within 30
+_CLOSE_SECONDS = 5.0
 
 
 class OpenSockets:
@@ -42,11 +45,21 @@ class OpenSockets:
                 break  # the server may have gone down meanwhile, and its store with it
             try:
                 valid = await self._accounts.still_valid(set(self._open.values()))
+            except StoreUnavailable:  # which logs that itself
+                continue
             except Exception:
                 log.exception("looking at open sockets failed")
                 continue
-            for websocket, token_id in list(self._open.items()):
-                if token_id not in valid:
-                    with suppress(RuntimeError):  # it is closing already
-                        await websocket.close(TOKEN_ENDED, "The token this socket was opened with has ended.")
+            ended = [websocket for websocket, token_id in self._open.items() if token_id not in valid]
+            await asyncio.gather(*[_close(websocket) for websocket in ended])
         self._task = None
+
+
+async def _close(websocket: WebSocket) -> None:
+    try:
+        async with asyncio.timeout(_CLOSE_SECONDS):  # a client that reads nothing must not hold up the others
+            await websocket.close(TOKEN_ENDED, "The token this socket was opened with has ended.")
+    except TimeoutError:
+        abort(websocket.scope["state"])
+    except RuntimeError:
+        pass  # it is closing already

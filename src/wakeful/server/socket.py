@@ -13,7 +13,7 @@ import orjson
 from fastapi import APIRouter, WebSocket, WebSocketDisconnect
 
 from wakeful.domain.accounts import Identity, check_scope, includes
-from wakeful.domain.errors import NotFound, WakefulError
+from wakeful.domain.errors import NotFound, StoreUnavailable, WakefulError
 from wakeful.domain.events import (
     ENDS,
     ConnectionFrame,
@@ -34,6 +34,7 @@ from wakeful.server.open_sockets import OpenSockets
 from wakeful.server.rest.shapes import ID
 from wakeful.server.wire import LARGEST_FRAME
 from wakeful.service.feed import Feed
+from wakeful.service.insisting import insist
 from wakeful.service.presence import PresenceService
 from wakeful.service.runs import RunService
 from wakeful.service.sessions import SessionService
@@ -42,6 +43,7 @@ from wakeful.service.stream import Opening, Stream
 router = APIRouter()
 
 UNKNOWN_SESSION = 4004
+TRY_LATER = 1013
 _SESSION_ID = re.compile(ID)
 _PARSE_IN_THREAD = 64 * 1024  # characters; parsing more would hold up everyone else
 _ONE_WRITE = 64 * 1024  # bytes, about; a client that reads slowly holds no more of ours
@@ -79,6 +81,9 @@ async def session_socket(websocket: WebSocket, session_id: str) -> None:
             opening = await node.stream.open(session_id, caller.user.id)
         except NotFound as error:
             await websocket.close(UNKNOWN_SESSION, error.message)
+            return
+        except StoreUnavailable:
+            await websocket.close(TRY_LATER, "The server's database is not available. Try again in a moment.")
             return
         # Whoever may only read cannot write, so no wake waits for them.
         present = node.presence.watching(session_id) if includes(caller.scope, "chat") else nullcontext()
@@ -142,7 +147,7 @@ class _Watcher:
             await self._websocket.close(UNKNOWN_SESSION, f"Session {self._session_id!r} was deleted.")
 
     async def _catch_up_at_first(self, opening: Opening, after: int | None) -> None:
-        if after is not None and await self._stream.has_all_after(self._session_id, after):
+        if after is not None and await insist(lambda: self._stream.has_all_after(self._session_id, after)):
             self._cursor = after
             await self._catch_up()
             return
@@ -160,7 +165,7 @@ class _Watcher:
         """Tell what a run has said so far, its start before the replay, as if the client had been there."""
         is_first = True
         while self._cursor < opening.last_seq:
-            frames = await self._stream.after(self._session_id, self._cursor)
+            frames = await self._after_cursor()
             if not frames:  # gone while we were speaking, as with a session that is deleted
                 break
             if is_first:
@@ -181,8 +186,11 @@ class _Watcher:
             await self._catch_up()
 
     async def _catch_up(self) -> None:
-        while frames := await self._stream.after(self._session_id, self._cursor):
+        while frames := await self._after_cursor():
             await self._pass_on(frames)
+
+    async def _after_cursor(self) -> list[Sent]:
+        return await insist(lambda: self._stream.after(self._session_id, self._cursor))
 
     async def _pass_on(self, frames: Sequence[Sent]) -> None:
         """Send frames, as many at a time as fit into one write. A run's end may ask for more before the next run's."""
@@ -201,7 +209,9 @@ class _Watcher:
         self._pulse.beat()
 
     async def _sync_after_end(self, run_id: str | None) -> None:
-        if run_id is not None and (run_id == self._joined_run or await self._stream.is_headless(run_id)):
+        if run_id is None:
+            return
+        if run_id == self._joined_run or await insist(lambda: self._stream.is_headless(run_id)):
             await self._send(SessionSync())
 
     async def _send(self, frame: ConnectionFrame) -> None:

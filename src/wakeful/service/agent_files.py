@@ -11,6 +11,8 @@ from collections import Counter
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
 from secrets import token_bytes
 from typing import Any, Literal
 
@@ -19,7 +21,7 @@ from wakeful.agentdb.engine import Answered, Engine
 from wakeful.agentdb.errors import DatabaseLocked, DatabaseUnreadable, DataNotFound, for_people
 from wakeful.agentdb.opened import Request
 from wakeful.agentdb.operations import MAKES
-from wakeful.agentdb.vault import AgentKeys, Vault
+from wakeful.agentdb.vault import AgentKeys, Vault, with_journal
 from wakeful.clock import Clock
 from wakeful.domain import notices
 from wakeful.domain.errors import WakefulError
@@ -38,6 +40,7 @@ LONG_SECONDS = 30.0  # for what goes through a whole file
 _LONG = frozenset({"migrate", "down", "import", "export", "undo", "verify", "purge", "rekey", "upgrade", "recover"})
 _NO_KEY = bytes(32)
 _LOCK_AGAIN = 0.05  # seconds
+_JOURNALS_SECONDS = 5.0  # at a graceful stop, for journals that a crash has left
 
 Actor = Literal["agent", "user", "migration", "system"]
 Values = Mapping[str, Any]
@@ -65,6 +68,7 @@ class AgentFiles:
         feed: Feed,
         quota: int,
         directories: Directories,
+        folder: Path,
     ) -> None:
         self._store = store
         self._clock = clock
@@ -73,16 +77,18 @@ class AgentFiles:
         self._feed = feed
         self._quota = quota
         self._directories = directories
+        self._folder = folder  # with one of each agent in it
         self._heads = ChangelogHeads(store)
         self._locks: dict[str, asyncio.Lock] = {}
         self._in_flight: Counter[str] = Counter()
-        self._upgraded: set[str] = set()  # agents whose files are known to be as this version writes them
+        self._upgraded: set[str] = set()  # agents whose files are known to be whole and as this version writes them
+        self._without: set[str] = set()  # agents that are known to have had no database
 
     async def state(self, agent: Agent) -> State:
         """Tell whether an agent has a database, and whether it can be opened."""
         await self._directories.check(agent.id)
         if not self._vault.has_database(agent.id):
-            return "none"
+            return "open" if await self._is_lost(agent.id) else "none"  # to open it says that it is lost
         try:
             self._vault.open(agent.id)
         except DatabaseLocked:
@@ -167,9 +173,31 @@ class AgentFiles:
                 self._vault.erase(agent_id)
                 await self._heads.forget(agent_id)
 
+    def problems(self) -> list[str]:
+        """Return what keeps every database from being used."""
+        return [] if self._engine.problem is None else [f"no database worker can be started: {self._engine.problem}"]
+
     async def aclose(self) -> None:
         await self._heads.aclose()
+        try:
+            async with asyncio.timeout(_JOURNALS_SECONDS):
+                await self._empty_journals()
+        except TimeoutError:
+            log.warning("some journals of agents' databases are left as they are")
         await self._engine.aclose()
+
+    async def _empty_journals(self) -> None:
+        """Open what a crash has left with a journal, so that closing it moves the journal into the file."""
+        for agent_id in await asyncio.to_thread(with_journal, self._folder):
+            path = self._vault.database_of(agent_id)
+            if self._engine.has_open(path):
+                continue
+            try:
+                keys = self._vault.open(agent_id)
+                if keys.previous is None:  # else it is not known which one fits
+                    await self._engine.ask(_check(path, keys.current, self._clock.now()), agent_id)
+            except WakefulError as error:  # it stays as it is, and whoever uses it next is told
+                log.warning("journal left as it is", extra={"agent_id": agent_id, "problem": error.message})
 
     @asynccontextmanager
     async def _writing(self, by: By, table: str | None) -> AsyncGenerator[None]:
@@ -198,6 +226,9 @@ class AgentFiles:
 
     @asynccontextmanager
     async def _folder_locked(self, agent_id: str) -> AsyncGenerator[None]:
+        if not self._vault.has_folder(agent_id):
+            yield
+            return
         while (handle := self._vault.lock(agent_id)) is None:  # noqa: ASYNC110  (another process tells nobody)
             await asyncio.sleep(_LOCK_AGAIN)
         try:
@@ -230,13 +261,19 @@ class AgentFiles:
         agent_id = by.agent.id
         path = self._vault.database_of(agent_id)
         if not self._vault.has_database(agent_id):
+            await self._directories.check(agent_id)
+            if await self._is_lost(agent_id):
+                async with self._judging(agent_id, is_writing=is_writing):
+                    raise await self._put_aside(by.agent)
             if op not in MAKES:
-                await self._directories.check(agent_id)
-                # Nothing is made for the sake of a look: it is asked of an empty database in memory.
-                return await self._engine.ask(self._request(by, op, "", _NO_KEY, args), agent_id)
+                # Nothing is made for the sake of a look: it is asked of an empty database in memory. Snapshots are
+                # beside the file, and may be all that is left of it.
+                place = path if op == "snapshots" else ""
+                return await self._engine.ask(self._request(by, op, place, _NO_KEY, args), agent_id)
             await self._directories.bind(agent_id)
             key = self._vault.make(agent_id).current
             self._upgraded.add(agent_id)  # there is no file yet, and a new one needs no upgrade
+            self._without.discard(agent_id)
         else:
             await self._directories.check(agent_id)
             keys = self._vault.open(agent_id)
@@ -271,16 +308,44 @@ class AgentFiles:
         )
 
     async def _upgrade(self, agent: Agent, path: str, key: bytes) -> None:
-        """Bring a file of an earlier version up to date before it is first used, and tell its owner what changed."""
+        """Look whether a file is whole before it is first used, and bring one of an earlier version up to date.
+
+        Its owner is told what is missing and what changed.
+        """
         if agent.id in self._upgraded:  # while this one waited for the lock
             return
+        if await self._is_lost(agent.id):
+            raise DatabaseUnreadable(f"The file {path!r} has no content.")
         request = self._request(By(agent=agent, actor="system"), "upgrade", path, key, {})
         done = (await self._engine.ask(request, agent.id)).result
         if done["renamed"]:
             log.info("columns of a database renamed", extra={"agent_id": agent.id, "tables": len(done["renamed"])})
             now = self._clock.now()
             await self._notice(notices.columns_renamed(agent, done["renamed"], done["views"], done["snapshot"], now))
+        await self._tell_missing(agent, path, key)
         self._upgraded.add(agent.id)
+
+    async def _tell_missing(self, agent: Agent, path: str, key: bytes) -> None:
+        """Tell the owner of a file if changes are missing that were written to it, as after a cut journal."""
+        known = await self._heads.of(agent.id)
+        if known is None:
+            return
+        request = self._request(By(agent=agent, actor="system"), "reaches", path, key, {"known": known})
+        found = (await self._engine.ask(request, agent.id)).result
+        if not found["reaches"]:
+            fields = {"agent_id": agent.id, "written": known[0], "found": found["last"]}
+            log.error("changes of a database are missing", extra=fields)
+            notice = notices.database_behind(agent, known, found["last"], found["at"], self._clock.now())
+            await self._notice(notice)
+
+    async def _is_lost(self, agent_id: str) -> bool:
+        """Tell whether a file is missing or has no content, and once had some."""
+        if agent_id in self._without or not self._vault.is_empty(agent_id):
+            return False
+        if self._vault.has_cut_file(agent_id) or await self._heads.of(agent_id) is not None:
+            return True
+        self._without.add(agent_id)
+        return False
 
     async def _finish_rotation(self, agent: Agent) -> None:
         """See a rotation through, be it one that was cut off: the file and its snapshots get the new key."""
@@ -303,6 +368,8 @@ class AgentFiles:
         A file that it does not open is damaged: it is put aside, so that the agent can begin anew.
         """
         key = self._vault.open(agent.id).current
+        if await self._is_lost(agent.id):  # before it is opened, which would make a new one of it
+            raise await self._put_aside(agent)
         try:
             await self._engine.ask(self._request(By(agent=agent, actor="system"), "check", path, key, {}), agent.id)
         except DatabaseUnreadable:
@@ -312,13 +379,26 @@ class AgentFiles:
     async def _put_aside(self, agent: Agent) -> DatabaseUnreadable:
         now = self._clock.now()
         self._upgraded.discard(agent.id)
+        what = (
+            "is missing"
+            if not self._vault.has_database(agent.id)
+            else "is empty (0 bytes)"
+            if self._vault.is_empty(agent.id)
+            else "is damaged"
+        )
+        await self._engine.close_file(self._vault.database_of(agent.id))
         aside = self._vault.set_aside(agent.id, now.isoformat())
-        await self._heads.forget(agent.id)
-        log.error("database unreadable, set aside", extra={"agent_id": agent.id, "path": str(aside)})
-        await self._notice(notices.database_unreadable(agent, str(aside), now))
+        log.error("database unreadable, set aside", extra={"agent_id": agent.id, "problem": what, "path": str(aside)})
+        # Where the data directory is stays in the log.
+        place = None if aside is None else str(aside.relative_to(self._folder.parent))
+        await self._notice(notices.database_unreadable(agent, what, place, now))
+        await self._heads.forget(agent.id)  # last: after a crash in between it is told again rather than never
+        left = "Nothing is left of it here"
+        if place is not None:
+            left = f"What is left of it was put aside at {place!r} in the data directory"
         return DatabaseUnreadable(
-            f"The database of agent {agent.name!r} is damaged. Its file was put aside at {str(aside)!r}, and nothing "
-            "of it was deleted. The next write begins a new one."
+            f"The database of agent {agent.name!r} {what}. {left}, and nothing was deleted. The next write begins "
+            "a new one."
         )
 
     async def _warn(self, agent: Agent, answered: Answered) -> None:
@@ -331,3 +411,7 @@ class AgentFiles:
             await tx.notices.add(notice)
 
         await self._store.write(work)
+
+
+def _check(path: str, key: bytes, now: datetime) -> Request:
+    return Request(op="check", path=path, key=key.hex(), seconds=SECONDS, quota=0, at=now.isoformat())

@@ -60,6 +60,9 @@ class Approvals:
                 for each in known:
                     if each.call_id == call_id:
                         return each
+            for each in known:  # our own, if the answer to a first try got lost
+                if (each.call_id, each.asked_at) == (call_id, now):
+                    return each
             grant = next((each for each in known if is_granted(each, tool, args)), None)
             if grant is not None:
                 await tx.approvals.save(replace(grant, status="used"))
@@ -72,7 +75,7 @@ class Approvals:
                 await tx.notices.add(notices.needs_approval(run, agent, call_id, tool, now))
             return fresh
 
-        return await self._store.write(work)
+        return await self._store.write(work, is_repeatable=True)
 
     async def wait(self, approval: Approval) -> Approval:
         """Wait for a person's answer. Whoever wants to wait no longer cancels this."""
@@ -90,7 +93,7 @@ class Approvals:
         async def work(tx: Tx) -> None:
             await tx.approvals.save(replace(approval, status="used"))
 
-        await self._store.write(work)
+        await self._store.write(work, is_repeatable=True)
 
     async def of_run(self, run_id: str, user_id: str) -> list[Approval]:
         """Return what a run has asked, the oldest first."""

@@ -14,6 +14,7 @@ from wakeful.domain import channels as rules
 from wakeful.domain import ids
 from wakeful.domain.addresses import is_public
 from wakeful.domain.channels import BadAddress, ChannelNameTaken, Delivery, PrivateAddress, TooManyChannels
+from wakeful.domain.errors import StoreUnavailable
 from wakeful.domain.types import Channel, Notice
 from wakeful.service.channel_process import ChannelProcess
 from wakeful.store.store import Store, Tx
@@ -162,7 +163,10 @@ class Channels:
                 if channel_id in current:  # else it was deleted meanwhile
                     await tx.channels.save(rules.note(current[channel_id], delivery, now))
 
-        await self._store.write(work, is_synced=False)
+        try:
+            await self._store.write(work, is_synced=False, is_repeatable=True)
+        except StoreUnavailable as error:  # it is sent all the same, and must not be sent again because of this
+            log.warning("deliveries not noted on their channels", extra={"problem": error.message})
         for channel_id, delivery in deliveries.items():
             if delivery.outcome != "sent":
                 log.warning(

@@ -1,15 +1,19 @@
 """Who holds a run: claims, leases, saved steps, finishes. Every write of an owner proves that it still is one."""
 
 import logging
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Generator, Sequence
+from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from wakeful.clock import Clock
+from wakeful.domain import ids
+from wakeful.domain.errors import StoreUnavailable
 from wakeful.domain.events import RunFrame, StepSaved
 from wakeful.domain.recalls import recall_update
 from wakeful.domain.rules import Rules
 from wakeful.domain.runs import LeaseLost, Outcome
-from wakeful.domain.types import Message, Run
+from wakeful.domain.types import Decision, Message, Run
 from wakeful.hub import Sent
 from wakeful.service.directories import Directories
 from wakeful.service.endings import note_failure, note_loop_end
@@ -18,6 +22,7 @@ from wakeful.service.stream import Stream
 from wakeful.store.database import SideConnection as HeartbeatConnection
 from wakeful.store.rows import to_micros
 from wakeful.store.runs import Claimed
+from wakeful.store.sessions import NoSuchSession
 from wakeful.store.store import Store, Tx
 from wakeful.store.together import Together
 
@@ -26,6 +31,16 @@ __all__ = ["Claimed", "Claims", "HeartbeatConnection"]
 log = logging.getLogger(__name__)
 
 _MOST_USER_RUNS = 256  # of one claim; people are never held back by a number
+
+
+class _Ending(NamedTuple):
+    """How a run ended, with everything about it that is not saved yet."""
+
+    run: Run
+    outcome: Outcome
+    last_step: StepSaved | None
+    unsaved: Sequence[RunFrame]
+    last_frame: RunFrame | None
 
 
 class Claims:
@@ -49,10 +64,23 @@ class Claims:
         self._lease = lease
         self._directories = directories
         self._finish_together = Together(self._finish_all)
+        self._renewed_at = clock.monotonic()
+        self._is_failing = False  # to renew
+        self._behind_until = self._renewed_at
+        self._note_together = Together(self._note_calls)
 
     @property
     def lease(self) -> timedelta:
         return self._lease
+
+    @property
+    def is_behind(self) -> bool:
+        """Tell whether the store was away for so long that leases have run out of owners who are alive.
+
+        Until each had the time to renew its own, a lease that has run out says nothing.
+        """
+        now, most = self._clock.monotonic(), self._lease.total_seconds() * 2 / 3
+        return now < self._behind_until or (self._is_failing and now - self._renewed_at > most)
 
     async def claim(self, headless: int) -> list[Claimed]:
         """Take every user's run whose session is free, and up to so many headless ones."""
@@ -76,6 +104,11 @@ class Claims:
         # A claim that the power takes away is only made again; what the run saves later makes it durable too.
         return await self._store.write(work, is_synced=False, is_single=True)
 
+    async def note_call(self, run: Run) -> None:
+        """Count this start of a run as an attempt, before its first model or tool call; raise if it is not ours."""
+        if not await self._note_together(run):
+            raise LeaseLost(run)
+
     async def saved_steps(self, run: Run) -> list[Message]:
         """Return what an earlier attempt at this run had saved."""
         return await self._store.read(lambda tx: tx.sessions.steps_of(run.id))
@@ -90,7 +123,7 @@ class Claims:
         assert session_id is not None
 
         async def work(tx: Tx) -> list[Sent]:
-            if not await tx.runs.holds_lease(run, now):
+            if not await tx.runs.holds_lease(run):
                 raise LeaseLost(run)
             if step is not None:
                 await tx.sessions.append(_message(run, session_id, step, writing_id, now))
@@ -100,11 +133,27 @@ class Claims:
                     await tx.runs.leave_probation(run.id)
             return await self._stream.add(tx, session_id, run.id, frames, writing_id, now) if frames else []
 
-        self._stream.publish(session_id, await self._store.write(work))
+        self._stream.publish(session_id, await self._store.write(work, is_repeatable=True))
 
-    async def finish(self, run: Run, outcome: Outcome, last_frame: RunFrame | None = None) -> bool:
-        """Write how a run ended, with the last thing it says. False if it was no longer ours: nothing was written."""
-        return await self._finish_together((run, outcome, last_frame))
+    async def finish(
+        self,
+        run: Run,
+        outcome: Outcome,
+        last_frame: RunFrame | None = None,
+        *,
+        last_step: StepSaved | None = None,
+        unsaved: Sequence[RunFrame] = (),
+    ) -> bool:
+        """Write how a run ended, with its last step and words. False if it was no longer ours: nothing was written.
+
+        The final answer and the run's status are one transaction: killed at any moment, either both are there or
+        neither is.
+        """
+        return await self._finish_together(_Ending(run, outcome, last_step, unsaved, last_frame))
+
+    @property
+    def is_store_away(self) -> bool:
+        return self._store.health.problem is not None
 
     async def give_back_all_but(self, claims: Collection[tuple[str, int]]) -> int:
         """Give back at once and untried whatever the store says is ours besides these runs, each with its fence."""
@@ -115,28 +164,59 @@ class Claims:
 
         return await self._store.write(work)
 
+    async def put_off(self, run: Run, why: str, *, is_told: bool) -> None:
+        """Give a run back untried because this process lacks something, and say so in the wake's story, once."""
+        now = self._clock.now()
+
+        async def work(tx: Tx) -> None:
+            if not await tx.runs.release([run]) or is_told or run.wake_id is None:
+                return
+            await tx.notices.record(
+                [Decision(wake_id=run.wake_id, nominal_at=run.nominal_at, at=now, code=why, run_id=run.id)]
+            )
+            tx.wakes.tell_changed([run.wake_id])
+
+        await self._store.write(work)
+
     async def stops(self) -> list[str]:
         """Return which of our runs someone asked to stop."""
         return await self._store.read(lambda tx: tx.runs.stops_of(self._owner), is_single=True)
 
     async def open_heartbeat(self) -> HeartbeatConnection:
         """Open the connection that renews the leases; it belongs to the thread that calls this."""
-        return await self._store.side_connection()
+        with self._failures_noted():
+            return await self._store.side_connection()
 
     async def renew(self, connection: HeartbeatConnection) -> set[tuple[str, int]]:
         """Renew all our leases and return the runs that are still ours, each with its fence."""
+        until, asked = self._clock.now() + self._lease, self._clock.monotonic()
+        with self._failures_noted():
+            rows = await connection.fetch("renew_leases", {"owner": self._owner, "lease_until": to_micros(until)})
+        if self._is_failing and asked - self._renewed_at > self._lease.total_seconds() * 2 / 3:
+            self._behind_until = asked + self._lease.total_seconds() / 3
+        self._is_failing, self._renewed_at = False, asked
         if self._directories is not None:
             await self._directories.beat(connection)
-        now = self._clock.now()
-        rows = await connection.fetch(
-            "renew_leases",
-            {"owner": self._owner, "now": to_micros(now), "lease_until": to_micros(now + self._lease)},
-        )
         return {(row["id"], row["fence"]) for row in rows}
 
-    async def _finish_all(self, finished: Sequence[tuple[Run, Outcome, RunFrame | None]]) -> list[bool]:
+    @contextmanager
+    def _failures_noted(self) -> Generator[None]:
+        try:
+            yield
+        except StoreUnavailable:
+            self._is_failing = True
+            raise
+
+    async def _note_calls(self, runs: Sequence[Run]) -> list[bool]:
+        # Not synced: it survives the death of the process, and after a power failure an attempt more does no harm.
+        ours = await self._store.write(
+            lambda tx: tx.runs.note_calls(runs), is_synced=False, is_single=True, is_repeatable=True
+        )
+        return [run.id in ours for run in runs]
+
+    async def _finish_all(self, endings: Sequence[_Ending]) -> list[bool]:
         now = self._clock.now()
-        outcomes = [(run, outcome) for run, outcome, _ in finished]
+        outcomes = [(ending.run, ending.outcome) for ending in endings]
 
         async def work(tx: Tx) -> tuple[set[str], list[tuple[str, list[Sent]]]]:
             ours = await tx.runs.finish(outcomes, now)
@@ -149,19 +229,9 @@ class Claims:
             await tx.wakes.settle(settled, now)
             await hold_wakes(tx, [run for run, _ in outcomes if run.id in ours], now, self._rules)
             said: list[tuple[str, list[Sent]]] = []
-            for run, outcome, frame in finished:
-                if run.id not in ours:
-                    continue
-                frames = [] if frame is None else [frame]
-                if outcome.status == "failed":
-                    await note_failure(tx, run, outcome.reason, outcome.error, now, self._rules)
-                    if frames and run.kind == "recall" and run.wake_id is not None:
-                        frames.insert(0, recall_update(await tx.wakes.read(run.wake_id), "failed"))
-                else:
-                    await note_loop_end(tx, run, now)
-                if frames and run.session_id is not None:
-                    sent = await self._stream.add(tx, run.session_id, run.id, frames, f"{run.id}:end:{run.fence}", now)
-                    said.append((run.session_id, sent))
+            for ending in endings:
+                if ending.run.id in ours:
+                    said += await self._end(tx, ending, now)
             return ours, said
 
         ours, said = await self._store.write(work)
@@ -171,6 +241,27 @@ class Claims:
             if run.id not in ours:
                 log.warning("stale finish refused", extra={"run_id": run.id, "fence": run.fence})
         return [run.id in ours for run, _ in outcomes]
+
+    async def _end(self, tx: Tx, ending: _Ending, now: datetime) -> list[tuple[str, list[Sent]]]:
+        """Save what belongs to the end of one run, and return what is to be published."""
+        run, outcome, step = ending.run, ending.outcome, ending.last_step
+        last = [] if ending.last_frame is None else [ending.last_frame]
+        if step is not None and run.session_id is not None:
+            with suppress(NoSuchSession):  # deleted meanwhile: nobody is left to read it
+                await tx.sessions.append(_message(run, run.session_id, step, ids.new_id(now), now))
+            if step.usage is not None:
+                await tx.usage.save(step.usage)
+        if outcome.status == "failed":
+            await note_failure(tx, run, outcome.reason, outcome.error, now, self._rules)
+            if last and run.kind == "recall" and run.wake_id is not None:
+                last.insert(0, recall_update(await tx.wakes.read(run.wake_id), "failed"))
+        else:
+            await note_loop_end(tx, run, now)
+        frames = [*ending.unsaved, *last]
+        if not frames or run.session_id is None:
+            return []
+        sent = await self._stream.add(tx, run.session_id, run.id, frames, f"{run.id}:end:{run.fence}", now)
+        return [(run.session_id, sent)]
 
 
 def _message(run: Run, session_id: str, step: StepSaved, message_id: str, now: datetime) -> Message:

@@ -8,6 +8,7 @@ from typing import Any
 from wakeful.clock import Clock
 from wakeful.domain.duration import format_duration
 from wakeful.domain.errors import WakefulError
+from wakeful.domain.resources import OutOfResources
 from wakeful.domain.types import Agent
 from wakeful.service.agent_files import AgentFiles, By
 
@@ -45,6 +46,8 @@ class DataInWords:
             return [NOTHING_YET]
         try:
             found = await self._files.read(By(agent=agent, actor="system"), "schema", with_counts=False)
+        except OutOfResources:
+            raise  # the run is put off
         except WakefulError as error:  # the run goes on, and its tools will meet the same
             return [f"what there is could not be read: {error.message}"]
         tables = [_table_line(table) for table in found["tables"]] or [NOTHING_YET]
@@ -66,6 +69,8 @@ class DataInWords:
         by = By(agent=agent, actor="system")
         try:
             found = await self._files.read(by, "run_view", name=name, limit=CONTEXT_ROWS, most_bytes=CONTEXT_BYTES)
+        except OutOfResources:
+            raise
         except WakefulError as error:
             return ShownView(name=name, text=error.message, is_error=True)
         lines = [found["columns"], *found["rows"]]

@@ -9,7 +9,7 @@ import asyncio
 import logging
 import os
 import socket
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from wakeful.agentdb import vault
@@ -26,6 +26,8 @@ from wakeful.store.rows import to_micros
 from wakeful.store.store import Store, Tx
 
 log = logging.getLogger(__name__)
+
+_EVER = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class OtherDeviceKey(Unavailable):
@@ -64,7 +66,7 @@ class Directories:
         now = self._clock.now()
 
         async def work(tx: Tx) -> None:
-            await tx.directories.delete_dead_nodes(self._since(now))
+            await tx.directories.delete_dead_nodes(self.alive_since(now))
             await tx.directories.see_node(self._owner, self.id, self._fingerprint, now)
             tx.runs.tell_changed(await tx.directories.release_runs(self.id))
 
@@ -91,26 +93,26 @@ class Directories:
     async def check_here(self, tx: Tx, agent_id: str) -> None:
         """Raise if an agent's database and files are in another directory, as part of a transaction."""
         if self._store.is_shared and agent_id not in self._ours:
-            since = self._since(self._clock.now())
+            since = self.alive_since(self._clock.now())
             self._judge(agent_id, await tx.directories.of_agent(agent_id, since))
 
     async def bind(self, agent_id: str) -> None:
         """Bind an agent to this directory, or raise if it is bound to another. Before its first file is made."""
         if not self._store.is_shared or agent_id in self._ours:
             return
-        since = self._since(self._clock.now())
+        since = self.alive_since(self._clock.now())
 
         async def work(tx: Tx) -> Directory | None:
             await tx.directories.bind([agent_id], self.id)
             return await tx.directories.of_agent(agent_id, since)
 
-        self._judge(agent_id, await self._store.write(work))
+        self._judge(agent_id, await self._store.write(work, is_repeatable=True))
 
     async def check_reachable(self, tx: Tx, agent_id: str) -> None:
         """Raise if an agent's directory is one that no running node has, so that a run of it would only wait."""
         if not self._store.is_shared or agent_id in self._ours:
             return
-        directory = await tx.directories.of_agent(agent_id, self._since(self._clock.now()))
+        directory = await tx.directories.of_agent(agent_id, self.alive_since(self._clock.now()))
         if directory is not None and directory.id != self.id and not directory.is_alive:
             raise MemoryElsewhere(agent_id, directory)
 
@@ -121,9 +123,13 @@ class Directories:
             raise MemoryElsewhere(agent_id, directory)
         self._ours.add(agent_id)
 
-    def _since(self, now: datetime) -> datetime:
-        """Return when a node must have been seen at the earliest to count as running."""
-        return now - self.lease
+    def alive_since(self, now: datetime) -> datetime:
+        """Return when a node must have been seen at the earliest to count as running.
+
+        Soon after a step of the clock every node counts: what they wrote before it tells nothing.
+        """
+        is_settled = self._clock.seconds_since_step() >= self.lease.total_seconds()
+        return now - self.lease if is_settled else _EVER
 
     async def _register(self, file: DirectoryFile) -> None:
         if file.key_fingerprint is not None and file.key_fingerprint != self._fingerprint:
@@ -137,7 +143,7 @@ class Directories:
             known = await tx.directories.save(self.id, place, own, now, overwrite=is_settled)
             if known not in (None, self._fingerprint):
                 raise self._other_key()
-            if await tx.directories.has_other_key(self.id, self._fingerprint, self._since(now)):
+            if await tx.directories.has_other_key(self.id, self._fingerprint, self.alive_since(now)):
                 raise OtherDeviceKey(
                     f"A running node has the same data directory {str(self._data_dir)!r} and another device key, so "
                     "each could not read what the other writes. Copy device.key from the config directory of one to "
@@ -177,7 +183,7 @@ class Directories:
         folder = self._agents / agent.id
 
         async def work(tx: Tx) -> None:
-            directory = await tx.directories.of_agent(agent.id, self._since(now))
+            directory = await tx.directories.of_agent(agent.id, self.alive_since(now))
             assert directory is not None
             await tx.notices.add(notices.memory_forked(agent, directory, self.id, str(folder), now))
 

@@ -13,6 +13,8 @@ from wakeful.domain.errors import Unavailable
 
 FILE_NAME = "directory.json"
 _KEY = "device_key"
+_STARTED = "started_at"
+_STORE = "store"
 
 
 class DirectoryUnusable(Unavailable):
@@ -26,6 +28,8 @@ class DirectoryFile:
     id: str
     key_fingerprint: str | None = None  # of the device key
     takes_any_key: bool = False  # a person wrote null, because the old key is lost
+    started_at: str | None = None  # when a start first succeeded here
+    store: str | None = None  # which kind of store that start had: "embedded" or "postgres"
 
 
 def load(data_dir: Path) -> DirectoryFile:
@@ -60,28 +64,46 @@ def find(data_dir: Path) -> DirectoryFile | None:
     try:
         stored: Any = orjson.loads(path.read_bytes())
         fingerprint = stored.get(_KEY)
-        if not isinstance(stored["id"], str) or not isinstance(fingerprint, str | None):
+        started_at, store = stored.get(_STARTED), stored.get(_STORE)
+        if not isinstance(stored["id"], str) or not all(
+            isinstance(each, str | None) for each in (fingerprint, started_at, store)
+        ):
             raise TypeError
         return DirectoryFile(
-            id=stored["id"], key_fingerprint=fingerprint, takes_any_key=_KEY in stored and fingerprint is None
+            id=stored["id"],
+            key_fingerprint=fingerprint,
+            takes_any_key=_KEY in stored and fingerprint is None,
+            started_at=started_at,
+            store=store,
         )
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, ValueError, TypeError, AttributeError, KeyError) as error:
         raise DirectoryUnusable(
             f"{str(path)!r} cannot be read as the id of a data directory ({type(error).__name__}). "
-            'Restore it from a backup, or write {"id": "…"} with the id that the log or the notices name.'
+            "Nothing was changed. Restore it from a backup. Without one: if the store is embedded, delete this file, "
+            'and a start makes another; on PostgreSQL, write {"id": "…"} with the id that the table directories has.'
         ) from error
 
 
 def save_key(data_dir: Path, fingerprint: str) -> None:
     """Note which device key the databases in a data directory are encrypted with."""
+    _change(data_dir, {_KEY: fingerprint})
+
+
+def save_started(data_dir: Path, at: str, store: str) -> None:
+    """Note that a start has succeeded here, so that a store that is missing later is missed."""
+    _change(data_dir, {_STARTED: at, _STORE: store})
+
+
+def _change(data_dir: Path, changes: dict[str, str]) -> None:
+    load(data_dir)  # makes it if need be
     path = data_dir / FILE_NAME
-    _write_draft(path, {"id": load(data_dir).id, _KEY: fingerprint}).replace(path)
+    _write_draft(path, orjson.loads(path.read_bytes()) | changes).replace(path)
     _sync(data_dir)
 
 
-def _write_draft(path: Path, stored: dict[str, str]) -> Path:
+def _write_draft(path: Path, stored: dict[str, Any]) -> Path:
     draft = path.with_name(f".{FILE_NAME}.{secrets.token_hex(4)}")
     handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(handle, "wb") as file:

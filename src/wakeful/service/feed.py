@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from wakeful.clock import Clock
+from wakeful.domain.errors import StoreUnavailable
 from wakeful.domain.events import (
     AgentUpdate,
     Notification,
@@ -91,6 +92,8 @@ class Feed:
     async def _read(self, reader: Callable[[Sequence[str]], Coroutine[Any, Any, None]], ids: Sequence[str]) -> None:
         try:
             await reader(ids)
+        except StoreUnavailable:  # which logs that itself
+            self._forget()
         except Exception:
             log.exception("news could not be read")
 

@@ -1,11 +1,13 @@
 """One look at what is due: read, apply the rule, write, in one transaction per batch."""
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from wakeful.clock import Clock
 from wakeful.domain import bounds, notices, runs, wakes
+from wakeful.domain.errors import StoreBusy
 from wakeful.domain.recalls import recall_update
 from wakeful.domain.rules import Rules
 from wakeful.domain.types import Decision, Pause, Run, Wake
@@ -16,6 +18,8 @@ from wakeful.service.presence import hold_wakes
 from wakeful.service.stream import Stream
 from wakeful.store.store import Store, Tx
 from wakeful.store.wakes import DueWake
+
+log = logging.getLogger(__name__)
 
 _TRY_AGAIN = timedelta(minutes=5)
 
@@ -41,6 +45,7 @@ class Firing:
         owner: str,
         batch: int = 64,
         directories: Directories | None = None,  # None: as for agents that are bound to none
+        lease: timedelta = timedelta(seconds=30),
     ) -> None:
         self._store = store
         self._stream = stream
@@ -49,14 +54,18 @@ class Firing:
         self._owner = owner
         self._batch = batch
         self._directories = directories
+        self._lease = lease
 
-    async def fire_due(self, most: int | None = None) -> int:
-        """Decide about a batch of due wakes and return how many there were."""
+    async def fire_due(self, most: int | None = None, skip: int = 0) -> int:
+        """Decide about a batch of due wakes, past the first so many, and return how many there were.
+
+        Raises StoreBusy if one of them needs a row that someone holds: then none was decided about.
+        """
         now = self._clock.now()
         limit = most or self._batch
 
         async def work(tx: Tx) -> tuple[int, list[tuple[str, list[Sent]]]]:
-            due = await tx.wakes.due(now, limit)
+            due = await tx.wakes.due(now, limit, skip)
             if not due:
                 return 0, []
             written = await _write(tx, await self._judge(tx, due, now), due[0].free_turn)
@@ -68,12 +77,12 @@ class Firing:
             self._stream.publish(session_id, sent)
         return count
 
-    async def set_aside(self, error: str) -> str | None:
-        """Put off the wake at the head of the line, which could not be decided about, so that the others get on."""
+    async def set_aside(self, error: str, skip: int = 0) -> str | None:
+        """Put off the first wake past so many, which could not be decided about, so that the others get on."""
         now = self._clock.now()
 
         async def work(tx: Tx) -> str | None:
-            wake = await tx.wakes.set_aside(error, now + _TRY_AGAIN, now)
+            wake = await tx.wakes.set_aside(error, now + _TRY_AGAIN, now, skip)
             if wake is None:
                 return None
             if await tx.notices.add(notices.unfirable(wake, error, now)):  # else it was said already
@@ -89,24 +98,65 @@ class Firing:
         """Return when there is something to look at next."""
         now = self._clock.now()
         rules = self._rules
+        # Other nodes see a step of the clock when they look at it, and put their leases right with the next heartbeat.
+        unjudged = max(0.0, self._lease.total_seconds() - self._clock.seconds_since_step())
         return await self._store.read(
-            lambda tx: tx.wakes.next_moment(now, rules.shed_after, rules.hold_for), is_single=True
+            lambda tx: tx.wakes.next_moment(
+                self._owner,
+                now,
+                rules.shed_after,
+                rules.hold_for,
+                judge_at=now + timedelta(seconds=unjudged),
+                latest=self._latest_lease(now),
+            ),
+            is_single=True,
         )
 
-    async def has_lost(self) -> bool:
-        """Tell whether there are runs whose lease ran out."""
+    async def left_behind(self) -> tuple[bool, bool]:
+        """Tell whether there are runs of other processes whose lease ran out, and wishes to stop that wait.
+
+        Leases are not judged soon after a step of the clock.
+        """
         now = self._clock.now()
-        return bool(await self._store.read(lambda tx: tx.runs.stuck(now, 1), is_single=True))
+        latest = self._latest_lease(now)
+        has_lost, has_wishes = await self._store.read(
+            lambda tx: tx.runs.left_behind(self._owner, now, latest), is_single=True
+        )
+        if has_lost:
+            await self._clock.measure()
+            has_lost = self._clock.seconds_since_step() >= self._lease.total_seconds()
+        return has_lost, has_wishes
 
     async def recover(self, *, every_other_owner: bool = False) -> list[Run]:
-        """Take back runs whose lease ran out; at the start of an embedded store, all that another process held."""
+        """Take back runs whose lease ran out; at the start of an embedded store, all that another process held.
+
+        What a dead node still holds is left for the next time, and does not keep the others waiting.
+        """
+        try:
+            return await self._recover(self._batch, of_everyone=every_other_owner)
+        except StoreBusy:  # one of them needs a row besides its own, such as its wake's
+            log.warning("runs are taken over one by one, since another node holds what one of them needs")
+        recovered: list[Run] = []
+        left = 0
+        while left < self._batch:
+            try:
+                one = await self._recover(1, skip=left, of_everyone=every_other_owner)
+            except StoreBusy:
+                left += 1
+                continue
+            if not one:
+                break
+            recovered += one
+        return recovered
+
+    async def _recover(self, most: int, skip: int = 0, *, of_everyone: bool) -> list[Run]:
         now = self._clock.now()
-        only_owner = self._owner if every_other_owner else None
 
         async def work(tx: Tx) -> tuple[list[Run], list[tuple[str, list[Sent]]]]:
             recovered: list[Run] = []
             said: list[tuple[str, list[Sent]]] = []
-            for run in await tx.runs.expired(now, self._batch, only_owner):
+            latest = self._latest_lease(now)
+            for run in await tx.runs.expired(self._owner, now, latest, most, skip, of_everyone=of_everyone):
                 after = runs.recover(run, now, self._rules)
                 if await tx.runs.recover(after):
                     tx.runs.tell_changed([run.id])
@@ -128,6 +178,8 @@ class Firing:
 
     async def shed_low(self) -> list[Run]:
         """Drop low-priority runs that found no free slot in time; only those that this node could have taken."""
+        if self._clock.seconds_since_step() < self._rules.shed_after.total_seconds():
+            return []  # the time that the clock was set by is not time they have waited
         now = self._clock.now()
         directory_id = "" if self._directories is None else self._directories.id
 
@@ -143,6 +195,10 @@ class Firing:
         """End the schedules that were to last only until a restart."""
         now = self._clock.now()
         return await self._store.write(lambda tx: tx.wakes.forget_ephemeral(now))
+
+    def _latest_lease(self, now: datetime) -> datetime:
+        """Return how far a lease may reach; other nodes' may be a little longer than ours."""
+        return now + 3 * self._lease
 
     async def _tell_deferred(
         self, tx: Tx, written: Sequence[wakes.Verdict], now: datetime
@@ -211,7 +267,7 @@ async def _note_recovery(tx: Tx, run: Run, now: datetime, rules: Rules) -> None:
             at=now,
             code=run.reason or "resumed",
             run_id=run.id,
-            detail={"attempt": run.attempt},
+            detail={"attempt": run.attempt} | ({"lost_starts": run.lost_starts} if run.lost_starts else {}),
         )
         await tx.notices.record([said])
     if run.status == "interrupted":

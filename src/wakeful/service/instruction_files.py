@@ -24,6 +24,7 @@ from wakeful.domain.instructions import (
     check_path,
     digest_of,
 )
+from wakeful.domain.resources import OutOfResources
 from wakeful.domain.skills import Skill
 from wakeful.domain.types import Agent
 from wakeful.service.directories import Directories
@@ -155,6 +156,8 @@ def _read_all(workspace: Path) -> tuple[list[InstructionFile], list[str]]:
             stretch = Workspace(place).read(name, offset=0, limit=MAX_FILE)
         except NoSuchPath:
             continue
+        except OutOfResources:
+            raise  # an agent does not work without its instructions because the server lacks something
         except WakefulError as error:
             problems.append(f"{path} was not read: {error.message}")
             continue

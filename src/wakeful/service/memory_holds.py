@@ -34,7 +34,7 @@ class MemoryHolds:
     async def sweep(self) -> None:
         """Mark the runs whose directory has been away for a lease, say so once, and end messages after ten minutes."""
         now = self._clock.now()
-        since, own = now - self._directories.lease, self._directories.id
+        since, own = self._directories.alive_since(now), self._directories.id
         self.away = await self._store.read(lambda tx: tx.directories.away(since, own), is_single=True)
         if not self.away:
             return
@@ -49,7 +49,7 @@ class MemoryHolds:
             self._stream.publish(session_id, sent)
 
     async def _tell(self, tx: Tx, run: Run, now: datetime) -> None:
-        directory = await tx.directories.of_agent(run.agent_id, now - self._directories.lease)
+        directory = await tx.directories.of_agent(run.agent_id, self._directories.alive_since(now))
         assert directory is not None
         tx.runs.tell_changed([run.id])
         await tx.notices.add(notices.memory_elsewhere(run, directory, now))

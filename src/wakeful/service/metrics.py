@@ -48,7 +48,7 @@ class Metrics:
         self._finished_as(run.trigger, outcome.status).inc()
         if run.started_at is None:
             return
-        self._took.observe((self._clock.now() - run.started_at).total_seconds())
+        self._took.observe(max(0.0, (self._clock.now() - run.started_at).total_seconds()))
         if run.trigger == "wake" and run.attempt == 1:
             self._late.observe((run.started_at - run.nominal_at).total_seconds())
 

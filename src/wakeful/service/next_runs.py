@@ -8,6 +8,8 @@ from wakeful.clock import Clock
 from wakeful.domain import booking, bounds, next_runs
 from wakeful.domain.agents import within
 from wakeful.domain.booking import Clamped
+from wakeful.domain.directories import MemoryElsewhere
+from wakeful.domain.errors import Unavailable
 from wakeful.domain.next_runs import NextRunRequest
 from wakeful.domain.rules import Rules
 from wakeful.domain.types import Agent, Run, Wake
@@ -87,6 +89,15 @@ class NextRuns:
             raise next_runs.NoNextRun(agent_id)
         return wake
 
+    async def _check_views(self, names: Collection[str], agent: Agent) -> None:
+        try:
+            known = await self._views_of(agent)
+        except MemoryElsewhere:
+            raise  # another node can tell
+        except Unavailable:  # a run that is not booked would be worse than a view that is not there
+            return
+        next_runs.check_views(names, known)
+
     async def _book(
         self,
         request: NextRunRequest,
@@ -99,7 +110,8 @@ class NextRuns:
         zone: str | None = None
         if request.context_views or request.when is not None:
             asked_of = await self._store.read(lambda tx: tx.agents.get(agent_id, user_id))
-            next_runs.check_views(request.context_views, await self._views_of(asked_of))
+            if request.context_views:
+                await self._check_views(request.context_views, asked_of)
             zone = asked_of.known_zone
         wish = next_runs.read_time(request, now, zone)
 

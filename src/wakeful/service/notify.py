@@ -8,6 +8,7 @@ from wakeful.domain import next_runs, notices
 from wakeful.domain.types import Agent, Notice, Run
 from wakeful.hub import Hub, user_topic
 from wakeful.service.channels import Channels, Told
+from wakeful.service.insisting import insist
 from wakeful.service.next_runs import ViewsOf
 from wakeful.store.store import Store, Tx
 
@@ -45,18 +46,19 @@ class Notify:
         async def work(tx: Tx) -> Notified:
             lately = await tx.notices.of_agent(run.user_id, run.agent_id, notices.NOTIFY, now - _HOUR)
             same = next((each for each in lately if (each.title, each.body) == (notice.title, notice.body)), None)
-            if same is not None:
-                return Notified(notice=same, is_new=False)
+            if same is not None:  # our own, if the answer to a first try got lost
+                return Notified(notice=same, is_new=same.id == notice.id)
             # Two nodes that count at once may let one more through; people notice twenty, not twenty-one.
             if len(lately) >= notices.PER_HOUR:
                 raise notices.TooManyNotices(lately[-notices.PER_HOUR].created_at + _HOUR)
             return Notified(notice=notice, is_new=await tx.notices.add(notice))
 
-        notified = await self._store.write(work)
+        notified = await self._store.write(work, is_repeatable=True)
         if not notified.is_new:
             return notified
         pages = self._hub.count_listeners(user_topic(run.user_id))
         told = await self._channels.deliver(notice)
         done_at = self._clock.now()
-        await self._store.write(lambda tx: tx.notices.settle(notice.id, done_at), is_synced=False)
+        # The channels are told by now: nobody may take it for untold when the store is back.
+        await insist(lambda: self._store.write(lambda tx: tx.notices.settle(notice.id, done_at), is_synced=False))
         return replace(notified, notice=replace(notice, told_at=done_at), open_pages=pages, told=told)

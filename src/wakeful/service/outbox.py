@@ -5,7 +5,9 @@ import logging
 from datetime import datetime, timedelta
 
 from wakeful.clock import Clock
+from wakeful.domain.errors import StoreUnavailable
 from wakeful.service.channels import Channels
+from wakeful.service.insisting import insist
 from wakeful.store.store import Store
 
 log = logging.getLogger(__name__)
@@ -35,6 +37,8 @@ class Outbox:
 
     async def sweep(self) -> None:
         """Take on what a node that went down had not."""
+        if self._clock.seconds_since_step() < (self._channels.patience + _LEFT_BEHIND).total_seconds():
+            return  # what is being told right now would look left behind, and be told twice
         before = self._left_behind()
         for notice_id in await self._store.read(lambda tx: tx.notices.untold(before, _MOST_AT_ONCE)):
             await self._tell(notice_id)
@@ -60,7 +64,13 @@ class Outbox:
                 return
             if now - notice.created_at < _STALE:
                 await self._channels.deliver(notice)
-            await self._store.write(lambda tx: tx.notices.settle(notice_id, self._clock.now()), is_synced=False)
+            # The channels are told by now: nobody may take it for untold when the store is back.
+            settled_at = self._clock.now()
+            await insist(
+                lambda: self._store.write(lambda tx: tx.notices.settle(notice_id, settled_at), is_synced=False)
+            )
+        except StoreUnavailable:  # which logs that itself; the next sweep finds the notice
+            pass
         except Exception:  # one notice's trouble is no other's; it stands in the inbox
             log.exception("notice could not be told", extra={"notification_id": notice_id})
 

@@ -8,11 +8,11 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import asynccontextmanager
-from datetime import datetime
+from contextlib import asynccontextmanager, suppress
+from datetime import datetime, timedelta
 
 from wakeful.clock import LONGEST_WAIT, Clock
-from wakeful.domain.errors import Unavailable
+from wakeful.domain.errors import StoreUnavailable
 from wakeful.domain.rules import Rules
 from wakeful.domain.types import Run
 from wakeful.store.presence import MESSAGE
@@ -21,6 +21,7 @@ from wakeful.store.store import Store, Tx
 log = logging.getLogger(__name__)
 
 _SOCKET_LASTS = 3 * LONGEST_WAIT  # without being renewed, as when its node was killed
+_LONGEST = timedelta(hours=1)  # longer than anyone is present without being renewed
 
 
 class PresenceService:
@@ -38,7 +39,8 @@ class PresenceService:
         self._sockets[session_id] += 1
         try:
             if self._sockets[session_id] == 1:
-                await self._save([session_id])
+                with suppress(StoreUnavailable):  # a page can still read; it counts from the next renewal on
+                    await self._save([session_id])
             yield
         finally:
             self._sockets[session_id] -= 1
@@ -54,6 +56,8 @@ class PresenceService:
             never.clear()
             try:
                 await self.renew()
+            except StoreUnavailable:  # which logs that itself
+                pass
             except Exception:
                 log.exception("presence could not be renewed")
 
@@ -61,7 +65,8 @@ class PresenceService:
         """Renew the presence of every open socket, and forget what nobody renewed."""
         await self._save(list(self._sockets))
         now = self._clock.now()
-        await self._store.write(lambda tx: tx.presence.forget(now), is_synced=False)
+        latest = now + _LONGEST
+        await self._store.write(lambda tx: tx.presence.forget(now, latest), is_synced=False)
 
     async def end_all_of_nodes(self) -> None:
         """Forget the sockets of processes that are gone; only for a store that no other process works on."""
@@ -74,12 +79,10 @@ class PresenceService:
         await self._store.write(lambda tx: tx.presence.save(session_ids, self._node, until), is_synced=False)
 
     async def _end(self, session_id: str) -> None:
-        try:
+        with suppress(StoreUnavailable):  # then it ends by itself, and is saved with the next renewal
             await self._store.write(lambda tx: tx.presence.end(session_id, self._node), is_synced=False)
-        except Unavailable:  # then it ends by itself
-            log.warning("presence could not be ended", exc_info=True)
-        if self._sockets[session_id]:  # someone came meanwhile, and their row may have been the one that was deleted
-            await self._save([session_id])
+            if self._sockets[session_id]:  # someone came meanwhile, and their row may have been the one deleted
+                await self._save([session_id])
 
 
 async def note_writing(tx: Tx, session_id: str, now: datetime, rules: Rules) -> None:

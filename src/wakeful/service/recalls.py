@@ -8,6 +8,7 @@ from typing import Any
 from wakeful.clock import Clock
 from wakeful.domain import brief, ids, recalls
 from wakeful.domain.agents import within
+from wakeful.domain.errors import Unavailable
 from wakeful.domain.events import RecallAction
 from wakeful.domain.recalls import RecallRequest
 from wakeful.domain.rules import Rules
@@ -63,7 +64,9 @@ class Recalls:
         wake = recalls.make(
             request, agent, run.session_id, run.user_id, now, self._rules, by="agent", booked_by_run=run.id, tools=tools
         )
-        brief.check_brief(request.instructions, tools=tools, tables=await self._tables_of(agent))
+        tables = await self._tables_of(agent)
+        if tables is not None:
+            brief.check_brief(request.instructions, tools=tools, tables=tables)
         return Booked(wake=await self._wakes.book(wake), told=_tell(wake, agent, now))
 
     async def book(self, request: RecallRequest, session_id: str, user_id: str) -> Booked:
@@ -77,7 +80,11 @@ class Recalls:
         _, agent = await self._store.read(look)
         wake = recalls.make(request, agent, session_id, user_id, now, self._rules, by="user")
         tables = await self._tables_of(agent)
-        problem = brief.find_problem(request.instructions, tools=self._tools_of(agent), tables=tables)
+        problem = (
+            None
+            if tables is None
+            else brief.find_problem(request.instructions, tools=self._tools_of(agent), tables=tables)
+        )
         await self._wakes.book(wake)
         await self.tell(wake, "scheduled")
         return Booked(wake=wake, told=_tell(wake, agent, now), warning=None if problem is None else problem.message)
@@ -161,9 +168,12 @@ class Recalls:
         except NoSuchSession:
             raise recalls.OutOfReach(session_id) from None
 
-    async def _tables_of(self, agent: Agent) -> list[str]:
-        """Return what an agent's database has that its brief may name."""
-        tables, views = await self._names_of(agent)
+    async def _tables_of(self, agent: Agent) -> list[str] | None:
+        """Return what an agent's database has that its brief may name; None: it cannot be asked just now."""
+        try:
+            tables, views = await self._names_of(agent)
+        except Unavailable:  # a booking is worth more than the check of its words
+            return None
         return [*tables, *views]
 
     async def _require(self, session_id: str, user_id: str) -> Wake:

@@ -1,22 +1,29 @@
 """What people may ask of runs."""
 
-from collections.abc import Mapping, Sequence
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
 from wakeful.clock import Clock
 from wakeful.domain import ids, wakes
-from wakeful.domain.events import StreamStopped
+from wakeful.domain.errors import StoreBusy, Unavailable
 from wakeful.domain.rules import Rules
 from wakeful.domain.runs import NotFromAWake, NothingToContinue, SessionBusy
 from wakeful.domain.types import Message, Run, RunUsage, Upload
-from wakeful.hub import Sent
 from wakeful.service.directories import Directories
-from wakeful.service.endings import end_once_wake
-from wakeful.service.presence import hold_wakes, note_writing
-from wakeful.service.stream import Stream
+from wakeful.service.presence import note_writing
+from wakeful.service.stopping import Stopping
 from wakeful.store.store import Store, Tx
+
+log = logging.getLogger(__name__)
+
+# Seconds. Whoever presses Stop has an answer within two, whatever other nodes and the database do.
+_ANSWER_WITHIN = 1.9
+_HELD_AFTER = 1.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,15 +51,26 @@ class Stopped:
 
     run_id: str
     was: Literal["queued", "running"]
+    is_delayed: bool = False  # a node that does not answer holds it, so the wish waits until the run is free
+
+
+class StopUncertain(Unavailable):
+    code = "stop_uncertain"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "The database did not answer in time, so nobody knows whether the run was asked to stop. Try again: a "
+            "second wish to stop changes nothing."
+        )
 
 
 class RunService:
     """Ask and stop."""
 
-    def __init__(self, store: Store, stream: Stream, clock: Clock, rules: Rules, directories: Directories) -> None:
+    def __init__(self, store: Store, stopping: Stopping, clock: Clock, rules: Rules, directories: Directories) -> None:
         self._store = store
+        self._stopping = stopping
         self._directories = directories
-        self._stream = stream
         self._clock = clock
         self._rules = rules
 
@@ -180,31 +198,12 @@ class RunService:
         await self._store.write(lambda tx: tx.usage.save(usage), is_synced=False)
 
     async def stop(self, run_id: str, user_id: str) -> Stopped | None:
-        """Ask a run to stop: one that waits ends at once, one at work within two seconds. None if it was over."""
-        now = self._clock.now()
+        """Ask a run to stop: one that waits ends at once, one at work within two seconds. None if it was over.
 
-        async def work(tx: Tx) -> tuple[Run, list[Sent]]:
-            run = await tx.runs.get(run_id, user_id)
-            said: list[Sent] = []
-            if run.status == "queued":
-                await tx.runs.end_queued(run_id, "stopped", "stopped", now)
-                await end_once_wake(tx, run, "fired", "stopped", now)
-                tx.runs.tell_changed([run.id])
-                # Who waits for its answer learns that there will be none. A headless one that never began says nothing:
-                # another run may be speaking, and this would sound like its end.
-                if run.session_id is not None and (not run.is_headless or run.fence > 0):
-                    said = await self._stream.add(
-                        tx, run.session_id, run.id, [StreamStopped()], f"{run.id}:end:{run.fence}", now
-                    )
-                    await hold_wakes(tx, [run], now, self._rules)
-            if run.status == "running":
-                await tx.runs.request_stop(run_id, now)  # the first wish counts; a second changes nothing
-            return run, said
-
-        run, said = await self._store.write(work)
-        if run.session_id is not None:
-            self._stream.publish(run.session_id, said)
-        return Stopped(run.id, run.status) if run.status in ("queued", "running") else None
+        While a node that does not answer holds the run, the wish is noted, and carried out when the run is free.
+        """
+        async with self._answering_in_time():
+            return await self._stop(run_id, user_id)
 
     async def stop_session(self, session_id: str, user_id: str) -> Stopped | None:
         """Stop the run at work in a session or, if there is none, the next in its queue. None if there is neither."""
@@ -213,11 +212,32 @@ class RunService:
             await tx.sessions.get(session_id, user_id)
             return await tx.runs.running_or_next_in(session_id)
 
-        while (run := await self._store.read(work)) is not None:
-            stopped = await self.stop(run.id, user_id)
-            if stopped is not None:  # else it ended between the look and the wish, and another one may be next
-                return stopped
-        return None
+        async with self._answering_in_time():
+            while (run := await self._store.read(work)) is not None:
+                stopped = await self._stop(run.id, user_id)
+                if stopped is not None:  # else it ended between the look and the wish, and another one may be next
+                    return stopped
+            return None
+
+    async def _stop(self, run_id: str, user_id: str) -> Stopped | None:
+        try:
+            async with asyncio.timeout(_HELD_AFTER if self._store.is_shared else None):
+                return _stopped(await self._stopping.stop(run_id, user_id))
+        except (StoreBusy, TimeoutError):
+            log.warning("stop noted for later: another node holds the run", extra={"run_id": run_id})
+        return _stopped(await self._stopping.leave_wish(run_id, user_id), is_delayed=True)
+
+    @contextlib.asynccontextmanager
+    async def _answering_in_time(self) -> AsyncGenerator[None]:
+        try:
+            async with asyncio.timeout(_ANSWER_WITHIN if self._store.is_shared else None):
+                yield
+        except TimeoutError as error:
+            raise StopUncertain from error
+
+
+def _stopped(run: Run, *, is_delayed: bool = False) -> Stopped | None:
+    return Stopped(run.id, run.status, is_delayed) if run.status in ("queued", "running") else None
 
 
 def _attachments(images: Mapping[str, Image], attached: Attached) -> dict[str, Any] | None:

@@ -12,6 +12,7 @@ from wakeful.store.store import Store, Tx
 
 _NEWS = "events"
 _PAGE = 200  # rows; a row is up to 100 ms of a stream
+_PAGE_CHARACTERS = 256 * 1024  # about; a client that reads nothing holds one page in our memory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +83,7 @@ class Stream:
 
     async def after(self, session_id: str, after: int) -> list[Sent]:
         """Return the next frames past a number: a page of them, none if there are no more."""
-        rows = await self._store.read(lambda tx: tx.sessions.events_after(session_id, after, _PAGE))
+        rows = await self._store.read(lambda tx: tx.sessions.events_after(session_id, after, _PAGE, _PAGE_CHARACTERS))
         return _number(rows, after)
 
     async def of_run(self, run: Run, after: int, most: int) -> list[Sent]:

@@ -1,17 +1,26 @@
 """What is looked after once in a while: is the engine alive, what was left undone, what may be forgotten."""
 
+import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import timedelta
 
 from wakeful.clock import Clock
+from wakeful.domain.errors import Unavailable
+from wakeful.domain.types import FOREVER
 from wakeful.service.outbox import Outbox
 from wakeful.service.recalls import Recalls
 from wakeful.service.storage import Retention
+from wakeful.service.wrong_clock import WrongClock
 from wakeful.store.store import Store, Tx
+
+log = logging.getLogger(__name__)
 
 _OVERDUE = timedelta(minutes=1)
 _MOST_NAMED = 5
+# Seconds after a step of the clock before anything is forgotten: the clock may be wrong. A recall is not forgotten
+# so soon after a start either, since the server may have been off for a month. Short enough for a nightly restart.
+_SETTLED_AFTER = 12 * 3600
 _KEEP_TOKENS = timedelta(days=30)  # after their end
 
 
@@ -40,6 +49,8 @@ class Upkeep:
         retention: Retention,
         finish_erasing: Callable[[], Awaitable[None]],
         remove_orphaned_uploads: Callable[[], Awaitable[None]],
+        owner: str,
+        wrong_clock: WrongClock,
     ) -> None:
         self._store = store
         self._clock = clock
@@ -48,31 +59,53 @@ class Upkeep:
         self._retention = retention
         self._finish_erasing = finish_erasing
         self._remove_orphaned_uploads = remove_orphaned_uploads
+        self._owner = owner
+        self._wrong_clock = wrong_clock
+        self._began = clock.monotonic()
 
     async def audit(self) -> Health:
-        """Look for promises that nobody is keeping."""
+        """Look for promises that nobody is keeping. Just after a step of the clock, nobody had the time to."""
+        if self._clock.seconds_since_step() < _OVERDUE.total_seconds():
+            return Health()
         before = self._clock.now() - _OVERDUE
 
         async def work(tx: Tx) -> Health:
             return Health(
                 overdue_wakes=tuple(await tx.wakes.overdue(before, _MOST_NAMED)),
-                stuck_runs=tuple(await tx.runs.stuck(before, _MOST_NAMED)),
+                stuck_runs=tuple(await tx.runs.stuck(self._owner, before, FOREVER, _MOST_NAMED)),
                 orphaned_wakes=tuple(await tx.wakes.orphaned(before, _MOST_NAMED)),
             )
 
         return await self._store.read(work)
 
     async def tidy(self) -> None:
-        """End the recurring recalls that nobody cares for, and finish what a crash or another node left undone."""
-        if self._retention.forget_recalls_after_days:
+        """Put right what a wrong clock planned, end the recurring recalls that nobody cares for, and finish what a
+        crash or another node left undone.
+        """
+        await self._wrong_clock.put_right()
+        if self._retention.forget_recalls_after_days and self._is_settled():
             await self._recalls.forget(self._retention.forget_recalls_after_days)
         await self._outbox.sweep()
         if self._store.is_shared:  # a node with another data directory may have deleted what has its files here
             await self._finish_erasing()
             await self._remove_orphaned_uploads()
 
+    def _is_settled(self) -> bool:
+        """Tell whether the days that have passed are days in which someone could have come."""
+        up = self._clock.monotonic() - self._began
+        return min(up, self._clock.seconds_since_step()) >= _SETTLED_AFTER
+
+    async def checkpoint(self) -> None:
+        """Move what the store has in its journal into its file, so that a copy of the file has nearly everything."""
+        try:
+            await self._store.checkpoint()
+        except Unavailable as error:  # nothing is lost: the journal is complete
+            log.warning("store not checkpointed", extra={"problem": error.message})
+
     async def forget(self) -> None:
         """Delete what is long over: streamed pieces of runs, ended tokens; fold old skipped rows together."""
+        if self._clock.seconds_since_step() < _SETTLED_AFTER:
+            return  # a clock that is wrong for an hour must not end everyone's login
         now = self._clock.now()
 
         async def work(tx: Tx) -> None:
@@ -80,4 +113,4 @@ class Upkeep:
             await tx.runs.roll_up_skipped(now - self._retention.skipped, 1_000)
             await tx.accounts.forget_ended(now, now - _KEEP_TOKENS)
 
-        await self._store.write(work)
+        await self._store.write(work, is_long=True)

@@ -189,7 +189,7 @@ class WakeService:
         now = self._clock.now()
 
         # On another node someone may take the free slot between our look and our insert; then that one is replaced.
-        while not await self._store.write(lambda tx: put_in_slot(tx, wake, now)):
+        while not await self._store.write(lambda tx: put_in_slot(tx, wake, now), is_repeatable=True):
             continue
         return wake
 
@@ -198,6 +198,8 @@ async def put_in_slot(tx: Tx, wake: Wake, now: datetime) -> bool:
     """Book a wake in place of the one that holds its slot. False if someone took the slot meanwhile: try again."""
     assert wake.slot is not None
     before = await tx.wakes.live_in_slot(wake.slot)
+    if before is not None and before.id == wake.id:
+        return True  # put there by a try whose answer got lost
     if before is not None:
         await tx.runs.end_queued_of_wake(before.id, "skipped", "superseded", now)
         await tx.wakes.move([wakes.supersede(before, now)])

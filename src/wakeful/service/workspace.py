@@ -17,8 +17,9 @@ from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
-from wakeful.domain.errors import Forbidden, Invalid, LimitReached, NotFound, Unavailable
+from wakeful.domain.errors import Forbidden, Invalid, LimitReached, NotFound
 from wakeful.domain.instructions import KeptByOwner, is_agents_file
+from wakeful.domain.resources import find_shortage
 
 Kind = Literal["file", "directory", "link", "other"]
 Parts = tuple[str, ...]
@@ -114,13 +115,6 @@ class TooManyFiles(LimitReached):
             f"Your workspace would hold more than {most:,} files and directories. Nothing was written. "
             "Write into a file that exists, with append=true if its content should stay."
         )
-
-
-class DiskFull(Unavailable):
-    code = "disk_full"
-
-    def __init__(self) -> None:
-        super().__init__("The server's disk is full, so nothing was written. Tell your user, and try again later.")
 
 
 class AccessDenied(Forbidden):
@@ -365,8 +359,8 @@ def _translated(path: str) -> Generator[None]:
             raise PathIsLink(path) from None
         if error.errno == errno.ENAMETOOLONG:
             raise PathUnusable(path, "one of its names is too long") from None
-        if error.errno in {errno.ENOSPC, errno.EDQUOT}:
-            raise DiskFull from None
+        if (lacks := find_shortage(error)) is not None:
+            raise lacks from None
         raise
 
 
@@ -476,7 +470,9 @@ def _walk(folder: int, parts: Parts, *, deepest: int) -> Iterator[Entry]:
 def _walk_below(folder: int, parts: Parts, *, deepest: int) -> Iterator[Entry]:
     try:
         descriptor = os.open(parts[-1], _DIRECTORY, dir_fd=folder)
-    except OSError:  # gone, exchanged or closed to us since; whoever names it is told which
+    except OSError as error:  # gone, exchanged or closed to us since; whoever names it is told which
+        if (lacks := find_shortage(error)) is not None:
+            raise lacks from None
         return
     try:
         yield from _walk(descriptor, parts, deepest=deepest)

@@ -2,12 +2,14 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
-from wakeful.domain.accounts import Identity, NoSuchToken, NoSuchUser, Purpose
+from wakeful.domain.accounts import LOGIN_LASTS, Identity, NoSuchToken, NoSuchUser, Purpose
 from wakeful.domain.types import Token, User
 from wakeful.store.database import Row, Statements
 from wakeful.store.rows import TOKENS, USERS, from_micros, to_micros
+
+_LONGEST_PASS = LOGIN_LASTS + timedelta(minutes=1)  # nodes' clocks differ a little
 
 OWNER_TOKEN = "owner-"  # how the id begins of a token that a start put there
 
@@ -100,18 +102,25 @@ class Accounts:
 
     async def forget_ended(self, now: datetime, before: datetime) -> None:
         """Delete the passes that have ended, and the tokens that ended before some time."""
-        await self._statements.fetch("forget_old_passes", {"now": to_micros(now)})
+        await self._statements.fetch(
+            "forget_old_passes", {"now": to_micros(now), "latest": to_micros(now + _LONGEST_PASS)}
+        )
         await self._statements.fetch("forget_old_tokens", {"before": to_micros(before)})
 
     async def add_pass(self, digest: str, purpose: Purpose, made: Pass, expires_at: datetime, now: datetime) -> None:
-        await self._statements.fetch("forget_old_passes", {"now": to_micros(now)})
+        await self._statements.fetch(
+            "forget_old_passes", {"now": to_micros(now), "latest": to_micros(now + _LONGEST_PASS)}
+        )
         params = {"digest": digest, "purpose": purpose, "expires_at": to_micros(expires_at)}
         await self._statements.fetch("add_pass", params | {"user_id": made.user_id, "token_id": made.token_id})
 
     async def take_pass(self, digest: str, purpose: Purpose, now: datetime) -> Pass | None:
-        params = {"digest": digest, "purpose": purpose, "now": to_micros(now)}
-        rows = await self._statements.fetch("take_pass", params)
+        rows = await self._statements.fetch("take_pass", {"digest": digest, "purpose": purpose, **_times(now)})
         return Pass(user_id=rows[0]["user_id"], token_id=rows[0]["token_id"]) if rows else None
+
+
+def _times(now: datetime) -> dict[str, int]:
+    return {"now": to_micros(now), "latest": to_micros(now + _LONGEST_PASS)}
 
 
 def _identity(row: Row) -> Identity:

@@ -80,6 +80,13 @@ class Agents:
             self._statements.tell("runs")  # what had queued before the pause is free to start
         return len(ended)
 
+    async def pauses_made_after(self, at: datetime) -> list[Pause]:
+        """Return the pauses that begin after an instant: a wrong clock made them."""
+        return [PAUSES.read(row) for row in await self._statements.fetch("pauses_made_after", {"at": to_micros(at)})]
+
+    async def move_pause(self, pause: Pause) -> None:
+        await self._statements.fetch("move_pause", PAUSES.write(pause))
+
     async def pauses_since(self, since: datetime) -> list[Pause]:
         return [PAUSES.read(row) for row in await self._statements.fetch("pauses_since", {"since": to_micros(since)})]
 

@@ -58,15 +58,29 @@ class Database(Protocol):
     @property
     def dialect(self) -> str: ...
 
-    async def open(self) -> None: ...
+    async def open(self, check_empty: Callable[[], None] = ...) -> None:
+        """Open it. If it shows from outside that nothing is in it, `check_empty` is called first, and may raise."""
+        ...
 
     async def close(self) -> None: ...
 
-    async def write(self, work: Work[T], *, is_synced: bool = True, is_single: bool = False) -> T:
+    async def write(
+        self,
+        work: Work[T],
+        *,
+        is_synced: bool = True,
+        is_single: bool = False,
+        is_repeatable: bool = False,
+        is_long: bool = False,
+    ) -> T:
         """Run work in one transaction and return when it is durable; if it need not be synced, when it is committed.
 
+        After a lost connection it is tried again as long as it cannot have been committed; repeatable work, which
+        changes nothing when it was done before, even then.
+
         Work that is a single statement in PostgreSQL is a transaction by itself there, without the journeys that begin
-        and commit one; its result does not wait until other nodes are told.
+        and commit one; its result does not wait until other nodes are told. Long work has statements whose time
+        depends on how much there is.
         """
         ...
 
@@ -90,6 +104,14 @@ class Database(Protocol):
 
     async def size(self) -> int:
         """Return how many bytes it takes on disk."""
+        ...
+
+    async def checkpoint(self) -> None:
+        """Move what stands in a journal beside the file into it; nothing where the database server sees to that."""
+        ...
+
+    async def has_agents(self) -> bool:
+        """Tell whether anyone has worked with this store, with or without our tables in it."""
         ...
 
     async def read_clock(self) -> int | None:

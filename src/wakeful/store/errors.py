@@ -2,26 +2,44 @@
 
 from pathlib import Path
 
-from wakeful.domain.errors import NotFound, Unavailable
+from wakeful.domain.errors import NotFound, StoreBusy, StoreUnavailable, Unavailable
+
+__all__ = [
+    "BrokenReference",
+    "ConnectionLost",
+    "StoreBusy",
+    "StoreClosed",
+    "StoreFull",
+    "StoreInUse",
+    "StoreIsNewer",
+    "StoreReadOnly",
+    "StoreUnavailable",
+    "StoreUnreadable",
+]
 
 
-class StoreUnavailable(Unavailable):
-    """The database does not answer."""
+class StoreClosed(StoreUnavailable):
+    def __init__(self) -> None:
+        super().__init__("The store is closed.")
 
-    code = "store_unavailable"
+
+class ConnectionLost(StoreUnavailable):
+    """The connection broke. With another one the same may work at once."""
 
 
 class StoreFull(StoreUnavailable):
     code = "store_full"
 
-    def __init__(self, path: Path) -> None:
-        super().__init__(
-            f"The disk that holds {str(path)!r} is full, so nothing was changed. Free some space and try again."
-        )
+    def __init__(self, place: str) -> None:
+        super().__init__(f"The disk that holds {place} is full, so nothing was changed. Free some space and try again.")
 
 
-class StoreUnreadable(Unavailable):
-    """The files are there, but cannot be used as they are."""
+class StoreReadOnly(StoreUnavailable):
+    code = "store_read_only"
+
+
+class StoreUnreadable(StoreUnavailable):
+    """The files are there, but cannot be used as they are. SQLite says so too when a disk fails to read a page."""
 
     code = "store_unreadable"
 

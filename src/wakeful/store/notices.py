@@ -1,7 +1,7 @@
 """Notices to people, and the decisions behind them, in the store."""
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from wakeful.domain.types import Decision, Notice
 from wakeful.store.database import Statements
@@ -52,8 +52,9 @@ class Notices:
         return [NOTICES.read(row) for row in rows]
 
     async def of_agent(self, user_id: str, agent_id: str, code: str, since: datetime) -> list[Notice]:
-        """Return what was told lately about an agent under one code, the oldest first."""
-        params = {"user_id": user_id, "agent_id": agent_id, "code": code, "since": to_micros(since)}
+        """Return what was told about an agent under one code since an hour ago, the oldest first."""
+        times = {"since": to_micros(since), "until": to_micros(since + timedelta(hours=2))}
+        params = {"user_id": user_id, "agent_id": agent_id, "code": code, **times}
         return [NOTICES.read(row) for row in await self._statements.fetch("notices_of_agent", params)]
 
     async def record(self, decisions: Sequence[Decision]) -> None:

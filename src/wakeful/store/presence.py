@@ -29,8 +29,9 @@ class Presence:
     async def end_all_of_nodes(self) -> None:
         await self._statements.fetch("end_presence_of_nodes", {})
 
-    async def forget(self, now: datetime) -> None:
-        await self._statements.fetch("forget_presence", {"now": to_micros(now)})
+    async def forget(self, now: datetime, latest: datetime) -> None:
+        """Forget what has ended, or would end later than anything that is saved now."""
+        await self._statements.fetch("forget_presence", {"now": to_micros(now), "latest": to_micros(latest)})
 
     async def hold(self, ended: Sequence[Run], now: datetime, until: datetime) -> None:
         """Let no queued wake start before an instant in the sessions of these runs, if someone is present there."""

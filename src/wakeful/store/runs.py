@@ -96,6 +96,11 @@ class Runs:
         rows = await self._statements.fetch("runs_of_wake", {"wake_id": wake_id, "most": most})
         return [RUNS.read(row) for row in rows]
 
+    async def planned_after(self, wake_id: str, after: datetime) -> set[datetime]:
+        """Return the planned instants of a wake after some moment that have a row already."""
+        params = {"wake_id": wake_id, "after": to_micros(after)}
+        return {from_micros(row["nominal_at"]) for row in await self._statements.fetch("planned_runs_after", params)}
+
     async def last_of_wakes(self, wake_ids: Sequence[str]) -> dict[str, Run]:
         """Return the latest run of each wake that has ended, by the wake's id."""
         rows = await self._statements.fetch_many("last_runs_of_wakes", [{"wake_id": each} for each in wake_ids])
@@ -120,6 +125,7 @@ class Runs:
         """Put a run back into the queue that had ended before its work was done."""
         rows = await self._statements.fetch("continue_run", {"id": run_id})
         if rows:
+            await self.forget_stop_wish(run_id)  # of the time before
             self._statements.tell("runs")
         return RUNS.read(rows[0]) if rows else None
 
@@ -238,19 +244,28 @@ class Runs:
             self._statements.tell("runs")
         return len(released)
 
-    async def expired(self, now: datetime, most: int, only_owner: str | None = None) -> list[Run]:
-        """Return runs whose lease ran out; with an owner, also those of every other process."""
-        rows = await self._statements.fetch(
-            "expired_runs", {"now": to_micros(now), "only_owner": only_owner, "most": most}
-        )
+    async def expired(
+        self, owner: str, now: datetime, latest: datetime, most: int, skip: int = 0, *, of_everyone: bool = False
+    ) -> list[Run]:
+        """Return runs of other owners whose lease ran out or ends after `latest`, or whatever other owners hold.
+
+        What another node has locked is left out, and the first so many are skipped.
+        """
+        params = {"owner": owner, "now": to_micros(now), "latest": to_micros(latest), "most": most, "skip": skip}
+        rows = await self._statements.fetch("expired_runs", params | {"of_everyone": int(of_everyone)})
         return [RUNS.read(row) for row in rows]
 
     async def recover(self, run: Run) -> bool:
         return bool(await self._statements.fetch("recover_run", RUNS.write(run)))
 
-    async def holds_lease(self, run: Run, now: datetime) -> bool:
-        params = {"id": run.id, "owner": run.owner, "fence": run.fence, "now": to_micros(now)}
+    async def holds_lease(self, run: Run) -> bool:
+        params = {"id": run.id, "owner": run.owner, "fence": run.fence}
         return bool(await self._statements.fetch("holds_lease", params))
+
+    async def note_calls(self, runs: Sequence[Run]) -> set[str]:
+        """Count the present starts of runs as attempts, and return the ids that are still their owner's."""
+        rows = [queries.row_of("note_calls", {"id": run.id, "owner": run.owner, "fence": run.fence}) for run in runs]
+        return await self._statements.write_each("note_calls", rows)
 
     async def leave_probation(self, run_id: str) -> None:
         if await self._statements.fetch("leave_probation", {"id": run_id}):
@@ -260,6 +275,19 @@ class Runs:
         asked = await self._statements.fetch("request_stop", {"id": run_id, "now": to_micros(now)})
         self._statements.tell("stop")
         return bool(asked)
+
+    async def leave_stop_wish(self, run_id: str, now: datetime) -> None:
+        """Note that a run is to be stopped, without its row, and let every scheduler look after that."""
+        await self._statements.fetch("leave_stop_wish", {"run_id": run_id, "now": to_micros(now)})
+        self._statements.tell("wakes")
+
+    async def free_stop_wishes(self, most: int) -> list[Run]:
+        """Return runs that are to be stopped and that nobody else holds."""
+        await self._statements.fetch("forget_lost_stop_wishes", {})
+        return [RUNS.read(row) for row in await self._statements.fetch("free_stop_wishes", {"most": most})]
+
+    async def forget_stop_wish(self, run_id: str) -> None:
+        await self._statements.fetch("forget_stop_wish", {"run_id": run_id})
 
     async def end_queued_of_wake(self, wake_id: str, status: str, reason: str, now: datetime) -> int:
         params = {"wake_id": wake_id, "status": status, "reason": reason, "now": to_micros(now)}
@@ -275,12 +303,16 @@ class Runs:
         return [RUNS.read(row) for row in rows]
 
     async def started_by_agent(self, agent_id: str, since: datetime) -> Started:
-        rows = await self._statements.fetch("started_by_agent", {"agent_id": agent_id, "since": to_micros(since)})
+        until = since + 2 * timedelta(hours=1)
+        params = {"agent_id": agent_id, "since": to_micros(since), "until": to_micros(until)}
+        rows = await self._statements.fetch("started_by_agent", params)
         first: int | None = rows[0]["first_at"]
         return Started(rows[0]["started"], None if first is None else from_micros(first))
 
     async def next_runs_since(self, agent_id: str, since: datetime) -> int:
-        rows = await self._statements.fetch("next_runs_today", {"agent_id": agent_id, "since": to_micros(since)})
+        until = since + 2 * timedelta(days=1)
+        params = {"agent_id": agent_id, "since": to_micros(since), "until": to_micros(until)}
+        rows = await self._statements.fetch("next_runs_today", params)
         return rows[0]["started"]
 
     async def is_another_under_way(self, run: Run, now: datetime) -> bool:
@@ -304,6 +336,7 @@ class Runs:
         params = {
             "agent_id": agent_id,
             "since": to_micros(now - within),
+            "until": to_micros(now + within),
             "long_ago": to_micros(now - _LONG_AGO),
         }
         return bool(await self._statements.fetch("user_is_talking", params))
@@ -312,9 +345,16 @@ class Runs:
         """Return how many runs of everyone wait, and how many are under way."""
         return {row["status"]: row["runs"] for row in await self._statements.fetch("count_unfinished_runs", {})}
 
-    async def stuck(self, before: datetime, most: int) -> list[str]:
-        rows = await self._statements.fetch("stuck_runs", {"before": to_micros(before), "most": most})
+    async def stuck(self, owner: str, before: datetime, latest: datetime, most: int) -> list[str]:
+        params = {"owner": owner, "before": to_micros(before), "latest": to_micros(latest), "most": most}
+        rows = await self._statements.fetch("stuck_runs", params)
         return [row["id"] for row in rows]
+
+    async def left_behind(self, owner: str, now: datetime, latest: datetime) -> tuple[bool, bool]:
+        """Tell whether there are runs of other owners whose lease ran out or ends after `latest`, and stop wishes."""
+        params = {"owner": owner, "now": to_micros(now), "latest": to_micros(latest)}
+        [row] = await self._statements.fetch("left_behind", params)
+        return row["run_id"] is not None, row["wish_run_id"] is not None
 
     async def roll_up_skipped(self, before: datetime, most: int) -> int:
         """Fold the long-past skipped rows of each wake into its first one; the count of instants stays."""

@@ -12,6 +12,8 @@ from wakeful.domain.types import Message, Session, Upload
 from wakeful.store.database import Params, Statements
 from wakeful.store.rows import MESSAGES, SESSIONS, UPLOADS, to_micros
 
+_ANY_NUMBER = 1 << 60
+
 
 class NoSuchSession(NotFound):
     code = "no_such_session"
@@ -179,9 +181,11 @@ class Sessions:
         rows = await self._statements.fetch("last_event", {"session_id": session_id})
         return rows[0]["seq"] if rows and rows[0]["id"] == writing_id else None
 
-    async def events_after(self, session_id: str, after: int, most: int) -> list[SavedFrames]:
-        """Return the rows that hold frames past a number, in order."""
-        params = {"session_id": session_id, "after": after, "most": most}
+    async def events_after(
+        self, session_id: str, after: int, most: int, most_characters: int = _ANY_NUMBER
+    ) -> list[SavedFrames]:
+        """Return the first rows that hold frames past a number, in order; at least one if there is one."""
+        params = {"session_id": session_id, "after": after, "most": most, "most_characters": most_characters}
         return [
             SavedFrames(last_seq=row["seq"], run_id=row["run_id"], frames=row["data"].split("\n"))
             for row in await self._statements.fetch("events_after", params)

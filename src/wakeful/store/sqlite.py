@@ -1,18 +1,20 @@
-"""The embedded store: one SQLite file, one writer thread, one reader thread, one process."""
+"""The embedded store: one SQLite file, one process, and a thread each to write, to read and to checkpoint."""
 # apsw's types name collections.abc.Buffer, which Python 3.11 does not have, so its methods count as partly unknown.
 # pyright: reportUnknownMemberType=false
 
 import contextlib
 import fcntl
 import os
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 import apsw
 
 from wakeful.store.database import Listener, Params, Row, SideConnection, Statements, Work
-from wakeful.store.errors import StoreInUse, StoreUnavailable, StoreUnreadable
+from wakeful.store.errors import StoreClosed, StoreInUse, StoreUnavailable, StoreUnreadable
+from wakeful.store.sequence import Loss
+from wakeful.store.sequence import Sequence as StoreSequence
 from wakeful.store.sqlite_thread import SqliteStatements, SqliteThread, name_errors, transaction
 
 T = TypeVar("T")
@@ -26,40 +28,58 @@ class SqliteDatabase:
 
     dialect = "sqlite"
 
-    def __init__(self, path: Path, key: bytes | None) -> None:
+    def __init__(self, path: Path, key: bytes | None, sequence: StoreSequence | None = None) -> None:
         self.path = path
         self._key = key
+        self._sequence = sequence
         self._lock: int | None = None
         self._writer: SqliteThread | None = None
         self._reader: SqliteThread | None = None
+        self._checkpointer: SqliteThread | None = None
         self._listeners: list[Listener] = []
 
-    async def open(self) -> None:
+    async def open(self, check_empty: Callable[[], None] = lambda: None) -> None:
         self._lock = _take_lock(self.path.parent)
         try:
+            if not size_of(self.path):
+                check_empty()  # before SQLite sees it: it deletes the journal of a file that is missing or empty
             # For its owner alone, and so are the log and the index that SQLite makes after it.
             with contextlib.suppress(OSError):  # SQLite will say what is wrong
                 self.path.touch(mode=0o600)
-            writer = SqliteThread("wakeful-writer", self.connect, self._deliver, is_writer=True)
+            writer = SqliteThread(
+                "wakeful-writer", self.connect, self._deliver, is_writer=True, sequence=self._sequence
+            )
             await writer.start()
             self._writer = writer
             reader = SqliteThread("wakeful-reader", self.connect, self._deliver, is_writer=False)
             await reader.start()
             self._reader = reader
+            checkpointer = SqliteThread("wakeful-checkpoint", self.connect, self._deliver, is_writer=False)
+            await checkpointer.start()
+            self._checkpointer = checkpointer
         except BaseException:
             await self.close()
             raise
 
     async def close(self) -> None:
-        for thread in (self._reader, self._writer):
+        # SQLite moves the journal into the file when the last connection is closed.
+        for thread in (self._checkpointer, self._reader, self._writer):
             if thread is not None:
                 await thread.stop()
-        self._reader = self._writer = None
+        self._checkpointer = self._reader = self._writer = None
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
 
-    async def write(self, work: Work[T], *, is_synced: bool = True, is_single: bool = False) -> T:  # noqa: ARG002  (no journeys to spare)
+    async def write(
+        self,
+        work: Work[T],
+        *,
+        is_synced: bool = True,
+        is_single: bool = False,  # noqa: ARG002  (there are no round trips to save)
+        is_repeatable: bool = False,  # noqa: ARG002  (there is no connection to lose)
+        is_long: bool = False,  # noqa: ARG002  (no answer is waited for)
+    ) -> T:
         return await _opened(self._writer).do(work, "synced" if is_synced else "unsynced")
 
     async def read(self, work: Work[T], *, is_single: bool = False) -> T:  # noqa: ARG002
@@ -89,6 +109,43 @@ class SqliteDatabase:
 
     async def read_clock(self) -> int | None:
         return None
+
+    async def checkpoint(self) -> None:
+        """Move what stands in the journal into the file, while others read and write."""
+
+        async def work(statements: Statements) -> None:
+            assert isinstance(statements, SqliteStatements)
+            _checkpoint(statements.connection)
+
+        await _opened(self._checkpointer).do(work, "bare")
+
+    async def leave_journal(self) -> None:
+        """Close without moving the journal into the file, so that both stay as they were found."""
+
+        async def work(statements: Statements) -> None:
+            assert isinstance(statements, SqliteStatements)
+            statements.connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+
+        await _opened(self._writer).do(work, "bare")
+
+    async def find_loss(self) -> Loss | None:
+        """Tell whether the store is older than what was seen of it, and note from now on how far it comes."""
+        sequence = self._sequence
+        if sequence is None:
+            return None
+
+        async def work(statements: Statements) -> Loss | None:
+            assert isinstance(statements, SqliteStatements)
+            return sequence.compare(statements.connection)
+
+        return await _opened(self._writer).do(work, "bare")
+
+    async def has_agents(self) -> bool:
+        async def work(statements: Statements) -> bool:
+            assert isinstance(statements, SqliteStatements)
+            return has_agents(statements.connection)
+
+        return await self.read(work)
 
     async def copy_to(self, path: Path) -> None:
         """Copy the whole store, as encrypted as it is, to a new file."""
@@ -123,8 +180,9 @@ class SqliteDatabase:
             connection.pragma("synchronous", "FULL")
             connection.pragma("foreign_keys", True)
             connection.pragma("cache_size", -8_000)
-            # A page that changes often is copied into the file once per checkpoint, so these should be rare.
-            connection.pragma("wal_autocheckpoint", 4_000)
+            # A page that changes often is copied into the file once per checkpoint, so these should be rare. This one
+            # is made by a commit, which it holds up; there is one a minute besides, which holds up nothing.
+            connection.pragma("wal_autocheckpoint", 2_000)
             connection.pragma("journal_size_limit", 64 * 1024 * 1024)
         return connection
 
@@ -135,11 +193,24 @@ class _Side:
         self._statements = SqliteStatements(connection)
 
     async def fetch(self, name: str, params: Params) -> Sequence[Row]:
-        with name_errors(Path(self.connection.filename)), transaction(self.connection, "BEGIN IMMEDIATE"):
+        with name_errors(), transaction(self.connection, "BEGIN IMMEDIATE"):
             return await self._statements.fetch(name, params)
 
     async def close(self) -> None:
         self.connection.close()
+
+
+def _checkpoint(connection: apsw.Connection) -> None:
+    in_journal, moved = connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+    if in_journal != moved:  # a writer was quicker, and goes on in the same journal
+        return
+    connection.set_busy_timeout(0)
+    try:
+        connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+    except apsw.BusyError:
+        pass  # someone reads or writes; the next time will do
+    finally:
+        connection.set_busy_timeout(_BUSY_MS)
 
 
 def _lower(*values: Any) -> str | None:
@@ -148,8 +219,18 @@ def _lower(*values: Any) -> str | None:
 
 def _opened(thread: SqliteThread | None) -> SqliteThread:
     if thread is None:
-        raise StoreUnavailable("The store is closed.")
+        raise StoreClosed
     return thread
+
+
+def size_of(path: Path) -> int:
+    """Return the size of a file; one that is missing has none."""
+    return path.stat().st_size if path.exists() else 0
+
+
+def has_agents(connection: apsw.Connection) -> bool:
+    """Tell whether a start has ever succeeded with this store: it makes the first agent, and rows of agents stay."""
+    return connection.table_exists("main", "agents") and bool(connection.execute("SELECT 1 FROM agents LIMIT 1").get)
 
 
 @contextlib.contextmanager

@@ -12,14 +12,16 @@ import threading
 from collections import deque
 from collections.abc import Callable, Coroutine, Generator, Sequence
 from pathlib import Path
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import Any, Literal, NamedTuple, TypeVar
 
 import apsw
 
 from wakeful.store import queries
 from wakeful.store.database import Params, Row, Values, Work
-from wakeful.store.errors import BrokenReference, StoreFull, StoreUnavailable, StoreUnreadable
+from wakeful.store.errors import BrokenReference, StoreFull, StoreReadOnly, StoreUnavailable, StoreUnreadable
+from wakeful.store.sequence import SOON
+from wakeful.store.sequence import Sequence as StoreSequence
 
 T = TypeVar("T")
 
@@ -83,8 +85,17 @@ class _Job(NamedTuple):
 class SqliteThread:
     """One connection, one thread, one queue."""
 
-    def __init__(self, name: str, connect: Callable[[], apsw.Connection], deliver: Deliver, *, is_writer: bool) -> None:
+    def __init__(
+        self,
+        name: str,
+        connect: Callable[[], apsw.Connection],
+        deliver: Deliver,
+        *,
+        is_writer: bool,
+        sequence: StoreSequence | None = None,
+    ) -> None:
         self._connect = connect
+        self._sequence = sequence
         self._is_writer = is_writer
         self._begin = "BEGIN IMMEDIATE" if is_writer else "BEGIN"
         self._deliver = deliver
@@ -118,13 +129,33 @@ class SqliteThread:
             return
         loop.call_soon_threadsafe(self._ready.set_result, None)
         while True:
-            self._take_in(self._jobs.get())
+            self._take_in(self._wait())
             while self._waiting:
                 first = self._waiting.popleft()
                 if first is None:
+                    self._note_sequence(within=SOON)
                     self._statements.connection.close()
                     return
                 self._carry_out(first)
+                self._note_sequence()
+
+    def _wait(self) -> _Job | None:
+        """Wait for work; meanwhile the sequence is noted when it is due."""
+        while (seconds := self._note_sequence()) is not None:
+            with contextlib.suppress(Empty):
+                return self._jobs.get(timeout=seconds)
+        return self._jobs.get()
+
+    def _note_sequence(self, within: float = 0.0) -> float | None:
+        """Note how far the store has come if that is due, or return in how many seconds it is."""
+        if self._sequence is None:
+            return None
+        connection = self._statements.connection
+        seconds = self._sequence.due_in(connection)
+        if seconds is None or seconds > within:
+            return seconds
+        self._sequence.note(connection)
+        return self._sequence.due_in(connection)
 
     def _take_in(self, *jobs: _Job | None) -> None:
         self._waiting.extend(jobs)
@@ -149,7 +180,7 @@ class SqliteThread:
                     job = self._next_for(how) if len(done) < _MOST_PER_COMMIT else None
         except Exception as error:  # noqa: BLE001  (each meets its own error again below)
             self._statements.news.clear()
-            if len(done) == 1:
+            if len(done) <= 1:  # none: the transaction could not even begin
                 self._answer([(first, None, error)])
                 return
             for job in done:
@@ -179,7 +210,7 @@ class SqliteThread:
     @contextlib.contextmanager
     def _transaction(self, how: How) -> Generator[None]:
         connection = self._statements.connection
-        with name_errors(Path(connection.filename)):
+        with name_errors():
             if how == "bare":
                 yield
                 return
@@ -240,19 +271,44 @@ def _drive(coroutine: Coroutine[Any, Any, T]) -> T:
 
 
 @contextlib.contextmanager
-def name_errors(path: Path) -> Generator[None]:
-    """Say in our own words what the disk or the file has."""
+def name_errors(path: Path | None = None) -> Generator[None]:
+    """Say in our own words what the disk or the file has; with its path to whoever starts the server, but not later.
+
+    What is said later is shown to everyone who asks for something.
+    """
+    store = "The store" if path is None else f"The store {str(path)!r}"
+    place = "the store" if path is None else repr(str(path))
     try:
         yield
     except apsw.FullError as error:
-        raise StoreFull(path) from error
+        raise StoreFull(place) from error
     except (apsw.NotADBError, apsw.CorruptError) as error:
+        if path is None:  # it was opened with its key, and an EIO in the middle of a statement is SQLITE_CORRUPT
+            raise StoreUnreadable(
+                f"The store cannot be read ({error}): its disk fails, or the file is damaged. Nothing was changed. "
+                "If this goes on while the disk is sound, stop the server and restore a backup."
+            ) from error
         raise StoreUnreadable(
             f"The store {str(path)!r} cannot be read: it is damaged, or encrypted with another key than the device key "
             f"of this configuration directory ({error}). It was left as it is. Restore the right key or a backup from "
             f"{str(path.parent / 'backups')!r}."
         ) from error
-    except (apsw.CantOpenError, apsw.ReadOnlyError, apsw.IOError, apsw.PermissionsError, apsw.BusyError) as error:
-        raise StoreUnavailable(f"The store {str(path)!r} cannot be written ({error}). Nothing was changed.") from error
+    except apsw.ReadOnlyError as error:
+        raise StoreReadOnly(
+            f"{store} cannot be written ({error}). Nothing was changed. Make the file, its directory and its disk "
+            "writable for the server's user."
+        ) from error
+    except apsw.NoMemError as error:
+        raise StoreUnavailable(
+            f"There is not enough memory to use {place}. Nothing was changed. Free some and try again."
+        ) from error
+    except apsw.IOError as error:
+        # A commit whose sync failed is found in the journal if the process dies before the next one overwrites it.
+        raise StoreUnavailable(
+            f"{store} cannot be written or read ({error}). Look before you try again: what you asked for may be done.",
+            is_in_doubt=True,
+        ) from error
+    except (apsw.CantOpenError, apsw.PermissionsError, apsw.BusyError) as error:
+        raise StoreUnavailable(f"{store} cannot be written ({error}). Nothing was changed.") from error
     except apsw.ConstraintError as error:
         raise BrokenReference(str(error)) from error

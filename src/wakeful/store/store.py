@@ -4,22 +4,26 @@ from collections.abc import Callable, Coroutine, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
 
+from wakeful.domain.errors import WakefulError
 from wakeful.domain.types import Wake
 from wakeful.store.accounts import Accounts
 from wakeful.store.agents import Agents
 from wakeful.store.approvals import Approvals
 from wakeful.store.channels import Channels
-from wakeful.store.database import Database, Listener, SideConnection, Statements
+from wakeful.store.database import Database, Listener, Params, Row, SideConnection, Statements
 from wakeful.store.directories import Directories
+from wakeful.store.errors import StoreUnavailable
+from wakeful.store.health import Health
 from wakeful.store.instruction_files import InstructionFiles
 from wakeful.store.mcp_servers import UnconfinedMcpServers
 from wakeful.store.migrate import Migration, load_migrations, migrate
 from wakeful.store.notices import Notices
-from wakeful.store.postgres import PostgresDatabase
 from wakeful.store.presence import Presence
 from wakeful.store.rows import ADDED_WAKE, to_micros
 from wakeful.store.runs import Runs
+from wakeful.store.sequence import Loss
 from wakeful.store.sessions import Sessions
+from wakeful.store.sqlite import SqliteDatabase
 from wakeful.store.usage import Usage
 from wakeful.store.wakes import Wakes, hints, news_of
 
@@ -68,7 +72,9 @@ class Store:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self.health = Health()
         self._listeners: list[Listener] = []
+        self.loss: Loss | None = None  # known once it is open
 
     @property
     def is_shared(self) -> bool:
@@ -78,31 +84,56 @@ class Store:
     async def open(self, now: datetime, check_empty: Callable[[], None] = lambda: None) -> list[Migration]:
         """Open the database, bring its schema up to date, and return what that took.
 
-        `check_empty` is called before anything is written to a shared database without agents, and may raise.
+        `check_empty` is called before anything is written to a store without agents, and may raise.
         """
-        await self._database.open()
+        await self._database.open(check_empty)
         try:
-            if isinstance(self._database, PostgresDatabase) and not await self._database.has_agents():
-                check_empty()
-            return await migrate(self._database, load_migrations(self._database.dialect), to_micros(now))
+            if not await self._database.has_agents():
+                await self._check_empty(check_empty)
+            applied = await migrate(self._database, load_migrations(self._database.dialect), to_micros(now))
+            if isinstance(self._database, SqliteDatabase):
+                self.loss = await self._database.find_loss()
+            return applied
         except BaseException:
             await self._database.close()
+            raise
+
+    async def _check_empty(self, check_empty: Callable[[], None]) -> None:
+        try:
+            check_empty()
+        except WakefulError:
+            if isinstance(self._database, SqliteDatabase):
+                await self._database.leave_journal()
             raise
 
     async def close(self) -> None:
         await self._database.close()
 
     async def write(
-        self, work: Callable[[Tx], Coroutine[Any, Any, T]], *, is_synced: bool = True, is_single: bool = False
+        self,
+        work: Callable[[Tx], Coroutine[Any, Any, T]],
+        *,
+        is_synced: bool = True,
+        is_single: bool = False,
+        is_repeatable: bool = False,
+        is_long: bool = False,
     ) -> T:
         """Run work in one transaction and return when it is durable.
 
-        Work may be run again after a lost race, so it does nothing but rules and statements. What would only be done
-        again if the power failed need not be synced. What is a single statement in PostgreSQL is quicker if it says so.
+        Work may be run again after a lost race or connection, so it does nothing but rules and statements. What would
+        only be done again if the power failed need not be synced. What is a single statement in PostgreSQL is quicker
+        if it says so. What changes nothing the second time says that it is repeatable; otherwise a connection that is
+        lost with the commit under way ends in StoreUnavailable, in doubt. Long work has statements whose time depends
+        on how much there is: no answer is missed for a day.
         """
-        return await self._database.write(
-            lambda statements: work(Tx(statements)), is_synced=is_synced, is_single=is_single
-        )
+        with self.health.noted(is_write=True):
+            return await self._database.write(
+                lambda statements: work(Tx(statements)),
+                is_synced=is_synced,
+                is_single=is_single,
+                is_repeatable=is_repeatable,
+                is_long=is_long,
+            )
 
     async def add_wakes(self, wakes: Sequence[Wake]) -> set[str]:
         """Book wakes, durably and by themselves, and return the ids of those that found room."""
@@ -113,7 +144,16 @@ class Store:
                 statements.tell(text)
             return await statements.write_each("add_wakes", rows)
 
-        added = await self._database.write(work, is_single=True)
+        with self.health.noted(is_write=True):
+            try:
+                added = await self._database.write(work, is_single=True)
+            except StoreUnavailable as error:
+                if not error.is_in_doubt:
+                    raise
+                # The ids are new, so one that is there now was added by us. The second try also waits for the first,
+                # should the server still be at it.
+                added = await self._database.write(work, is_single=True, is_repeatable=True)
+                added |= {wake.id for wake in wakes if await self.read(lambda tx, wake=wake: tx.wakes.find(wake.id))}
         # Told on this node alone: to tell the others would cost as much as the booking, and it is only a hint.
         for hint in hints("wake", [wake.id for wake in wakes if wake.id in added]):
             for listener in self._listeners:
@@ -122,10 +162,12 @@ class Store:
 
     async def read(self, work: Callable[[Tx], Coroutine[Any, Any, T]], *, is_single: bool = False) -> T:
         """Run work that only reads. What is a single statement is quicker if it says so."""
-        return await self._database.read(lambda statements: work(Tx(statements)), is_single=is_single)
+        with self.health.noted(is_write=False):
+            return await self._database.read(lambda statements: work(Tx(statements)), is_single=is_single)
 
     async def side_connection(self) -> SideConnection:
-        return await self._database.side_connection()
+        with self.health.noted(is_write=False):
+            return _Noted(await self._database.side_connection(), self.health)
 
     def listen(self, listener: Listener) -> None:
         self._listeners.append(listener)
@@ -135,5 +177,25 @@ class Store:
         """Return how many bytes everything that is kept here takes on disk."""
         return await self._database.size()
 
+    async def checkpoint(self) -> None:
+        """Move what stands in a journal beside the store into its file."""
+        await self._database.checkpoint()
+
     async def read_clock(self) -> int | None:
-        return await self._database.read_clock()
+        with self.health.noted(is_write=False):
+            return await self._database.read_clock()
+
+
+class _Noted:
+    """A side connection whose failures count as the store's."""
+
+    def __init__(self, connection: SideConnection, health: Health) -> None:
+        self._connection = connection
+        self._health = health
+
+    async def fetch(self, name: str, params: Params) -> Sequence[Row]:
+        with self._health.noted(is_write=False):
+            return await self._connection.fetch(name, params)
+
+    async def close(self) -> None:
+        await self._connection.close()

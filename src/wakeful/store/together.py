@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Hashable, Sequence
 from typing import Generic, TypeVar
 
+from wakeful.store.errors import StoreBusy, StoreUnavailable
+
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -75,9 +77,13 @@ class Together(Generic[T, R]):
         try:
             results = await self._carry_out([item for item, _ in batch])
         except Exception as error:  # noqa: BLE001  (its caller gets it)
-            if len(batch) == 1:
-                if not batch[0][1].done():
-                    batch[0][1].set_exception(error)
+            # No call is to blame for a store that is away, and what is in doubt must not be done again. One that needs
+            # a row that someone holds must not keep the others from theirs.
+            is_away = isinstance(error, StoreUnavailable) and not isinstance(error, StoreBusy)
+            if len(batch) == 1 or is_away:
+                for _, future in batch:
+                    if not future.done():
+                        future.set_exception(error)
                 return
             for each in batch:
                 await self._carry([each])

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from wakeful.domain.types import RunUsage
 from wakeful.store.database import Statements
@@ -38,7 +38,8 @@ class Usage:
         return {row["run_id"]: USAGE.read(row) for row in rows}
 
     async def of_agent(self, agent_id: str, since: datetime, *, but_run: str = "") -> Spent:
-        """Return what an agent has spent since an instant, leaving out one run."""
-        params = {"agent_id": agent_id, "since": to_micros(since), "but_run": but_run}
+        """Return what an agent has spent since an instant, of today or yesterday, leaving out one run."""
+        until = to_micros(since + timedelta(days=2))
+        params = {"agent_id": agent_id, "since": to_micros(since), "until": until, "but_run": but_run}
         [row] = await self._statements.fetch("usage_of_agent", params)
         return Spent(int(row["tokens"]), int(row["cost_micros"]), int(row["model_calls"]), int(row["runs"]))

@@ -135,13 +135,14 @@ class Wakes:
         }
         return [WAKES.read(row) for row in await self._statements.fetch("wakes_of_session", params)]
 
-    async def due(self, now: datetime, most: int) -> list[DueWake]:
-        rows = await self._statements.fetch("due_wakes", {"now": to_micros(now), "most": most})
+    async def due(self, now: datetime, most: int, skip: int = 0) -> list[DueWake]:
+        """Return so many of the due wakes past the first ones, without those that another node decides about."""
+        rows = await self._statements.fetch("due_wakes", {"now": to_micros(now), "most": most, "skip": skip})
         return [_due(row) for row in rows]
 
-    async def set_aside(self, error: str, until: datetime, now: datetime) -> SetAside | None:
-        """Put off the first of the due wakes without reading it, and return which one that was."""
-        params = {"error": error, "until": to_micros(until), "now": to_micros(now)}
+    async def set_aside(self, error: str, until: datetime, now: datetime, skip: int = 0) -> SetAside | None:
+        """Put off one of the due wakes without reading it, and return which one that was."""
+        params = {"error": error, "until": to_micros(until), "now": to_micros(now), "skip": skip}
         rows = await self._statements.fetch("set_wake_aside", params)
         if not rows:
             return None
@@ -169,6 +170,10 @@ class Wakes:
         for hint in hints("wake", wake_ids):
             self._statements.tell(hint)
 
+    async def planned_ahead(self, now: datetime) -> list[str]:
+        """Return the pending wakes with times that were counted from a moment after now."""
+        return [row["id"] for row in await self._statements.fetch("wakes_planned_ahead", {"now": to_micros(now)})]
+
     async def settle(self, settled: Sequence[tuple[str, str | None]], now: datetime) -> None:
         """Note that the runs of these wakes ended well; each comes with the reason to keep."""
         at = to_micros(now)
@@ -184,8 +189,21 @@ class Wakes:
             self._statements.tell("wakes")
         return len(rows)
 
-    async def next_moment(self, now: datetime, shed_after: timedelta, hold_for: timedelta) -> datetime | None:
+    async def next_moment(
+        self,
+        owner: str,
+        now: datetime,
+        shed_after: timedelta,
+        hold_for: timedelta,
+        *,
+        judge_at: datetime,
+        latest: datetime,
+    ) -> datetime | None:
+        """Return when to look next. Leases are judged from `judge_at` on; one that ends after `latest` is void."""
         params = {
+            "owner": owner,
+            "judge_at": to_micros(judge_at),
+            "latest": to_micros(latest),
             "now": to_micros(now),
             "shed_after": shed_after // timedelta(microseconds=1),
             "last_hold": to_micros(now + hold_for),

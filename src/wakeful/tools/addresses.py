@@ -10,6 +10,7 @@ import httpx2
 
 from wakeful.domain.addresses import is_public
 from wakeful.domain.errors import Forbidden, Unavailable
+from wakeful.service.resources import shortage
 
 Resolve = Callable[[str], Awaitable[Sequence[str]]]  # a host name to its addresses
 
@@ -37,7 +38,9 @@ async def resolve(host: str) -> list[str]:
     loop = asyncio.get_running_loop()
     try:
         found = await loop.getaddrinfo(host, None, type=socket.SOCK_STREAM)
-    except (OSError, UnicodeError):
+    except (OSError, UnicodeError) as error:
+        if (lacks := shortage(error)) is not None:
+            raise lacks from error
         return []
     return list(dict.fromkeys(str(sockaddr[0]) for *_, sockaddr in found))
 

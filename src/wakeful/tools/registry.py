@@ -11,9 +11,10 @@ from typing import Any, Protocol
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from wakeful.domain.agents import SCHEDULING, shown_toolsets
-from wakeful.domain.errors import Invalid, WakefulError
-from wakeful.domain.events import RunFrame
+from wakeful.domain.errors import Invalid, StoreUnavailable, WakefulError
+from wakeful.domain.events import RunFrame, Waiting
 from wakeful.domain.types import Agent, Run
+from wakeful.service.resources import shortage
 
 log = logging.getLogger(__name__)
 
@@ -63,6 +64,12 @@ class Tool:
     is_side_by_side: bool = False  # several calls in one answer are made at once
 
     @property
+    def server(self) -> str | None:
+        """Return the MCP server that has it; None: it is our own."""
+        kind, _, name = (self.toolset or "").partition(":")
+        return name if kind == "mcp" else None
+
+    @property
     def schema(self) -> dict[str, Any]:
         """Return the JSON Schema of its arguments."""
         return _schema_of(self.arguments) if self.raw_schema is None else dict(self.raw_schema)
@@ -79,6 +86,14 @@ class Outside(Protocol):
 
     async def prepare(self, names: Iterable[str]) -> list[str]:
         """Start them if need be, and return what a model should know about those that do not work."""
+        ...
+
+    def tell_starting(self, names: Iterable[str], seconds: float) -> Waiting | None:
+        """Say which of them are being started, for so many seconds already."""
+        ...
+
+    def tell_failed(self, names: Iterable[str]) -> list[Waiting]:
+        """Say which of them did not start, and when they are tried again."""
         ...
 
     def tools_of(self, names: Iterable[str]) -> list[Tool]:
@@ -123,6 +138,21 @@ class Tools:
             return []
         return await self._outside.prepare(agent.mcp_servers)
 
+    def tell_starting(self, agent: Agent, seconds: float) -> Waiting | None:
+        """Say which servers of an agent are being started, for so many seconds already."""
+        return None if self._outside is None else self._outside.tell_starting(agent.mcp_servers, seconds)
+
+    def tell_failed(self, agent: Agent) -> list[Waiting]:
+        """Say which servers of an agent did not start, and when they are tried again."""
+        return [] if self._outside is None else self._outside.tell_failed(agent.mcp_servers)
+
+    def tell_call(self, tool: Tool | None, seconds: float) -> Waiting | None:
+        """Say that a call of a server's tool has been waited for so many seconds; our own tools need no words."""
+        if self._outside is None or tool is None or tool.server is None:
+            return None
+        waiting = f"no answer yet from {tool.server} ({seconds:.0f} s)"
+        return self._outside.tell_starting([tool.server], seconds) or Waiting(for_="mcp_server", reason=waiting)
+
     def names_for(self, agent: Agent) -> list[str]:
         """Return the names of the tools an agent is shown."""
         return [tool.name for tool in self.shown_to(agent, None)]
@@ -142,7 +172,10 @@ class Tools:
         return [tool for tool in shown if only is None or tool.name in only]
 
     async def call(self, name: str, arguments: Mapping[str, Any], context: ToolContext) -> ToolResult:
-        """Call a tool of this agent. Never raises: a wrong call or a refusal is a result the model can learn from."""
+        """Call a tool of this agent. A wrong call or a refusal is a result the model can learn from.
+
+        Raises only if the store is away and the call may be made again as soon as it is back.
+        """
         shown = {tool.name: tool for tool in self.shown_to(context.agent, context.only)}
         tool = shown.get(name)
         if tool is None:
@@ -156,8 +189,13 @@ class Tools:
                 await self._check_scheduling(context.agent)  # whoever turned it off during this run is heard
             return await tool.act(context, parsed)
         except WakefulError as error:
+            if isinstance(error, StoreUnavailable) and tool.is_repeatable:
+                raise
             return _tell(tool, error)
         except Exception as error:  # one tool's fault must not end the run: the model may go another way
+            if (lacks := shortage(error)) is not None:
+                log.warning("tool lacks something", extra={"tool": name, "problem": lacks.message})
+                return _tell(tool, lacks)
             log.exception("tool failed", extra={"tool": name, "run_id": context.run.id})
             text = f"The tool {name!r} broke ({type(error).__name__}); this is a fault of the server, not of your call."
             return ToolResult(text=text, success=False, metadata={"code": "tool_broke"})

@@ -12,6 +12,7 @@ import httpx2
 from pydantic import Field
 
 from wakeful.domain.errors import Invalid, LimitReached, Unavailable
+from wakeful.service.resources import shortage
 from wakeful.tools.addresses import PinnedTransport, Resolve, resolve
 from wakeful.tools.readable import read_html
 from wakeful.tools.registry import Arguments, Tool, ToolContext, ToolResult
@@ -107,6 +108,8 @@ class Fetcher:
         except httpx2.InvalidURL as error:  # where a redirect leads, as `javascript:…`; the client reads it by itself
             raise UrlUnusable(url, f"it redirects to what is no http:// or https:// address ({error})") from None
         except httpx2.HTTPError as error:
+            if (lacks := shortage(error)) is not None:
+                raise lacks from error
             raise PageUnreachable(url, str(error) or type(error).__name__) from error
 
     async def aclose(self) -> None:

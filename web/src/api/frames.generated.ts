@@ -212,7 +212,19 @@ export interface TurnThinking {
   thinking: string;
 }
 
-export type SessionFrame = StreamStart | StreamEnd | StreamStopped | ErrorFrame | ThinkingDelta | ThinkingEnd | TurnThinking | PlanningStatus | PlanReady | ApprovalRequested | ApprovalAnswered | ToolStarted | ToolCall | StreamDelta | CompressionStarted | ContextCompressed | ProfileSwitched | RecallUpdate | SessionSync | ReplayStart | ReplayEnd | Heartbeat;
+/** The run waits for a model or an MCP server. The next frame of the same worker ends the waiting. */
+export interface Waiting {
+  seq?: number | null;
+  run_id?: string | null;
+  is_subagent?: boolean;
+  subagent_id?: string | null;
+  type: "waiting";
+  for: "model" | "mcp_server";
+  reason: string;
+  retry_in?: number | null;
+}
+
+export type SessionFrame = StreamStart | StreamEnd | StreamStopped | ErrorFrame | ThinkingDelta | ThinkingEnd | TurnThinking | PlanningStatus | PlanReady | ApprovalRequested | ApprovalAnswered | Waiting | ToolStarted | ToolCall | StreamDelta | CompressionStarted | ContextCompressed | ProfileSwitched | RecallUpdate | SessionSync | ReplayStart | ReplayEnd | Heartbeat;
 
 /** An agent was made, changed or deleted. */
 export interface AgentUpdate {

@@ -970,7 +970,7 @@ export interface Statement {
   include_deleted?: boolean;
 }
 
-/** Which run was asked to stop, and whether it was at work or still waited; or why none was. */
+/** Which run was asked to stop, and what it was doing then; or why none was, or why it takes longer. */
 export interface StopAnswer {
   ok: boolean;
   run_id?: string | null;

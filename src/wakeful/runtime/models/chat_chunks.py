@@ -13,6 +13,8 @@ from wakeful.runtime.models.errors import ModelBusy, ModelCutOff, ModelFailed, i
 from wakeful.runtime.models.mailbox import Mailbox
 from wakeful.runtime.models.openai_messages import THINKING_FIELDS
 
+MOST_CALLS = 100  # tools of one answer; an answer with more is not read to its end
+
 FINISH_REASONS: dict[str, FinishReason] = {
     "stop": "stop",
     "length": "length",
@@ -150,6 +152,8 @@ class ChatChunks:
         if not isinstance(arguments, str):  # an object, as Ollama has it
             arguments = orjson.dumps(arguments).decode()
         call = self._find_call(piece, name)
+        if call is None:
+            return
         call.arguments.append(arguments)
         if call.name:
             self._mailbox.put(call, arguments)
@@ -157,11 +161,13 @@ class ChatChunks:
             call.name = name
             self._mailbox.put(call, "".join(call.arguments))
 
-    def _find_call(self, piece: Any, name: str) -> Call:
-        """Return the call that this piece goes on with, or a new one."""
+    def _find_call(self, piece: Any, name: str) -> Call | None:
+        """Return the call that this piece goes on with, or a new one; None after the first that is too many."""
         index, sent_id = piece.get("index"), piece.get("id") or None
         call = self._by_index.get(index) if index is not None else self._latest(sent_id)
         if call is None or (name and call.name and self._is_another(call, sent_id)):
+            if len(self._calls) > MOST_CALLS:  # the reader sees that one and stops; the rest is not collected
+                return None
             call = Call(number=len(self._calls), id=self._name_call(sent_id), sent_id=sent_id)
             self._calls.append(call)
         elif call.sent_id is None:

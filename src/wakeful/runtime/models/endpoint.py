@@ -6,13 +6,15 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from email.utils import parsedate_to_datetime
 from functools import cache
+from http.client import responses
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx2
 import orjson
 
 from wakeful.domain.errors import WakefulError
-from wakeful.runtime.models.errors import ModelBusy, ModelFailed, is_busy, quote, words_of
+from wakeful.runtime.models.errors import ModelBusy, ModelFailed, is_busy, is_untrusted, quote, words_of
 
 OPENAI = "https://api.openai.com/v1"
 CONNECT_SECONDS = 30.0
@@ -26,6 +28,7 @@ class Endpoint:
 
     def __init__(self, base_url: str | None = None, api_key: str | None = None) -> None:
         self.base_url = (base_url or OPENAI).rstrip("/")
+        self.origin = origin_of(self.base_url)
         self.secrets = (api_key,) if api_key else ()
         self._client: httpx2.AsyncClient | None = None
         self._draining: set[asyncio.Task[None]] = set()
@@ -63,8 +66,8 @@ class Endpoint:
         except (httpx2.InvalidURL, httpx2.UnsupportedProtocol) as error:
             raise ModelFailed(model, f"{self.base_url!r} is not an address ({error}).") from error
         except httpx2.TransportError as error:
-            problem = f"{self.base_url} cannot be reached ({quote(str(error)) or type(error).__name__})."
-            raise ModelBusy(model, problem) from error
+            problem = f"{self.origin} cannot be reached ({quote(str(error)) or type(error).__name__})."
+            raise (ModelFailed if is_untrusted(error) else ModelBusy)(model, problem) from error
         try:
             if response.status_code != 200:
                 raise await self._refusal(model, response)
@@ -114,7 +117,7 @@ class Endpoint:
     async def _refusal(self, model: str, response: httpx2.Response) -> WakefulError:
         status = response.status_code
         body = await _read_error(response)
-        words = quote(words_of(body), hide=self.secrets) or response.reason_phrase
+        words = _phrase(status) if _is_page(body) else quote(words_of(body), hide=self.secrets) or _phrase(status)
         problem = f"{words} (HTTP {status})"
         if is_busy(status) and not _is_spent(body):
             return ModelBusy(model, problem, retry_after=_retry_after(response.headers), status=status)
@@ -134,6 +137,21 @@ async def _read_error(response: httpx2.Response) -> object:
         return orjson.loads(text)
     except orjson.JSONDecodeError:
         return text.decode("utf-8", "replace")
+
+
+def origin_of(url: str) -> str:
+    """Return scheme, host and port of an address: what may be shown of it."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
+
+
+def _is_page(body: object) -> bool:
+    """Tell whether this is a proxy's web page, which says no more than the status."""
+    return isinstance(body, str) and body.lstrip().startswith("<")
+
+
+def _phrase(status: int) -> str:
+    return responses.get(status, "an error without words")
 
 
 def _is_spent(body: Any) -> bool:

@@ -3,6 +3,7 @@
 `ModelBusy` may be tried again; `ModelFailed` is final. Keys never appear: whoever raises one hides them first.
 """
 
+import ssl
 from collections.abc import Iterable
 from typing import Any
 
@@ -32,6 +33,7 @@ class ModelFailed(Unavailable):
 
     def __init__(self, model: str, problem: str, *, status: int | None = None) -> None:
         super().__init__(f"The model {model!r} gave no answer: {problem}")
+        self.problem = problem
         self.status = status
 
 
@@ -50,8 +52,13 @@ class ModelBusy(Unavailable):
         self, model: str, problem: str, *, retry_after: float | None = None, status: int | None = None
     ) -> None:
         super().__init__(f"The model {model!r} cannot answer now: {problem}")
+        self.problem = problem
         self.retry_after = retry_after  # seconds the provider asked for
         self.status = status
+
+
+class ModelSilent(ModelBusy):
+    """The model has taken the request, and nothing came for longer than it may take."""
 
 
 class NoSuchModel(Invalid):
@@ -89,6 +96,15 @@ class UnsupportedContent(Invalid):
 def is_busy(status: int) -> bool:
     """Tell whether the same request may work later."""
     return status in BUSY_STATUSES or status >= 500
+
+
+def is_untrusted(error: BaseException | None) -> bool:
+    """Tell whether a connection failed because of TLS, such as a wrong certificate: asking again does not help."""
+    while error is not None:
+        if isinstance(error, ssl.SSLError) and not isinstance(error, ssl.SSLEOFError | ssl.SSLZeroReturnError):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def quote(text: str, *, hide: Iterable[str] = ()) -> str:
@@ -133,7 +149,7 @@ def _translate_api_error(error: ModelAPIError, model: str, hide: tuple[str, ...]
     is_passing = isinstance(error, ModelConnectionError | ModelRequestTimeout) or (
         status is not None and is_busy(status)
     )
-    if is_passing and not isinstance(error, ModelQuotaExceededError):
+    if is_passing and not isinstance(error, ModelQuotaExceededError) and not is_untrusted(error):
         return ModelBusy(model, problem, retry_after=error.retry_after, status=status)
     return ModelFailed(model, problem, status=status)
 
@@ -145,6 +161,8 @@ def _translate_sdk_error(error: BaseException, model: str, hide: tuple[str, ...]
         return None
     problem = quote(str(error) or kinds[0].__name__, hide=hide)
     status = getattr(error, "status_code", None)
+    if is_untrusted(error):
+        return ModelFailed(model, problem, status=status)
     if any(kind.__name__ in CONNECTION_ERRORS for kind in kinds) or (isinstance(status, int) and is_busy(status)):
         return ModelBusy(model, problem, status=status)
     return ModelFailed(model, problem, status=status)

@@ -21,7 +21,7 @@ from wakeful.clock import Clock
 from wakeful.domain.errors import WakefulError
 from wakeful.runtime.models.chat_chunks import FINISH_REASONS, Call, ChatChunks, Target, Thinking
 from wakeful.runtime.models.endpoint import CONNECT_SECONDS, Endpoint
-from wakeful.runtime.models.errors import ModelBusy, ModelCutOff
+from wakeful.runtime.models.errors import ModelBusy, ModelCutOff, ModelSilent
 from wakeful.runtime.models.mailbox import Mailbox, Silence
 from wakeful.runtime.models.openai_messages import write_messages, write_tools
 from wakeful.runtime.models.sse import DataLines, LineTooLong
@@ -46,7 +46,7 @@ PLAIN_SETTINGS = {
 class Patience:
     """How long a provider may be silent, in seconds."""
 
-    first: float = 180.0  # until the first chunk
+    first: float = 600.0  # until the first chunk; a local model may have to be loaded
     between: float = 60.0
 
 
@@ -170,7 +170,8 @@ class Reading:
 
     def _silence(self) -> WakefulError:
         if not self.chunks.has_begun:
-            return ModelBusy(self._model, f"nothing came within {self._patience.first:g} s of the request.")
+            problem = f"nothing came from {self._endpoint.origin} within {self._patience.first:g} s of the request."
+            return ModelSilent(self._model, problem)
         return ModelCutOff(self._model, f"it fell silent for {self._patience.between:g} s in the middle of its answer.")
 
     def _note_sent(self) -> None:

@@ -22,7 +22,7 @@ from pydantic_ai.usage import RequestUsage
 from wakeful.clock import Clock, SystemClock
 from wakeful.domain.errors import WakefulError
 from wakeful.runtime.models.demo import DemoModel
-from wakeful.runtime.models.endpoint import Endpoint
+from wakeful.runtime.models.endpoint import Endpoint, origin_of
 from wakeful.runtime.models.errors import (
     KEYLESS_ADVICE,
     ModelKeyMissing,
@@ -84,6 +84,12 @@ class Models:
     def translate(self, error: BaseException, name: str | None = None) -> WakefulError | None:
         """Return what a model's exception means, without the key; None if it is not about the model."""
         return translate(error, name or self.default, hide=[self._api_key or "", *self._endpoint.secrets])
+
+    def place_of(self, name: str | None = None) -> str:
+        """Return where a model is asked, without path or query; its name, where that is not known."""
+        name = name or self.default
+        known = self._models.get(name)
+        return origin_of(known.base_url) if known is not None and known.base_url else name
 
     def context_window(self, name: str | None = None) -> int:
         """Return how many tokens the model can hold, as far as it is known."""
@@ -151,7 +157,7 @@ class Models:
 
     def _provider(self, name: str, prefix: str) -> Provider[Any]:
         if prefix not in self._providers:
-            self._providers[prefix] = self._set_up(name, prefix)
+            self._providers[prefix] = _without_retries(self._set_up(name, prefix))
         return self._providers[prefix]
 
     def _set_up(self, name: str, prefix: str) -> Provider[Any]:
@@ -175,6 +181,14 @@ class Models:
             return make(api_key=self._api_key)
         except (TypeError, UserError):  # it wants more than a key, or something else
             raise problem from None
+
+
+def _without_retries(provider: Provider[Any]) -> Provider[Any]:
+    """Leave retries to the loop, which tells people of each; the SDKs' own are silent."""
+    client: Any = provider.client
+    if hasattr(client, "max_retries"):
+        client.max_retries = 0
+    return provider
 
 
 def _remedy(error: Exception) -> str:

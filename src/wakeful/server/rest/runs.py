@@ -49,7 +49,10 @@ class RunShape(Told):
         "anything), empty_answer (it ended without a final answer), or the limit that ended it early."
     )
     error: str | None
-    attempt: int
+    attempt: int = Field(
+        description="How many starts of the run count: those that reached a model or tool call, and the present one. "
+        "After `max_attempts` of them were cut off by a crash, the run is interrupted."
+    )
     queued_at: AwareDatetime
     started_at: AwareDatetime | None
     finished_at: AwareDatetime | None
@@ -71,8 +74,11 @@ class RunEvents(Sparse):
     next: int | None = None
 
 
+_HELD = "its node does not answer: it ends when that node is back, or has been taken over"
+
+
 class StopAnswer(Sparse):
-    """Which run was asked to stop, and whether it was at work or still waited; or why none was."""
+    """Which run was asked to stop, and what it was doing then; or why none was, or why it takes longer."""
 
     ok: bool
     run_id: str | None = None
@@ -83,7 +89,8 @@ class StopAnswer(Sparse):
     def of(cls, stopped: Stopped | None) -> Self:
         if stopped is None:
             return cls(ok=False, reason="no active run")
-        return cls(ok=True, run_id=stopped.run_id, was=stopped.was)
+        reason = _HELD if stopped.is_delayed else None
+        return cls(ok=True, run_id=stopped.run_id, was=stopped.was, reason=reason)
 
 
 @router.get("/runs")
@@ -140,7 +147,7 @@ async def get_run_events(
 
 @router.post("/runs/{run_id}/stop")
 async def stop_run(caller: Chatter, services: ServicesDep, run_id: PathId) -> StopAnswer:
-    """Ask a run to stop; one at work ends within two seconds."""
+    """Ask a run to stop; one at work ends within two seconds, or when a node that does not answer is taken over."""
     return StopAnswer.of(await services.runs.stop(run_id, caller.user.id))
 
 

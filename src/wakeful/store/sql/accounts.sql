@@ -92,16 +92,17 @@ WHERE
 RETURNING id;
 
 -- name: forget_old_passes
-DELETE FROM passes WHERE expires_at <= :now;
+DELETE FROM passes WHERE expires_at <= :now OR expires_at > :latest;
 
 -- name: add_pass
 INSERT INTO passes (digest, purpose, user_id, token_id, expires_at)
 VALUES (:digest, :purpose, :user_id, :token_id, :expires_at);
 
 -- name: take_pass
--- Taking it is removing it, so of two who try only one gets it.
+-- Taking it is removing it, so of two who try only one gets it. One that is good for too long is from before the clock was
+-- set back.
 DELETE FROM passes
 WHERE
-    digest = :digest AND purpose = :purpose AND expires_at > :now
+    digest = :digest AND purpose = :purpose AND expires_at > :now AND expires_at <= :latest
     AND EXISTS (SELECT 1 FROM users u WHERE u.id = passes.user_id AND u.deleted_at IS NULL)
 RETURNING user_id, token_id;

@@ -87,6 +87,12 @@ WHERE user_id = :user_id AND until > :now
 AND ((agent_id IS NULL AND CAST(:agent_id AS TEXT) IS NULL) OR agent_id = :agent_id)
 RETURNING id;
 
+-- name: pauses_made_after
+SELECT * FROM pauses WHERE started_at > :at;
+
+-- name: move_pause
+UPDATE pauses SET started_at = :started_at, until = :until WHERE id = :id;
+
 -- name: pauses_since
 -- Every pause that reaches past an instant.
 SELECT * FROM pauses WHERE until > :since ORDER BY started_at;

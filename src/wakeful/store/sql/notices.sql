@@ -37,9 +37,10 @@ RETURNING id;
 SELECT * FROM notifications WHERE user_id = :user_id ORDER BY created_at DESC, id DESC LIMIT :most;
 
 -- name: notices_of_agent
--- What was told lately about one agent under one code, the oldest first.
+-- What was told in the last hour about one agent under one code, the oldest first. What lies far ahead is from before the
+-- clock was set back.
 SELECT * FROM notifications
-WHERE user_id = :user_id AND agent_id = :agent_id AND code = :code AND created_at > :since
+WHERE user_id = :user_id AND agent_id = :agent_id AND code = :code AND created_at > :since AND created_at <= :until
 ORDER BY created_at, id;
 
 -- name: add_decisions

@@ -8,8 +8,8 @@ ON CONFLICT (session_id, source) DO UPDATE SET until = excluded.until;
 DELETE FROM presence WHERE session_id = :session_id AND source = :source;
 
 -- name: forget_presence
--- What nobody renewed.
-DELETE FROM presence WHERE until <= :now;
+-- What nobody renewed, and what was saved before the clock was set back.
+DELETE FROM presence WHERE until <= :now OR until > :latest;
 
 -- name: end_presence_of_nodes
 -- At the start of an embedded store: no other process has a socket open there.

@@ -6,22 +6,26 @@
 -- The id is made from wake and planned instant, so a second attempt at the same occurrence changes nothing.
 INSERT INTO runs (
     id, agent_id, user_id, session_id, wake_id, kind, trigger, scheduled_by, nominal_at, covers, priority, turn, status,
-    reason, note, error, queued_at, started_at, finished_at, owner, lease_until, fence, attempt, is_resuming, stop_requested_at
+    reason, note, error, queued_at, started_at, finished_at, owner, lease_until, fence, attempt, has_called,
+    lost_starts, is_resuming, stop_requested_at
 )
 SELECT
     n.id, n.agent_id, n.user_id, n.session_id, n.wake_id, n.kind, n.trigger, n.scheduled_by, n.nominal_at, n.covers,
     n.priority, n.turn, n.status, n.reason, n.note, n.error, n.queued_at, n.started_at, n.finished_at, n.owner,
-    n.lease_until, n.fence, n.attempt, n.is_resuming, n.stop_requested_at
+    n.lease_until, n.fence, n.attempt, n.has_called, n.lost_starts, n.is_resuming, n.stop_requested_at
 FROM rows(runs) AS n
 WHERE TRUE
 ON CONFLICT DO NOTHING
 /*postgres RETURNING id */;
 
 -- name: fold_into_run
--- A waiting run covers further planned instants of its wake. No row comes back if it was claimed meanwhile.
+-- A waiting run covers further planned instants of its wake. No row comes back if it was claimed meanwhile, or if someone
+-- holds it: other wakes are decided about in the same transaction, and do not wait for that.
 UPDATE runs
 SET covers = covers + :more, reason = CASE WHEN reason = 'memory_elsewhere' THEN reason ELSE :reason END
-WHERE id = :id AND status = 'queued' RETURNING id;
+WHERE
+    id = (SELECT r.id FROM runs r WHERE r.id = :id AND r.status = 'queued' /*postgres FOR UPDATE SKIP LOCKED */)
+RETURNING id;
 
 -- name: run_by_id
 SELECT * FROM runs WHERE id = :id;
@@ -32,6 +36,10 @@ SELECT * FROM runs WHERE id = :id /*postgres FOR UPDATE */;
 -- name: runs_of_wake
 -- In planned order.
 SELECT * FROM runs WHERE wake_id = :wake_id ORDER BY nominal_at, queued_at, id LIMIT :most;
+
+-- name: planned_runs_after
+-- Only of a wake that a wrong clock has planned: else no instant ahead has a row, but for those a person left out.
+SELECT nominal_at FROM runs WHERE wake_id = :wake_id AND nominal_at > :after AND covers > 0;
 
 -- name: last_runs_of_wakes
 -- How the latest occurrence of each wake ended.
@@ -95,9 +103,10 @@ ORDER BY queued_at DESC, id DESC LIMIT :most;
 -- is too far ahead is from before the clock was set back, and counts no more. One that was first in line for long is
 -- held no longer, so nobody who writes without a pause can starve it. Paused agents' wakes take no room, but a run that
 -- had begun goes on. After a crash, runs come back one at a time, so that one that kills the process cannot use up the
--- attempts of the others. On a shared store, runs of agents whose database and files are in another data directory are
+-- attempts of the others; one that was lost before it reached a call comes after those that got further. On a shared store, runs of agents whose database and files are in another data directory are
 -- left to the nodes that have it; one that waits for a directory nobody has (reason memory_elsewhere) holds up no other
--- run. The outer condition is checked again after a wait for another node's lock.
+-- run. Rows that someone holds are passed over, be it the run or the wake that begins with it: the node may be dead. The
+-- outer condition is checked again after a wait for another node's lock.
 WITH people AS MATERIALIZED (
     SELECT r.id AS run_id, r.is_resuming AS is_resuming FROM runs r
     WHERE
@@ -113,7 +122,7 @@ WITH people AS MATERIALIZED (
                 WHERE
                     f.status = 'queued' AND f.trigger = 'message' AND f.is_resuming = 1
                     /*postgres AND f.reason IS DISTINCT FROM 'memory_elsewhere' */
-                    AND (f.queued_at, f.id) < (r.queued_at, r.id)
+                    AND (f.lost_starts, f.queued_at, f.id) < (r.lost_starts, r.queued_at, r.id)
                     AND (SELECT 1 FROM runs b WHERE b.session_id = f.session_id AND b.status = 'running' LIMIT 1) IS NULL
                 LIMIT 1
             ) IS NULL
@@ -121,7 +130,7 @@ WITH people AS MATERIALIZED (
     LIMIT :most_messages
     /*postgres FOR UPDATE OF r SKIP LOCKED */
 ), headless AS MATERIALIZED (
-    SELECT r.id AS run_id FROM runs r
+    SELECT r.id AS run_id, r.wake_id AS wake_id FROM runs r
     WHERE
         r.status = 'queued' AND r.trigger <> 'message'
         /*postgres AND COALESCE(
@@ -162,7 +171,7 @@ WITH people AS MATERIALIZED (
                 WHERE
                     f.status = 'queued' AND f.trigger <> 'message' AND f.is_resuming = 1
                     /*postgres AND f.reason IS DISTINCT FROM 'memory_elsewhere' */
-                    AND (f.turn, f.nominal_at, f.id) < (r.turn, r.nominal_at, r.id)
+                    AND (f.lost_starts, f.turn, f.nominal_at, f.id) < (r.lost_starts, r.turn, r.nominal_at, r.id)
                     AND (SELECT 1 FROM runs b WHERE b.session_id = f.session_id AND b.status = 'running' LIMIT 1) IS NULL
                     -- One that is not the first of its session cannot go, so nobody waits for it.
                     AND (
@@ -185,11 +194,20 @@ WITH people AS MATERIALIZED (
     /*postgres FOR UPDATE OF r SKIP LOCKED */
 ), chosen AS (
     SELECT people.run_id AS run_id FROM people UNION ALL SELECT headless.run_id AS run_id FROM headless
+    /*postgres
+        LEFT JOIN LATERAL (
+            SELECT w.id FROM wakes w WHERE w.id = headless.wake_id AND w.status = 'queued' FOR UPDATE SKIP LOCKED
+        ) AS held ON TRUE
+    WHERE
+        held.id IS NOT NULL
+        OR (SELECT w.status FROM wakes w WHERE w.id = headless.wake_id LIMIT 1) IS DISTINCT FROM 'queued'
+    */
 )
 /*postgres , claimed AS ( */
 UPDATE runs
 SET
     status = 'running', owner = :owner, lease_until = :lease_until, fence = fence + 1, attempt = attempt + 1,
+    has_called = 0,
     /*postgres reason = NULLIF(runs.reason, 'memory_elsewhere'), */
     -- Not before it was queued, though the clock of the node that queued it may be a little ahead of ours.
     started_at = COALESCE(started_at, CASE WHEN queued_at > :now THEN queued_at ELSE :now END)
@@ -221,9 +239,10 @@ SELECT 'queued' AS status, COUNT(*) AS runs FROM runs WHERE status = 'queued'
 UNION ALL SELECT 'running' AS status, COUNT(*) AS runs FROM runs WHERE status = 'running';
 
 -- name: renew_leases
--- The heartbeat. A lease that has run out is not renewed: someone else may have the run by now.
+-- The heartbeat. Also of a lease that has run out, as when someone set the clock: the run is ours until another node has
+-- taken it back.
 UPDATE runs SET lease_until = :lease_until
-WHERE status = 'running' AND owner = :owner AND lease_until > :now
+WHERE status = 'running' AND owner = :owner
 RETURNING id, fence, stop_requested_at;
 
 -- name: runs_of_owner
@@ -235,7 +254,7 @@ SELECT * FROM runs WHERE status = 'running' AND owner = :owner;
 SELECT id FROM runs WHERE status = 'running' AND owner = :owner AND stop_requested_at IS NOT NULL;
 
 -- name: finish_runs
--- Only the owner of a living lease may finish. No row comes back for a stale one.
+-- Only the owner may finish, until another node has taken the run back. No row comes back for a stale one.
 UPDATE runs
 SET
     status = n.status, reason = COALESCE(n.reason, runs.reason), note = n.note, error = n.error, finished_at = n.finished_at,
@@ -243,7 +262,6 @@ SET
 FROM rows(runs) AS n
 WHERE
     runs.id = n.id AND COALESCE(runs.status, n.id) = 'running' AND runs.owner = n.owner AND runs.fence = n.fence
-    AND runs.lease_until > n.finished_at
 /*postgres RETURNING runs.id */;
 
 -- name: release_runs
@@ -255,10 +273,13 @@ WHERE runs.id = n.id AND COALESCE(runs.status, n.id) = 'running' AND runs.owner 
 /*postgres RETURNING runs.id */;
 
 -- name: expired_runs
--- Runs whose owner is gone: the lease ran out, or (embedded store, at start) it was another process's.
+-- Runs whose owner is gone: the lease ran out, or reaches too far ahead since the clock was set back, or (embedded store,
+-- at start) it was another process's. Never our own: we know what we are at work on.
 SELECT * FROM runs
-WHERE status = 'running' AND (lease_until <= :now OR owner <> COALESCE(:only_owner, owner))
-ORDER BY nominal_at LIMIT :most
+WHERE
+    status = 'running' AND owner <> :owner
+    AND (lease_until <= :now OR lease_until > :latest OR CAST(:of_everyone AS BIGINT) = 1)
+ORDER BY nominal_at LIMIT :most OFFSET :skip
 /*postgres FOR UPDATE SKIP LOCKED */;
 
 -- name: recover_run
@@ -266,15 +287,22 @@ ORDER BY nominal_at LIMIT :most
 UPDATE runs
 SET
     status = :status, reason = :reason, error = :error, owner = NULL, lease_until = NULL, finished_at = :finished_at,
-    is_resuming = :is_resuming
+    is_resuming = :is_resuming, attempt = :attempt, lost_starts = :lost_starts
 WHERE id = :id AND status = 'running' AND fence = :fence
 RETURNING id;
 
 -- name: holds_lease
 -- Whether a run is still ours before something of it is saved; the row stays locked until it is.
 SELECT id FROM runs
-WHERE id = :id AND status = 'running' AND owner = :owner AND fence = :fence AND lease_until > :now
+WHERE id = :id AND status = 'running' AND owner = :owner AND fence = :fence
 /*postgres FOR UPDATE */;
+
+-- name: note_calls
+-- These starts are about to make their first model or tool call, so they count as attempts from now on.
+UPDATE runs SET has_called = 1
+FROM rows(runs) AS n
+WHERE runs.id = n.id AND COALESCE(runs.status, n.id) = 'running' AND runs.owner = n.owner AND runs.fence = n.fence
+/*postgres RETURNING runs.id */;
 
 -- name: leave_probation
 -- A run that came back from a crash has saved a step, so it is not what killed the process.
@@ -286,12 +314,28 @@ UPDATE runs SET stop_requested_at = :now
 WHERE id = :id AND status = 'running' AND stop_requested_at IS NULL
 RETURNING id;
 
+-- name: leave_stop_wish
+INSERT INTO stop_wishes (run_id, requested_at) VALUES (:run_id, :now) ON CONFLICT DO NOTHING;
+
+-- name: free_stop_wishes
+-- Wishes to stop whose run nobody holds any more; its row is held for us until the wish is carried out.
+SELECT runs.* FROM stop_wishes w JOIN runs ON runs.id = w.run_id
+LIMIT :most
+/*postgres FOR UPDATE OF runs SKIP LOCKED */;
+
+-- name: forget_stop_wish
+DELETE FROM stop_wishes WHERE run_id = :run_id;
+
+-- name: forget_lost_stop_wishes
+-- Of runs that have been deleted.
+DELETE FROM stop_wishes WHERE (SELECT 1 FROM runs r WHERE r.id = stop_wishes.run_id LIMIT 1) IS NULL;
+
 -- name: continue_run
 -- A person lets a run go on that had ended before its work was done. It comes first, and its attempts count anew.
 UPDATE runs
 SET
     status = 'queued', reason = 'continued', error = NULL, finished_at = NULL, owner = NULL, lease_until = NULL,
-    attempt = 0, turn = 0, is_resuming = 0, stop_requested_at = NULL
+    attempt = 0, lost_starts = 0, turn = 0, is_resuming = 0, stop_requested_at = NULL
 WHERE id = :id AND status IN ('interrupted', 'failed', 'stopped')
 RETURNING *;
 
@@ -331,16 +375,18 @@ WHERE
 RETURNING *;
 
 -- name: started_by_agent
--- The runaway brake: how many runs an agent's own bookings began lately, and when the first of them was.
+-- The runaway brake: how many runs an agent's own bookings began lately, and when the first of them was. What lies far
+-- ahead is from before the clock was set back.
 SELECT COUNT(*) AS started, MIN(queued_at) AS first_at FROM runs
-WHERE agent_id = :agent_id AND queued_at > :since AND trigger = 'wake' AND scheduled_by = 'agent' AND status <> 'skipped';
+WHERE
+    agent_id = :agent_id AND queued_at > :since AND queued_at <= :until AND trigger = 'wake' AND scheduled_by = 'agent' AND status <> 'skipped';
 
 -- name: next_runs_today
 -- The daily cap: how many of its own next runs an agent has begun since midnight in its zone.
 SELECT COUNT(*) AS started FROM runs
 WHERE
-    agent_id = :agent_id AND queued_at >= :since AND trigger = 'wake' AND kind = 'next_run' AND scheduled_by = 'agent'
-    AND status <> 'skipped';
+    agent_id = :agent_id AND queued_at >= :since AND queued_at <= :until AND trigger = 'wake' AND kind = 'next_run'
+    AND scheduled_by = 'agent' AND status <> 'skipped';
 
 -- name: own_next_run_under_way
 -- Another run of the agent's own booking that has not ended, and may book the next one yet.
@@ -363,12 +409,23 @@ ORDER BY queued_at DESC, nominal_at DESC LIMIT 1;
 SELECT id FROM runs
 WHERE
     agent_id = :agent_id AND trigger = 'message'
-    AND (status IN ('queued', 'running') AND queued_at > :long_ago OR queued_at > :since)
+    AND (status IN ('queued', 'running') AND queued_at > :long_ago OR queued_at > :since AND queued_at <= :until)
 LIMIT 1;
 
 -- name: stuck_runs
--- A lease that ran out, and nobody took the run back.
-SELECT id FROM runs WHERE status = 'running' AND lease_until <= :before ORDER BY lease_until LIMIT :most;
+-- A lease of another process that ran out, or reaches too far ahead, and nobody took the run back.
+SELECT id FROM runs
+WHERE status = 'running' AND owner <> :owner AND (lease_until <= :before OR lease_until > :latest)
+ORDER BY lease_until LIMIT :most;
+
+-- name: left_behind
+-- Whether there are leases of other processes that ran out, or reach too far ahead, and whether there are wishes to stop that wait for their run.
+SELECT
+    (
+        SELECT id FROM runs
+        WHERE status = 'running' AND owner <> :owner AND (lease_until <= :now OR lease_until > :latest) LIMIT 1
+    ) AS run_id,
+    (SELECT run_id FROM stop_wishes LIMIT 1) AS wish_run_id;
 
 -- name: old_skipped_runs
 -- For retention: wakes with more than one skipped row from long ago.

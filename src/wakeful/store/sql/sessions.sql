@@ -87,8 +87,14 @@ VALUES (:session_id, :seq, :run_id, :id, :at, :frames, :data);
 SELECT seq, id FROM events WHERE session_id = :session_id ORDER BY seq DESC LIMIT 1;
 
 -- name: events_after
--- Rows with at least one frame past a seq, in order.
-SELECT seq, run_id, frames, data FROM events WHERE session_id = :session_id AND seq > :after ORDER BY seq LIMIT :most;
+-- Rows with at least one frame past a seq, in order: the first, and more until they are so many or so long.
+SELECT seq, run_id, frames, data FROM (
+    SELECT seq, run_id, frames, data, SUM(LENGTH(data)) OVER (ORDER BY seq) - LENGTH(data) AS characters_before
+    FROM (
+        SELECT seq, run_id, frames, data FROM events
+        WHERE session_id = :session_id AND seq > :after ORDER BY seq LIMIT :most
+    ) AS rows_after
+) AS page WHERE characters_before < :most_characters ORDER BY seq;
 
 -- name: frames_of_run
 -- How many frames a run has said so far, and where they begin and end.

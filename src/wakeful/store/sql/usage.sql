@@ -18,8 +18,9 @@ SELECT u.* FROM rows(run_usage) AS n
 JOIN run_usage u ON u.run_id = n.run_id;
 
 -- name: usage_of_agent
--- What an agent has spent since an instant, in runs that began after it.
+-- What an agent has spent since an instant, in runs that began after it. What lies far ahead is from before the clock was
+-- set back.
 SELECT
     COALESCE(SUM(input_tokens + output_tokens), 0) AS tokens, COALESCE(SUM(cost_micros), 0) AS cost_micros,
     COALESCE(SUM(model_calls), 0) AS model_calls, COUNT(*) AS runs
-FROM run_usage WHERE agent_id = :agent_id AND at >= :since AND run_id <> :but_run;
+FROM run_usage WHERE agent_id = :agent_id AND at >= :since AND at <= :until AND run_id <> :but_run;

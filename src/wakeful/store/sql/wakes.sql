@@ -96,11 +96,11 @@ JOIN agents a ON a.id = w.agent_id
 JOIN users u ON u.id = w.user_id
 WHERE w.status = 'pending' AND w.attempt_at <= :now
 ORDER BY w.attempt_at, w.created_at, w.id
-LIMIT :most
+LIMIT :most OFFSET :skip
 /*postgres FOR UPDATE OF w SKIP LOCKED */;
 
 -- name: set_wake_aside
--- Put off the first of the due wakes, unread: it cannot be decided about, and the others must get on. A schedule whose
+-- Put off the first of the due wakes past those that are skipped, unread: it cannot be decided about, and the others must get on. A schedule whose
 -- session cannot be made has failed; whoever asks for it learns in which phase.
 UPDATE wakes
 SET
@@ -111,7 +111,7 @@ SET
     delivery_phase = CASE WHEN kind = 'session' THEN 'create_session' ELSE delivery_phase END
 WHERE id = (
     SELECT w.id FROM wakes w WHERE w.status = 'pending' AND w.attempt_at <= :now
-    ORDER BY w.attempt_at, w.created_at, w.id LIMIT 1
+    ORDER BY w.attempt_at, w.created_at, w.id LIMIT 1 OFFSET :skip
     /*postgres FOR UPDATE SKIP LOCKED */
 )
 RETURNING id, kind, user_id, agent_id, session_id, nominal_at;
@@ -142,7 +142,8 @@ RETURNING id;
 
 -- name: mute_wake
 -- The version stays: nothing that the scheduler decides hangs on it.
-UPDATE wakes SET muted = :muted, seen_at = :now, updated_at = :now WHERE id = :id RETURNING *;
+UPDATE wakes SET muted = :muted, seen_at = :now, updated_at = CASE WHEN updated_at > :now THEN updated_at ELSE :now END
+WHERE id = :id RETURNING *;
 
 -- name: see_wake
 -- A person had a hand in it.
@@ -180,9 +181,21 @@ SET
         WHEN wakes.held_by = 'backoff' THEN wakes.nominal_at
         ELSE wakes.attempt_at
     END,
-    failures = 0, version = wakes.version + 1, updated_at = n.updated_at
+    failures = 0, version = wakes.version + 1,
+    -- Kept if it lies ahead: so it shows that a wrong clock has planned it (wakes_planned_ahead).
+    updated_at = CASE
+        WHEN wakes.status = 'pending' AND wakes.updated_at > n.updated_at THEN wakes.updated_at ELSE n.updated_at
+    END
 FROM rows(wakes) AS n
 WHERE wakes.id = n.id AND (wakes.status = 'running' OR wakes.failures > 0);
+
+-- name: wakes_planned_ahead
+-- What a clock that was ahead of ours has planned, deferred or held.
+SELECT id FROM wakes
+WHERE
+    status = 'pending' AND updated_at > :now
+    AND (call_type = 'recurring' OR attempt_at > nominal_at OR first_due_at IS NOT NULL)
+ORDER BY id;
 
 -- name: release_held_wakes
 -- Look again at what waits for one reason: a pause was lifted or the bounds were changed. Never before the planned
@@ -197,12 +210,16 @@ WHERE
 RETURNING id;
 
 -- name: next_attempt
--- When the scheduler must look next: the first wake, the first lease to run out, the first pause to end, the first
--- low-priority run that has waited long enough to be dropped, the first session whose wakes are held no longer.
+-- When the scheduler must look next: the first wake, the first lease of another process to run out (not before leases can
+-- be judged), the first pause to end, the first low-priority run that has waited long enough to be dropped, the first
+-- session whose wakes are held no longer. At once if a wish to stop waits for its run.
 SELECT MIN(at) AS at FROM (
     SELECT MIN(attempt_at) AS at FROM wakes WHERE status = 'pending'
     UNION ALL
-    SELECT MIN(lease_until) AS at FROM runs WHERE status = 'running'
+    SELECT CASE
+        WHEN MIN(lease_until) < CAST(:judge_at AS BIGINT) OR MAX(lease_until) > :latest THEN CAST(:judge_at AS BIGINT)
+        ELSE MIN(lease_until)
+    END AS at FROM runs WHERE status = 'running' AND owner <> :owner
     UNION ALL
     SELECT MIN(until) AS at FROM pauses WHERE until > :now
     UNION ALL
@@ -210,6 +227,8 @@ SELECT MIN(at) AS at FROM (
     WHERE status = 'queued' AND priority = 'low' AND queued_at + :shed_after > :now
     UNION ALL
     SELECT MIN(held_until) AS at FROM sessions WHERE held_until > :now AND held_until <= :last_hold
+    UNION ALL
+    SELECT MIN(requested_at) AS at FROM stop_wishes
 ) AS moments;
 
 -- name: forget_ephemeral_wakes

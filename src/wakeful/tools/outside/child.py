@@ -15,7 +15,7 @@ from mcp.client._transport import TransportStreams  # has no public name yet
 from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
 
-from wakeful.domain.mcp_servers import McpServer
+from wakeful.domain.mcp_servers import McpServer, hide_secrets
 from wakeful.service.workspace import make_private_directory
 from wakeful.tools.confinement.rules import SEARCH_PATH, Rules
 from wakeful.tools.guard import guarded
@@ -23,17 +23,18 @@ from wakeful.tools.guard import guarded
 log = logging.getLogger(__name__)
 
 MOST_LINE = 4 * 1024 * 1024  # bytes of one message
-MOST_WORDS = 4_000  # bytes of its last words that are logged
+MOST_WORDS = 4_000  # bytes of its standard error that are kept
 PATIENCE = 2.0  # seconds for each way to end
 
 
 @asynccontextmanager
 async def started(
-    server: McpServer, home: Path, rules: Rules | None, on_end: Callable[[], None]
+    server: McpServer, home: Path, rules: Rules | None, on_end: Callable[[], None], last_words: bytearray
 ) -> AsyncGenerator[TransportStreams]:
     """Start the program, confined unless there are no rules; end it and its children when the block is left.
 
-    `on_end` is called when the program says no more, before whoever waits for an answer is told.
+    `on_end` is called when the program says no more, before whoever waits for an answer is told. `last_words` holds
+    the end of its standard error as it comes.
     """
     await asyncio.to_thread(make_private_directory, home)
     process = await asyncio.create_subprocess_exec(
@@ -55,7 +56,7 @@ async def started(
         asyncio.create_task(_read(process.stdout, to_us, server.name, on_end)),
         asyncio.create_task(_write(process.stdin, from_us)),
     ]
-    words = asyncio.create_task(_last_words(process.stderr))
+    words = asyncio.create_task(_keep_last_words(process.stderr, last_words))
     try:
         yield incoming, outgoing
     finally:
@@ -63,7 +64,7 @@ async def started(
             await _end(process, tasks)
             for stream in (to_us, incoming, outgoing, from_us):
                 stream.close()
-            await _note_end(server, process, words)
+            await _note_end(server, process, words, last_words)
 
 
 async def _read(
@@ -101,11 +102,10 @@ async def _write(stdin: asyncio.StreamWriter, from_us: ObjectReceiveStream[Sessi
                 await stdin.drain()
 
 
-async def _last_words(stderr: asyncio.StreamReader) -> bytes:
-    words = b""
+async def _keep_last_words(stderr: asyncio.StreamReader, words: bytearray) -> None:
     while piece := await stderr.read(65_536):
-        words = (words + piece)[-MOST_WORDS:]
-    return words
+        words += piece
+        del words[:-MOST_WORDS]
 
 
 async def _end(process: asyncio.subprocess.Process, tasks: list[asyncio.Task[None]]) -> None:
@@ -136,11 +136,11 @@ async def _drain(stdout: asyncio.StreamReader) -> None:
         pass
 
 
-async def _note_end(server: McpServer, process: asyncio.subprocess.Process, words: asyncio.Task[bytes]) -> None:
-    """Log how it ended, and what it said last without its secrets. People who use it are told only the first."""
-    done, _ = await asyncio.wait([words], timeout=PATIENCE)
-    words.cancel()
-    said = words.result().decode(errors="replace") if done else ""
-    for secret in sorted(filter(None, server.secrets), key=len, reverse=True):
-        said = said.replace(secret, "•••")
+async def _note_end(
+    server: McpServer, process: asyncio.subprocess.Process, reading: "asyncio.Task[None]", last_words: bytearray
+) -> None:
+    """Log how it ended, and the end of its standard error without its secrets."""
+    await asyncio.wait([reading], timeout=PATIENCE)
+    reading.cancel()
+    said = hide_secrets(last_words.decode(errors="replace"), server)
     log.info("MCP server ended", extra={"server": server.name, "exit_code": process.returncode, "last_words": said})

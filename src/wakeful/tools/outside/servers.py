@@ -6,7 +6,7 @@ The `mcp` package takes a second to import, so nothing here does it before a ser
 import asyncio
 import logging
 import re
-from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from functools import partial
@@ -20,7 +20,9 @@ from pydantic import ConfigDict
 
 from wakeful.domain.confinement import REMEDY, Confined, Confinement
 from wakeful.domain.errors import Unavailable
-from wakeful.domain.mcp_servers import McpServer, McpState, prefix_of
+from wakeful.domain.events import Waiting
+from wakeful.domain.mcp_servers import McpServer, McpState, hide_secrets, prefix_of, quote_last_lines
+from wakeful.service.resources import shortage
 from wakeful.tools.confinement.probe import find_confinement
 from wakeful.tools.confinement.rules import SEARCH_PATH, Rules, make_rules
 from wakeful.tools.registry import Arguments, Tool, ToolContext, ToolResult
@@ -48,6 +50,7 @@ _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_-]")
 class McpLimits:
     """How long a server may take, in seconds, and how many of its tools are shown."""
 
+    first_start: float = 120.0  # until it has started once: it may have to be downloaded
     start: float = 20.0
     call: float = 60.0
     tools: int = 100
@@ -102,6 +105,19 @@ class McpServers:
         gone = [f"The MCP server {name!r} is no longer set up here." for name in names if name not in self._lines]
         return [*filter(None, problems), *(line.note for line in lines if line.note), *gone]
 
+    def tell_starting(self, names: Iterable[str], seconds: float) -> Waiting | None:
+        """Say which of these servers are being started, for so many seconds already."""
+        starting = [line.told_start for name in names if (line := self._lines.get(name)) and line.is_starting]
+        if not starting:
+            return None
+        since = f" ({seconds:.0f} s)" if seconds >= 1 else ""
+        return Waiting(for_="mcp_server", reason=f"{', '.join(starting)}{since}")
+
+    def tell_failed(self, names: Iterable[str]) -> list[Waiting]:
+        """Say which of these servers did not start, with their own last lines, and when they are tried again."""
+        failed = [line.tell_failed() for name in names if (line := self._lines.get(name))]
+        return [frame for frame in failed if frame is not None]
+
     def tools_of(self, names: Iterable[str]) -> list[Tool]:
         """Return the tools of servers as far as they are known; those of one that was never started are not."""
         return [tool for name in names if name in self._lines for tool in self._lines[name].tools]
@@ -127,6 +143,8 @@ class _Line:
         self._failures = 0
         self._retry_at = 0.0
         self._error: str | None = None
+        self._last_words = bytearray()  # of its standard error
+        self._wrote = ""  # the same, quoted, when it did not start: for people, and never for a model
         self.is_known = False  # what tools it has
         self.tools: list[Tool] = []
         self.note: str | None = None
@@ -134,6 +152,28 @@ class _Line:
     @property
     def name(self) -> str:
         return self._server.name
+
+    @property
+    def is_starting(self) -> bool:
+        return self._starting is not None
+
+    @property
+    def told_start(self) -> str:
+        return f"starting {self.name}" if self._server.kind == "stdio" else f"connecting to {self.name}"
+
+    def tell_failed(self) -> Waiting | None:
+        left = self._retry_at - asyncio.get_running_loop().time()
+        if self._error is None or left <= 0:
+            return None
+        return Waiting(
+            for_="mcp_server",
+            reason=f"{self.name} is left out of this run: {self._told_error}",
+            retry_in=round(left, 1),
+        )
+
+    @property
+    def _told_error(self) -> str | None:
+        return f"{self._error}. It wrote: {self._wrote}" if self._error is not None and self._wrote else self._error
 
     @property
     def _is_unconfined(self) -> bool:
@@ -200,7 +240,7 @@ class _Line:
             tools=len(self.tools),
             confinement=self.confinement,
             note=" ".join(filter(None, (self.unconfined_note, self.note if self.is_known else _NOT_KNOWN))) or None,
-            last_error=self._error or (None if is_on or not has_failed else "it ended by itself"),
+            last_error=self._told_error or (None if is_on or not has_failed else "it ended by itself"),
         )
 
     async def close(self) -> None:
@@ -236,17 +276,21 @@ class _Line:
     async def _start(self) -> "Connection":
         connecting = await asyncio.to_thread(import_module, "wakeful.tools.outside.connection")
         connection: Connection = connecting.Connection(self._open_line, self._limits.tools)
+        seconds = self._limits.start if self.is_known else max(self._limits.first_start, self._limits.start)
         try:
-            await connection.open(self._limits.start)
+            await connection.open(seconds)
         except TimeoutError:
-            problem = f"it did not start within {self._limits.start:g} seconds"
+            problem = f"it did not start within {seconds:g} seconds"
         except asyncio.CancelledError:
             await connection.close()
             raise
-        except Exception as error:  # noqa: BLE001  (anything a stranger's server can do)
+        except Exception as error:  # anything a stranger's server can do
+            if (lacks := shortage(error)) is not None:  # it is no fault of the server, so it is tried again at once
+                self._look_after(connection.close())
+                raise lacks from error
             problem = f"it could not be started ({_words(error, self._server)})"
         else:
-            self._failures, self._retry_at, self._error = 0, 0.0, None
+            self._failures, self._retry_at, self._error, self._wrote = 0, 0.0, None, ""
             self._connection = connection
             self._learn(connection)
             log.info("MCP server started", extra={"server": self._server.name, "tools": len(self.tools)})
@@ -256,12 +300,16 @@ class _Line:
         self._failures += 1
         self._retry_at = asyncio.get_running_loop().time() + pause
         self._fail(problem)
+        words = self._last_words.decode(errors="replace")
+        hidden = hide_secrets(words.replace(str(self._home), "~"), self._server, *self._server.command)
+        self._wrote = quote_last_lines(hidden)
         raise McpDown(f"The MCP server {self._server.name!r} is not available: {problem}. Do without it for now.")
 
     def _open_line(self, on_end: Callable[[], None]) -> "AbstractAsyncContextManager[TransportStreams]":
         if self._server.kind == "stdio":
             child: Any = import_module("wakeful.tools.outside.child")
-            return child.started(self._server, self._home, self._rules(), on_end)
+            self._last_words = bytearray()
+            return child.started(self._server, self._home, self._rules(), on_end, self._last_words)
         address: Any = import_module("wakeful.tools.outside.address")
         return address.reached(self._server)
 
@@ -296,7 +344,7 @@ class _Line:
         task.add_done_callback(self._closing.discard)
 
     def _fail(self, problem: str) -> None:
-        self._error = problem
+        self._error, self._wrote = problem, ""
         log.warning("MCP server failed", extra={"server": self._server.name, "problem": problem})
 
     def _learn(self, connection: "Connection") -> None:
@@ -358,8 +406,6 @@ def _is_answer(error: Exception) -> bool:
 
 def _words(error: BaseException, server: McpServer) -> str:
     """Say what went wrong without what must not be said."""
-    text = " ".join(str(error).split())[:_SHOWN] or type(error).__name__
-    hidden: Sequence[str] = [*server.secrets, *server.command[1:], *([server.url] if server.url else [])]
-    for secret in sorted(filter(None, hidden), key=len, reverse=True):
-        text = text.replace(secret, "•••")
-    return text
+    said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    text = " ".join(said.split())[:_SHOWN] or type(error).__name__
+    return hide_secrets(text, server, *server.command[1:], server.url or "")

@@ -5,8 +5,8 @@ import { call, explain } from "../../api/client";
 import { CopyButton } from "../../components/CodeBlock";
 import { Icon } from "../../components/Icon";
 import { Markdown } from "../../components/Markdown";
-import { took, useNow } from "../../components/times";
-import type { Item, Plan, Planning, Text, Thinking, Tool } from "./transcript";
+import { duration, took, useNow } from "../../components/times";
+import type { Item, Plan, Planning, Text, Thinking, Tool, Wait } from "./transcript";
 
 /** Whose pieces these are; a call that waits for a person's word is answered there. */
 export const RunOfItems = createContext<string | null>(null);
@@ -25,6 +25,8 @@ const OneItem = memo(function OneItem({ item }: { item: Item }) {
       return <PlanCard item={item} />;
     case "planning":
       return <PlanningLine item={item} />;
+    case "wait":
+      return <WaitLine item={item} />;
     case "note":
       return <p className="note-line">{item.text}</p>;
     case "tool":
@@ -87,6 +89,26 @@ function PlanningLine({ item }: { item: Planning }) {
       </span>
     </p>
   );
+}
+
+const WAITED_FOR = { model: "Waiting for the model", mcp_server: "Waiting for an MCP server" };
+
+/** What the run waits for. The seconds until a retry are counted for the eye alone: a screen reader would say each. */
+function WaitLine({ item }: { item: Wait }) {
+  return (
+    <p className="note-line is-wait">
+      <span className="at-work">
+        {item.isRetried ? "Trying again" : WAITED_FOR[item.on]}
+        {item.retryAt !== null && <Countdown to={item.retryAt} />}:
+      </span>{" "}
+      <span role="status">{item.reason}</span>
+    </p>
+  );
+}
+
+function Countdown({ to }: { to: number }) {
+  const left = Math.ceil((to - useNow(1)) / 1000);
+  return left > 0 && <span aria-hidden="true"> in {duration(left)}</span>;
 }
 
 /** A call of a tool: its name and gist at a glance, everything when opened; a failed one says so plainly. */

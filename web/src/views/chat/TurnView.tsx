@@ -54,7 +54,7 @@ export const TurnView = memo(function TurnView({ turn, sessionId, live, run, zon
 function showsWork(items: Turn["items"]): boolean {
   const last = items.at(-1);
   if (!last) return false;
-  return last.kind === "planning" || ("isRunning" in last && last.isRunning);
+  return last.kind === "planning" || last.kind === "wait" || ("isRunning" in last && last.isRunning);
 }
 
 /** What was asked: by a person, or by a wake, which is light and has a clock. */
@@ -118,7 +118,7 @@ function Pictures({ images, sessionId }: { images: Record<string, string>[]; ses
 const ENDINGS: Record<string, string> = {
   failed: "This run failed.",
   stopped: "You stopped this.",
-  interrupted: "This run was cut off and used up its attempts.",
+  interrupted: "This run was cut off.",
 };
 
 /** How a run ended, if not well; and the way on. */

@@ -22,6 +22,14 @@ export interface Planning {
   phase: number;
   label: string;
 }
+/** What the run waits for, until its next frame. */
+export interface Wait {
+  kind: "wait";
+  on: "model" | "mcp_server";
+  reason: string;
+  retryAt: number | null; // milliseconds; null: it is being tried, or nobody here knows when that will be
+  isRetried: boolean;
+}
 export interface Note {
   kind: "note";
   text: string;
@@ -40,7 +48,7 @@ export interface Tool {
   inner: Item[]; // what a subagent does
   approval: "asked" | "approved" | "refused" | null; // null: nobody had to be asked
 }
-export type Item = Thinking | Text | Plan | Planning | Note | Tool;
+export type Item = Thinking | Text | Plan | Planning | Wait | Note | Tool;
 
 /** A message and what came of it. */
 export interface Turn {
@@ -155,8 +163,11 @@ export function addFrame(items: Item[], frame: SessionFrame, now: number | null)
   return addTo(items, frame, now);
 }
 
-function addTo(items: Item[], frame: SessionFrame, now: number | null): Item[] {
+function addTo(before: Item[], frame: SessionFrame, now: number | null): Item[] {
+  const items = withoutWait(before); // whatever comes next ends the waiting
   switch (frame.type) {
+    case "waiting":
+      return wait(items, frame, now);
     case "thinking_delta":
       return append(items, "thinking", frame.delta);
     case "stream_delta":
@@ -188,6 +199,19 @@ function addTo(items: Item[], frame: SessionFrame, now: number | null): Item[] {
   }
 }
 
+function wait(items: Item[], frame: Extract<SessionFrame, { type: "waiting" }>, now: number | null): Item[] {
+  const { for: on, reason, retry_in } = frame;
+  const isRetried = typeof retry_in === "number";
+  // The run goes on without a server that did not start, and that stays worth knowing.
+  if (on === "mcp_server" && isRetried) return [...items, { kind: "note", text: `MCP server ${reason}` }];
+  const retryAt = isRetried && now !== null ? now + retry_in * 1000 : null;
+  return [...items, { kind: "wait", on, reason, retryAt, isRetried }];
+}
+
+function withoutWait(items: Item[]): Item[] {
+  return items.at(-1)?.kind === "wait" ? items.slice(0, -1) : items;
+}
+
 function append(items: Item[], kind: "thinking" | "text", delta: string): Item[] {
   const last = items.at(-1);
   if (last?.kind === kind && last.isRunning) return [...items.slice(0, -1), { ...last, text: last.text + delta }];
@@ -201,7 +225,7 @@ function settle(items: Item[], kind: "thinking" | "text"): Item[] {
 }
 
 export function settleAll(items: Item[]): Item[] {
-  return settle(settle(withoutPlanning(items), "thinking"), "text").map((item) =>
+  return settle(settle(withoutPlanning(withoutWait(items)), "thinking"), "text").map((item) =>
     item.kind === "tool" ? { ...item, isRunning: false, inner: settleAll(item.inner) } : item,
   );
 }

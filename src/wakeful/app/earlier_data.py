@@ -1,0 +1,115 @@
+"""What an earlier server left behind: an empty store or a missing device key beside it is no first start."""
+
+from pathlib import Path
+
+from wakeful.agentdb.keys import FILE_NAME, has_device_key, is_rotating
+from wakeful.config import Settings
+from wakeful.domain.errors import Unavailable
+from wakeful.service import directory_file
+from wakeful.store.sqlite import size_of
+
+STORE_FILE = "wakeful.sqlite"
+
+
+class StoreMissing(Unavailable):
+    code = "store_missing"
+
+
+class StoreLeftBehind(Unavailable):
+    code = "store_left_behind"
+
+
+class DeviceKeyMissing(Unavailable):
+    code = "device_key_missing"
+
+
+def find_traces(data_dir: Path) -> list[str]:
+    """Say what shows that a server has worked with a data directory before, apart from its store."""
+    found: list[str] = []
+    agents = data_dir / "agents"
+    count = sum(1 for each in agents.iterdir() if each.is_dir()) if agents.is_dir() else 0
+    if count:
+        found.append(f"files of {count} agent{'s' if count > 1 else ''} in agents/")
+    store = data_dir / STORE_FILE
+    wal = store.with_name(f"{STORE_FILE}-wal")
+    # Beside a store with content it is only what a first start that was cut off has written.
+    if not size_of(store) and size_of(wal):
+        found.append(f"the store's journal {wal.name} ({size_of(wal):,} bytes)")
+    copies = len(list((data_dir / "backups").glob("*.sqlite")))
+    if copies:
+        found.append(f"{copies} cop{'ies' if copies > 1 else 'y'} of the store in backups/")
+    directory = directory_file.find(data_dir)
+    if directory is not None and directory.started_at is not None:
+        found.append(f"{directory_file.FILE_NAME}, which says that a server ran here first on {directory.started_at}")
+    return found
+
+
+def check_empty_store(settings: Settings) -> None:
+    """Refuse to begin with an empty store in a data directory that has been used."""
+    data_dir = settings.data_dir
+    store = data_dir / STORE_FILE
+    anew = (
+        f"To begin anew without it, `wakeful serve --new` moves what is in {str(data_dir)!r} into a folder "
+        "set-aside-TIME there; it deletes nothing."
+    )
+    if settings.database_url is not None and size_of(store):
+        raise StoreLeftBehind(
+            f"The PostgreSQL database is empty, and there is an embedded store with content at {str(store)!r}. Nothing "
+            "was changed. To go on with the embedded store, unset WAKEFUL_DATABASE_URL (database_url); its content is "
+            f"not moved to PostgreSQL yet. {anew}"
+        )
+    traces = find_traces(data_dir)
+    if not traces:
+        return
+    used = f"the data directory {str(data_dir)!r} has been used before: there are {'; '.join(traces)}"
+    if settings.database_url is not None:
+        raise StoreMissing(
+            f"The PostgreSQL database is empty, but {used}. Nothing was changed. If it is the wrong database, correct "
+            f"WAKEFUL_DATABASE_URL (database_url); if its content is lost, restore it from a backup. {anew}"
+        )
+    is_ours = "missing" if not store.exists() else "empty (0 bytes)" if not size_of(store) else "without content"
+    directory = directory_file.find(data_dir)
+    elsewhere = (
+        " The store was on PostgreSQL: set WAKEFUL_DATABASE_URL (database_url) again to go on with that one."
+        if directory is not None and directory.store == "postgres"
+        else ""
+    )
+    raise StoreMissing(
+        f"The store {str(store)!r} is {is_ours}, but {used}. Nothing was changed.{elsewhere} Restore the store from a "
+        f"backup, with its -wal file if the copy has one; copies made before upgrades are in "
+        f"{str(data_dir / 'backups')!r}. {anew}"
+    )
+
+
+def check_device_key(settings: Settings) -> None:
+    """Refuse to make a device key beside data that was encrypted with another one."""
+    if settings.device_key is not None or has_device_key(settings.config_dir) or is_rotating(settings.config_dir):
+        return
+    data_dir = settings.data_dir
+    directory = directory_file.find(data_dir)
+    is_store_encrypted = settings.database_url is None and settings.store_encryption
+    if directory is not None and directory.takes_any_key and not is_store_encrypted:
+        return  # a person wrote that the old one is lost
+    traces = find_traces(data_dir)
+    if size_of(data_dir / STORE_FILE):
+        traces.insert(0, f"the store {STORE_FILE}")
+    if directory is not None and directory.key_fingerprint is not None and not traces:
+        traces.append(f"{directory_file.FILE_NAME}, which names its fingerprint")
+    if not traces:
+        return
+    known = directory is not None and directory.key_fingerprint
+    named = f" (fingerprint {known})" if known else ""
+    of_another = "" if settings.database_url is None else ", from another node on the same data directory"
+    lost = (
+        "If it is lost for good, `wakeful serve --new` moves the data into a folder set-aside-TIME and begins anew; it "
+        "deletes nothing."
+        if settings.database_url is None
+        else f'If it is lost for good, set "device_key" to null in {str(data_dir / directory_file.FILE_NAME)!r}: then '
+        "the server starts with a new one, and the agents' databases stay locked."
+    )
+    raise DeviceKeyMissing(
+        f"The device key{named} is missing: there is no {str(settings.config_dir / FILE_NAME)!r}, and the data in "
+        f"{str(data_dir)!r} is encrypted with it ({'; '.join(traces)}). No new one was made, and nothing was changed. "
+        "If the configuration directory was moved, set WAKEFUL_CONFIG_DIR to it. Otherwise restore device.key from a "
+        f"backup{of_another}, or from the recovery key with `wakeful key restore`. {lost}"
+    )

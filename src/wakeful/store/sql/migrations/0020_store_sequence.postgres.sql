@@ -1,0 +1,1 @@
+-- Nothing to do: PostgreSQL looks after its own journal.

@@ -1,0 +1,165 @@
+"""Journals (WAL) are moved into the files they stand beside: now and then, and always at a graceful stop."""
+
+import asyncio
+import os
+import shutil
+import signal
+import time
+from contextlib import closing
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+
+from wakeful.agentdb import files
+from wakeful.agentdb.keys import load_device_key
+from wakeful.agentdb.vault import Vault
+from wakeful.app.files import STORE_FILE
+from wakeful.service.agent_files import By
+from world import World
+
+COLUMNS: list[dict[str, Any]] = [{"name": "title", "type": "text"}]
+
+
+@pytest.fixture
+def settings(tmp_path):
+    return {"data_dir": tmp_path / "data", "config_dir": tmp_path / "config"}
+
+
+def sizes(data_dir: Path) -> tuple[int, int]:
+    """Return the bytes of the store's file and of its journal."""
+    journal = data_dir / f"{STORE_FILE}-wal"
+    return (data_dir / STORE_FILE).stat().st_size, journal.stat().st_size if journal.exists() else 0
+
+
+async def test_a_checkpoint_moves_the_stores_journal_into_its_file(settings):
+    world = World(settings)
+    async with world.node.opened():
+        await world.settle_in()
+        for _ in range(30):
+            await world.book()
+        before, journal = sizes(settings["data_dir"])
+        assert journal > 500_000
+        await world.node.engine.upkeep.checkpoint()
+        after, journal = sizes(settings["data_dir"])
+        assert after > before
+        assert journal == 0
+        await world.book()
+
+
+async def test_the_engine_checkpoints_by_itself(settings, monkeypatch):
+    monkeypatch.setattr("wakeful.runtime.engine.CHECKPOINT_EVERY", timedelta(seconds=0.1))
+    world = World(settings)
+    async with world.node.running():
+        await world.settle_in()
+        await world.book()
+        async with asyncio.timeout(5):
+            while sizes(settings["data_dir"])[1]:  # noqa: ASYNC110  (nobody tells when it is done)
+                await asyncio.sleep(0.02)
+
+
+async def test_bookings_do_not_wait_for_checkpoints(settings):
+    world = World(settings)
+    async with world.node.opened():
+        await world.settle_in()
+        is_over = False
+
+        async def checkpoint() -> int:
+            count = 0
+            while not is_over:
+                await world.node.engine.upkeep.checkpoint()
+                count += 1
+            return count
+
+        checkpointing = asyncio.create_task(checkpoint())
+        booked, longest = [], 0.0
+        for _ in range(40):
+            began = time.monotonic()
+            booked.append(await world.book())
+            longest = max(longest, time.monotonic() - began)
+        is_over = True
+        assert await checkpointing > 1
+        assert longest < 1.0
+        for wake in booked:
+            assert (await world.wake(wake)).id == wake.id
+
+
+async def test_a_journal_never_grows_beyond_what_a_commit_checkpoints(settings):
+    world = World(settings)
+    async with world.node.opened():
+        await world.settle_in()
+        for _ in range(250):
+            await world.book()
+            file, journal = sizes(settings["data_dir"])
+            assert journal < 9_000_000
+    assert file > 100_000
+
+
+# ── Agents' databases ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def write_rows(world: World, count: int) -> None:
+    by = By(agent=world.agent)
+    files_ = world.node.services.data
+    await files_.create_table(by, "tasks", "What is to be done.", COLUMNS, [])
+    await files_.insert(by, "tasks", [{"title": f"Task {number}"} for number in range(count)])
+
+
+def file_of(world: World) -> Path:
+    return world.settings["data_dir"] / "agents" / world.agent.id / "db.sqlite"
+
+
+def rows_in_file_alone(world: World, folder: Path) -> int:
+    """Count the rows in a copy of the file without its journal, opened with its key."""
+    device_key = load_device_key(world.settings["config_dir"])
+    key = (
+        Vault(lambda each: world.settings["data_dir"] / "agents" / each, lambda: device_key)
+        .open(world.agent.id)
+        .current
+    )
+    copy = Path(shutil.copy(file_of(world), folder / "copy.sqlite"))
+    with closing(files.open_copy(copy, key)) as raw:
+        return raw.execute("SELECT count(*) FROM tasks").get
+
+
+async def test_after_a_graceful_stop_an_agents_rows_are_in_its_file(settings, tmp_path):
+    world = World(settings)
+    async with world.node.opened():
+        await world.settle_in()
+        await write_rows(world, 3)
+    assert sorted(path.name for path in file_of(world).parent.glob("db.*")) == ["db.key", "db.sqlite"]
+    assert rows_in_file_alone(world, tmp_path) == 3
+
+
+async def test_a_journal_that_a_killed_worker_left_is_moved_at_the_next_graceful_stop(settings, tmp_path):
+    world = World(settings)
+    async with world.node.opened():
+        await world.settle_in()
+        await write_rows(world, 3)
+        for pid in world.node.services.data.files._engine.pids:
+            os.kill(pid, signal.SIGKILL)
+        await asyncio.sleep(0.1)
+        with pytest.raises(apsw.Error):
+            rows_in_file_alone(world, tmp_path)
+    assert rows_in_file_alone(world, tmp_path) == 3
+    again = World(settings)
+    again.user, again.agent = world.user, world.agent
+    async with again.node.opened():
+        found = await again.node.services.data.query(By(agent=world.agent), "SELECT count(*) FROM tasks", None)
+    assert found["rows"] == [[3]]
+
+
+async def test_the_journal_of_a_file_without_a_byte_is_not_touched_at_a_stop(settings, tmp_path):
+    """SQLite deletes the journal of such a file when it opens it, and it may be all there is."""
+    world = World(settings)
+    async with world.node.opened():
+        await world.settle_in()
+        await write_rows(world, 3)
+        for pid in world.node.services.data.files._engine.pids:
+            os.kill(pid, signal.SIGKILL)
+        await asyncio.sleep(0.1)
+        os.truncate(file_of(world), 0)
+        journal = file_of(world).with_name("db.sqlite-wal").read_bytes()
+    assert file_of(world).with_name("db.sqlite-wal").read_bytes() == journal

@@ -1,0 +1,110 @@
+"""Nodes on PostgreSQL that stop inside a transaction, or whose line falls silent at a COMMIT, are taken over."""
+
+import time
+from multiprocessing.process import BaseProcess
+
+import pytest
+
+from crash.scene import IS_LONG, LEASE, Scene, book_one, check_everything_happened_once, go_on
+from silent_line import Lost, SilentLine
+from world import World
+
+FREEZES = (*[LEASE] * 10, 30, 30) if IS_LONG else (LEASE,)  # leases, each for one round
+SILENCES = (*[LEASE] * 3, 30) if IS_LONG else (LEASE,)
+GRACE = 5  # seconds after the lease within which everything goes on
+
+FIRE = ("due_wakes", "move_wakes", "add_runs") if IS_LONG else ("move_wakes",)
+CLAIM = ("claim_runs",)
+SAVE = ("holds_lease", "take_positions", "add_message") if IS_LONG else ("take_positions",)
+FINISH = ("finish_runs", "settle_wakes", "hold_sessions") if IS_LONG else ("finish_runs", "settle_wakes")
+MOMENTS = (*FIRE, *CLAIM, *SAVE, *FINISH)
+
+
+@pytest.fixture
+def scene(lease, tmp_path, postgres_url):
+    scene = Scene(tmp_path, postgres_url, lease_seconds=lease)
+    yield scene
+    scene.clean_up()
+
+
+def book(wakes: int):
+    async def arrange(world: World) -> None:
+        for _ in range(wakes):
+            await book_one(world)
+
+    return arrange
+
+
+def takeovers(scene: Scene, frozen: list[BaseProcess], rescuer: BaseProcess) -> list[float]:
+    """Return the seconds from each freeze until another node went on with what the frozen one held."""
+    owners = {line["owner"]: line["pid"] for line in scene.lines("up")}
+    frozen_at = {line["pid"]: line["at"] for line in scene.lines("frozen")}
+    held = {
+        change["run_id"]: frozen_at[owners[change["owner"]]]
+        for change in scene.changes("running")
+        if owners[change["owner"]] in {process.pid for process in frozen}
+    }
+    begun: dict[str, float] = {}
+    for line in scene.lines("start", rescuer):
+        begun.setdefault(line["run"], line["at"])
+    return [begun[run_id] - at for run_id, at in held.items() if run_id in begun]
+
+
+# ── SIGSTOP between two statements ──────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("lease", FREEZES)
+def test_nodes_frozen_inside_their_transactions_are_taken_over(scene, lease):
+    one_each = {"max_headless_runs": 1}
+    frozen = [scene.start(one_each, freezes_after=moment) for moment in MOMENTS]
+    scene.wait_for("up", count=len(frozen))
+    wakes = 2 * len(MOMENTS)
+    scene.book(book(wakes))
+    scene.wait_for("frozen", count=len(frozen), seconds=30)
+    last = max(line["at"] for line in scene.lines("frozen"))
+    with scene.running() as rescuer:
+        scene.wait_until_done(seconds=lease + GRACE + 60)
+        done = time.time() - last
+        took = takeovers(scene, frozen, rescuer)
+        for process in frozen:  # awake again, each finds its transaction gone and its lease lost
+            go_on(process)
+    scene.book(book(len(frozen)))  # and works on, without the other node
+    scene.wait_until_done()
+    assert len(took) >= len(CLAIM + SAVE + FINISH)
+    assert max(took) <= lease + GRACE
+    assert done <= lease + GRACE
+    check_everything_happened_once(scene, wakes + len(frozen))
+    print(
+        f"lease {lease} s: {len(frozen)} nodes frozen, {len(took)} runs taken over, longest {max(took):.1f} s, "
+        f"{wakes} wakes done {done:.1f} s after the last freeze; 0 lost, doubled, early or failed"
+    )
+
+
+# ── A line that falls silent at a COMMIT ────────────────────────────────────────────────────────────────────────────
+
+LINES = [
+    pytest.param(mark, lost, takes_all, id=f"{name}, {lost} lost, {'whole line' if takes_all else 'one connection'}")
+    for name, mark in (("save", b"step 2"), ("finish", b'"success"'))
+    for lost in ("commit", "answer")
+    for takes_all in (True, False)
+]
+SHORT = LINES[1:2] + LINES[4:5]  # a save by the same node, a finish by another
+
+
+@pytest.mark.parametrize("lease", SILENCES)
+@pytest.mark.parametrize(("mark", "lost", "takes_all"), LINES if IS_LONG else SHORT)
+def test_a_commit_on_a_line_that_falls_silent(scene, lease, mark: bytes, lost: Lost, takes_all: bool):
+    line = SilentLine(scene.settings["database_url"], mark, lost, takes_all=takes_all)
+    with line.running():
+        first = scene.start({"database_url": line.url}, pause=0.2)
+        scene.wait_for("up", first)
+        scene.book(book_one)
+        assert line.fell_silent.wait(20)
+        silent_at = time.monotonic()
+        with scene.running() as second:
+            scene.wait_until_done(seconds=lease + GRACE + 60)
+            took = time.monotonic() - silent_at
+        by = "another node" if scene.lines("start", second) else "the same node"
+        assert took <= lease + GRACE
+        check_everything_happened_once(scene, 1)
+        print(f"lease {lease} s, {lost} lost: done by {by} after {took:.1f} s; 0 lost, doubled, early or failed")
