@@ -505,14 +505,19 @@ def test_a_process_of_the_same_user_cannot_look_into_the_server_or_its_workers(t
         "WAKEFUL_MODEL_API_KEY": SECRET,
     }
     worker = subprocess.Popen(
-        [sys.executable, "-I", "-m", "wakeful.agentdb.worker"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={}
+        [sys.executable, "-I", "-m", "wakeful.agentdb.worker", "30"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={},
     )
     command = [Path(sys.executable).parent / "wakeful", "serve", "--port", "0"]
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as server, worker:
-        assert server.stdout is not None
-        assert server.stdout.readline().startswith("Wakeful")  # it is up
-        peeking = [sys.executable, "-c", PEEK, str(server.pid), str(worker.pid)]
-        said = subprocess.run(peeking, capture_output=True, text=True, check=True).stdout.split("\n")
-        server.terminate()
-        worker.kill()
+        try:
+            assert server.stdout is not None
+            assert server.stdout.readline().startswith("Wakeful")  # it is up
+            peeking = [sys.executable, "-c", PEEK, str(server.pid), str(worker.pid)]
+            said = subprocess.run(peeking, capture_output=True, text=True, check=True).stdout.split("\n")
+        finally:
+            server.terminate()
+            worker.kill()
     assert said == ["refused"] * 6 + [""]
