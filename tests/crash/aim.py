@@ -12,7 +12,7 @@ from typing import Any
 from wakeful.domain.types import Message, Run
 from wakeful.service.claims import Claims
 from wakeful.store.sessions import Sessions
-from wakeful.store.store import Store
+from wakeful.store.store import Store, Tx
 
 CALLS = "calls"
 
@@ -97,17 +97,25 @@ def _is_final(message: Message) -> bool:
 
 def _after_commit_of(is_it: Callable[[Message], bool], act: Callable[[Store, Message], Any]) -> None:
     append, write = Sessions.append, Store.write
-    seen: list[Message] = []
+    seen: dict[int, Message] = {}  # by the transaction that saves it: others end meanwhile
 
     async def append_and_note(self: Sessions, message: Message) -> Message:
         if is_it(message):
-            seen.append(message)
+            seen[id(self._statements)] = message
         return await append(self, message)
 
     async def write_and_act(self: Store, work: Any, **how: bool) -> Any:
-        result = await write(self, work, **how)
-        if seen:
-            await act(self, seen.pop())
+        saved: list[Message] = []
+
+        async def work_and_look(tx: Tx) -> Any:
+            done = await work(tx)
+            if (message := seen.pop(id(tx.sessions._statements), None)) is not None:
+                saved.append(message)
+            return done
+
+        result = await write(self, work_and_look, **how)
+        if saved:
+            await act(self, saved[-1])
         return result
 
     Sessions.append = append_and_note  # type: ignore[method-assign]

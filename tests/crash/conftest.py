@@ -3,7 +3,6 @@
 import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -37,9 +36,9 @@ def talking(environment: dict[str, str], tmp_path: Path) -> Start:
     ) -> AsyncIterator[tuple[Talk, OpenAIServer]]:
         async with OpenAIServer(*script, always=always) as provider:
             given = environment | settings | {"WAKEFUL_MODEL_BASE_URL": provider.base_url}
-            served = Served(tmp_path, given, launch if prepare is None else partial(Forked, prepare=prepare))
+            served = Served(tmp_path, given, launch)
             try:
-                await served.start()
+                await served.start(prepare=prepare)
                 talk = Talk(served, tmp_path)
                 await talk.open()
                 yield talk, provider

@@ -216,7 +216,7 @@ def sqlite_full() -> Iterator[Trouble]:
             break_it=break_it,
             put_right=put_right,
             code="store_full",
-            words="wakeful.sqlite' is full",
+            words="holds the store is full",
         )
 
 

@@ -47,9 +47,9 @@ def main(journal_seconds: float) -> None:
     signal.signal(signal.SIGTERM, lambda _number, _frame: deadline.stop())
     worker = Worker(journal_seconds)
     try:
-        sys.stdout.buffer.write(bytes(4))  # an empty frame: it has started
-        sys.stdout.buffer.flush()
         with suppress(ConnectionError):  # the server is gone, and with it whoever would read the answer
+            sys.stdout.buffer.write(bytes(4))  # an empty frame: it has started
+            sys.stdout.buffer.flush()
             _serve(worker, FileIO(sys.stdin.fileno(), closefd=False), sys.stdout.buffer)
     finally:
         worker.close_all()

@@ -15,7 +15,7 @@ from wakeful.service.stopping import Stopping
 log = logging.getLogger(__name__)
 
 _AFTER_TROUBLE = timedelta(seconds=1)
-_WHILE_HELD = timedelta(seconds=0.25)
+_WHILE_HELD = 0.25  # seconds
 
 
 class Scheduler:
@@ -71,6 +71,7 @@ class Scheduler:
     async def turn(self) -> datetime:
         """Fire what is due, take back what was lost, and return when to look next."""
         self._nudged.clear()  # before looking, so that news which comes while we look is not lost
+        looked_at = self._clock.now()
         moved = fired = await self._fire_batch()
         while fired == self._batch:
             self._on_queued()
@@ -83,8 +84,9 @@ class Scheduler:
         now = self._clock.now()
         if next_moment is not None and next_moment <= now:
             moved += await self._see_to_left_behind()
-            if not moved:  # another node holds what is due
-                next_moment = now + _WHILE_HELD
+            if not moved and next_moment <= looked_at:  # else it has become due since we looked
+                asyncio.get_running_loop().call_later(_WHILE_HELD, self._nudged.set)  # another node holds it
+                next_moment = None
         self._turned_at = self._clock.monotonic()
         latest = now + self._longest_wait
         return latest if next_moment is None else min(next_moment, latest)
