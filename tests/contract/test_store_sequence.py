@@ -1,5 +1,6 @@
 """The embedded store knows in a second place how far it has come, so a cut or missing journal shows."""
 
+import asyncio
 import os
 import shutil
 
@@ -52,6 +53,7 @@ async def fill(settings: Settings, into=None) -> Settings:
             if number and into is not None:
                 for _ in range(20):
                     await add_user(node)
+                await asyncio.sleep(0.5)  # until what came last is noted too
                 shutil.copytree(settings.data_dir, into)
     return settings if into is None else settings.model_copy(update={"data_dir": into})
 
@@ -126,6 +128,7 @@ async def test_nothing_is_written_while_nothing_changes(settings):
     async with node.opened():
         await welcome(node)
         await add_user(node)
+        await asyncio.sleep(0.5)  # until everything is noted
         before = (settings.data_dir / "wakeful.sqlite-wal").read_bytes()
         for _ in range(5):
             await node.store.write(lambda tx: tx.accounts.hold_owners())

@@ -29,6 +29,7 @@ log = logging.getLogger(__name__)
 _LOOK_FOR_STOPS = timedelta(seconds=1)  # behind the news, for the case that it got lost
 _STOP_PATIENCE = 1.5  # seconds an executor has to end by itself
 _DRAIN_PATIENCE = 5.0
+_DRAIN_TRIES = 3
 _SHORTAGE_PAUSE = 1.0
 _LONGEST_SHORTAGE_PAUSE = 30.0
 
@@ -171,12 +172,19 @@ class Runner:
             held.give_up("released")
         if tasks:
             await asyncio.wait(tasks, timeout=_DRAIN_PATIENCE)
-        try:
-            await self._claims.give_back_all_but({held.claim for held in self._held.values() if held.is_finishing})
-        except Unavailable as error:
-            log.warning(
-                "store away, so unfinished runs wait for their leases to run out", extra={"problem": error.message}
-            )
+        # What a run was saving when it was cut off may be locked for a moment more.
+        for tries_left in reversed(range(_DRAIN_TRIES)):
+            try:
+                finishing = {held.claim for held in self._held.values() if held.is_finishing}
+                await self._claims.give_back_all_but(finishing)
+            except Unavailable as error:
+                if tries_left:
+                    await asyncio.sleep(PAUSE)
+                    continue
+                log.warning(
+                    "store away, so unfinished runs wait for their leases to run out", extra={"problem": error.message}
+                )
+            return
 
     def compare(self, began: float, ours: set[tuple[str, int]]) -> None:
         """Compare what we are at work on with what the heartbeat, begun at that moment, found to be ours.

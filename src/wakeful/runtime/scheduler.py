@@ -14,7 +14,7 @@ from wakeful.service.stopping import Stopping
 
 log = logging.getLogger(__name__)
 
-_AFTER_TROUBLE = timedelta(seconds=1)
+_AFTER_TROUBLE = 1.0  # seconds
 _WHILE_HELD = 0.25  # seconds
 
 
@@ -62,11 +62,16 @@ class Scheduler:
             except Unavailable as error:  # it says what is away; a stack each second would only bury it
                 if not isinstance(error, StoreUnavailable):  # which logs that itself
                     log.warning("scheduler turn failed", extra={"problem": error.message})
-                until = self._clock.now() + _AFTER_TROUBLE
+                until = self._look_again_in(_AFTER_TROUBLE)
             except Exception:
                 log.exception("scheduler turn failed")
-                until = self._clock.now() + _AFTER_TROUBLE
+                until = self._look_again_in(_AFTER_TROUBLE)
             await self._clock.wait(until, self._nudged)
+
+    def _look_again_in(self, seconds: float) -> datetime:
+        """Have the loop turn again after a real pause, whatever the clock shows; return when it would by itself."""
+        asyncio.get_running_loop().call_later(seconds, self._nudged.set)
+        return self._clock.now() + self._longest_wait
 
     async def turn(self) -> datetime:
         """Fire what is due, take back what was lost, and return when to look next."""
@@ -85,8 +90,7 @@ class Scheduler:
         if next_moment is not None and next_moment <= now:
             moved += await self._see_to_left_behind()
             if not moved and next_moment <= looked_at:  # else it has become due since we looked
-                asyncio.get_running_loop().call_later(_WHILE_HELD, self._nudged.set)  # another node holds it
-                next_moment = None
+                next_moment = self._look_again_in(_WHILE_HELD)  # another node holds it
         self._turned_at = self._clock.monotonic()
         latest = now + self._longest_wait
         return latest if next_moment is None else min(next_moment, latest)
