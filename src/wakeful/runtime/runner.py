@@ -30,6 +30,7 @@ _LOOK_FOR_STOPS = timedelta(seconds=1)  # behind the news, for the case that it 
 _STOP_PATIENCE = 1.5  # seconds an executor has to end by itself
 _DRAIN_PATIENCE = 5.0
 _DRAIN_TRIES = 3
+_SECOND_LOOK = 0.25  # seconds
 _SHORTAGE_PAUSE = 1.0
 _LONGEST_SHORTAGE_PAUSE = 30.0
 
@@ -90,6 +91,8 @@ class Runner:
         self._look_for_stops = False
         self._stops_seen_at = 0.0
         self._is_draining = False
+        self._has_news = False
+        self._second_look: asyncio.TimerHandle | None = None
         self._is_claim_open = False
         self._unheld: set[tuple[str, int]] = set()  # what the last heartbeat called ours, and nobody is at work on
         self._has_strays = False
@@ -117,6 +120,7 @@ class Runner:
 
     def nudge(self) -> None:
         """Look at the queue now."""
+        self._has_news = True
         self._nudged.set()
 
     def look_for_stops(self) -> None:
@@ -142,6 +146,7 @@ class Runner:
     async def turn(self) -> None:
         """Pass on requests to stop, then fill the free slots from the queue."""
         self._nudged.clear()
+        has_news, self._has_news = self._has_news, False
         await self._pass_on_stops()
         if self._is_draining:
             return
@@ -156,7 +161,14 @@ class Runner:
         self._is_claim_open = False
         for claimed in claims:
             self._start(claimed)
+        # A claim passes by runs whose row or wake another transaction holds just then, and nobody tells of its end.
+        if has_news and self._claims.passes_by and self._second_look is None:
+            self._second_look = asyncio.get_running_loop().call_later(_SECOND_LOOK, self._look_once_more)
         self._turned_at = self._clock.monotonic()
+
+    def _look_once_more(self) -> None:
+        self._second_look = None
+        self._nudged.set()
 
     async def idle(self) -> None:
         """Wait until nothing is at work here."""
@@ -236,7 +248,7 @@ class Runner:
         finally:
             if self._held.get(held.run.id) is held:  # else a newer claim of ours has its place
                 del self._held[held.run.id]
-            self._nudged.set()
+            self.nudge()
 
     async def _execute(self, held: _Held) -> Outcome | None:
         """Carry out a run. None: it is no longer ours, so we must not say how it ended."""

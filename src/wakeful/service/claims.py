@@ -74,6 +74,11 @@ class Claims:
         return self._lease
 
     @property
+    def passes_by(self) -> bool:
+        """Tell whether a claim leaves out what another transaction holds: PostgreSQL has many at once."""
+        return self._store.is_shared
+
+    @property
     def is_behind(self) -> bool:
         """Tell whether the store was away for so long that leases have run out of owners who are alive.
 
