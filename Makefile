@@ -16,7 +16,7 @@ serve: page ## Start the server (ARGS="--port 9000" for options)
 
 test: page ## Run the tests (WAKEFUL_TEST_LONG=1 for the long variants; ARGS="-k name" for some)
 	@scripts/chromium.sh >/dev/null || true  # without a browser, only the tests that need one fail
-	@PYTHONDONTWRITEBYTECODE= .venv/bin/pytest -n 4 --dist=loadfile --no-loadscope-reorder $(PATIENCE) $(ARGS)
+	@PYTHONDONTWRITEBYTECODE= .venv/bin/pytest -n 3 --dist=loadfile --no-loadscope-reorder $(PATIENCE) $(ARGS)
 
 page: setup ## Build the web page, if its sources have changed
 	@.venv/bin/python scripts/page.py
