@@ -31,7 +31,6 @@ def talking(environment: dict[str, str], tmp_path: Path) -> Start:
         always: Answer | None = None,
         launch: Launch = Forked,
         prepare: Callable[[], None] | None = None,
-        is_quiet: bool = True,
         **settings: str,
     ) -> AsyncIterator[tuple[Talk, OpenAIServer]]:
         async with OpenAIServer(*script, always=always) as provider:
@@ -44,6 +43,6 @@ def talking(environment: dict[str, str], tmp_path: Path) -> Start:
                 yield talk, provider
             finally:
                 await served.clean_up()
-        assert not is_quiet or "Traceback" not in served.log(), served.log()
+        assert "Traceback" not in served.log(), served.log()
 
     return start

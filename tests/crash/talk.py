@@ -158,11 +158,11 @@ class Talk:
         await self.wait_until(is_over)
         return await self.run(run_id)
 
-    async def wait_until(self, condition: Callable[[], Any]) -> None:
+    async def wait_until(self, condition: Callable[[], Any], seconds: float = PATIENCE) -> None:
         try:
-            await eventually(condition, PATIENCE)
+            await eventually(condition, seconds)
         except TimeoutError:
-            raise AssertionError(f"waited {PATIENCE} s in vain; the log:\n{self.served.log()[-3000:]}") from None
+            raise AssertionError(f"waited {seconds} s in vain; the log:\n{self.served.log()[-3000:]}") from None
 
 
 def writes(name: str, line: str, *, number: int) -> list[dict[str, Any]]:

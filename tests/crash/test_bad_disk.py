@@ -145,10 +145,11 @@ async def test_the_store_comes_back_by_itself_when_its_disk_does(talking: Start,
     """Wakes are booked while the disk fails now and then: those that were acknowledged run, each once."""
     chance = random.Random(16)
     ledger: Counter[str] = Counter()
-    async with talking(always=say("Hello."), launch=disk.launch, is_quiet=False) as (talk, _):
+    async with talking(always=say("Hello."), launch=disk.launch) as (talk, _):
         acknowledged: list[str] = []
         for phase in range(PHASES):
-            disk.fail(chance.choice(["w", "s", "ws", "rws", "r"] if IS_LONG else ["ws"]))
+            failing = chance.choice(["w", "s", "ws", "rws", "r"] if IS_LONG else ["ws"])
+            disk.fail(failing)
             end = time.monotonic() + (chance.uniform(0.2, 4.0) if IS_LONG else 0.4)
             while time.monotonic() < end:
                 answer = await book_now(talk, f"In trouble {phase}")
@@ -160,6 +161,8 @@ async def test_the_store_comes_back_by_itself_when_its_disk_does(talking: Start,
                 assert answer.json()["error"]["code"] in ("store_unavailable", "store_unreadable")
                 assert str(tmp_path) not in answer.text
                 await asyncio.sleep(0.05)
+            if "w" in failing:
+                await talk.wait_until(lambda: is_unready(talk))
             disk.work()
             for _ in range(3):
                 acknowledged.append(await booked(talk, f"In peace {phase}"))
@@ -210,3 +213,7 @@ async def all_runs(talk: Talk) -> list[dict[str, Any]]:
 
 async def is_ready(talk: Talk) -> bool:
     return (await talk.served.client.get("/readyz")).status_code == 200
+
+
+async def is_unready(talk: Talk) -> bool:
+    return (await talk.served.client.get("/readyz")).status_code == 503

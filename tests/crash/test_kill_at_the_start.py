@@ -59,7 +59,7 @@ async def test_in_a_crash_loop_no_run_is_given_up_that_never_reached_a_model(tal
             runs = await _runs(talk)
             return len(runs) == RUNS and all(run["status"] in FINAL for run in runs)
 
-        await talk.wait_until(are_over)
+        await talk.wait_until(are_over, seconds=30 + RUNS)
         runs = await _runs(talk)
         reached = Counter((tmp_path / "data" / CALLS).read_text().split())
         print("\nended:", dict(Counter(f"{run['status']} {run['reason']}" for run in runs)))

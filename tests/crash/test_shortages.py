@@ -52,10 +52,7 @@ async def test_without_descriptors_wakes_wait_bookings_go_on_and_nobody_reads_a_
     talking: Start, tmp_path: Path
 ) -> None:
     descriptors = Descriptors(tmp_path)
-    async with talking(always=say("Done."), launch=partial(Forked, prepare=descriptors), is_quiet=False) as (
-        talk,
-        provider,
-    ):
+    async with talking(always=say("Done."), launch=partial(Forked, prepare=descriptors)) as (talk, provider):
         db = await make_table(talk)
         await descriptors.take()
         kill_workers(talk.served.pid)
