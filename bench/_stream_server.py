@@ -16,7 +16,7 @@ from wakeful.config import Settings
 from wakeful.domain.events import RunEvent, StreamDelta, StreamEnd, StreamStart
 from wakeful.domain.types import Message, Run
 from wakeful.runtime.executor import BeforeCall, Stop
-from wakeful.server.wire import LARGEST_OTHER_FRAME, Wire
+from wakeful.server.ws.protocol import LARGEST_OTHER_FRAME, Wire
 from wakeful.store.store import Tx
 
 TOKEN = "bench-token"

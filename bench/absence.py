@@ -14,10 +14,11 @@ from pathlib import Path
 from wakeful.app.building import Wakeful, build
 from wakeful.clock import ManualClock
 from wakeful.config import Settings
-from wakeful.domain import ids, wakes
-from wakeful.domain.bounds import PRESETS
+from wakeful.domain import ids
+from wakeful.domain.bounds.bounds import PRESETS
 from wakeful.domain.events import RunEvent
 from wakeful.domain.types import Agent, Message, Run, User
+from wakeful.domain.wakes import wakes
 from wakeful.runtime.executor import Stop
 
 OUT = Path(__file__).parent / "out" / "absence.json"

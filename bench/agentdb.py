@@ -22,9 +22,9 @@ import orjson
 from wakeful.app.building import Wakeful, build
 from wakeful.config import Settings
 from wakeful.domain import ids
-from wakeful.domain.bounds import PRESETS
+from wakeful.domain.bounds.bounds import PRESETS
 from wakeful.domain.types import User
-from wakeful.service.agent_data import By
+from wakeful.service.agents.database import By
 
 OUT = Path(__file__).parent / "out" / "agentdb.json"
 ROUNDS = 31

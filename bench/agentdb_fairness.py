@@ -12,9 +12,9 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from wakeful.agentdb.engine import Engine
 from wakeful.agentdb.errors import DataTimeout
-from wakeful.agentdb.opened import Request
+from wakeful.agentdb.files.open_database import Request
+from wakeful.agentdb.process.engine import Engine
 
 OUT = Path(__file__).parent / "out" / "agentdb_fairness.json"
 ROUNDS = 300

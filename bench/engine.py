@@ -25,10 +25,11 @@ from _raw import Grouped, Raw, RawPostgres, RawSqlite, call_many, fire_all, fire
 from wakeful.app.building import Wakeful, build
 from wakeful.app.serving import settle_memory
 from wakeful.config import Settings
-from wakeful.domain import ids, wakes
-from wakeful.domain.bounds import PRESETS
+from wakeful.domain import ids
+from wakeful.domain.bounds.bounds import PRESETS
 from wakeful.domain.events import RunEvent
 from wakeful.domain.types import Agent, Message, Run, User, Wake
+from wakeful.domain.wakes import wakes
 from wakeful.runtime.executor import BeforeCall, Stop
 
 OUT = Path(__file__).parent / "out" / "engine.json"

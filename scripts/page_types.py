@@ -10,8 +10,8 @@ from typing import Any
 from wakeful.app.building import build
 from wakeful.config import Settings
 from wakeful.server.app import create_app
-from wakeful.server.frames import describe_frames
-from wakeful.server.tries import Tries
+from wakeful.server.login_attempts import Tries
+from wakeful.server.ws.frame_schema import describe_frames
 
 FOLDER = Path(__file__).parent.parent / "web/src/api"
 HEAD = "// Written by `make docs` from {origin}; edit there.\n\n"

@@ -11,16 +11,16 @@ from fastapi.routing import APIRoute
 
 from wakeful.app.building import build, build_tools
 from wakeful.config import Settings
-from wakeful.domain.agents import TOOLSETS
+from wakeful.domain.agents.agents import TOOLSETS
 from wakeful.domain.events import SessionFrame, UserFrame, wire_name
-from wakeful.domain.when import FORMS
+from wakeful.domain.wakes.when import FORMS
 from wakeful.server.app import create_app
-from wakeful.server.tries import Tries
-from wakeful.service.notify import Notify
+from wakeful.server.login_attempts import Tries
+from wakeful.service.inbox.notify import Notify
 from wakeful.tools.profiles import profile_tools
 from wakeful.tools.registry import Tool
 from wakeful.tools.skills import skill_tools
-from wakeful.tools.web import Fetcher
+from wakeful.tools.web.web import Fetcher
 
 FOLDER = Path(__file__).parent.parent / "docs/reference"
 
@@ -78,7 +78,7 @@ in the stream as `tool_call` with `success: false`.
 TIMES = """\
 # Times
 
-<!-- Written by `make docs` from src/wakeful/domain/when.py; edit there. -->
+<!-- Written by `make docs` from src/wakeful/domain/wakes/when.py; edit there. -->
 
 How a time is written: in `when` of a booking or an edit, and in `--when` on the command line. The examples of a row are
 accepted as they stand; anything that is none of these forms is refused with the text and this list, never guessed.

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from wakeful.domain.confinement import Confinement
+from wakeful.domain.agents.confinement import Confinement
 from wakeful.tools.confinement.probe import try_level
 
 

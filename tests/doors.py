@@ -16,14 +16,14 @@ from websockets.exceptions import InvalidStatus
 from wakeful.app.building import Wakeful
 from wakeful.app.serving import build_http
 from wakeful.clock import ManualClock
-from wakeful.domain.accounts import Identity
+from wakeful.domain.people.accounts import Identity
 from wakeful.server import auth, errors, login
 from wakeful.server.gate import COOKIE, PAGE_HEADER, Gate
-from wakeful.server.rest import accounts as rest_accounts
-from wakeful.server.tries import Tries
-from wakeful.server.wire import Wire
-from wakeful.service.accounts import Accounts, NewLogin
-from wakeful.service.first_start import settle_owner
+from wakeful.server.login_attempts import Tries
+from wakeful.server.rest.people import accounts as rest_accounts
+from wakeful.server.ws.protocol import Wire
+from wakeful.service.people.accounts import Accounts, NewLogin
+from wakeful.service.people.first_start import settle_owner
 from world import World
 
 ADDRESS = "http://127.0.0.1:8420"

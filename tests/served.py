@@ -25,10 +25,10 @@ from wakeful.app.building import Wakeful, build
 from wakeful.app.serving import serve
 from wakeful.clock import Clock
 from wakeful.config import Settings
-from wakeful.domain import wakes
 from wakeful.domain.types import Run, Wake
-from wakeful.runtime.loop import AgentLoop, Patience
-from wakeful.runtime.models.openai_chat import Patience as WirePatience
+from wakeful.domain.wakes import wakes
+from wakeful.runtime.loop.loop import AgentLoop, Patience
+from wakeful.runtime.models.openai_chat.model import Patience as WirePatience
 
 TOKEN = "a-token-for-all-tests"
 SECONDS = 20.0  # after which a test has waited long enough

@@ -12,10 +12,11 @@ from typing import Any
 from wakeful.app.building import Wakeful, build
 from wakeful.clock import Clock, ManualClock
 from wakeful.config import Settings
-from wakeful.domain import ids, wakes
-from wakeful.domain.bounds import PRESETS
+from wakeful.domain import ids
+from wakeful.domain.bounds.bounds import PRESETS
 from wakeful.domain.events import RunEvent
 from wakeful.domain.types import Agent, Decision, Message, Notice, Run, Session, User, Wake
+from wakeful.domain.wakes import wakes
 from wakeful.runtime.executor import BeforeCall, Stop
 from wakeful.tools.registry import ToolContext
 

@@ -17,7 +17,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
-from wakeful.domain.mcp_servers import McpServer, read_servers
+from wakeful.domain.agents.mcp_servers import McpServer, read_servers
 
 PREFIX = "WAKEFUL_"
 TEST_PREFIX = "WAKEFUL_TEST_"  # read by our tests alone

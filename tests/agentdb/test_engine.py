@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from databases import AT, KEY, QUOTA, TASKS
-from wakeful.agentdb.engine import Engine, WorkerBroke
 from wakeful.agentdb.errors import DataInvalid, DataLimit, DataTimeout
-from wakeful.agentdb.opened import Request
+from wakeful.agentdb.files.open_database import Request
+from wakeful.agentdb.process.engine import Engine, WorkerBroke
 from wakeful.domain.resources import OutOfResources
 
 BOMB = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT max(x) FROM n"
@@ -276,7 +276,7 @@ async def test_workers_end_with_the_server(tmp_path):
     ],
 )
 async def test_without_a_worker_callers_are_told_and_it_is_tried_again(tmp_path, monkeypatch, python, said):
-    monkeypatch.setattr("wakeful.agentdb.engine.RETRY", 0.05)
+    monkeypatch.setattr("wakeful.agentdb.process.engine.RETRY", 0.05)
     engine = Engine(1)
     with monkeypatch.context() as broken:
         broken.setattr(sys, "executable", python)

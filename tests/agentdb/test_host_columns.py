@@ -3,7 +3,7 @@
 import pytest
 
 from databases import KEY, Refused
-from wakeful.agentdb import files
+from wakeful.agentdb.files import files
 
 HOST = ("_created_at", "_updated_at", "_deleted_at")
 

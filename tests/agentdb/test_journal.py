@@ -12,10 +12,11 @@ from pathlib import Path
 import pytest
 
 from databases import AT, KEY, QUOTA, TASKS
-from wakeful.agentdb import files, worker
-from wakeful.agentdb.engine import Engine, WorkerBroke
-from wakeful.agentdb.opened import Request
-from wakeful.agentdb.process import STOPPING
+from wakeful.agentdb.files import files
+from wakeful.agentdb.files.open_database import Request
+from wakeful.agentdb.process import worker
+from wakeful.agentdb.process.engine import Engine, WorkerBroke
+from wakeful.agentdb.process.process import STOPPING
 from world import eventually
 
 BOMB = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT max(x) FROM n"

@@ -3,7 +3,7 @@
 import pytest
 
 from databases import Database, Refused
-from wakeful.agentdb import snapshots
+from wakeful.agentdb.history import snapshots
 
 QUOTA = 1024 * 1024
 LARGE, MEDIUM, TINY = "x" * 4_000, "x" * 400, "x"

@@ -3,7 +3,7 @@
 import pytest
 
 from databases import KEY, Refused
-from wakeful.agentdb import files, upgrade
+from wakeful.agentdb.files import files, upgrade
 
 SHADOWS = ["rowid", "RowID", "oid", "OID", "_rowid_", "_ROWID_"]
 

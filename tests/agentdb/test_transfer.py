@@ -6,7 +6,7 @@ import io
 import pytest
 
 from databases import Refused
-from wakeful.agentdb import transfer
+from wakeful.agentdb.tables import transfer
 
 ROWS = [
     {"title": "Buy milk", "hours": 0.5},

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from wakeful.agentdb.errors import DatabaseLocked
-from wakeful.agentdb.keys import (
+from wakeful.agentdb.keys.agent_keys import AgentKeys, Vault
+from wakeful.agentdb.keys.keys import (
     BadRecoveryKey,
     DeviceKeyUnusable,
     from_recovery_key,
@@ -13,7 +14,6 @@ from wakeful.agentdb.keys import (
     restore_device_key,
     to_recovery_key,
 )
-from wakeful.agentdb.vault import AgentKeys, Vault
 
 DEVICE = bytes(range(32))
 

@@ -13,7 +13,7 @@ from served import TOKEN, Patient, eventually, served
 from wakeful.clock import ManualClock
 from wakeful.domain.ids import new_id
 from wakeful.domain.types import Notice, Session
-from wakeful.service.accounts import Accounts
+from wakeful.service.people.accounts import Accounts
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -12,7 +12,7 @@ from browser.visits import go, log_in
 from http_server import HttpServer
 from openai_server import improvise, refuse
 from served import Patient, eventually, served
-from wakeful.domain.mcp_servers import McpServer
+from wakeful.domain.agents.mcp_servers import McpServer
 from wakeful.domain.types import Notice
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")

@@ -15,7 +15,7 @@ from browser.visits import send
 from openai_server import refuse, say
 from served import Patient, Tap, served
 from wakeful.clock import ManualClock
-from wakeful.domain.mcp_servers import McpServer
+from wakeful.domain.agents.mcp_servers import McpServer
 from world import NOON
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")

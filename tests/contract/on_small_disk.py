@@ -15,7 +15,7 @@ from typing import Any
 
 from wakeful.domain.errors import WakefulError
 from wakeful.server.errors import status_of
-from wakeful.service.agent_data import By
+from wakeful.service.agents.database import By
 from world import HOUR, World
 
 DISK = "2m"

@@ -7,10 +7,10 @@ import pytest
 from pydantic import SecretStr
 
 from wakeful.config import Settings
-from wakeful.domain import accounts as rules
-from wakeful.domain.accounts import Identity, LoginEnded, LoginOutdated, PageSecretMissing
-from wakeful.service.accounts import Accounts, digest_of
-from wakeful.service.first_start import FIRST_OWNER, TokenFileUnusable, load_token, settle_owner
+from wakeful.domain.people import accounts as rules
+from wakeful.domain.people.accounts import Identity, LoginEnded, LoginOutdated, PageSecretMissing
+from wakeful.service.people.accounts import Accounts, digest_of
+from wakeful.service.people.first_start import FIRST_OWNER, TokenFileUnusable, load_token, settle_owner
 from world import DAY, HOUR, MINUTE, SECOND, World
 
 # ── People and tokens ───────────────────────────────────────────────────────────────────────────────────────────────

@@ -6,9 +6,9 @@ from itertools import pairwise
 
 import pytest
 
-from wakeful.domain.bounds import PRESETS
+from wakeful.domain.bounds.bounds import PRESETS
+from wakeful.domain.doors.recall import RecallRequest
 from wakeful.domain.errors import Invalid
-from wakeful.domain.recalls import RecallRequest
 from world import DAY, HOUR, MINUTE, NOON, SECOND
 
 WEEK = 7 * DAY

@@ -5,13 +5,14 @@ import asyncio
 import pytest
 
 from databases import fingerprints
-from wakeful.agentdb import files, snapshots
 from wakeful.agentdb.errors import DatabaseLocked, DatabaseUnreadable, DataNotFound, QuotaReached
-from wakeful.agentdb.vault import AgentKeys
+from wakeful.agentdb.files import files
+from wakeful.agentdb.history import snapshots
+from wakeful.agentdb.keys.agent_keys import AgentKeys
 from wakeful.domain.errors import Forbidden, Invalid, NotFound
 from wakeful.domain.types import User
 from wakeful.hub import user_topic
-from wakeful.service.agent_data import By
+from wakeful.service.agents.database import By
 
 COLUMNS = [{"name": "title", "type": "text"}]
 

@@ -3,7 +3,7 @@
 import pytest
 
 from wakeful.domain.errors import NotFound
-from wakeful.domain.wakes import WakeFiresOnce, WakeNotLive
+from wakeful.domain.wakes.wakes import WakeFiresOnce, WakeNotLive
 from world import DAY, HOUR, MINUTE, NOON
 
 

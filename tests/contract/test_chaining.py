@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from wakeful.domain import wakes
-from wakeful.domain.wakes import Facts, SlotTaken
-from wakeful.service import firing
+from wakeful.domain.wakes import wakes
+from wakeful.domain.wakes.wakes import Facts, SlotTaken
+from wakeful.service.wakes import firing
 from world import HOUR, MINUTE, NOON, SECOND, doing
 
 

@@ -8,11 +8,11 @@ import pytest
 
 from http_server import HttpServer
 from wakeful.app.building import Wakeful
-from wakeful.domain import channels as rules
-from wakeful.domain.channels import ChannelNameTaken, NoSuchChannel, TooManyChannels
 from wakeful.domain.errors import Invalid
+from wakeful.domain.inbox import channels as rules
+from wakeful.domain.inbox.channels import ChannelNameTaken, NoSuchChannel, TooManyChannels
 from wakeful.domain.types import Channel, Notice
-from wakeful.service.notify import Notify
+from wakeful.service.inbox.notify import Notify
 from wakeful.tools.notify import notify_tools
 from wakeful.tools.registry import ToolContext, Tools
 from world import HOUR, MINUTE, NOON, World

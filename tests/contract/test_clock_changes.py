@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from wakeful.domain.when import parse_when
+from wakeful.domain.wakes.when import parse_when
 from wakeful.domain.zones import load_zone, resolve_wall_clock
 from world import DAY, HOUR, MINUTE
 

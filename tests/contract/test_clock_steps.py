@@ -3,7 +3,7 @@
 import pytest
 
 from wakeful.domain.events import StepSaved
-from wakeful.service.claims import Claims
+from wakeful.service.runs.claims import Claims
 from world import DAY, HOUR, MINUTE, NOON, SECOND, World
 
 LEASE = 30 * SECOND

@@ -2,13 +2,13 @@
 
 import pytest
 
-from wakeful.domain.brief import BriefRefused
-from wakeful.domain.next_runs import NextRunRequest, UnknownView, ViewNeedsParameters
-from wakeful.domain.recalls import RecallRequest
-from wakeful.runtime.prompt import system_prompt
-from wakeful.service.agent_data import By
-from wakeful.service.briefings import Briefings
-from wakeful.service.data_in_words import DataInWords
+from wakeful.domain.doors.brief import BriefRefused
+from wakeful.domain.doors.next_run import NextRunRequest, UnknownView, ViewNeedsParameters
+from wakeful.domain.doors.recall import RecallRequest
+from wakeful.runtime.loop.prompt import system_prompt
+from wakeful.service.agents.database import By
+from wakeful.service.agents.database_prompt import DataInWords
+from wakeful.service.sessions.briefing import Briefings
 from world import HOUR, NOON, doing
 
 COLUMNS = [{"name": "title", "type": "text"}]

@@ -3,8 +3,8 @@
 import pytest
 
 from wakeful.domain.events import StepSaved
-from wakeful.domain.runs import NotFromAWake, NothingToContinue, SessionBusy
-from wakeful.store.runs import NoSuchRun
+from wakeful.domain.runs.runs import NotFromAWake, NothingToContinue, SessionBusy
+from wakeful.store.runs.runs import NoSuchRun
 from world import NOON
 
 

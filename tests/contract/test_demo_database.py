@@ -6,9 +6,9 @@ import pytest
 
 from wakeful.app.building import build
 from wakeful.config import Settings
-from wakeful.domain.bounds import PRESETS
+from wakeful.domain.bounds.bounds import PRESETS
 from wakeful.domain.types import User
-from wakeful.runtime.models.demo import DemoModel
+from wakeful.runtime.models.demo.model import DemoModel
 from wakeful.tools.database import database_tools
 from world import NOON, eventually
 

@@ -2,15 +2,15 @@
 
 import pytest
 
-from wakeful.agentdb import keys
 from wakeful.agentdb.errors import DatabaseLocked
+from wakeful.agentdb.keys import keys
 from wakeful.app import files
 from wakeful.app.building import build
 from wakeful.app.files import rotate_device_key, show_recovery_key
 from wakeful.config import Settings
 from wakeful.domain.errors import Conflict, NotFound, Unavailable
 from wakeful.domain.types import User
-from wakeful.service.agent_data import By
+from wakeful.service.agents.database import By
 from world import NOON
 
 COLUMNS = [{"name": "title", "type": "text"}]

@@ -7,13 +7,13 @@ import sqlite3
 import asyncpg
 import pytest
 
-from wakeful.agentdb.keys import load_device_key, to_recovery_key
+from wakeful.agentdb.keys.keys import load_device_key, to_recovery_key
 from wakeful.app.building import build
 from wakeful.app.files import restore_device_key, rotate_device_key
 from wakeful.config import Settings
-from wakeful.domain.directories import MemoryElsewhere
+from wakeful.domain.agents.directories import MemoryElsewhere
 from wakeful.domain.errors import Conflict, Unavailable
-from wakeful.service.agent_data import By
+from wakeful.service.agents.database import By
 from world import HOUR, MINUTE, SECOND, World, doing
 
 COLUMNS = [{"name": "title", "type": "text"}]

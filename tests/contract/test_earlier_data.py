@@ -9,7 +9,7 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from wakeful.agentdb.keys import fingerprint, load_device_key
+from wakeful.agentdb.keys.keys import fingerprint, load_device_key
 from wakeful.app import set_aside as setting_aside
 from wakeful.app.building import build
 from wakeful.app.earlier_data import DeviceKeyMissing, StoreLeftBehind, StoreMissing
@@ -17,10 +17,10 @@ from wakeful.app.files import rotate_device_key, show_recovery_key
 from wakeful.app.serving import welcome
 from wakeful.app.set_aside import CannotSetAside, StoreHasContent, find_earlier, set_aside
 from wakeful.config import Settings
-from wakeful.service import directory_file
-from wakeful.service.agent_data import By
+from wakeful.service.agents import directory_file
+from wakeful.service.agents.database import By
+from wakeful.store.drivers.sqlite import SqliteDatabase
 from wakeful.store.errors import StoreInUse
-from wakeful.store.sqlite import SqliteDatabase
 
 COLUMNS = [{"name": "title", "type": "text"}]
 

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from wakeful.domain.doors.recall import RecallRequest
 from wakeful.domain.events import StepSaved
-from wakeful.domain.recalls import RecallRequest
 from world import DAY, HOUR, NOON, World
 
 TODO = "Read notes.txt with read_file."

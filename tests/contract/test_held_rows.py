@@ -21,7 +21,7 @@ import pytest
 
 from openai_server import say
 from served import SECONDS, Tap, served
-from wakeful.store.postgres import PostgresDatabase
+from wakeful.store.drivers.postgres import PostgresDatabase
 from world import HOUR, MINUTE, World, eventually
 
 _PATH = f"{os.environ.get('PATH', '')}:/usr/sbin"  # where Debian has it

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, time
 
 import pytest
 
-from wakeful.domain.bounds import PRESETS
+from wakeful.domain.bounds.bounds import PRESETS
 from world import DAY, HOUR, MINUTE, NOON, SECOND, doing
 
 BRAKE = 5  # runs an hour, instead of sixty

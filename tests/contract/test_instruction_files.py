@@ -2,7 +2,7 @@
 
 import pytest
 
-from wakeful.domain.instructions import FileChangedSince, NotAnInstructionFile, digest_of
+from wakeful.domain.agents.instruction_files import FileChangedSince, NotAnInstructionFile, digest_of
 from world import MINUTE
 
 TEXT = "Always water the tomatoes."

@@ -13,11 +13,11 @@ from typing import Any
 import apsw
 import pytest
 
-from wakeful.agentdb import files
-from wakeful.agentdb.keys import load_device_key
-from wakeful.agentdb.vault import Vault
+from wakeful.agentdb.files import files
+from wakeful.agentdb.keys.agent_keys import Vault
+from wakeful.agentdb.keys.keys import load_device_key
 from wakeful.app.files import STORE_FILE
-from wakeful.service.agent_files import By
+from wakeful.service.agents.database_files import By
 from world import World
 
 COLUMNS: list[dict[str, Any]] = [{"name": "title", "type": "text"}]

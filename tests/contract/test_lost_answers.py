@@ -9,8 +9,8 @@ from urllib.parse import parse_qs, urlsplit, urlunsplit
 import pytest
 
 from wakeful.domain.events import StepSaved
-from wakeful.service.firing import Firing
-from wakeful.service.notify import Notify
+from wakeful.service.inbox.notify import Notify
+from wakeful.service.wakes.firing import Firing
 from wakeful.store.errors import StoreUnavailable
 from wakeful.store.rows import to_micros
 from world import World

@@ -6,9 +6,9 @@ import shutil
 import pytest
 
 from wakeful.agentdb.errors import DatabaseUnreadable, DataNotFound
-from wakeful.agentdb.vault import AgentKeys
-from wakeful.service.agent_data import By
-from wakeful.service.data_in_words import DataInWords
+from wakeful.agentdb.keys.agent_keys import AgentKeys
+from wakeful.service.agents.database import By
+from wakeful.service.agents.database_prompt import DataInWords
 
 COLUMNS = [{"name": "title", "type": "text"}]
 

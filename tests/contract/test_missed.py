@@ -2,7 +2,7 @@
 
 import pytest
 
-from wakeful.domain.recurrence import Grid
+from wakeful.domain.wakes.recurrence import Grid
 from world import DAY, HOUR, MINUTE, NOON, SECOND
 
 MORNING_AFTER = NOON + DAY + 2 * MINUTE

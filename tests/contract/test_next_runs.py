@@ -9,17 +9,17 @@ import httpx
 import pytest
 
 from wakeful.app.serving import build_http
-from wakeful.domain.accounts import Identity
-from wakeful.domain.booking import BookingRefused
-from wakeful.domain.bounds import PRESETS
+from wakeful.domain.bounds.bounds import PRESETS
+from wakeful.domain.bounds.clamp import BookingRefused
+from wakeful.domain.doors.next_run import NextRunRequest, NoNextRun, SelfSchedulingOff
 from wakeful.domain.errors import Invalid
-from wakeful.domain.next_runs import NextRunRequest, NoNextRun, SelfSchedulingOff
+from wakeful.domain.people.accounts import Identity
 from wakeful.domain.types import FOREVER
-from wakeful.runtime.prompt import system_prompt
-from wakeful.service.briefings import Briefings
-from wakeful.service.data_in_words import DataInWords
-from wakeful.service.next_runs import NextRuns
-from wakeful.store.agents import NoSuchAgent
+from wakeful.runtime.loop.prompt import system_prompt
+from wakeful.service.agents.database_prompt import DataInWords
+from wakeful.service.sessions.briefing import Briefings
+from wakeful.service.wakes.next_runs import NextRuns
+from wakeful.store.agents.agents import NoSuchAgent
 from wakeful.tools.next_run import next_run_tools
 from wakeful.tools.registry import ToolContext, Tools
 from world import DAY, HOUR, MINUTE, NOON, SECOND, doing

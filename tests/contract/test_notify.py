@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from wakeful.domain.errors import Invalid
-from wakeful.domain.notices import PER_HOUR, TooManyNotices
+from wakeful.domain.inbox.notices import PER_HOUR, TooManyNotices
 from wakeful.domain.types import Run
-from wakeful.service.notify import Notify
+from wakeful.service.inbox.notify import Notify
 from wakeful.tools.notify import notify_tools
 from wakeful.tools.registry import ToolContext, Tools
 from world import HOUR, MINUTE, NOON

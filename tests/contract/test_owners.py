@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from wakeful.domain.events import StepSaved
-from wakeful.domain.runs import LeaseLost, Outcome
-from wakeful.service.claims import Claims
+from wakeful.domain.runs.runs import LeaseLost, Outcome
+from wakeful.service.runs.claims import Claims
 from world import DAY, NOON, SECOND, World, doing, eventually
 
 LEASE = 30 * SECOND

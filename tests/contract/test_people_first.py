@@ -4,7 +4,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from wakeful.domain.runs import SessionBusy
+from wakeful.domain.runs.runs import SessionBusy
 from world import HOUR, MINUTE, NOON, SECOND, World
 
 HALF = SECOND / 2

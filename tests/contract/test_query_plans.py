@@ -7,9 +7,9 @@ import pytest
 
 from wakeful.domain.types import Run, Wake
 from wakeful.store import queries
-from wakeful.store.database import Statements
+from wakeful.store.drivers.database import Statements
+from wakeful.store.drivers.postgres import PostgresDatabase
 from wakeful.store.migrate import load_migrations, migrate
-from wakeful.store.postgres import PostgresDatabase
 
 GROWING = ("wakes", "runs", "messages", "sessions", "events", "decisions", "notifications")
 # Looks at everything on purpose: seldom, and in the reader.

@@ -7,12 +7,12 @@ from datetime import timedelta
 import pytest
 
 from wakeful.domain import ids
-from wakeful.domain.brief import BriefRefused
+from wakeful.domain.doors.brief import BriefRefused
+from wakeful.domain.doors.recall import NotRecurring, OutOfReach, RecallRequest
 from wakeful.domain.errors import Invalid, NotFound
-from wakeful.domain.recalls import NotRecurring, OutOfReach, RecallRequest
 from wakeful.domain.types import User
-from wakeful.domain.wakes import SlotTaken
-from wakeful.store.sessions import NoSuchSession
+from wakeful.domain.wakes.wakes import SlotTaken
+from wakeful.store.sessions.sessions import NoSuchSession
 from wakeful.tools.recall import recall_tools
 from wakeful.tools.registry import ToolContext, Tools
 from world import HOUR, MINUTE, NOON, doing

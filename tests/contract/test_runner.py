@@ -7,7 +7,7 @@ import math
 import pytest
 
 from wakeful.domain.events import StepSaved, ToolStarted
-from wakeful.service.firing import Firing
+from wakeful.service.wakes.firing import Firing
 from world import DAY, MINUTE, NOON, SECOND, doing
 
 

@@ -5,10 +5,10 @@ import pytest
 from doors import opened_rest
 from wakeful.app.building import build
 from wakeful.config import Settings
+from wakeful.domain.doors.schedule import DelayOutOfBounds, NoSuchSchedule, NotCancellable, ScheduleRequest
 from wakeful.domain.errors import NotFound
 from wakeful.domain.events import StepSaved
-from wakeful.domain.schedules import DelayOutOfBounds, NoSuchSchedule, NotCancellable, ScheduleRequest
-from wakeful.domain.wakes import MAX_LIVE_SCHEDULES, TooManySchedules
+from wakeful.domain.wakes.wakes import MAX_LIVE_SCHEDULES, TooManySchedules
 from wakeful.runtime.models.scripted import Call, Say, scripted
 from wakeful.store.errors import StoreUnavailable
 from wakeful.tools.registry import ToolContext, Tools

@@ -2,7 +2,7 @@
 
 import pytest
 
-from wakeful.domain.runs import SessionBusy
+from wakeful.domain.runs.runs import SessionBusy
 from world import MINUTE, NOON, SECOND
 
 

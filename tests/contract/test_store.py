@@ -12,11 +12,11 @@ import pytest
 
 from wakeful.app.files import STORE_FILE
 from wakeful.domain import ids
-from wakeful.domain.rules import Rules
-from wakeful.domain.runs import Outcome
+from wakeful.domain.bounds.limits import Rules
+from wakeful.domain.runs.runs import Outcome
 from wakeful.domain.types import User
 from wakeful.store.errors import BrokenReference, StoreUnavailable
-from wakeful.store.wakes import NoSuchWake
+from wakeful.store.wakes.wakes import NoSuchWake
 from world import DAY, HOUR, MINUTE, NOON, World
 
 RECALL_COLUMNS = [

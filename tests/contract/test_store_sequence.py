@@ -12,7 +12,7 @@ from wakeful.app.serving import welcome
 from wakeful.config import Settings
 from wakeful.domain import ids
 from wakeful.domain.types import User
-from wakeful.store import sequence
+from wakeful.store.drivers import sequence
 from world import NOON, eventually
 
 

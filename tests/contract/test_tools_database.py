@@ -175,7 +175,7 @@ async def test_arguments_nested_too_deep_fail_the_call_and_nothing_else(world, s
 
 
 async def test_what_took_too_long_may_be_tried_again(shop, monkeypatch):
-    monkeypatch.setattr("wakeful.service.agent_files.SECONDS", 0.2)
+    monkeypatch.setattr("wakeful.service.agents.database_files.SECONDS", 0.2)
     bomb = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT max(x) FROM n"
     said = await shop("db_query", sql=bomb)
     assert (said["kind"], said["retryable"]) == ("timeout", True)

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from wakeful.domain.bounds import PRESETS
+from wakeful.domain.bounds.bounds import PRESETS
 from world import DAY, HOUR, MINUTE, NOON, SECOND, World
 
 IN_2098 = datetime(2098, 6, 1, 12, 0, 30, tzinfo=UTC) - NOON

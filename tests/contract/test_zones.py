@@ -5,7 +5,7 @@ from datetime import time
 
 import pytest
 
-from wakeful.domain.bounds import PRESETS
+from wakeful.domain.bounds.bounds import PRESETS
 from world import HOUR, MINUTE, NOON
 
 # At 12:01 UTC it is 21:01 in Tokyo.

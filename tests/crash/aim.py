@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from wakeful.domain.types import Message, Run
-from wakeful.service.claims import Claims
-from wakeful.store.sessions import Sessions
+from wakeful.service.runs.claims import Claims
+from wakeful.store.sessions.sessions import Sessions
 from wakeful.store.store import Store, Tx
 
 CALLS = "calls"

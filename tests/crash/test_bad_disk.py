@@ -22,9 +22,9 @@ from crash.talk import FINAL, Start, Talk, results
 from databases import AT, KEY, QUOTA, TASKS, Database
 from forked import Forked
 from openai_server import Exchange, call, calls, say
-from wakeful.agentdb.engine import Engine
 from wakeful.agentdb.errors import DatabaseUnavailable
-from wakeful.agentdb.opened import Request
+from wakeful.agentdb.files.open_database import Request
+from wakeful.agentdb.process.engine import Engine
 
 PHASES = 40 if IS_LONG else 3
 NOW = {"call_type": "immediate", "additional_context_message": "Say hello."}

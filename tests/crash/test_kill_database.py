@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from databases import Database
-from wakeful.agentdb.engine import Engine, WorkerBroke
-from wakeful.agentdb.opened import Request
+from wakeful.agentdb.files.open_database import Request
+from wakeful.agentdb.process.engine import Engine, WorkerBroke
 
 BATCH = 400
 QUOTA = 64 * 1024 * 1024

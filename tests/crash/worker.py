@@ -20,7 +20,7 @@ from wakeful.domain.events import RunEvent, StepSaved
 from wakeful.domain.types import Message, Run
 from wakeful.runtime.executor import BeforeCall, Stop
 from wakeful.runtime.heartbeat import Heartbeat
-from wakeful.store import postgres
+from wakeful.store.drivers import postgres
 from world import World
 
 STEPS = ("step 1", "step 2")

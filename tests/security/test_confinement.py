@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from confined import LEVELS, at_level
-from wakeful.tools import confinement, guard
+from wakeful.tools import confinement
+from wakeful.tools.confinement import guard
+from wakeful.tools.confinement.guard import guarded
 from wakeful.tools.confinement.rules import make_rules
-from wakeful.tools.guard import guarded
 from wakeful.tools.registry import Tools
 from wakeful.tools.shell import ShellSettings, shell_tools
 from world import tool_context
@@ -447,7 +448,7 @@ def of_nobody():
         pytest.skip("only root can become another user; the other tests here have run as an ordinary one")
     folder = Path(tempfile.mkdtemp(prefix="wakeful-test-"))
     shutil.copytree(Path(confinement.__file__).parent, folder / "wakeful/tools/confinement")
-    shutil.copy(guard.__file__, folder / "wakeful/tools/guard.py")
+    shutil.copy(guard.__file__, folder / "wakeful/tools/confinement/guard.py")
     for name in ("workspace", "config"):
         (folder / name).mkdir()
     (folder / "config/key").write_text(SECRET)
@@ -469,7 +470,7 @@ def test_an_ordinary_user_is_confined_from_its_own_files_too(level, of_nobody):
     with as_nobody(["sleep", "600"]) as stranger:
         command = ORDINARY.format(key=key, stranger=stranger.pid)
         _, _, _, _, server, *rest = guarded("/bin/sh", "-c", command, rules=rules)
-        program = ["/usr/bin/python3", "-I", "-S", str(of_nobody / "wakeful/tools/guard.py"), server, *rest]
+        program = ["/usr/bin/python3", "-I", "-S", str(of_nobody / "wakeful/tools/confinement/guard.py"), server, *rest]
         with as_nobody(
             program, env={"PATH": "/usr/bin:/bin"}, stdout=subprocess.PIPE, stderr=subprocess.PIPE
         ) as running:
@@ -505,7 +506,7 @@ def test_a_process_of_the_same_user_cannot_look_into_the_server_or_its_workers(t
         "WAKEFUL_MODEL_API_KEY": SECRET,
     }
     worker = subprocess.Popen(
-        [sys.executable, "-I", "-m", "wakeful.agentdb.worker", "30"],
+        [sys.executable, "-I", "-m", "wakeful.agentdb.process.worker", "30"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         env={},

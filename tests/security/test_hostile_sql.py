@@ -14,8 +14,8 @@ import pytest
 import sqlcipher3
 
 from databases import AT, KEY, TASKS, fingerprints
-from wakeful.agentdb.engine import Engine, WorkerBroke
-from wakeful.agentdb.opened import Request
+from wakeful.agentdb.files.open_database import Request
+from wakeful.agentdb.process.engine import Engine, WorkerBroke
 from wakeful.domain.errors import WakefulError
 
 CANARY = "CANARY-OF-ANOTHER-FILE"

@@ -12,9 +12,9 @@ import pytest
 from conftest import IS_LONG
 from knocking import code_of
 from served import TOKEN, eventually, provided, served
-from wakeful.agentdb.files import connect, opens
-from wakeful.agentdb.keys import load_device_key
-from wakeful.agentdb.vault import Vault
+from wakeful.agentdb.files.files import connect, opens
+from wakeful.agentdb.keys.agent_keys import Vault
+from wakeful.agentdb.keys.keys import load_device_key
 
 ROUNDS = 40 if IS_LONG else 6
 

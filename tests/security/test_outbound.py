@@ -12,8 +12,8 @@ from openai_server import call, calls, say
 from served import of_kind
 from wakeful.domain.errors import WakefulError
 from wakeful.domain.types import Channel
-from wakeful.tools.addresses import AddressRefused
-from wakeful.tools.web import Fetcher
+from wakeful.tools.web.addresses import AddressRefused
+from wakeful.tools.web.web import Fetcher
 
 PUBLIC = "93.184.216.34"
 

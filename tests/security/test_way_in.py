@@ -7,7 +7,7 @@ import pytest
 
 from knocking import code_of, open_socket
 from served import eventually
-from wakeful.domain import accounts
+from wakeful.domain.people import accounts
 from wakeful.server.gate import COOKIE, PAGE_HEADER
 
 WRONG_TOKEN, WRONG_PASS = (401, "wrong_token"), (401, "wrong_pass")

@@ -21,9 +21,9 @@ from openai_server import improvise
 from served import TOKEN, eventually, served
 from wakeful.cli import client as cli
 from wakeful.config import Settings
-from wakeful.server import connections as limits
-from wakeful.server.connections import Connections, CountedHttp, TimedRequests
-from wakeful.server.wire import Wire
+from wakeful.server.limits import connections as limits
+from wakeful.server.limits.connections import Connections, CountedHttp, TimedRequests
+from wakeful.server.ws.protocol import Wire
 
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
 WAKEFUL = Path(sys.executable).parent / "wakeful"

@@ -31,7 +31,7 @@ from wakeful.app.building import Wakeful, build
 from wakeful.app.files import database_of
 from wakeful.app.serving import build_http, welcome
 from wakeful.config import Settings
-from wakeful.domain.approvals import Approval
+from wakeful.domain.runs.approvals import Approval
 from wakeful.domain.types import Channel, Notice
 from wakeful.server.app import _application
 from world import eventually

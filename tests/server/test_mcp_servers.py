@@ -14,9 +14,9 @@ from confined import at_level, processes_with_home
 from openai_server import call, calls, say
 from served import ENDS, eventually, of_kind, served
 from wakeful.clock import ManualClock
-from wakeful.domain.mcp_servers import McpServer
+from wakeful.domain.agents.mcp_servers import McpServer
 from wakeful.tools.confinement.probe import find_confinement
-from wakeful.tools.outside.servers import Confining, McpLimits, McpServers
+from wakeful.tools.mcp.servers import Confining, McpLimits, McpServers
 from world import NOON
 
 SCRIPT = str(Path(__file__).parents[1] / "mcp_server.py")

@@ -5,8 +5,8 @@ import pytest_asyncio
 
 from openai_server import refuse, say
 from served import served
+from wakeful.runtime.models.check import try_model
 from wakeful.runtime.models.providers import Models
-from wakeful.runtime.models.trying import try_model
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -12,8 +12,8 @@ from served import TOKEN, Tap, Timer, assert_consecutive, eventually, served, te
 from wakeful.app import serving
 from wakeful.domain.events import Notification
 from wakeful.hub import MOST_BYTES, MOST_FRAMES
-from wakeful.runtime.asking import Reply
-from wakeful.server import open_sockets, wire
+from wakeful.runtime.loop.model_call import Reply
+from wakeful.server.ws import open_sockets, protocol
 
 LONG = "x" * 150_000
 FLOOD = 30  # frames of that size: more than the buffers of a connection hold
@@ -146,7 +146,7 @@ async def test_pieces_that_come_close_together_are_one_frame(server):
 def pinging(monkeypatch):
     """Have servers that start from now on ping often, and wait for little."""
     monkeypatch.setattr(serving, "_PING_SECONDS", 0.5)
-    monkeypatch.setattr(wire, "_CLOSE_SECONDS", 1.0)
+    monkeypatch.setattr(protocol, "_CLOSE_SECONDS", 1.0)
 
 
 @pytest.fixture
@@ -199,7 +199,7 @@ async def test_a_watcher_of_events_that_reads_nothing_is_closed_and_catches_up_l
 
 
 async def test_a_watcher_that_reads_again_before_it_is_cut_off_is_told_why(pinging_server, monkeypatch):
-    monkeypatch.setattr(wire, "_CLOSE_SECONDS", 20.0)
+    monkeypatch.setattr(protocol, "_CLOSE_SECONDS", 20.0)
     server = pinging_server
     session = await server.session()
     async with stuck(server, session) as slow:

@@ -2,8 +2,8 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from wakeful.domain import accounts
-from wakeful.domain.accounts import SCOPES, Identity
+from wakeful.domain.people import accounts
+from wakeful.domain.people.accounts import SCOPES, Identity
 from wakeful.domain.types import User
 
 NOON = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)

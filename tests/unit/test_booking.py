@@ -5,8 +5,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from wakeful.domain.booking import BookingRefused, Clamped, clamp
-from wakeful.domain.bounds import PRESETS, free_from, local_day_start, next_midnight
+from wakeful.domain.bounds.bounds import PRESETS, free_from, local_day_start, next_midnight
+from wakeful.domain.bounds.clamp import BookingRefused, Clamped, clamp
 from wakeful.domain.errors import LimitReached
 from wakeful.domain.types import FOREVER, Bounds, Pause
 from wakeful.domain.zones import load_zone

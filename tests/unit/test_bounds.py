@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wakeful.domain.bounds import (
+from wakeful.domain.bounds.bounds import (
     PRESETS,
     BadBounds,
     check_bounds,

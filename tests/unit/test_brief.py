@@ -4,7 +4,7 @@ from time import process_time
 
 import pytest
 
-from wakeful.domain.brief import GOOD_FORM, NOTIFY_FORM, BriefRefused, check_brief, find_problem
+from wakeful.domain.doors.brief import GOOD_FORM, NOTIFY_FORM, BriefRefused, check_brief, find_problem
 from wakeful.domain.errors import Invalid
 
 TOOLS = ("read_file", "write_file", "fetch_url", "shell", "notify", "db_query", "schedule_recall")

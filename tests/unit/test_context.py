@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wakeful.domain.types import Message
-from wakeful.runtime.context import blocks, keep_from, measure, shorten, tokens_in, view
-from wakeful.runtime.transcript import to_model
+from wakeful.runtime.loop.context import blocks, keep_from, measure, shorten, tokens_in, view
+from wakeful.runtime.loop.transcript import to_model
 
 WINDOW = 1_000
 

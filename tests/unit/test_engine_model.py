@@ -29,11 +29,11 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from wakeful.domain.runs import Outcome
+from wakeful.domain.runs.runs import Outcome
 from wakeful.domain.types import FOREVER, Run, Wake
-from wakeful.domain.wakes import WakeNotLive
-from wakeful.service.claims import Claims
-from wakeful.service.firing import Firing
+from wakeful.domain.wakes.wakes import WakeNotLive
+from wakeful.service.runs.claims import Claims
+from wakeful.service.wakes.firing import Firing
 from world import DAY, HOUR, MINUTE, NOON, SECOND, World
 
 IS_LONG = os.environ.get("WAKEFUL_TEST_LONG") == "1"

@@ -5,7 +5,7 @@ import threading
 from datetime import timedelta
 
 from wakeful.runtime.heartbeat import Heartbeat
-from wakeful.service.claims import Claims
+from wakeful.service.runs.claims import Claims
 
 
 class BadConnection:

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wakeful.domain.errors import Invalid
-from wakeful.server.incoming import MOST_CONTENT, MOST_IMAGE, BadFrame, BadImage, read_message
-from wakeful.service.runs import Image
+from wakeful.server.ws.incoming import MOST_CONTENT, MOST_IMAGE, BadFrame, BadImage, read_message
+from wakeful.service.runs.runs import Image
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(40)
 

@@ -2,8 +2,8 @@ import json
 
 import pytest
 
-from wakeful.server import json_shape
-from wakeful.server.json_shape import MAX_DEPTH, MAX_FIELDS, MAX_VALUES, UnfitJson, check_shape, parse
+from wakeful.server.limits import json_shape
+from wakeful.server.limits.json_shape import MAX_DEPTH, MAX_FIELDS, MAX_VALUES, UnfitJson, check_shape, parse
 
 
 def deep(levels, inside=b""):

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from wakeful.clock import ManualClock
-from wakeful.server.log_limits import MOST_A_MINUTE, bounded_logs
+from wakeful.server.limits.log_limits import MOST_A_MINUTE, bounded_logs
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 
 from wakeful.cli.logs import setup_logging
 from wakeful.cli.redaction import redactor
-from wakeful.service.accounts import make_secret
+from wakeful.service.people.accounts import make_secret
 
 CHOSEN = "a token/that+someone chose"
 

@@ -8,10 +8,10 @@ import pytest
 from wakeful.domain.events import EndedEarly, StepSaved, StreamDelta, StreamEnd, StreamStart, ToolCall, ToolStarted
 from wakeful.domain.types import Budgets, Message, RunUsage
 from wakeful.runtime.executor import Stop
-from wakeful.runtime.loop import AgentLoop, Patience
+from wakeful.runtime.loop.loop import AgentLoop, Patience
+from wakeful.runtime.loop.transcript import INTERRUPTED
 from wakeful.runtime.models.errors import ModelBusy, ModelCutOff
 from wakeful.runtime.models.scripted import Call, Say, Spend, Think, scripted
-from wakeful.runtime.transcript import INTERRUPTED
 from world import World
 
 NAME = "openai:gpt-4o"  # one whose price is known

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wakeful.domain import wakes
-from wakeful.domain.missed import Lateness, Piece, divide, join
-from wakeful.domain.recurrence import Grid
-from wakeful.domain.rules import Rules
+from wakeful.domain.bounds.limits import Rules
+from wakeful.domain.wakes import wakes
+from wakeful.domain.wakes.missed import Lateness, Piece, divide, join
+from wakeful.domain.wakes.recurrence import Grid
 from world import DAY, HOUR, MINUTE, NOON, SECOND
 
 GRACE, MOST = 5 * MINUTE, 10

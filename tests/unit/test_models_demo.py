@@ -16,10 +16,11 @@ from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.tools import ToolDefinition
 
 from wakeful.clock import ManualClock
-from wakeful.domain.brief import find_problem
-from wakeful.domain.when import parse_when
-from wakeful.runtime.models.demo import SENTENCES, DemoModel
-from wakeful.tools import database, files, next_run, notify, recall, scheduler, shell, subagents, web
+from wakeful.domain.doors.brief import find_problem
+from wakeful.domain.wakes.when import parse_when
+from wakeful.runtime.models.demo.model import SENTENCES, DemoModel
+from wakeful.tools import database, files, next_run, notify, recall, scheduler, shell, subagents
+from wakeful.tools.web import web
 
 NOON = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
 ALL = frozenset({"schedule_recall", *(sentence.tool for sentence in SENTENCES)})

@@ -2,7 +2,7 @@ import asyncio
 
 import pytest
 
-from wakeful.runtime.models.mailbox import MOST_WAITING, Mailbox, Silence
+from wakeful.runtime.models.openai_chat.delta_buffer import MOST_WAITING, Mailbox, Silence
 
 TEXT, THOUGHT = object(), object()
 

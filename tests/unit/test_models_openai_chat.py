@@ -53,9 +53,9 @@ from openai_server import (
     usage,
 )
 from wakeful.clock import ManualClock
-from wakeful.runtime.models.endpoint import Endpoint
 from wakeful.runtime.models.errors import ModelBusy, ModelCutOff, ModelFailed, UnsupportedContent
-from wakeful.runtime.models.openai_chat import OpenAIChat, Patience
+from wakeful.runtime.models.openai_chat.endpoint import Endpoint
+from wakeful.runtime.models.openai_chat.model import OpenAIChat, Patience
 
 NOON = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
 HELLO: list[ModelMessage] = [ModelRequest.user_text_prompt("Hello?")]

@@ -11,9 +11,9 @@ from pydantic_ai.usage import RequestUsage
 
 import openai_server
 from wakeful.clock import ManualClock
-from wakeful.runtime.models.demo import DemoModel
+from wakeful.runtime.models.demo.model import DemoModel
 from wakeful.runtime.models.errors import ModelKeyMissing, NoSuchModel, ProviderMissing
-from wakeful.runtime.models.openai_chat import OpenAIChat
+from wakeful.runtime.models.openai_chat.model import OpenAIChat
 from wakeful.runtime.models.providers import Models
 
 NOON = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)

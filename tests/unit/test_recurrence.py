@@ -8,8 +8,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from wakeful.domain.errors import Invalid
-from wakeful.domain.recurrence import BadCron, Grid, RecurrenceUnclear, Span, check_cron
 from wakeful.domain.types import FOREVER, Wake
+from wakeful.domain.wakes.recurrence import BadCron, Grid, RecurrenceUnclear, Span, check_cron
 from wakeful.domain.zones import load_zone, resolve_wall_clock
 
 IS_LONG = os.environ.get("WAKEFUL_TEST_LONG") == "1"

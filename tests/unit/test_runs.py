@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from wakeful.domain import runs
-from wakeful.domain.rules import Rules
+from wakeful.domain.bounds.limits import Rules
+from wakeful.domain.runs import runs
 from wakeful.domain.types import Run
 from world import HOUR, MINUTE, NOON, SECOND
 

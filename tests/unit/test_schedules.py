@@ -5,13 +5,13 @@ from datetime import timedelta
 
 import pytest
 
-from wakeful.domain import schedules, session_config
-from wakeful.domain.bounds import PRESETS
+from wakeful.domain.agents.skills import Skill
+from wakeful.domain.bounds.bounds import PRESETS
+from wakeful.domain.bounds.limits import Rules
+from wakeful.domain.doors import schedule, session_config
+from wakeful.domain.doors.schedule import DelayOutOfBounds, ScheduleRequest, fire_at
+from wakeful.domain.doors.session_config import BadSessionConfig
 from wakeful.domain.errors import Invalid
-from wakeful.domain.rules import Rules
-from wakeful.domain.schedules import DelayOutOfBounds, ScheduleRequest, fire_at
-from wakeful.domain.session_config import BadSessionConfig
-from wakeful.domain.skills import Skill
 from wakeful.domain.types import Agent
 from world import DAY, HOUR, NOON, SECOND
 
@@ -32,7 +32,7 @@ AGENT = Agent(
 
 def make(**request):
     asked = ScheduleRequest(**({"kind": "message", "message": "Look at it.", "delay_ms": 1_000} | request))
-    return schedules.make(
+    return schedule.make(
         asked, AGENT, "session", "user", NOON, Rules(), models={"demo"}, tools=["read_file", "write_file"], by="agent"
     )
 
@@ -297,15 +297,15 @@ def test_prompts_that_an_agent_wrote_are_quoted():
     ],
 )
 def test_a_status_is_told_in_the_words_of_the_door(status, has_arrived, told):
-    shown = schedules.describe(replace(make(), status=status), has_arrived=has_arrived)
+    shown = schedule.describe(replace(make(), status=status), has_arrived=has_arrived)
     assert (shown.status, shown.delivery_phase) == told
 
 
 def test_a_message_that_could_not_be_queued_waits_and_says_so():
-    shown = schedules.describe(replace(make(), held_by="error", error="no luck"))
+    shown = schedule.describe(replace(make(), held_by="error", error="no luck"))
     assert (shown.status, shown.delivery_phase, shown.error_summary.message) == ("pending", "prompt_submit", "no luck")
 
 
 @pytest.mark.parametrize("given", ["sch-abc", "abc", " sch-abc "])
 def test_both_forms_of_an_id_are_known(given):
-    assert schedules.wake_id_of(given) == "abc"
+    assert schedule.wake_id_of(given) == "abc"

@@ -4,8 +4,8 @@ import os
 
 import pytest
 
-from wakeful.domain import skills
-from wakeful.domain.instructions import MAX_AGENTS_FILE
+from wakeful.domain.agents import skills
+from wakeful.domain.agents.instruction_files import MAX_AGENTS_FILE
 from wakeful.domain.values import replace
 from wakeful.tools.files import file_tools
 from wakeful.tools.registry import Tools

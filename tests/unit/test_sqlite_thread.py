@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from wakeful.store.sqlite import SqliteDatabase
+from wakeful.store.drivers.sqlite import SqliteDatabase
 
 
 @pytest.fixture

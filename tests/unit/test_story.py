@@ -1,7 +1,7 @@
 """The chain of decisions about a wake."""
 
-from wakeful.domain import story, wakes
-from wakeful.domain.rules import Rules
+from wakeful.domain.bounds.limits import Rules
+from wakeful.domain.wakes import explain, wakes
 from world import HOUR, NOON, SECOND
 
 
@@ -20,4 +20,4 @@ def test_a_booking_comes_first_even_if_another_node_ended_it_by_an_earlier_clock
         rules=Rules(),
     )
     replaced = wakes.supersede(wake, NOON - SECOND)
-    assert [said.code for said in story.explain(replaced, [], [])] == ["booked", "wake_superseded"]
+    assert [said.code for said in explain.explain(replaced, [], [])] == ["booked", "wake_superseded"]

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from wakeful.domain.events import StepSaved, StreamDelta, StreamStart, ThinkingDelta, ThinkingEnd
-from wakeful.runtime.teller import Teller
+from wakeful.runtime.frame_writer import Teller
 
 
 class Store:

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from wakeful.store.together import Together
+from wakeful.store.drivers.batching import Together
 
 
 async def double(items):

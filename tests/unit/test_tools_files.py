@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from wakeful.service.workspace import (
+from wakeful.service.agents.workspace import (
     NoSuchPath,
     NotADirectory,
     NotAFile,

@@ -16,11 +16,11 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wakeful.tools import web
-from wakeful.tools.addresses import is_public
-from wakeful.tools.readable import read_html
 from wakeful.tools.registry import Tools
-from wakeful.tools.web import Fetcher, web_tools
+from wakeful.tools.web import web
+from wakeful.tools.web.addresses import is_public
+from wakeful.tools.web.readable import read_html
+from wakeful.tools.web.web import Fetcher, web_tools
 from world import DAY, NOON, tool_context
 
 PUBLIC = "93.184.215.14"

@@ -3,9 +3,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from wakeful.clock import ManualClock
-from wakeful.domain.accounts import TooManyTries
-from wakeful.server import tries as limits
-from wakeful.server.tries import MOST_ADDRESSES, MOST_FROM_ALL, MOST_FROM_ONE, Tries
+from wakeful.domain.people.accounts import TooManyTries
+from wakeful.server import login_attempts as limits
+from wakeful.server.login_attempts import MOST_ADDRESSES, MOST_FROM_ALL, MOST_FROM_ONE, Tries
 
 NOON = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
 

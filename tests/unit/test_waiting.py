@@ -14,9 +14,9 @@ from tls_proxy import tls_proxy
 from wakeful.domain.errors import WakefulError
 from wakeful.domain.events import StepSaved, StreamDelta, StreamEnd, StreamStart, Waiting
 from wakeful.runtime.executor import Stop
-from wakeful.runtime.loop import AgentLoop, Patience
-from wakeful.runtime.models.endpoint import Endpoint
-from wakeful.runtime.models.openai_chat import OpenAIChat
+from wakeful.runtime.loop.loop import AgentLoop, Patience
+from wakeful.runtime.models.openai_chat.endpoint import Endpoint
+from wakeful.runtime.models.openai_chat.model import OpenAIChat
 from world import World, eventually
 
 NAME = "openai-chat:test"

@@ -4,11 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from wakeful.domain import ids, wakes
+from wakeful.domain import ids
+from wakeful.domain.bounds.limits import Rules
 from wakeful.domain.errors import Invalid
-from wakeful.domain.rules import Rules
 from wakeful.domain.types import FOREVER
-from wakeful.domain.wakes import WakeFiresOnce, WakeNotLive
+from wakeful.domain.wakes import wakes
+from wakeful.domain.wakes.wakes import WakeFiresOnce, WakeNotLive
 from world import DAY, HOUR, MINUTE, NOON, SECOND
 
 RULES = Rules()

@@ -4,9 +4,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from wakeful.domain import wakes
+from wakeful.domain.bounds.limits import Rules
 from wakeful.domain.errors import Invalid
-from wakeful.domain.rules import Rules
+from wakeful.domain.wakes import wakes
 from world import DAY, HOUR, NOON, SECOND
 
 DEFAULTS = {

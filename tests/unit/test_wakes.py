@@ -5,11 +5,12 @@ from datetime import time
 
 import pytest
 
-from wakeful.domain import ids, wakes
-from wakeful.domain.bounds import PRESETS
-from wakeful.domain.rules import Rules
+from wakeful.domain import ids
+from wakeful.domain.bounds.bounds import PRESETS
+from wakeful.domain.bounds.limits import Rules
 from wakeful.domain.types import FOREVER, Pause
-from wakeful.domain.wakes import Facts
+from wakeful.domain.wakes import wakes
+from wakeful.domain.wakes.wakes import Facts
 from world import DAY, HOUR, MINUTE, NOON, SECOND
 
 RULES = Rules()

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from wakeful.domain.when import (
+from wakeful.domain.wakes.when import (
     FORMS,
     LONGEST,
     BadWhen,

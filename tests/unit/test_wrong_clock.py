@@ -7,11 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wakeful.domain import accounts, channels, wakes
-from wakeful.domain.recurrence import Grid
-from wakeful.domain.rules import Rules
+from wakeful.domain.bounds.limits import Rules
+from wakeful.domain.inbox import channels
+from wakeful.domain.people import accounts
 from wakeful.domain.types import FOREVER, Channel, Pause, User
-from wakeful.domain.wrong_clock import put_pause_right, put_right
+from wakeful.domain.wakes import wakes
+from wakeful.domain.wakes.recurrence import Grid
+from wakeful.domain.wakes.wrong_clock import put_pause_right, put_right
 from world import DAY, HOUR, MINUTE, NOON, SECOND
 
 RULES = [{"every": 10 * SECOND}, {"every": HOUR}, {"every": 7 * DAY}, {"cron": "* * * * *"}, {"cron": "30 2 * * 1"}]

@@ -4,7 +4,7 @@ import logging
 
 from confined import at_level
 from served import of_kind, served
-from wakeful.domain.mcp_servers import McpServer
+from wakeful.domain.agents.mcp_servers import McpServer
 from wakeful.tools.confinement.probe import find_confinement
 
 OLD = McpServer(name="old", command=("true",))

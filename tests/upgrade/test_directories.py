@@ -7,7 +7,7 @@ import pytest
 
 from old_data import copy_old_data
 from served import served
-from wakeful.agentdb.keys import load_device_key, to_recovery_key
+from wakeful.agentdb.keys.keys import load_device_key, to_recovery_key
 from wakeful.app.files import restore_device_key
 from wakeful.config import Settings
 from wakeful.domain.errors import Unavailable

@@ -6,7 +6,7 @@ import pytest
 
 from served import served
 from wakeful.app.earlier_data import DeviceKeyMissing, StoreMissing
-from wakeful.service import directory_file
+from wakeful.service.agents import directory_file
 
 TELLING = ("store_behind", "database_unreadable", "database_behind")
 

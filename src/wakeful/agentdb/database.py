@@ -9,11 +9,13 @@ from typing import Any, NamedTuple
 
 import apsw
 
-from wakeful.agentdb import changelog, deadline, files, quota
-from wakeful.agentdb.changelog import Capture, Change, Changelog, Who
 from wakeful.agentdb.errors import Refusal
-from wakeful.agentdb.files import Raw
-from wakeful.agentdb.guard import Guard, Profile, is_reserved
+from wakeful.agentdb.files import files, quota
+from wakeful.agentdb.files.files import Raw
+from wakeful.agentdb.history import changelog
+from wakeful.agentdb.history.changelog import Capture, Change, Changelog, Who
+from wakeful.agentdb.process import deadline
+from wakeful.agentdb.process.guard import Guard, Profile, is_reserved
 
 SYSTEM_COLUMNS = ("_created_at", "_updated_at", "_deleted_at")
 SYSTEM_SCHEMA = (

@@ -10,29 +10,16 @@ from typing import Any
 import apsw
 import orjson
 
-from wakeful.agentdb import (
-    browse,
-    changelog,
-    deadline,
-    files,
-    migrate,
-    query,
-    quota,
-    recover,
-    rows,
-    schema,
-    snapshots,
-    transfer,
-    undo,
-    upgrade,
-    views,
-)
-from wakeful.agentdb.changelog import Changelog
 from wakeful.agentdb.database import Writer, no_such_table
 from wakeful.agentdb.errors import Refusal
-from wakeful.agentdb.opened import Opened, Request
-from wakeful.agentdb.quota import NoRoom
-from wakeful.agentdb.room import Room
+from wakeful.agentdb.files import files, quota, upgrade
+from wakeful.agentdb.files.open_database import Opened, Request
+from wakeful.agentdb.files.quota import NoRoom
+from wakeful.agentdb.files.reclaim import Room
+from wakeful.agentdb.history import changelog, recover, snapshots, undo
+from wakeful.agentdb.history.changelog import Changelog
+from wakeful.agentdb.process import deadline
+from wakeful.agentdb.tables import browse, migrate, query, rows, schema, transfer, views
 from wakeful.domain.errors import DiskFull
 from wakeful.domain.resources import OutOfResources, find_shortage, lacking
 

@@ -12,76 +12,76 @@ from secrets import token_hex
 
 import httpx2
 
-from wakeful.agentdb.engine import Engine as DatabaseEngine
-from wakeful.agentdb.keys import is_recovery_key_unshown, to_recovery_key
-from wakeful.agentdb.vault import Vault
+from wakeful.agentdb.keys.agent_keys import Vault
+from wakeful.agentdb.keys.keys import is_recovery_key_unshown, to_recovery_key
+from wakeful.agentdb.process.engine import Engine as DatabaseEngine
 from wakeful.app.directories import make_private
 from wakeful.app.earlier_data import check_device_key, check_empty_store
 from wakeful.app.files import database_of, device_key_of, note_started
 from wakeful.clock import Clock, ServerClock, SystemClock
 from wakeful.config import Settings
-from wakeful.domain.agents import Known
-from wakeful.domain.rules import Rules
-from wakeful.domain.runs import Outcome
-from wakeful.domain.skills import Skill
+from wakeful.domain.agents.agents import Known
+from wakeful.domain.agents.skills import Skill
+from wakeful.domain.bounds.limits import Rules
+from wakeful.domain.runs.runs import Outcome
 from wakeful.domain.types import Agent, Run
 from wakeful.hub import Hub
 from wakeful.runtime.engine import Engine
 from wakeful.runtime.executor import Executor
 from wakeful.runtime.heartbeat import Heartbeat
-from wakeful.runtime.loop import AgentLoop
+from wakeful.runtime.loop.loop import AgentLoop
+from wakeful.runtime.loop.run_state import SubagentLimits
+from wakeful.runtime.loop.titles import Titles
+from wakeful.runtime.models.check import try_model
 from wakeful.runtime.models.providers import Models
-from wakeful.runtime.models.trying import try_model
 from wakeful.runtime.runner import Runner
 from wakeful.runtime.scheduler import Scheduler
-from wakeful.runtime.titles import Titles
-from wakeful.runtime.work import SubagentLimits
 from wakeful.server.services import Services
-from wakeful.service.accounts import Accounts
-from wakeful.service.agenda import AgendaService
-from wakeful.service.agent_data import AgentData
-from wakeful.service.agent_files import AgentFiles
-from wakeful.service.agents import AgentService
-from wakeful.service.approvals import Approvals
-from wakeful.service.bookings import Bookings
-from wakeful.service.briefings import Briefings
-from wakeful.service.channel_process import ChannelProcess
-from wakeful.service.channels import Channels
-from wakeful.service.claims import Claims
-from wakeful.service.data_in_words import DataInWords
-from wakeful.service.directories import Directories
-from wakeful.service.feed import Feed
-from wakeful.service.firing import Firing
-from wakeful.service.instruction_files import InstructionFiles
-from wakeful.service.mcp_servers import settle_unconfined
-from wakeful.service.memory_holds import MemoryHolds
-from wakeful.service.metrics import Metrics
-from wakeful.service.next_runs import NextRuns
-from wakeful.service.notices import NoticeService
-from wakeful.service.notify import Notify
-from wakeful.service.outbox import Outbox
-from wakeful.service.pauses import PauseService
-from wakeful.service.presence import PresenceService
-from wakeful.service.profiles import Profiles
-from wakeful.service.recalls import Recalls
+from wakeful.service.agents.agents import AgentService
+from wakeful.service.agents.database import AgentData
+from wakeful.service.agents.database_files import AgentFiles
+from wakeful.service.agents.database_prompt import DataInWords
+from wakeful.service.agents.directories import Directories
+from wakeful.service.agents.instruction_files import InstructionFiles
+from wakeful.service.agents.mcp_servers import settle_unconfined
+from wakeful.service.inbox.channel_process import ChannelProcess
+from wakeful.service.inbox.channels import Channels
+from wakeful.service.inbox.feed import Feed
+from wakeful.service.inbox.notices import NoticeService
+from wakeful.service.inbox.notify import Notify
+from wakeful.service.inbox.outbox import Outbox
+from wakeful.service.people.accounts import Accounts
 from wakeful.service.resources import find_shortages
-from wakeful.service.runs import RunService
-from wakeful.service.schedules import Schedules
-from wakeful.service.sessions import SessionService
-from wakeful.service.stopping import Stopping
+from wakeful.service.runs.approvals import Approvals
+from wakeful.service.runs.claims import Claims
+from wakeful.service.runs.memory_holds import MemoryHolds
+from wakeful.service.runs.metrics import Metrics
+from wakeful.service.runs.runs import RunService
+from wakeful.service.runs.stopping import Stopping
+from wakeful.service.sessions.briefing import Briefings
+from wakeful.service.sessions.presence import PresenceService
+from wakeful.service.sessions.profiles import Profiles
+from wakeful.service.sessions.sessions import SessionService
+from wakeful.service.sessions.stream import Stream
+from wakeful.service.sessions.uploads import Uploads
 from wakeful.service.storage import Retention, Storage
 from wakeful.service.store_loss import report_loss
-from wakeful.service.stream import Stream
 from wakeful.service.upkeep import Upkeep
-from wakeful.service.uploads import Uploads
-from wakeful.service.wakes import WakeService
-from wakeful.service.wrong_clock import WrongClock
+from wakeful.service.wakes.agenda import AgendaService
+from wakeful.service.wakes.firing import Firing
+from wakeful.service.wakes.next_runs import NextRuns
+from wakeful.service.wakes.pauses import PauseService
+from wakeful.service.wakes.recalls import Recalls
+from wakeful.service.wakes.schedules import Schedules
+from wakeful.service.wakes.wake_edits import Bookings
+from wakeful.service.wakes.wakes import WakeService
+from wakeful.service.wakes.wrong_clock import WrongClock
 from wakeful.store.store import Store
 from wakeful.tools.database import database_tools
 from wakeful.tools.files import file_tools
+from wakeful.tools.mcp.servers import Confining, McpLimits, McpServers
 from wakeful.tools.next_run import next_run_tools
 from wakeful.tools.notify import notify_tools
-from wakeful.tools.outside.servers import Confining, McpLimits, McpServers
 from wakeful.tools.profiles import profile_tools
 from wakeful.tools.recall import recall_tools
 from wakeful.tools.registry import Outside, Tool, Tools
@@ -89,7 +89,7 @@ from wakeful.tools.scheduler import scheduler_tools
 from wakeful.tools.shell import ShellSettings, TellRefused, shell_tools
 from wakeful.tools.skills import skill_tools
 from wakeful.tools.subagents import subagent_tools
-from wakeful.tools.web import Fetcher, web_tools
+from wakeful.tools.web.web import Fetcher, web_tools
 
 _WORKSPACE_BYTES = 1024 * 1024 * 1024
 

@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from wakeful.agentdb.keys import FILE_NAME, has_device_key, is_rotating
+from wakeful.agentdb.keys.keys import FILE_NAME, has_device_key, is_rotating
 from wakeful.config import Settings
 from wakeful.domain.errors import Unavailable
-from wakeful.service import directory_file
-from wakeful.store.sqlite import size_of
+from wakeful.service.agents import directory_file
+from wakeful.store.drivers.sqlite import size_of
 
 STORE_FILE = "wakeful.sqlite"
 

@@ -3,19 +3,19 @@
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from wakeful.agentdb import keys
-from wakeful.agentdb.keys import fingerprint, has_device_key, load_device_key, to_recovery_key
-from wakeful.agentdb.vault import Vault, fits
+from wakeful.agentdb.keys import keys
+from wakeful.agentdb.keys.agent_keys import Vault, fits
+from wakeful.agentdb.keys.keys import fingerprint, has_device_key, load_device_key, to_recovery_key
 from wakeful.app.earlier_data import STORE_FILE, check_empty_store
 from wakeful.clock import Clock, SystemClock
 from wakeful.config import Settings
 from wakeful.domain.errors import Conflict, NotFound, WakefulError
-from wakeful.service import directory_file
-from wakeful.store.database import Database
+from wakeful.service.agents import directory_file
+from wakeful.store.drivers.database import Database
+from wakeful.store.drivers.postgres import PostgresDatabase
+from wakeful.store.drivers.sequence import SEQUENCE_FILE, Sequence
+from wakeful.store.drivers.sqlite import SqliteDatabase, change_key, hold, size_of
 from wakeful.store.errors import StoreUnreadable
-from wakeful.store.postgres import PostgresDatabase
-from wakeful.store.sequence import SEQUENCE_FILE, Sequence
-from wakeful.store.sqlite import SqliteDatabase, change_key, hold, size_of
 
 StartError = WakefulError  # what a start may end with and a person can answer; commands know no other room's names
 

@@ -16,17 +16,17 @@ from typing import cast
 import uvicorn
 from starlette.types import ASGIApp
 
-from wakeful.agentdb.private_memory import hide_memory
+from wakeful.agentdb.process.private_memory import hide_memory
 from wakeful.app.building import Wakeful
 from wakeful.config import SHORTEST_TOKEN, Settings
 from wakeful.domain.errors import Unavailable
 from wakeful.server.app import create_app
-from wakeful.server.connections import Connections, CountedHttp, TimedRequests
 from wakeful.server.gate import Gate
-from wakeful.server.log_limits import bounded_logs
-from wakeful.server.tries import Tries
-from wakeful.server.wire import LARGEST_OTHER_FRAME, Wire
-from wakeful.service.first_start import settle_owner
+from wakeful.server.limits.connections import Connections, CountedHttp, TimedRequests
+from wakeful.server.limits.log_limits import bounded_logs
+from wakeful.server.login_attempts import Tries
+from wakeful.server.ws.protocol import LARGEST_OTHER_FRAME, Wire
+from wakeful.service.people.first_start import settle_owner
 from wakeful.tools.confinement.probe import find_confinement, log_confinement
 
 __all__ = ["build_http", "hide_memory", "serve", "settle_memory", "welcome"]

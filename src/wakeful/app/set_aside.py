@@ -6,16 +6,16 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from wakeful.agentdb.keys import has_device_key
+from wakeful.agentdb.keys.keys import has_device_key
 from wakeful.app.files import STORE_FILE, device_key_of
 from wakeful.clock import SystemClock
 from wakeful.config import Settings
 from wakeful.domain.errors import Conflict, Unavailable
-from wakeful.service import directory_file
+from wakeful.service.agents import directory_file
+from wakeful.store.drivers.postgres import PostgresDatabase
+from wakeful.store.drivers.sequence import SEQUENCE_FILE
+from wakeful.store.drivers.sqlite import SqliteDatabase, has_agents, hold, size_of
 from wakeful.store.errors import StoreUnreadable
-from wakeful.store.postgres import PostgresDatabase
-from wakeful.store.sequence import SEQUENCE_FILE
-from wakeful.store.sqlite import SqliteDatabase, has_agents, hold, size_of
 
 # In this order. The mark of an earlier start goes last: after a crash in between, a plain start is refused again.
 _OURS = (

@@ -8,16 +8,16 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from wakeful.clock import Clock
-from wakeful.domain.directories import MEMORY_ELSEWHERE
+from wakeful.domain.agents.directories import MEMORY_ELSEWHERE
 from wakeful.domain.errors import StoreUnavailable, Unavailable
 from wakeful.runtime.heartbeat import Heartbeat
 from wakeful.runtime.runner import Runner
 from wakeful.runtime.scheduler import Scheduler
-from wakeful.service.directories import Directories
-from wakeful.service.firing import Firing
-from wakeful.service.memory_holds import MemoryHolds
-from wakeful.service.presence import PresenceService
+from wakeful.service.agents.directories import Directories
+from wakeful.service.runs.memory_holds import MemoryHolds
+from wakeful.service.sessions.presence import PresenceService
 from wakeful.service.upkeep import Health, Upkeep
+from wakeful.service.wakes.firing import Firing
 
 log = logging.getLogger(__name__)
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from datetime import timedelta
 
 from wakeful.domain.errors import StoreUnavailable, Unavailable
-from wakeful.service.claims import Claims, HeartbeatConnection
+from wakeful.service.runs.claims import Claims, HeartbeatConnection
 
 log = logging.getLogger(__name__)
 

@@ -12,17 +12,17 @@ from typing import Literal
 
 from wakeful.clock import LONGEST_WAIT, Clock
 from wakeful.domain import ids
-from wakeful.domain.directories import MemoryElsewhere
+from wakeful.domain.agents.directories import MemoryElsewhere
 from wakeful.domain.errors import StoreUnavailable, Unavailable, WakefulError
 from wakeful.domain.events import EndedEarly, ErrorFrame, RunFrame, StepSaved, StreamEnd, StreamStopped
 from wakeful.domain.resources import words_of
-from wakeful.domain.runs import LeaseLost, Outcome
+from wakeful.domain.runs.runs import LeaseLost, Outcome
 from wakeful.domain.types import Run, RunNote
 from wakeful.runtime.executor import Executor, Stop
-from wakeful.runtime.teller import Teller
-from wakeful.service.claims import Claimed, Claims
-from wakeful.service.insisting import PAUSE, insist
+from wakeful.runtime.frame_writer import Teller
 from wakeful.service.resources import shortage
+from wakeful.service.retrying import PAUSE, insist
+from wakeful.service.runs.claims import Claimed, Claims
 
 log = logging.getLogger(__name__)
 

@@ -8,9 +8,9 @@ from datetime import datetime, timedelta
 from wakeful.clock import LONGEST_WAIT, Clock
 from wakeful.domain.errors import StoreBusy, StoreUnavailable, Unavailable
 from wakeful.domain.resources import words_of
-from wakeful.service.firing import Firing
 from wakeful.service.resources import shortage
-from wakeful.service.stopping import Stopping
+from wakeful.service.runs.stopping import Stopping
+from wakeful.service.wakes.firing import Firing
 
 log = logging.getLogger(__name__)
 

@@ -7,38 +7,23 @@ from functools import cache
 from fastapi import FastAPI
 from starlette.datastructures import State
 
-from wakeful.domain.confinement import Confined
-from wakeful.server import api_page, auth, errors, frames, login, socket
-from wakeful.server.heartbeats import Heartbeats
-from wakeful.server.open_sockets import OpenSockets
+from wakeful.domain.agents.confinement import Confined
+from wakeful.server import api_docs, auth, errors, login
+from wakeful.server.login_attempts import Tries
 from wakeful.server.page import page_router
-from wakeful.server.rest import (
-    about,
-    accounts,
-    agenda,
-    agents,
-    approvals,
-    channels,
-    data,
-    data_rows,
-    data_tables,
-    data_views,
-    health,
-    instructions,
-    mcp_servers,
-    next_runs,
-    notifications,
-    pauses,
-    recalls,
-    runs,
-    schedules,
-    sessions,
-    storage,
-    wakes,
-)
+from wakeful.server.rest.agents import agents, instruction_files, mcp_servers
+from wakeful.server.rest.database import database, rows, tables, views
+from wakeful.server.rest.inbox import channels, notifications
+from wakeful.server.rest.ops import about, health, storage
+from wakeful.server.rest.people import accounts
+from wakeful.server.rest.runs import approvals, runs
+from wakeful.server.rest.sessions import sessions
+from wakeful.server.rest.wakes import agenda, next_runs, pauses, recalls, schedules, wakes
 from wakeful.server.services import Services
-from wakeful.server.socket import Sockets
-from wakeful.server.tries import Tries
+from wakeful.server.ws import frame_schema, socket
+from wakeful.server.ws.heartbeats import Heartbeats
+from wakeful.server.ws.open_sockets import OpenSockets
+from wakeful.server.ws.socket import Sockets
 
 
 def create_app(
@@ -89,20 +74,20 @@ def _application(version: str) -> FastAPI:
     """Put the routes together. What they need of a node they find in its copy's state, so this is done once."""
     app = FastAPI(title="Wakeful", version=version, responses=errors.RESPONSES, docs_url=None, redoc_url=None)
     errors.install(app)
-    api_page.install(app)
+    api_docs.install(app)
     for router in (
         about.router,
         accounts.router,
         agenda.router,  # before wakes: its preview is no wake's id
         agents.router,
-        instructions.router,
+        instruction_files.router,
         approvals.router,
         channels.router,
-        data.router,
-        data_rows.router,
-        data_tables.router,
-        data_views.router,
-        frames.router,
+        database.router,
+        rows.router,
+        tables.router,
+        views.router,
+        frame_schema.router,
         health.router,
         login.router,
         mcp_servers.router,

@@ -13,11 +13,11 @@ from fastapi import Depends, FastAPI, Request
 from fastapi.security import APIKeyCookie, APIKeyHeader, HTTPBearer
 from starlette.requests import HTTPConnection
 
-from wakeful.domain.accounts import Identity, NotSignedIn, check_scope
+from wakeful.domain.people.accounts import Identity, NotSignedIn, check_scope
 from wakeful.domain.types import Scope
 from wakeful.server.gate import COOKIE, PAGE_HEADER
-from wakeful.server.tries import Tries
-from wakeful.service.accounts import Accounts
+from wakeful.server.login_attempts import Tries
+from wakeful.service.people.accounts import Accounts
 
 # For the API's description alone: the gate has looked at them before any route is found.
 _bearer = HTTPBearer(auto_error=False, description="A token, made at `POST /tokens` or by `WAKEFUL_TOKEN`.")

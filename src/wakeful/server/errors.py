@@ -11,8 +11,8 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
-from wakeful.domain.accounts import NotSignedIn, TooManyTries
 from wakeful.domain.errors import Conflict, Forbidden, Invalid, LimitReached, NotFound, Unavailable, WakefulError
+from wakeful.domain.people.accounts import NotSignedIn, TooManyTries
 from wakeful.domain.resources import find_shortage
 
 log = logging.getLogger(__name__)

@@ -12,16 +12,22 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from wakeful.config import Settings
-from wakeful.domain.accounts import Identity, NotSignedIn, WrongPass, WrongToken
 from wakeful.domain.errors import Forbidden, WakefulError
-from wakeful.server.body_limits import LARGEST_BODY, LARGEST_OPEN_BODY, BodyTooLarge, check_length, limited
-from wakeful.server.connections import mark_authenticated
+from wakeful.domain.people.accounts import Identity, NotSignedIn, WrongPass, WrongToken
 from wakeful.server.errors import answer, shape
 from wakeful.server.hosts import AllowedHosts, Host, UnreadableHost
-from wakeful.server.socket_counts import SocketCounts
+from wakeful.server.limits.body_limits import (
+    LARGEST_BODY,
+    LARGEST_OPEN_BODY,
+    BodyTooLarge,
+    check_length,
+    limited,
+)
+from wakeful.server.limits.connections import mark_authenticated
+from wakeful.server.login_attempts import Tries
 from wakeful.server.tickets import take_ticket, target_of
-from wakeful.server.tries import Tries
-from wakeful.service.accounts import Accounts
+from wakeful.server.ws.socket_counts import SocketCounts
+from wakeful.service.people.accounts import Accounts
 
 COOKIE = "wakeful"
 SECURE_COOKIE = "__Host-wakeful"  # with HTTPS: nothing but this very host can set it

@@ -15,7 +15,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Form, Query, Request
 from fastapi.responses import HTMLResponse, Response
 
-from wakeful.domain.accounts import BROWSER_LASTS, NEW_LINK, WrongPass
+from wakeful.domain.people.accounts import BROWSER_LASTS, NEW_LINK, WrongPass
 from wakeful.server.auth import AccountsDep, Reader, TriesDep
 from wakeful.server.errors import RESPONSES
 from wakeful.server.gate import COOKIE, SECURE_COOKIE

@@ -10,12 +10,12 @@ from typing import Any, TypeVar
 from fastapi import HTTPException, Request, Response
 from fastapi.routing import APIRoute
 
-from wakeful.domain.accounts import check_scope
+from wakeful.domain.people.accounts import check_scope
 from wakeful.domain.types import Scope
 from wakeful.server.auth import identity_of
-from wakeful.server.body_limits import LARGEST_BODY, LARGEST_JSON, check_length, limited
-from wakeful.server.json_shape import UnfitJson, parse
-from wakeful.server.memory import give_back_soon
+from wakeful.server.limits.body_limits import LARGEST_BODY, LARGEST_JSON, check_length, limited
+from wakeful.server.limits.json_shape import UnfitJson, parse
+from wakeful.server.limits.memory import give_back_soon
 
 _PARSE_IN_THREAD = 64 * 1024
 

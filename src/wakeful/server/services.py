@@ -7,33 +7,33 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
-from wakeful.domain.mcp_servers import McpState
-from wakeful.domain.model_trials import ModelTrial
+from wakeful.domain.agents.mcp_servers import McpState
+from wakeful.domain.agents.model_checks import ModelTrial
 from wakeful.hub import Hub
-from wakeful.service.accounts import Accounts
-from wakeful.service.agenda import AgendaService
-from wakeful.service.agent_data import AgentData
-from wakeful.service.agents import AgentService
-from wakeful.service.approvals import Approvals
-from wakeful.service.bookings import Bookings
-from wakeful.service.channels import Channels
-from wakeful.service.directories import Directories
-from wakeful.service.feed import Feed
-from wakeful.service.instruction_files import InstructionFiles
-from wakeful.service.metrics import Metrics
-from wakeful.service.next_runs import NextRuns
-from wakeful.service.notices import NoticeService
-from wakeful.service.pauses import PauseService
-from wakeful.service.presence import PresenceService
-from wakeful.service.profiles import Profiles
-from wakeful.service.recalls import Recalls
-from wakeful.service.runs import RunService
-from wakeful.service.schedules import Schedules
-from wakeful.service.sessions import SessionService
+from wakeful.service.agents.agents import AgentService
+from wakeful.service.agents.database import AgentData
+from wakeful.service.agents.directories import Directories
+from wakeful.service.agents.instruction_files import InstructionFiles
+from wakeful.service.inbox.channels import Channels
+from wakeful.service.inbox.feed import Feed
+from wakeful.service.inbox.notices import NoticeService
+from wakeful.service.people.accounts import Accounts
+from wakeful.service.runs.approvals import Approvals
+from wakeful.service.runs.metrics import Metrics
+from wakeful.service.runs.runs import RunService
+from wakeful.service.sessions.presence import PresenceService
+from wakeful.service.sessions.profiles import Profiles
+from wakeful.service.sessions.sessions import SessionService
+from wakeful.service.sessions.stream import Stream
+from wakeful.service.sessions.uploads import Uploads
 from wakeful.service.storage import Storage
-from wakeful.service.stream import Stream
-from wakeful.service.uploads import Uploads
-from wakeful.service.wakes import WakeService
+from wakeful.service.wakes.agenda import AgendaService
+from wakeful.service.wakes.next_runs import NextRuns
+from wakeful.service.wakes.pauses import PauseService
+from wakeful.service.wakes.recalls import Recalls
+from wakeful.service.wakes.schedules import Schedules
+from wakeful.service.wakes.wake_edits import Bookings
+from wakeful.service.wakes.wakes import WakeService
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

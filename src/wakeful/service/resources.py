@@ -1,6 +1,6 @@
 """Whether a failure comes from a lack of file descriptors or the like, and not from what was asked for."""
 
-from wakeful.agentdb.files import has_descriptor
+from wakeful.agentdb.files.files import has_descriptor
 from wakeful.domain.errors import Unavailable, WakefulError
 from wakeful.domain.resources import find_shortage, lacking
 

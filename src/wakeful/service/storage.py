@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
-from wakeful.domain.accounts import Identity, OwnersOnly
+from wakeful.domain.people.accounts import Identity, OwnersOnly
 from wakeful.store.store import Store
 
 

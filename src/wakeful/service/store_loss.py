@@ -3,7 +3,7 @@
 import logging
 
 from wakeful.clock import Clock
-from wakeful.domain import notices
+from wakeful.domain.inbox import notices
 from wakeful.store.store import Store, Tx
 
 log = logging.getLogger(__name__)

@@ -8,10 +8,10 @@ from datetime import timedelta
 from wakeful.clock import Clock
 from wakeful.domain.errors import Unavailable
 from wakeful.domain.types import FOREVER
-from wakeful.service.outbox import Outbox
-from wakeful.service.recalls import Recalls
+from wakeful.service.inbox.outbox import Outbox
 from wakeful.service.storage import Retention
-from wakeful.service.wrong_clock import WrongClock
+from wakeful.service.wakes.recalls import Recalls
+from wakeful.service.wakes.wrong_clock import WrongClock
 from wakeful.store.store import Store, Tx
 
 log = logging.getLogger(__name__)

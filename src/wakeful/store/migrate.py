@@ -7,9 +7,9 @@ from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
-from wakeful.store.database import Database, Statements
+from wakeful.store.drivers.database import Database, Statements
+from wakeful.store.drivers.sqlite import SqliteDatabase
 from wakeful.store.errors import StoreIsNewer
-from wakeful.store.sqlite import SqliteDatabase
 
 log = logging.getLogger(__name__)
 

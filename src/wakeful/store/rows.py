@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar, get_args, get_type_hints
 
 import orjson
 
-from wakeful.domain.approvals import Approval
+from wakeful.domain.runs.approvals import Approval
 from wakeful.domain.types import (
     Agent,
     Bounds,
@@ -28,7 +28,7 @@ from wakeful.domain.types import (
     Wake,
 )
 from wakeful.store import queries
-from wakeful.store.database import Params, Row
+from wakeful.store.drivers.database import Params, Row
 
 T = TypeVar("T")
 

@@ -6,26 +6,26 @@ from typing import Any, TypeVar
 
 from wakeful.domain.errors import WakefulError
 from wakeful.domain.types import Wake
-from wakeful.store.accounts import Accounts
-from wakeful.store.agents import Agents
-from wakeful.store.approvals import Approvals
-from wakeful.store.channels import Channels
-from wakeful.store.database import Database, Listener, Params, Row, SideConnection, Statements
-from wakeful.store.directories import Directories
+from wakeful.store.agents.agents import Agents
+from wakeful.store.agents.directories import Directories
+from wakeful.store.agents.instruction_files import InstructionFiles
+from wakeful.store.agents.mcp_servers import UnconfinedMcpServers
+from wakeful.store.drivers.database import Database, Listener, Params, Row, SideConnection, Statements
+from wakeful.store.drivers.sequence import Loss
+from wakeful.store.drivers.sqlite import SqliteDatabase
 from wakeful.store.errors import StoreUnavailable
 from wakeful.store.health import Health
-from wakeful.store.instruction_files import InstructionFiles
-from wakeful.store.mcp_servers import UnconfinedMcpServers
+from wakeful.store.inbox.channels import Channels
+from wakeful.store.inbox.notices import Notices
 from wakeful.store.migrate import Migration, load_migrations, migrate
-from wakeful.store.notices import Notices
-from wakeful.store.presence import Presence
+from wakeful.store.people.accounts import Accounts
 from wakeful.store.rows import ADDED_WAKE, to_micros
-from wakeful.store.runs import Runs
-from wakeful.store.sequence import Loss
-from wakeful.store.sessions import Sessions
-from wakeful.store.sqlite import SqliteDatabase
-from wakeful.store.usage import Usage
-from wakeful.store.wakes import Wakes, hints, news_of
+from wakeful.store.runs.approvals import Approvals
+from wakeful.store.runs.runs import Runs
+from wakeful.store.runs.usage import Usage
+from wakeful.store.sessions.presence import Presence
+from wakeful.store.sessions.sessions import Sessions
+from wakeful.store.wakes.wakes import Wakes, hints, news_of
 
 T = TypeVar("T")
 

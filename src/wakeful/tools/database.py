@@ -9,8 +9,8 @@ import orjson
 from pydantic import Field
 
 from wakeful.domain.errors import Invalid, WakefulError
-from wakeful.service.agent_data import AgentData, By, error_kind, is_retryable
-from wakeful.service.workspace import FileTooLarge, Limits, Workspace
+from wakeful.service.agents.database import AgentData, By, error_kind, is_retryable
+from wakeful.service.agents.workspace import FileTooLarge, Limits, Workspace
 from wakeful.tools.registry import Arguments, Tool, ToolContext, ToolResult
 
 MOST_FILE = 10 * 1024 * 1024

@@ -13,10 +13,10 @@ from threading import Lock
 
 from pydantic import Field
 
+from wakeful.domain.agents.instruction_files import AGENTS_FILE
 from wakeful.domain.errors import Invalid
-from wakeful.domain.instructions import AGENTS_FILE
-from wakeful.service.instruction_files import InstructionFiles
-from wakeful.service.workspace import (
+from wakeful.service.agents.instruction_files import InstructionFiles
+from wakeful.service.agents.workspace import (
     AccessDenied,
     Entry,
     Limits,

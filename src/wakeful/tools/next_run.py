@@ -4,9 +4,9 @@ from typing import Literal
 
 from pydantic import Field
 
-from wakeful.domain.booking import BookingRefused
-from wakeful.domain.next_runs import NextRunRequest
-from wakeful.service.next_runs import BookedNextRun, NextRuns
+from wakeful.domain.bounds.clamp import BookingRefused
+from wakeful.domain.doors.next_run import NextRunRequest
+from wakeful.service.wakes.next_runs import BookedNextRun, NextRuns
 from wakeful.tools.registry import Arguments, Tool, ToolContext, ToolResult
 
 

@@ -2,8 +2,8 @@
 
 from pydantic import Field
 
-from wakeful.service.channels import Told
-from wakeful.service.notify import Notify
+from wakeful.service.inbox.channels import Told
+from wakeful.service.inbox.notify import Notify
 from wakeful.tools.registry import Arguments, Tool, ToolContext, ToolResult
 
 

@@ -4,10 +4,10 @@ from collections.abc import Callable, Collection
 
 from pydantic import Field
 
+from wakeful.domain.agents.profiles import SWITCH_PROFILE
 from wakeful.domain.events import ProfileSwitched
-from wakeful.domain.profiles import SWITCH_PROFILE
 from wakeful.domain.types import Agent
-from wakeful.service.profiles import Profiles
+from wakeful.service.sessions.profiles import Profiles
 from wakeful.tools.registry import Arguments, Tool, ToolContext, ToolResult
 
 

@@ -4,11 +4,11 @@ from typing import Literal
 
 from pydantic import Field
 
-from wakeful.domain import recalls
-from wakeful.domain.recalls import RecallRequest
+from wakeful.domain.doors import recall
+from wakeful.domain.doors.recall import RecallRequest
 from wakeful.domain.types import Wake
-from wakeful.domain.when import ACCEPTED
-from wakeful.service.recalls import Recalls
+from wakeful.domain.wakes.when import ACCEPTED
+from wakeful.service.wakes.recalls import Recalls
 from wakeful.tools.registry import Arguments, Tool, ToolContext, ToolResult
 
 
@@ -71,7 +71,7 @@ def recall_tools(service: Recalls) -> list[Tool]:
         return ToolResult(
             text=f"Booked: you will wake {booked.told}{again}. Recall id: {wake.id}.",
             metadata={"recall_id": wake.id, "trigger_at": wake.nominal_at.isoformat()},
-            frames=(recalls.recall_update(wake, "scheduled"),),
+            frames=(recall.recall_update(wake, "scheduled"),),
         )
 
     async def manage(context: ToolContext, asked: ManageRecall) -> ToolResult:
@@ -125,5 +125,5 @@ def _skipped(wake: Wake, when: str) -> str:
 def _line(wake: Wake, when: str) -> str:
     label = f" ({wake.comment})" if wake.comment else ""
     reason = f", {wake.reason}" if wake.reason else ""
-    status = recalls.recall_status(wake)
+    status = recall.recall_status(wake)
     return f"{when} {wake.call_type}{label}: {status}{reason}. Id: {wake.id}."

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from wakeful.domain.agents import SCHEDULING, shown_toolsets
+from wakeful.domain.agents.agents import SCHEDULING, shown_toolsets
 from wakeful.domain.errors import Invalid, StoreUnavailable, WakefulError
 from wakeful.domain.events import RunFrame, Waiting
 from wakeful.domain.types import Agent, Run

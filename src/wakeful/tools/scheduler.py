@@ -4,10 +4,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, WithJsonSchema
 
-from wakeful.domain import session_config
+from wakeful.domain.doors import session_config
+from wakeful.domain.doors.schedule import Schedule, ScheduleRequest
 from wakeful.domain.errors import Invalid
-from wakeful.domain.schedules import Schedule, ScheduleRequest
-from wakeful.service.schedules import Schedules
+from wakeful.service.wakes.schedules import Schedules
 from wakeful.tools.registry import Arguments, Tool, ToolContext, ToolResult
 
 _OF_OP = {

@@ -15,13 +15,13 @@ from pathlib import Path
 
 from pydantic import Field
 
-from wakeful.domain.confinement import Confinement
+from wakeful.domain.agents.confinement import Confinement
 from wakeful.domain.errors import Invalid, Unavailable
 from wakeful.domain.types import Agent
-from wakeful.service.workspace import make_private_directory
+from wakeful.service.agents.workspace import make_private_directory
+from wakeful.tools.confinement.guard import guarded
 from wakeful.tools.confinement.probe import find_confinement
 from wakeful.tools.confinement.rules import SEARCH_PATH, Rules, make_rules
-from wakeful.tools.guard import guarded
 from wakeful.tools.registry import Arguments, Tool, ToolContext, ToolResult
 
 LONGEST_TIMEOUT = 600  # seconds

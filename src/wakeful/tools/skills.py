@@ -6,12 +6,12 @@ from pathlib import Path
 
 from pydantic import Field
 
-from wakeful.domain import skills
+from wakeful.domain.agents import skills
+from wakeful.domain.agents.instruction_files import MAX_FILE, SKILLS_FOLDER
 from wakeful.domain.errors import Invalid, NotFound
-from wakeful.domain.instructions import MAX_FILE, SKILLS_FOLDER
 from wakeful.domain.types import Agent
-from wakeful.service.instruction_files import InstructionFiles
-from wakeful.service.workspace import Limits, Workspace
+from wakeful.service.agents.instruction_files import InstructionFiles
+from wakeful.service.agents.workspace import Limits, Workspace
 from wakeful.tools.registry import Arguments, Tool, ToolContext, ToolResult
 
 _LIMITS = Limits(bytes=1_000_000, file_bytes=MAX_FILE, files=skills.MOST_SKILLS)

@@ -82,7 +82,7 @@ export interface AgentShape {
   is_zone_known: boolean;
   offered_timezone: string | null;
   self_scheduling: boolean;
-  schedule: wakeful__server__rest__agents__ScheduleShape;
+  schedule: wakeful__server__rest__agents__agents__ScheduleShape;
   created_at: string;
   updated_at: string;
 }
@@ -866,7 +866,7 @@ export interface Runs {
 
 /** The schedule, when it will be, and a warning if some of its configuration does nothing yet. */
 export interface ScheduleBooked {
-  schedule: wakeful__server__rest__schedules__ScheduleShape;
+  schedule: wakeful__server__rest__wakes__schedules__ScheduleShape;
   told: string;
   warning?: string | null;
 }
@@ -886,7 +886,7 @@ export interface ScheduleChange {
 export interface SchemaShape {
   tables: TableShape[];
   views: ViewShape[];
-  storage: wakeful__server__rest__data__StorageShape;
+  storage: wakeful__server__rest__database__database__StorageShape;
   system_tables: SystemTableShape[];
 }
 
@@ -1264,7 +1264,7 @@ export interface WritingStatement {
 }
 
 /** How far an agent may go with booking its own next run. */
-export interface wakeful__server__rest__agents__ScheduleShape {
+export interface wakeful__server__rest__agents__agents__ScheduleShape {
   mode: "ambient" | "reactive" | "project" | "manual";
   is_customised: boolean;
   max_horizon_seconds: number;
@@ -1275,13 +1275,21 @@ export interface wakeful__server__rest__agents__ScheduleShape {
   days: number[];
 }
 
-export interface wakeful__server__rest__data__StorageShape {
+export interface wakeful__server__rest__database__database__StorageShape {
   used_bytes: number;
   quota_bytes: number;
 }
 
+/** Bytes on disk; of workspaces and databases, those of the node that answers. */
+export interface wakeful__server__rest__ops__storage__StorageShape {
+  store_bytes: number;
+  workspace_bytes: number;
+  database_bytes: number;
+  retention: RetentionShape;
+}
+
 /** What is public about a schedule, live or ended. */
-export interface wakeful__server__rest__schedules__ScheduleShape {
+export interface wakeful__server__rest__wakes__schedules__ScheduleShape {
   id: string;
   kind: "message" | "session";
   status: "pending" | "queued" | "delivered" | "cancelled" | "failed";
@@ -1294,14 +1302,6 @@ export interface wakeful__server__rest__schedules__ScheduleShape {
   session_config_summary: Record<string, unknown> | null;
   run_status: string | null;
   created_at: string;
-}
-
-/** Bytes on disk; of workspaces and databases, those of the node that answers. */
-export interface wakeful__server__rest__storage__StorageShape {
-  store_bytes: number;
-  workspace_bytes: number;
-  database_bytes: number;
-  retention: RetentionShape;
 }
 
 /** What each route takes and answers. */
@@ -1404,7 +1404,7 @@ export interface Routes {
   "POST /sessions/{session_id}/schedules": { path: { session_id: string }; query: Record<never, never>; body: NewSchedule; answer: ScheduleBooked };
   "POST /sessions/{session_id}/stop": { path: { session_id: string }; query: Record<never, never>; body?: undefined; answer: StopAnswer };
   "POST /sessions/{session_id}/uploads": { path: { session_id: string }; query: Record<never, never>; body?: undefined; answer: Uploads };
-  "GET /storage": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: wakeful__server__rest__storage__StorageShape };
+  "GET /storage": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: wakeful__server__rest__ops__storage__StorageShape };
   "GET /tokens": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: Tokens };
   "POST /tokens": { path: Record<never, never>; query: Record<never, never>; body: NewToken; answer: MadeToken };
   "DELETE /tokens/{token_id}": { path: { token_id: string }; query: Record<never, never>; body?: undefined; answer: Done };

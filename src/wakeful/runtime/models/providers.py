@@ -21,8 +21,7 @@ from pydantic_ai.usage import RequestUsage
 
 from wakeful.clock import Clock, SystemClock
 from wakeful.domain.errors import WakefulError
-from wakeful.runtime.models.demo import DemoModel
-from wakeful.runtime.models.endpoint import Endpoint, origin_of
+from wakeful.runtime.models.demo.model import DemoModel
 from wakeful.runtime.models.errors import (
     KEYLESS_ADVICE,
     ModelKeyMissing,
@@ -31,7 +30,8 @@ from wakeful.runtime.models.errors import (
     quote,
     translate,
 )
-from wakeful.runtime.models.openai_chat import OpenAIChat, Patience
+from wakeful.runtime.models.openai_chat.endpoint import Endpoint, origin_of
+from wakeful.runtime.models.openai_chat.model import OpenAIChat, Patience
 
 DEMO = "demo"
 CHAT = "openai-chat"  # our own wire

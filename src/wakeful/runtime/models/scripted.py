@@ -19,8 +19,8 @@ from pydantic_ai.models import ModelRequestParameters, StreamedResponse
 from pydantic_ai.settings import ModelSettings
 
 from wakeful.clock import Clock, SystemClock
-from wakeful.runtime.models.playback import Call, Piece, Playback, Say, Spend, Think
-from wakeful.runtime.models.streaming import StreamingModel
+from wakeful.runtime.models.local_stream import Call, Piece, Playback, Say, Spend, Think
+from wakeful.runtime.models.openai_chat.streaming import StreamingModel
 
 __all__ = ["Call", "Say", "ScriptedModel", "Spend", "Think", "Turn", "scripted"]
 

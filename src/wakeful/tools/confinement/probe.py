@@ -6,9 +6,9 @@ import tempfile
 from functools import cache
 from typing import Literal
 
-from wakeful.domain.confinement import Confinement
+from wakeful.domain.agents.confinement import Confinement
+from wakeful.tools.confinement.guard import guarded
 from wakeful.tools.confinement.rules import find_bubblewrap, make_rules
-from wakeful.tools.guard import guarded
 
 log = logging.getLogger(__name__)
 

@@ -1,0 +1,1 @@
+"""The file itself: opening, quota, reclaiming space, upgrades."""

@@ -1,0 +1,285 @@
+"""Room in a file that is full: what the host throws away, the smallest loss first.
+
+1. Tombstones and images of rows in the changelog that are older than 30 days.
+2. Empty space inside pages: tables are rewritten, nothing is lost.
+3. Younger tombstones, the oldest first, if a snapshot of the file holds them.
+4. Younger images in the changelog, the oldest first: those changes can no longer be undone.
+5. Entries of the changelog that have no image any more, the oldest first, while it has more than its share of the file.
+
+Each leaves an entry of the actor `system`.
+"""
+# pyright: reportUnknownMemberType=false
+
+import heapq
+from collections import defaultdict
+from collections.abc import Generator
+from contextlib import AbstractContextManager, ExitStack, closing, suppress
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import apsw
+import orjson
+
+from wakeful.agentdb.database import Writer, quoted, row_id_of
+from wakeful.agentdb.errors import Refusal
+from wakeful.agentdb.files import files, quota
+from wakeful.agentdb.files.repack import repack
+from wakeful.agentdb.history import snapshots
+from wakeful.agentdb.history.changelog import Who
+from wakeful.agentdb.process import deadline
+from wakeful.domain.errors import DiskFull
+from wakeful.domain.resources import find_shortage
+
+KEEP = timedelta(days=30)
+_MOST_AT_ONCE = 50_000
+_CHANGELOG_SHARE = 5  # a fifth of the quota stays the changelog's, whatever else needs room
+_CHANGELOG_LEAST_SHARE = 20  # and 5 % when rows are deleted: that must work in a full file
+_ENTRY = 120  # bytes of an entry without images, at least
+_COVER = "reclaim_snapshot"
+_NO_ROOM_FOR_COPY = (
+    "The server's disk is full, so there is no room for the copy of the database that is made before deleted rows are "
+    "purged. Nothing was written. Tell your user, and try again later."
+)
+
+
+class Tombstone(NamedTuple):
+    """A row that was soft-deleted."""
+
+    deleted_at: str
+    table: str
+    row_id: int
+    size: int  # bytes of its values
+
+
+class Room:
+    """Makes room in one file, within one request."""
+
+    SHARE = 10  # a tenth of the quota is freed at a time, if possible, so that it is not done again for every row
+    LEAST_SHARE = 25  # less than 4 % is not worth the time: the file is full
+
+    def __init__(self, writer: Writer, path: Path, at: str, most_bytes: int, *, spares_changelog: bool = True) -> None:
+        self._writer = writer
+        self._path = path
+        self._who = Who(at=at, actor="system")
+        self._quota = most_bytes
+        self._changelog_bytes = most_bytes // (_CHANGELOG_SHARE if spares_changelog else _CHANGELOG_LEAST_SHARE)
+        self._old = (datetime.fromisoformat(at) - KEEP).isoformat()
+        self.purged = self.thinned = 0
+        self.obstacle: str | None = None  # why young tombstones were left alone
+
+    def clean(self) -> dict[str, int]:
+        """Throw away what is older than its time, and nothing else."""
+        self._throw_away_old()
+        return {"purged": self.purged, "thinned": self.thinned}
+
+    def make(self, need: int) -> int:
+        """Free as many bytes as are needed, if there are so many; return how many are free that were not."""
+        before = quota.used_bytes(self._writer.raw)
+        freed = 0
+        for step in (
+            self._throw_away_old,
+            self._repack,
+            self._purge_young,
+            self._repack,
+            self._thin_young,
+            self._repack,
+            self._forget_entries,
+        ):
+            deadline.check()
+            with suppress(apsw.FullError):  # not even room for a note: the next step frees before it notes
+                step(need - freed)
+            freed = before - quota.used_bytes(self._writer.raw)
+            if freed >= need:
+                break
+        return max(freed, 0)
+
+    def _throw_away_old(self, _need: int = 0) -> None:
+        with self._writing():
+            self._purge(_oldest(self._writer, self._old))
+            self._thin(
+                "SELECT max(id) FROM _changelog WHERE at <= ? AND (before IS NOT NULL OR after IS NOT NULL)", self._old
+            )
+
+    def _repack(self, _need: int) -> None:
+        repack(self._writer.connection)
+
+    def _purge_young(self, need: int) -> None:
+        """Purge tombstones that a snapshot holds; if there are not enough of those, take one now."""
+        freed = 0
+        covered = self._covered_until()
+        if covered is not None:
+            with self._writing():
+                freed = self._purge(_oldest(self._writer, covered, need))
+        left = _oldest(self._writer, self._who.at, need - freed)
+        # A copy may be made once an hour, so one is not spent on a few rows that would free next to nothing.
+        if freed >= need or sum(each.size for each in left) < self._quota // self.LEAST_SHARE:
+            return
+        self._writer.raw.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+        with self._writing():
+            if self._take_snapshot():
+                self._purge(_oldest(self._writer, self._who.at, need - freed))
+
+    def _take_snapshot(self) -> bool:
+        free_at = snapshots.room_at(self._path, self._path.stat().st_size, self._who.at, self._quota)
+        if free_at is not None:
+            self.obstacle = (
+                f"a copy of the file is kept for 30 days before that, at most one an hour, and there is room for the "
+                f"next one at {free_at:%Y-%m-%d %H:%M} UTC. Write again then."
+            )
+            return False
+        try:
+            copy = snapshots.keep(snapshots.take(self._path, self._who.at))
+        except Refusal as refusal:
+            self.obstacle = refusal.message
+            return False
+        except OSError as error:
+            if isinstance(find_shortage(error), DiskFull):
+                raise Refusal("disk_full", _NO_ROOM_FOR_COPY) from error
+            self.obstacle = f"No snapshot of the database could be written: {error.strerror}."
+            return False
+        held = orjson.dumps({"at": self._who.at, "name": copy.name}).decode()
+        self._writer.raw.execute("INSERT OR REPLACE INTO _meta VALUES (?, ?)", (_COVER, held))
+        return True
+
+    def _covered_until(self) -> str | None:
+        """Return the time of the snapshot that was taken last for this, if it is still there."""
+        found = self._writer.raw.execute("SELECT value FROM _meta WHERE key = ?", (_COVER,)).fetchone()
+        if not found:
+            return None
+        held: dict[str, str] = orjson.loads(found[0])
+        return held["at"] if held["name"] in {path.name for path in snapshots.of(self._path)} else None
+
+    def _thin_young(self, need: int) -> None:
+        sizes = self._writer.raw.execute(
+            "SELECT id, ifnull(octet_length(before), 0) + ifnull(octet_length(after), 0) AS size FROM _changelog"
+            " WHERE before IS NOT NULL OR after IS NOT NULL ORDER BY id"
+        )
+        last = _last_of(need, sizes)
+        if last is not None:
+            with self._writing():
+                self._thin("SELECT ?", last)
+
+    def _forget_entries(self, need: int) -> None:
+        """Drop the oldest entries whole. What was kept of them was who wrote to which row, and when."""
+        raw = self._writer.raw
+        [(size,)] = raw.execute("SELECT sum(pgsize) FROM dbstat('main', 1) WHERE name GLOB '_changelog*'").fetchall()
+        need = min(need, size - self._changelog_bytes)
+        if need <= 0:
+            return
+        sizes = raw.execute(
+            "SELECT id, ? + ifnull(octet_length(detail), 0) FROM _changelog"
+            " WHERE id < (SELECT max(id) FROM _changelog) ORDER BY id",  # the chain goes on from the last one
+            (_ENTRY,),
+        )
+        last = _last_of(need, sizes)
+        if last is None:
+            return
+        with self._writing():
+            closed, digest = self._last_closed(last)
+            raw.execute("DELETE FROM _changelog WHERE id <= ?", (last,))
+            self._close_chain(closed, digest, entries_dropped=raw.changes())
+
+    def _purge(self, tombstones: list[Tombstone]) -> int:
+        """Delete rows for good, but none that a live row refers to; return how many bytes they had."""
+        writer = self._writer
+        purged: dict[str, list[int]] = defaultdict(list)
+        freed = 0
+        for _, table, row_id, size in tombstones:
+            deadline.check()
+            if _delete(writer, table, row_id):
+                purged[table].append(row_id)
+                freed += size
+        for table, row_ids in purged.items():
+            self._note(table, {"purged": len(row_ids), "row_ids": _ranges(sorted(row_ids))})
+            self.purged += len(row_ids)
+        return freed
+
+    def _thin(self, which: str, *values: Any) -> None:
+        """Drop images from entries up to one that a statement finds, and close that part of the chain."""
+        raw = self._writer.raw
+        [(last,)] = raw.execute(which, values).fetchall()
+        if last is None:
+            return
+        raw.execute(
+            "UPDATE _changelog SET before = NULL, after = NULL"
+            " WHERE id <= ? AND (before IS NOT NULL OR after IS NOT NULL)",
+            (last,),
+        )
+        self.thinned += raw.changes()
+        self._close_chain(*self._last_closed(last))
+
+    def _last_closed(self, last: int) -> tuple[int, bytes]:
+        """Return the number and the hash of the entry that the part of the chain without images ends with."""
+        last = max(last, self._writer.changelog.closed_up_to())
+        [(digest,)] = self._writer.raw.execute("SELECT hash FROM _changelog WHERE id = ?", (last,)).fetchall()
+        return last, digest
+
+    def _close_chain(self, last: int, digest: bytes, **more: int) -> None:
+        """Note what is left of the entries up to one, so that a later edit of them still shows."""
+        left = self._writer.changelog.digest_up_to(last)
+        self._note(None, {"thinned_to": last, "hash": digest.hex(), "digest": left, **more})
+
+    def _note(self, table: str | None, what: dict[str, Any]) -> None:
+        self._writer.changelog.add(self._who, [("purge", table, None, None, None, orjson.dumps(what).decode())])
+
+    def _writing(self) -> AbstractContextManager[Writer]:
+        return self._writer.writing(self._who, self._quota, reserve=0, may_delete=True, most_value=files.HOST_VALUE)
+
+
+def _oldest(writer: Writer, until: str, need: float = float("inf")) -> list[Tombstone]:
+    """Return tombstones up to a time, the oldest first, as many as have the bytes that are needed."""
+    found: list[Tombstone] = []
+    with ExitStack() as cursors:
+        tables = writer.connection.tables()
+        for each in heapq.merge(*(cursors.enter_context(closing(_of(writer, table, until))) for table in tables)):
+            if need <= 0:
+                break
+            deadline.check()
+            found.append(each)
+            need -= each.size
+    return found
+
+
+def _of(writer: Writer, table: str, until: str) -> Generator[Tombstone]:
+    row_id = row_id_of(writer.columns(table))
+    size = " + ".join(f"ifnull(octet_length({quoted(name)}), 0)" for name in writer.connection.columns(table))
+    with closing(
+        writer.raw.execute(
+            f"SELECT _deleted_at, {row_id}, {size} FROM main.{quoted(table)} WHERE _deleted_at <= ?"
+            " ORDER BY _deleted_at LIMIT ?",
+            (until, _MOST_AT_ONCE),
+        )
+    ) as cursor:
+        for at, number, bytes_ in cursor:
+            yield Tombstone(at, table, number, bytes_)
+
+
+def _last_of(need: int, sizes: Any) -> int | None:
+    """Return the first number up to which the sizes make up for what is needed, or the last one."""
+    last = None
+    with closing(sizes):
+        for number, size in deadline.checked(sizes):
+            last = number
+            need -= size
+            if need <= 0:
+                break
+    return last
+
+
+def _delete(writer: Writer, table: str, row_id: int) -> bool:
+    """Delete one row for good, unless another row refers to it. Its values are not noted: that would free nothing."""
+    is_alone = writer.delete_alone(table, row_id)
+    writer.capture.changes = []
+    return is_alone
+
+
+def _ranges(numbers: list[int]) -> list[list[int]]:
+    """Write sorted numbers as first and last of each unbroken run."""
+    found: list[list[int]] = []
+    for number in numbers:
+        if found and found[-1][1] == number - 1:
+            found[-1][1] = number
+        else:
+            found.append([number, number])
+    return found

@@ -1,0 +1,92 @@
+"""Rewrite tables whose pages are half empty, so that deleted rows give whole pages back to the file.
+
+SQLite merges pages only when two thirds of one are empty, and new rows are appended: after every second row was
+deleted, none of that space is ever used again. VACUUM would renumber row ids, by which the changelog names rows, and
+with temporary files in memory it needs as much of that as the file is long.
+"""
+# pyright: reportUnknownMemberType=false
+
+from collections.abc import Generator
+from contextlib import contextmanager
+
+import apsw
+
+from wakeful.agentdb.database import Connection, quoted
+from wakeful.agentdb.files import files
+from wakeful.agentdb.files.files import Raw
+from wakeful.agentdb.process import deadline
+
+MIN_WASTE = 0.2  # of a table's pages, empty: below that a rewrite is not worth its time
+
+_CHUNK_BYTES = 1024 * 1024
+_MAX_CHUNK_ROWS = 5_000
+_MIN_PAGES = 8
+_CACHE_KIB = 16_000
+_ROW_IDS = ("rowid", "_rowid_", "oid")
+
+
+def repack(connection: Connection) -> None:
+    """Rewrite every table with much empty space in its pages: chunk by chunk, each in a transaction of its own."""
+    raw = connection.raw
+    names = [*connection.tables(), "_changelog"]
+    wasteful = raw.execute(
+        "SELECT name, ncell, payload FROM dbstat('main', 1) WHERE unused > pgsize * ? AND pageno >= ?",
+        (MIN_WASTE, _MIN_PAGES),
+    ).fetchall()
+    with _for_rewriting(raw):
+        for name, rows, size in wasteful:
+            if name in names:
+                _rewrite(connection, name, max(1, min(_MAX_CHUNK_ROWS, _CHUNK_BYTES * rows // max(size, 1))))
+
+
+@contextmanager
+def _for_rewriting(raw: Raw) -> Generator[None]:
+    """Switch foreign keys off: a row that is put back where it was must not delete the rows that refer to it."""
+    raw.config(apsw.SQLITE_DBCONFIG_ENABLE_FKEY, 0)
+    raw.pragma("cache_size", -_CACHE_KIB)
+    try:
+        yield
+    finally:
+        raw.config(apsw.SQLITE_DBCONFIG_ENABLE_FKEY, 1)
+        raw.pragma("cache_size", -files.CACHE_KIB)
+
+
+def _rewrite(connection: Connection, table: str, chunk_rows: int) -> None:
+    columns = connection.columns(table)
+    taken = {name.lower() for name in columns}
+    row_id = next((name for name in _ROW_IDS if name not in taken), None)
+    if row_id is None:
+        return
+    last: int | None = -(2**63)
+    while last is not None:
+        deadline.check()
+        try:
+            last = _rewrite_chunk(connection.raw, table, row_id, columns, last, chunk_rows)
+        except (apsw.ConstraintError, apsw.FullError, apsw.NoMemError):
+            return  # the chunk was rolled back; what is not rewritten is only less compact
+
+
+def _rewrite_chunk(raw: Raw, table: str, row_id: str, columns: list[str], after: int, rows: int) -> int | None:
+    """Take rows out and put them back in order, which fills pages; return the last row id, None at the end."""
+    name, named = f"main.{quoted(table)}", ", ".join(map(quoted, columns))
+    raw.execute("BEGIN IMMEDIATE")
+    try:
+        raw.execute(
+            f"CREATE TEMP TABLE _chunk AS SELECT {row_id} AS _row, {named} FROM {name}"
+            f" WHERE {row_id} > ? ORDER BY {row_id} LIMIT ?",
+            (after, rows),
+            can_cache=False,
+        )
+        [(last,)] = raw.execute("SELECT max(_row) FROM temp._chunk", can_cache=False).fetchall()
+        raw.execute(f"DELETE FROM {name} WHERE {row_id} IN (SELECT _row FROM temp._chunk)", can_cache=False)
+        raw.execute(
+            f"INSERT INTO {name} ({row_id}, {named}) SELECT _row, {named} FROM temp._chunk ORDER BY _row",
+            can_cache=False,
+        )
+        raw.execute("DROP TABLE temp._chunk", can_cache=False)
+        raw.execute("COMMIT")
+    except BaseException:
+        if raw.in_transaction:
+            raw.execute("ROLLBACK")
+        raise
+    return last

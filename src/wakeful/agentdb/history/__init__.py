@@ -1,0 +1,1 @@
+"""Changes to an agent's database: the changelog, undo, snapshots."""

@@ -1,0 +1,103 @@
+"""Take back what one run wrote, except where someone has written since."""
+# pyright: reportUnknownMemberType=false
+
+from typing import Any
+
+import apsw
+import orjson
+
+from wakeful.agentdb.database import Writer, quoted, row_id_of
+from wakeful.agentdb.history.changelog import Who, from_json
+from wakeful.agentdb.process import deadline
+
+_MOST_TOLD = 200
+
+
+def undo_run(writer: Writer, who: Who, run_id: str) -> dict[str, Any]:
+    """Put rows back to what they were before a run. Rows it inserted are soft-deleted; nothing is lost."""
+    rows: dict[tuple[str, int], list[tuple[Any, ...]]] = {}
+    others: list[dict[str, Any]] = []
+    for entry in writer.raw.execute(
+        "SELECT id, op, table_name, row_id, before, after, detail FROM _changelog WHERE run_id = ? ORDER BY id",
+        (run_id,),
+    ).fetchall():
+        _, op, table, row_id, *_ = entry
+        if row_id is not None:
+            rows.setdefault((table, row_id), []).append(entry)
+        elif op == "schema":
+            others.append({"table": table, "why": "changes of the schema and of views are not undone"})
+    undone = 0
+    for (table, row_id), entries in deadline.checked(rows.items()):
+        problem = _undo_row(writer, who, run_id, table, row_id, entries)
+        if problem is None:
+            undone += 1
+        else:
+            others.append({"table": table, "row_id": row_id, "why": problem})
+    return {"run_id": run_id, "undone": undone, "left": others[:_MOST_TOLD], "left_count": len(others)}
+
+
+def _undo_row(
+    writer: Writer, who: Who, run_id: str, table: str, row_id: int, entries: list[tuple[Any, ...]]
+) -> str | None:
+    """Undo what a run did to one row, or say why not."""
+    problem = _changed_since(writer, run_id, table, row_id, entries[0][0])
+    if problem is not None:
+        return problem
+    if any(detail is not None for *_, detail in entries):
+        return "its key was changed"
+    if any(after is None for *_, after, _ in entries):
+        return "what was in it is no longer kept"
+    before = entries[0][4]
+    names = writer.columns(table)
+    if not names:
+        return "the table is gone"
+    chosen = f"{row_id_of(names)} = ?"
+    now = writer.raw.execute(f"SELECT * FROM main.{quoted(table)} WHERE {chosen}", (row_id,)).fetchone()
+    if now is None:
+        return "the row is gone"
+    if before is None:
+        put = {"_deleted_at": who.at}
+    else:
+        # Each entry tells what was different before it, so the first that names a column has its old value.
+        put = {
+            _renamed(writer, table, entry[0]).get(str(name), str(name)): from_json(value)
+            for entry in reversed(entries)
+            for name, value in orjson.loads(entry[4]).items()
+        }
+        if not put.keys() <= set(names):
+            return "the table has lost a column since"
+    written = ", ".join(f"{quoted(name)} = ?" for name in put)
+    writer.raw.execute("SAVEPOINT undo")
+    try:
+        writer.raw.execute(f"UPDATE main.{quoted(table)} SET {written} WHERE {chosen}", (*put.values(), row_id))
+        writer.raw.execute("RELEASE undo")
+    except apsw.ConstraintError as error:
+        writer.raw.execute("ROLLBACK TO undo")
+        writer.raw.execute("RELEASE undo")
+        return f"another row is in its way ({error})"
+    return None
+
+
+def _renamed(writer: Writer, table: str, number: int) -> dict[str, str]:
+    """Return the present names of columns that the host has renamed since an entry was written."""
+    found = writer.raw.execute(
+        "SELECT detail FROM _changelog WHERE op = 'schema' AND table_name = ? AND id > ?"
+        " AND detail LIKE '{\"renamed_columns\"%'",
+        (table, number),
+    ).fetchall()
+    return {old: new for (detail,) in found for old, new in orjson.loads(detail)["renamed_columns"].items()}
+
+
+def _changed_since(writer: Writer, run_id: str, table: str, row_id: int, first: int) -> str | None:
+    since = writer.raw.execute(
+        "SELECT at, actor, run_id, op FROM _changelog WHERE table_name = ? AND row_id = ? AND id > ?"
+        " AND run_id IS NOT ? ORDER BY id DESC LIMIT 1",
+        (table, row_id, first, run_id),
+    ).fetchone()
+    if since is None:
+        return None
+    at, actor, other, op = since
+    if op == "undo":
+        return f"it was undone already, at {at}"
+    by = f"run {other}" if other else f"the {actor}"
+    return f"it was changed since, at {at}, by {by}"

@@ -1,0 +1,267 @@
+"""The key of each agent's file: random, and kept beside the file, wrapped by the device key.
+
+Without the device key the file says nothing; without this file's own wrapped key neither does the device key. So to
+delete the wrapped key is to delete what was in the database, wherever copies of it lie.
+"""
+
+import contextlib
+import errno
+import fcntl
+import os
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import orjson
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+from wakeful.agentdb.errors import DatabaseLocked
+from wakeful.agentdb.files import files
+from wakeful.agentdb.keys.keys import DeviceKeyUnusable
+from wakeful.domain.resources import find_shortage
+
+KEY_FILE = "db.key"
+DATABASE_FILE = "db.sqlite"
+_NONCE = 12
+_NO_LOCKS = (errno.EBADF, errno.ENOLCK, errno.EOPNOTSUPP)  # NFS and others cannot lock a directory
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentKeys:
+    """The key of a file, and for the time of a rotation the one it may still have."""
+
+    current: bytes
+    previous: bytes | None = None
+
+
+def fits(agents: Path, device_key: bytes) -> bool:
+    """Tell whether a device key opens one of the keys below a folder of agents, or there are none to open."""
+    vault = Vault(lambda agent_id: agents / agent_id, lambda: device_key)
+    has_keys = False
+    for path in agents.glob(f"*/{KEY_FILE}"):
+        has_keys = True
+        with contextlib.suppress(DatabaseLocked):
+            vault.open(path.parent.name)
+            return True
+    return not has_keys
+
+
+def with_journal(agents: Path) -> list[str]:
+    """Return the agents below a folder whose files have something in the journal beside them."""
+    found: list[str] = []
+    for journal in agents.glob(f"*/{DATABASE_FILE}-wal"):
+        file = journal.with_name(DATABASE_FILE)
+        with contextlib.suppress(FileNotFoundError):  # closed since
+            # SQLite deletes the journal of an empty file, and with it all there is.
+            if journal.stat().st_size and file.stat().st_size:
+                found.append(journal.parent.name)
+    return found
+
+
+class Vault:
+    """Makes, wraps and unwraps the keys of agents' files."""
+
+    def __init__(self, folder_of: Callable[[str], Path], device_key: Callable[[], bytes]) -> None:
+        self._folder_of = folder_of
+        self._device_key = device_key
+        self._places: dict[str, tuple[str, str]] = {}  # a database and its key; put together once, asked for always
+        self._known: dict[
+            str, tuple[tuple[int, int] | None, AgentKeys]
+        ] = {}  # unwrapped, while their files are as they were
+
+    def database_of(self, agent_id: str) -> str:
+        return self._place(agent_id)[0]
+
+    def has_database(self, agent_id: str) -> bool:
+        return os.path.exists(self._place(agent_id)[0])  # noqa: PTH110  (asked at each request)
+
+    def is_empty(self, agent_id: str) -> bool:
+        """Tell whether the file of a database is missing or has no content."""
+        return not files.size_of(Path(self._place(agent_id)[0]))
+
+    def has_cut_file(self, agent_id: str) -> bool:
+        """Tell whether the file of a database is missing or has no content, and its journal has."""
+        return files.is_cut(Path(self._place(agent_id)[0]))
+
+    def has_folder(self, agent_id: str) -> bool:
+        return self._folder_of(agent_id).is_dir()
+
+    def has_anything(self, agent_id: str) -> bool:
+        """Tell whether there is a database, or what an erasing that was cut off has left of one."""
+        folder = self._folder_of(agent_id)
+        return any(folder.glob(f"{DATABASE_FILE}*")) or (folder / KEY_FILE).exists()
+
+    def open(self, agent_id: str) -> AgentKeys:
+        """Return the keys of an agent's file. Raises DatabaseLocked, and touches nothing, if none fits."""
+        path = self._place(agent_id)[1]
+        try:
+            seen = os.stat(path)  # noqa: PTH116  (asked at each request)
+            version = seen.st_mtime_ns, seen.st_ino
+        except OSError:
+            version = None
+        known = self._known.get(agent_id)
+        if known is not None and known[0] == version:
+            return known[1]
+        keys = self._open(agent_id, Path(path))
+        self._known[agent_id] = (version, keys)
+        return keys
+
+    def _place(self, agent_id: str) -> tuple[str, str]:
+        place = self._places.get(agent_id)
+        if place is None:
+            folder = self._folder_of(agent_id)
+            place = self._places[agent_id] = (str(folder / DATABASE_FILE), str(folder / KEY_FILE))
+        return place
+
+    def _open(self, agent_id: str, path: Path) -> AgentKeys:
+        try:
+            stored = orjson.loads(path.read_bytes())
+            wrapped = {name: bytes.fromhex(stored[name]) for name in ("key", "previous") if stored.get(name)}
+        except FileNotFoundError:
+            raise _locked(agent_id, f"its key file {KEY_FILE!r} is missing") from None
+        except (OSError, ValueError, TypeError, AttributeError) as error:
+            if (lacks := find_shortage(error)) is not None:  # the file may be all right
+                raise lacks from error
+            raise _locked(agent_id, f"its key file {KEY_FILE!r} cannot be read") from None
+        keys = {name: self._unwrap(agent_id, value) for name, value in wrapped.items()}
+        if "key" not in keys:
+            raise _locked(agent_id, f"its key file {KEY_FILE!r} holds no key")
+        return AgentKeys(current=keys["key"], previous=keys.get("previous"))
+
+    def make(self, agent_id: str) -> AgentKeys:
+        """Make a key for a file that is about to be made, unless there is one from an attempt that failed."""
+        if (self._folder_of(agent_id) / KEY_FILE).exists():
+            return self.open(agent_id)
+        keys = AgentKeys(current=secrets.token_bytes(32))
+        self.save(agent_id, keys)
+        return keys
+
+    def save(self, agent_id: str, keys: AgentKeys) -> None:
+        """Keep the keys of a file, durably, before anything is encrypted with them."""
+        folder = self._folder_of(agent_id)
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._save(folder / KEY_FILE, agent_id, keys)
+
+    def _save(self, path: Path, agent_id: str, keys: AgentKeys) -> None:
+        stored = {"version": 1, "key": self._wrap(agent_id, keys.current)}
+        if keys.previous is not None:
+            stored["previous"] = self._wrap(agent_id, keys.previous)
+        _replace(path, orjson.dumps(stored) + b"\n")
+
+    def lock(self, agent_id: str) -> int | None:
+        """Lock an agent's folder against other processes; None if one has it. Closing the descriptor unlocks it.
+
+        It is held while a key is changed, and while a file is judged by whether its key opens it.
+        """
+        handle = os.open(self._folder_of(agent_id), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(handle)
+            return None
+        except OSError as error:
+            if error.errno not in _NO_LOCKS:
+                os.close(handle)
+                raise
+        return handle
+
+    def rewrap(self, agent_id: str, old_device_key: bytes) -> bool:
+        """Wrap an agent's keys with the present device key instead of an old one, those of quarantined files too.
+
+        Those that are wrapped so already are left as they are. False: there is one that neither key opens.
+        """
+        before = Vault(self._folder_of, lambda: old_device_key)
+        folder = self._folder_of(agent_id)
+        fits = True
+        for path in (folder / KEY_FILE, *sorted(folder.glob(f"quarantine/*/{KEY_FILE}"))):
+            if not path.exists():
+                continue
+            try:
+                self._open(agent_id, path)
+            except DatabaseLocked:
+                try:
+                    self._save(path, agent_id, before._open(agent_id, path))
+                except DatabaseLocked:
+                    fits = False
+        return fits
+
+    def erase(self, agent_id: str) -> None:
+        """Destroy an agent's key, so that no copy of its file can ever be read, and then the files."""
+        folder = self._folder_of(agent_id)
+        key = folder / KEY_FILE
+        self._known.pop(agent_id, None)
+        if key.exists():
+            with key.open("r+b") as file:
+                file.write(os.urandom(max(1, key.stat().st_size)))
+                file.flush()
+                os.fsync(file.fileno())
+            key.unlink()
+        for path in (*folder.glob(DATABASE_FILE + "*"), *(folder / "snapshots").glob("*.sqlite*")):
+            path.unlink(missing_ok=True)
+        _sync(folder)
+
+    def set_aside(self, agent_id: str, at: str) -> Path | None:
+        """Put a file that cannot be read out of the way, with its journal and its key; nothing is deleted.
+
+        None: nothing is left of it.
+        """
+        folder = self._folder_of(agent_id)
+        if not self.has_anything(agent_id):
+            return None
+        quarantine = folder / "quarantine" / at.replace(":", "").replace("+0000", "Z")
+        quarantine.mkdir(parents=True, exist_ok=True, mode=0o700)
+        for path in folder.glob(DATABASE_FILE + "*"):
+            path.rename(quarantine / path.name)
+        key = folder / KEY_FILE
+        if key.exists():
+            _replace(quarantine / KEY_FILE, key.read_bytes())
+        _sync(folder)
+        return quarantine
+
+    def _wrap(self, agent_id: str, key: bytes) -> str:
+        nonce = os.urandom(_NONCE)
+        return (nonce + AESGCM(self._device(agent_id)).encrypt(nonce, key, agent_id.encode())).hex()
+
+    def _unwrap(self, agent_id: str, wrapped: bytes) -> bytes:
+        try:
+            return AESGCM(self._device(agent_id)).decrypt(wrapped[:_NONCE], wrapped[_NONCE:], agent_id.encode())
+        except (InvalidTag, ValueError):
+            raise _locked(
+                agent_id, "the device key of this configuration directory is not the one it was made with"
+            ) from None
+
+    def _device(self, agent_id: str) -> bytes:
+        try:
+            return self._device_key()
+        except DeviceKeyUnusable as error:
+            raise _locked(agent_id, error.message) from error
+
+
+def _locked(agent_id: str, why: str) -> DatabaseLocked:
+    return DatabaseLocked(
+        f"The database of agent {agent_id!r} is locked: {why}. Nothing was changed. Restore the device key or the key "
+        "file from a backup, or the device key with the recovery key."
+    )
+
+
+def _replace(path: Path, data: bytes) -> None:
+    """Write beside the file, then take its place: after a crash there is the old one or the new one."""
+    beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    beside.replace(path)
+    _sync(path.parent)
+
+
+def _sync(folder: Path) -> None:
+    if not folder.exists():
+        return
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,1 @@
+"""The worker processes that run SQL, and the requests they are sent."""

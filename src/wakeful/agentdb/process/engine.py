@@ -1,0 +1,228 @@
+"""The server's side of the workers: a small pool of processes, each asked one thing at a time.
+
+This process never opens an agent's file. An agent has one worker at most, so its slow requests delay its own only. A
+worker that dies or outlives its time is killed and replaced, and the caller is told; SQLite sees to it that nothing is
+half-written.
+"""
+
+import asyncio
+import logging
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from wakeful.agentdb.errors import DatabaseUnavailable, DataInvalid, DataTimeout, to_error
+from wakeful.agentdb.files.open_database import JOURNAL_SECONDS, Request
+from wakeful.agentdb.operations import WRITES
+from wakeful.agentdb.process.process import WorkerProcess
+from wakeful.agentdb.process.turns import Job, Turns
+from wakeful.domain.resources import OutOfResources
+
+log = logging.getLogger(__name__)
+
+GRACE = 2.0  # seconds a worker has after its deadline, before it is killed
+RETRY = 5.0  # seconds until a worker is started again that could not be
+CLOSING = 20.0  # seconds a worker has to let go of a file
+
+_TOO_LONG = "That took too long and was stopped. Ask for less at a time."
+_TOO_LONG_WRITE = (
+    "That took too long and was stopped, so it may or may not have been done. Look before you try again, and ask for "
+    "less at a time."
+)
+
+
+class WorkerBroke(DatabaseUnavailable):
+    code = "database_worker_broke"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answered:
+    """What a worker answered."""
+
+    text: bytes  # the result as JSON
+    used: int | None = None  # bytes, after a write
+    quota: int | None = None
+    is_crossing: bool = False  # the write has gone over the warning
+    last_change: int | None = None
+    last_hash: str | None = None
+
+    @property
+    def result(self) -> Any:
+        return orjson.loads(self.text)
+
+
+class Engine:
+    """Carries out requests in worker processes: at most one at a time for each agent, in turn between agents."""
+
+    def __init__(self, size: int, *, journal_seconds: float = JOURNAL_SECONDS) -> None:
+        self._size = size
+        self._journal_seconds = journal_seconds
+        self._workers: list[WorkerProcess] = []  # the one that was asked last at the end
+        self._starting: asyncio.Task[None] | None = None
+        self._turns = Turns()
+        self._is_closed = False
+        self._retry: asyncio.TimerHandle | None = None
+        self.problem: str | None = None  # why no worker could be started the last time
+
+    @property
+    def pids(self) -> list[int]:
+        return [worker.pid for worker in self._workers]
+
+    async def ask(self, request: Request, agent: str | None = None) -> Answered:
+        """Have a request carried out. It is finished even if the caller goes away, so that a worker is never torn."""
+        try:
+            frame = orjson.dumps(request)
+        except orjson.JSONEncodeError as error:
+            raise DataInvalid(f"A value in it cannot be kept: {error}.") from None
+        answer, result = split(await self._carry_out(request, agent or request.path, frame))
+        if answer["ok"]:
+            used, quota, is_crossing = answer.get("usage") or (None, None, False)
+            return Answered(
+                text=result,
+                used=used,
+                quota=quota,
+                is_crossing=is_crossing,
+                last_change=answer.get("last_change"),
+                last_hash=answer.get("last_hash"),
+            )
+        if answer["kind"] == "broken":
+            log.error("database worker broke", extra={"op": request.op, "problem": answer["message"]})
+            raise WorkerBroke("The database could not do this; it is a fault of the server. Nothing was changed.")
+        if self._is_closed and answer["kind"] == "timeout":  # it was interrupted for that
+            raise _going_down()
+        raise to_error(answer)
+
+    async def close_file(self, path: str) -> None:
+        """Have every worker close a file. One that does not answer is ended, and so has closed it too."""
+        frame = orjson.dumps({"op": "close", "path": path})
+        holders = [worker for worker in self._workers if path in worker.paths]
+        await asyncio.gather(*(self._close(worker, frame) for worker in holders))
+
+    def has_open(self, path: str) -> bool:
+        """Tell whether a worker may have a file open."""
+        return any(path in worker.paths for worker in self._workers)
+
+    async def aclose(self) -> None:
+        """End all workers once they have closed their files; that takes two seconds at most."""
+        self._is_closed = True
+        if self._retry is not None:
+            self._retry.cancel()
+        if self._starting is not None:
+            await self._starting
+        await asyncio.gather(*(worker.stop() for worker in list(self._workers)))
+        self._workers.clear()
+        for job in self._turns.drain():
+            _fail(job, _going_down())
+
+    async def _carry_out(self, request: Request, agent: str, frame: bytes) -> bytes:
+        if self._is_closed:
+            raise _going_down()
+        seconds = request.seconds + GRACE + (request.room_seconds if request.op in WRITES else 0)
+        answer = asyncio.get_running_loop().create_future()
+        job = Job(agent=agent, path=request.path, frame=frame, seconds=seconds, answer=answer)
+        self._turns.add(job)
+        self._hand_out()
+        try:
+            return await answer
+        except TimeoutError:
+            await self._reap(job)
+            log.warning("database worker took too long", extra={"op": request.op})
+            raise DataTimeout(_TOO_LONG_WRITE if request.op in WRITES else _TOO_LONG) from None
+        except EOFError:
+            await self._reap(job)
+            log.warning("database worker died", extra={"op": request.op})
+            raise WorkerBroke(
+                "The database's worker ended in the middle of this, so it may or may not have been done. "
+                "Look before you try again."
+            ) from None
+
+    def _hand_out(self) -> None:
+        """Give every idle worker the next job, and see to it that there is an idle one for the job after that."""
+        if self._is_closed:
+            return
+        idle = [worker for worker in self._workers if not worker.is_busy and not worker.is_dead]
+        while idle and (job := self._turns.next()) is not None:
+            worker = next((each for each in idle if job.path in each.paths), idle[0])
+            idle.remove(worker)
+            self._workers.remove(worker)
+            self._workers.append(worker)
+            job.worker, worker.agent = worker, job.agent
+            worker.note_open(job.path)
+            worker.ask(job.frame, job.seconds, job.answer)
+        # Starting a process takes longer than most requests, so one is started before it is needed.
+        if not idle and self._starting is None and len(self._workers) < self._size:
+            self._starting = asyncio.ensure_future(self._start())
+
+    def _freed(self, worker: WorkerProcess) -> None:
+        """Hear that a worker has answered, or is gone."""
+        if worker.is_dead and worker in self._workers:
+            self._workers.remove(worker)
+        if worker.agent is not None and (worker.is_dead or not worker.is_busy):
+            self._turns.end(worker.agent)
+            worker.agent = None
+        self._hand_out()
+
+    async def _start(self) -> None:
+        """Start a worker. If that fails and there is none at all, those who wait are told, and it is tried again."""
+        try:
+            worker = await WorkerProcess.start(self._freed, self._journal_seconds)
+        except OSError as error:
+            if self.problem is None:
+                log.warning("database worker cannot be started", extra={"problem": error.strerror})
+            if not self._workers:
+                self.problem = error.strerror or type(error).__name__
+                for job in self._turns.drain():
+                    _fail(job, _no_worker(self.problem))
+                if not self._is_closed:
+                    self._retry = asyncio.get_running_loop().call_later(RETRY, self._start_again)
+            return
+        finally:
+            self._starting = None
+        self.problem = None
+        if self._is_closed:
+            await worker.end()
+            return
+        self._workers.append(worker)
+        self._hand_out()
+
+    def _start_again(self) -> None:
+        if not self._workers and self._starting is None and not self._is_closed:
+            self._starting = asyncio.ensure_future(self._start())
+
+    async def _close(self, worker: WorkerProcess, frame: bytes) -> None:
+        answer = asyncio.get_running_loop().create_future()
+        worker.ask(frame, CLOSING, answer)
+        try:
+            await answer
+        except (TimeoutError, EOFError):
+            await self._end(worker)
+
+    async def _reap(self, job: Job) -> None:
+        """Wait until the process is gone that did not answer."""
+        if job.worker is not None:
+            await self._end(job.worker)
+
+    async def _end(self, worker: WorkerProcess) -> None:
+        if worker in self._workers:
+            self._workers.remove(worker)
+        await worker.end()
+
+
+def _going_down() -> WorkerBroke:
+    return WorkerBroke("The server is going down.")
+
+
+def _no_worker(problem: str) -> OutOfResources:
+    return OutOfResources(f"No database worker can be started ({problem}), so this was not done. Try again later.")
+
+
+def _fail(job: Job, error: Exception) -> None:
+    if not job.answer.done():
+        job.answer.set_exception(error)
+
+
+def split(answer: bytes) -> tuple[dict[str, Any], bytes]:
+    """Take an answer apart into its head and its result."""
+    end = 4 + int.from_bytes(answer[:4])
+    return orjson.loads(answer[4:end]), answer[end:]

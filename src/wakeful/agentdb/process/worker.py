@@ -1,0 +1,202 @@
+"""A worker process: the only place where a statement that a model wrote is run.
+
+It reads requests from its standard input and answers on its standard output, each with its length before it. A request
+is a JSON document; an answer is two, a head and the result, so that the server can hand a result on unread. Every
+request brings the file and its key along, so a few workers serve any number of agents. It ends when its input does,
+and closes its files then; SIGTERM interrupts the request under way, so that this is soon.
+"""
+# pyright: reportUnknownMemberType=false
+
+import gc
+import resource
+import select
+import signal
+import sys
+import time
+from collections import OrderedDict
+from contextlib import suppress
+from io import FileIO
+from typing import Any, BinaryIO
+
+import apsw
+import orjson
+
+from wakeful.agentdb import operations
+from wakeful.agentdb.errors import Refusal
+from wakeful.agentdb.files.open_database import JOURNAL_SECONDS, MOST_OPEN, Opened, Request
+from wakeful.agentdb.process import deadline
+from wakeful.agentdb.process.memory import Memory
+from wakeful.agentdb.process.private_memory import hide_memory
+
+HEAP = 64 * 1024 * 1024  # of SQLite: a statement that wants more fails
+MEMORY = 1024 * 1024 * 1024  # of address space, for the process: Python's own part is bounded too
+FILES = 128
+MOST_FRAME = 64 * 1024 * 1024
+
+
+def main(journal_seconds: float) -> None:
+    """Answer requests until the server is gone. What is written is in its file, not only in the journal, soon after."""
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (FILES, FILES))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a dump would hold keys
+    hide_memory()
+    apsw.hard_heap_limit(HEAP)
+    apsw.soft_heap_limit(HEAP * 3 // 4)
+    # Rows come and go by the thousand and none refers to another, so there is little for a search of cycles to find.
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 20)
+    signal.signal(signal.SIGTERM, lambda _number, _frame: deadline.stop())
+    worker = Worker(journal_seconds)
+    try:
+        with suppress(ConnectionError):  # the server is gone, and with it whoever would read the answer
+            sys.stdout.buffer.write(bytes(4))  # an empty frame: it has started
+            sys.stdout.buffer.flush()
+            _serve(worker, FileIO(sys.stdin.fileno(), closefd=False), sys.stdout.buffer)
+    finally:
+        worker.close_all()
+
+
+def _serve(worker: "Worker", requests: FileIO, answers: BinaryIO) -> None:
+    memory = Memory()
+    while True:
+        if not select.select([requests], [], [], worker.seconds_to_journals)[0]:
+            worker.empty_journals()
+            continue
+        head = _read(requests, 4)
+        if len(head) < 4:
+            return
+        # In a function of its own, so that neither frame nor answer is still held when memory is given back.
+        _serve_one(worker, _read(requests, int.from_bytes(head)), answers)
+        worker.let_go()
+        if memory.has_grown():
+            worker.shrink()
+            memory.give_back()
+        if worker.seconds_to_journals == 0:  # always busy: SQLite's own checkpoints come with every 1,000 pages only
+            worker.empty_journals()
+
+
+def _read(requests: FileIO, size: int) -> bytes:
+    """Read so many bytes, fewer only at the end of the input. Unbuffered: what is waiting shows in `select`."""
+    data = bytearray(size)
+    filled = 0
+    while filled < size and (count := requests.readinto(memoryview(data)[filled:])):
+        filled += count
+    return bytes(data[:filled])
+
+
+def _serve_one(worker: "Worker", frame: bytes, answers: BinaryIO) -> None:
+    answer = worker.answer(frame)
+    answers.write(len(answer).to_bytes(4))
+    answers.write(answer)
+    answers.flush()
+
+
+class Worker:
+    """The databases that are open here, and what can be done with one."""
+
+    def __init__(self, journal_seconds: float = JOURNAL_SECONDS) -> None:
+        self._open: OrderedDict[str, Opened] = OrderedDict()
+        self._journal_seconds = journal_seconds
+        self._journals_due: float | None = None  # when journals are emptied; None: nothing was written since
+
+    @property
+    def seconds_to_journals(self) -> float | None:
+        """Return how long it is until journals are to be emptied; None: there is nothing in them."""
+        return None if self._journals_due is None else max(0.0, self._journals_due - time.monotonic())
+
+    def empty_journals(self) -> None:
+        """Move what stands in journals into the files, and cut the journals to nothing."""
+        self._journals_due = None
+        for opened in self._open.values():
+            opened.empty_journal()
+
+    def answer(self, frame: bytes) -> bytes:
+        """Carry out one request. Never raises: whatever happens is an answer."""
+        try:
+            values = orjson.loads(frame)
+            if values["op"] == "close":
+                self._close(values["path"])
+                return _joined({"ok": True}, None)
+            request = Request(**values)
+            answer = self._carry_out(request)
+            result = answer.pop("result")
+            return _joined({"ok": True, **answer}, result)
+        except Refusal as refusal:
+            return _joined({"ok": False, **refusal.as_values()}, None)
+        except MemoryError:
+            self.close_all()
+            return _joined({"ok": False, **operations.TOO_MUCH_MEMORY.as_values()}, None)
+        except Exception as error:  # noqa: BLE001  (the server logs it; this process can go on)
+            self.close_all()
+            return _joined({"ok": False, "kind": "broken", "message": f"{type(error).__name__}: {error}"}, None)
+
+    def _carry_out(self, request: Request) -> dict[str, Any]:
+        opened = self._opened(request)
+        deadline.begin(request.seconds)
+        opened.begin()
+        if request.op not in operations.READS and self._journals_due is None:
+            self._journals_due = time.monotonic() + self._journal_seconds
+        try:
+            return operations.carry_out(opened, request)
+        except apsw.Error as error:
+            refusal = operations.explain(error, opened, request.op)
+            if isinstance(error, apsw.CorruptError | apsw.NotADBError | apsw.IOError | apsw.NoMemError):
+                self._close(request.path)  # what it has in memory is not to be trusted
+            raise refusal from error
+        except OSError as error:
+            refusal = operations.explain_system(error)
+            if refusal is None:
+                raise
+            raise refusal from error
+        except OverflowError as error:
+            raise Refusal("invalid", "A whole number in it has more than 64 bits. Keep it as a text.") from error
+        except UnicodeDecodeError as error:
+            raise Refusal("invalid", "A text in it is not UTF-8. Keep such bytes in a BLOB.") from error
+
+    def _opened(self, request: Request) -> Opened:
+        key = bytes.fromhex(request.key)
+        opened = self._open.get(request.path)
+        is_gone = request.path and opened is not None and not opened.is_same_file()
+        if opened is not None and (opened.key != key or is_gone):
+            self._close(request.path)
+            opened = None
+        if opened is None:
+            opened = Opened(request.path, key)
+            if request.path:
+                self._open[request.path] = opened
+        if request.path:
+            self._open.move_to_end(request.path)
+        while len(self._open) > MOST_OPEN:
+            self._close(next(iter(self._open)))
+        return opened
+
+    def _close(self, path: str) -> None:
+        opened = self._open.pop(path, None)
+        if opened is not None:
+            opened.close()
+
+    def let_go(self) -> None:
+        """Do what can wait until an answer is sent."""
+        for opened in self._open.values():
+            opened.let_go()
+
+    def shrink(self) -> None:
+        """Empty SQLite's caches of pages."""
+        for opened in self._open.values():
+            for side in opened.sides:
+                side.raw.pragma("shrink_memory")
+
+    def close_all(self) -> None:
+        for path in list(self._open):
+            self._close(path)
+
+
+def _joined(head: dict[str, Any], result: Any) -> bytes:
+    """Write an answer. A result that is bytes is a file, which the server hands on as it is."""
+    written = orjson.dumps(head)
+    body = result if isinstance(result, bytes) else orjson.dumps(result)
+    return b"".join((len(written).to_bytes(4), written, body))
+
+
+if __name__ == "__main__":
+    main(float(sys.argv[1]))

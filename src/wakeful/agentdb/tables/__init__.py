@@ -1,0 +1,1 @@
+"""Tables, rows, views and queries of an agent's database."""

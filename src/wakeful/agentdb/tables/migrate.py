@@ -1,0 +1,180 @@
+"""Migrations an agent wrote: several statements, all or none, after a snapshot."""
+# pyright: reportUnknownMemberType=false
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from wakeful.agentdb.database import SYSTEM_COLUMNS, Writer, quoted
+from wakeful.agentdb.errors import Refusal
+from wakeful.agentdb.history.changelog import Change, Who
+from wakeful.agentdb.history.snapshots import FirstCopy
+from wakeful.agentdb.process.guard import is_reserved
+from wakeful.agentdb.tables import schema, schema_checks
+
+MOST_STATEMENTS = 100
+
+Times = tuple[str | None, ...]  # of a row, in the order of SYSTEM_COLUMNS
+Copied = Counter[tuple[str, Times]]  # how many rows of a table have kept which times
+
+
+def migrate(
+    writer: Writer, who: Who, up_sql: str, down_sql: str, purpose: str, copy: FirstCopy | None
+) -> dict[str, Any]:
+    """Run the statements of a migration, and see to it that every table has the host's columns afterwards.
+
+    Rows that it drops are in the copy, or it is refused.
+    """
+    ours = _reserved(writer)
+    before = schema_checks.texts(writer.connection)
+    copied: Copied = Counter()
+    done = 0
+    rest = up_sql
+    while (taken := _run_first(writer, who, rest, copied, copy)) is not None:
+        rest = taken
+        done += 1
+        if done > MOST_STATEMENTS:
+            raise Refusal("limit", f"A migration has at most {MOST_STATEMENTS} statements.", field="up_sql")
+    if not done:
+        raise Refusal("invalid", "There is no statement in it.", field="up_sql")
+    if _reserved(writer) != ours:
+        raise Refusal("refused", "Names that begin with _ belong to the host. Nothing was changed.", field="up_sql")
+    tables = writer.connection.tables()
+    _check_tables(writer, tables)
+    schema_checks.check_changed(writer.connection, before)
+    if len(tables) > schema.MOST_TABLES:
+        raise Refusal("limit", f"There may be at most {schema.MOST_TABLES} tables. Nothing was changed.")
+    writer.raw.execute(
+        "DELETE FROM _tables WHERE name NOT IN (SELECT name FROM main.sqlite_schema WHERE type = 'table')"
+    )
+    for table in tables:
+        writer.raw.execute("INSERT OR IGNORE INTO _tables VALUES (?, ?)", (table, purpose))
+    snapshot = None if copy is None else copy.name
+    what = {"migrated": purpose, "up_sql": up_sql, "down_sql": down_sql, "snapshot": snapshot}
+    schema.note(writer, who, None, what)
+    return {"statements": done, "tables": tables, "snapshot": snapshot}
+
+
+def _run_first(writer: Writer, who: Who, sql: str, copied: Copied, copy: FirstCopy | None) -> str | None:
+    """Run the first statement of a text and return the rest; None if there was none."""
+    connection, guard = writer.connection, writer.connection.guard
+    if not sql.strip():
+        return None
+    before = {table: writer.columns(table) for table in connection.tables()}
+    with connection.under("migrate"):
+        statement = connection.prepare(sql)
+        if statement is None:
+            return None
+        if statement.parameters:
+            raise Refusal("invalid", "A migration has no parameters; write the values into it.", field="up_sql")
+        altered, created, lost = guard.altered, frozenset(guard.created), tuple(guard.lost)
+    for table, column in lost:
+        if copy is not None and _has_values(writer, table, column):
+            copy.secure(connection, table)
+    with connection.under("migrate"):
+        for _ in connection.run(statement):
+            pass
+    _log_rows(writer, who, copied)
+    writer.forget_columns()
+    if altered is not None and (left := writer.columns(altered)):
+        lost = [name for name in SYSTEM_COLUMNS if name in before[altered] and name not in left]
+        if lost:
+            raise Refusal("refused", f"The column {lost[0]!r} of {altered!r} is kept by the host.", field="up_sql")
+    for table in connection.tables():
+        if table not in before:
+            schema.refuse_view_name(writer, table)
+            if table in created:
+                _complete(writer, table)
+    return statement.rest
+
+
+def _has_values(writer: Writer, table: str, column: str | None) -> bool:
+    condition = "true" if column is None else f"{quoted(column)} IS NOT NULL"
+    sql = f"SELECT EXISTS (SELECT 1 FROM main.{quoted(table)} WHERE {condition})"
+    return bool(writer.raw.execute(sql).get)
+
+
+def _log_rows(writer: Writer, who: Who, copied: Copied) -> None:
+    """Log what a statement wrote while its tables still have the columns it wrote."""
+    changes = writer.capture.changes
+    with writer.unnoted():
+        writer.capture.changes = _stamp(writer, who, changes, copied)
+        writer.flush(who, "execute")
+
+
+def _stamp(writer: Writer, who: Who, changes: Sequence[Change], copied: Copied) -> list[Change]:
+    """Put the host's times in. A row copied from another table keeps the ones it came with, tombstones above all."""
+    with_times = [change for change in changes if change.old is None and any(_times(writer, change))]
+    _check_copies(writer, with_times, copied)
+    kept = {id(change) for change in with_times}
+    return [*with_times, *writer.stamp(who, [change for change in changes if id(change) not in kept])]
+
+
+def _times(writer: Writer, change: Change) -> Times:
+    assert change.new is not None
+    names = writer.columns(change.table)
+    return tuple(change.new[names.index(name)] or None for name in SYSTEM_COLUMNS)
+
+
+def _check_copies(writer: Writer, changes: Sequence[Change], copied: Copied) -> None:
+    """Refuse times that a migration made up: another table must have had as many rows with just those three."""
+    if not changes:
+        return
+    copied.update((change.table, _times(writer, change)) for change in changes)
+    there = {table: _times_in(writer, table) for table in writer.connection.tables()}
+    for table, times in {(change.table, _times(writer, change)) for change in changes}:
+        most = max((counted[times] for other, counted in there.items() if other != table), default=0)
+        if copied[table, times] > most:
+            raise Refusal(
+                "refused",
+                f"This sets {', '.join(SYSTEM_COLUMNS)} of {table!r}, which are kept by the host. Leave them out. Only "
+                "rows that are copied from another table keep its values, all three as they are. Nothing was changed.",
+                field="up_sql",
+            )
+
+
+def _times_in(writer: Writer, table: str) -> Counter[Times]:
+    named = ", ".join(f"nullif({name}, '')" for name in SYSTEM_COLUMNS)
+    found = writer.raw.execute(f"SELECT count(*), {named} FROM main.{quoted(table)} GROUP BY 2, 3, 4")
+    return Counter({tuple(times): count for count, *times in found})
+
+
+def _complete(writer: Writer, table: str) -> None:
+    """Give a new table the host's columns, which its statement may not define."""
+    for (name,) in writer.raw.execute("SELECT name FROM pragma_table_xinfo(?, 'main')", (table,)).fetchall():
+        if name.lower() in SYSTEM_COLUMNS:
+            raise Refusal(
+                "refused",
+                f"The column {name!r} of {table!r} is kept by the host, which adds it to every table. Leave it out.",
+                field="up_sql",
+            )
+    for name in SYSTEM_COLUMNS:
+        writer.raw.execute(f"ALTER TABLE main.{quoted(table)} ADD COLUMN {name} TEXT")
+    writer.forget_columns()
+
+
+def _check_tables(writer: Writer, tables: Sequence[str]) -> None:
+    for name, kind, is_without_rowid in writer.raw.execute(
+        "SELECT name, type, wr FROM pragma_table_list WHERE schema = 'main'"
+    ).fetchall():
+        if name not in tables:
+            continue
+        schema.check_name(name, "table")
+        if kind != "table" or is_without_rowid:
+            raise Refusal("refused", f"{name!r} is WITHOUT ROWID or virtual, which is not allowed.", field="up_sql")
+        for column, hidden in writer.raw.execute("SELECT name, hidden FROM pragma_table_xinfo(?)", (name,)).fetchall():
+            if hidden:
+                raise Refusal(
+                    "refused", f"{name!r} has a generated column, {column!r}, which is not allowed.", field="up_sql"
+                )
+            if column not in SYSTEM_COLUMNS:
+                schema.check_name(column, "column")
+
+
+def _reserved(writer: Writer) -> list[tuple[Any, ...]]:
+    """Return everything that belongs to the host, to see that it is as it was."""
+    found = writer.raw.execute(
+        "SELECT type, name, tbl_name, sql FROM main.sqlite_schema ORDER BY type, name"
+    ).fetchall()
+    kept = ("sqlite_sequence", "sqlite_autoindex_")
+    return [row for row in found if not str(row[1]).startswith(kept) and (is_reserved(row[1]) or is_reserved(row[2]))]

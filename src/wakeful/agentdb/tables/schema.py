@@ -1,0 +1,250 @@
+"""Tables: what there is, new ones, and new columns."""
+# pyright: reportUnknownMemberType=false
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from itertools import count
+from typing import Any
+
+import orjson
+
+from wakeful.agentdb.database import ROW_ID_NAMES, SYSTEM_COLUMNS, Connection, Writer, quoted
+from wakeful.agentdb.errors import Refusal
+from wakeful.agentdb.history.changelog import Who, from_json
+from wakeful.agentdb.process import deadline
+from wakeful.agentdb.process.guard import is_reserved, is_table_function
+from wakeful.agentdb.tables import schema_checks
+
+TYPES = {
+    "text": "TEXT",
+    "integer": "INTEGER",
+    "real": "REAL",
+    "boolean": "INTEGER",
+    "date": "TEXT",
+    "datetime": "TEXT",
+    "json": "TEXT",
+    "blob": "BLOB",
+}
+MOST_TABLES = 100
+MOST_COLUMNS = 100
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,62}")
+
+
+def describe(connection: Connection, *, with_counts: bool = True) -> list[dict[str, Any]]:
+    """Return the agent's own tables with columns, indexes and how many rows they have."""
+    purposes = dict(connection.raw.execute("SELECT name, purpose FROM _tables").fetchall())
+    return [_describe(connection, name, purposes.get(name, ""), with_counts) for name in connection.tables()]
+
+
+def system_tables(connection: Connection) -> list[dict[str, Any]]:
+    """Return the host's tables, for people."""
+    names = connection.raw.execute("SELECT name FROM main.sqlite_schema WHERE type = 'table' ORDER BY name").fetchall()
+    return [_describe(connection, name, "", with_counts=False) for (name,) in names if name.startswith("_")]
+
+
+def _describe(connection: Connection, table: str, purpose: str, with_counts: bool) -> dict[str, Any]:
+    raw = connection.raw
+    columns = [
+        {
+            "name": name,
+            "type": kind,
+            "required": bool(required),
+            "primary_key": bool(key),
+            "default": default,
+            "system": name in SYSTEM_COLUMNS,
+        }
+        for name, kind, required, default, key in raw.execute(
+            'SELECT name, type, "notnull", dflt_value, pk FROM pragma_table_info(?, ?)', (table, "main")
+        )
+    ]
+    indexes = [
+        {
+            "name": name,
+            "unique": bool(unique),
+            "columns": [
+                column for (column,) in raw.execute("SELECT name FROM pragma_index_info(?, ?)", (name, "main"))
+            ],
+        }
+        for name, unique in raw.execute(
+            'SELECT name, "unique" FROM pragma_index_list(?, ?)', (table, "main")
+        ).fetchall()
+    ]
+    described = {"name": table, "purpose": purpose, "columns": columns, "indexes": indexes}
+    if with_counts and not is_reserved(table):
+        [(total, live)] = raw.execute(
+            f"SELECT count(*), count(*) FILTER (WHERE _deleted_at IS NULL) FROM main.{quoted(table)}"
+        ).fetchall()
+        described |= {"rows": live, "deleted_rows": total - live}
+    return described
+
+
+def create_table(
+    writer: Writer,
+    who: Who,
+    name: str,
+    purpose: str,
+    columns: Sequence[Mapping[str, Any]],
+    indexes: Sequence[Sequence[str]],
+) -> dict[str, Any]:
+    """Make a table. Without a primary key of its own it gets `id`; the host's three columns are always there."""
+    check_name(name, "table")
+    tables = writer.connection.tables()
+    if name.lower() in {table.lower() for table in tables}:
+        raise Refusal(
+            "conflict", f"There is a table {name!r} already. Use db_alter_table to add columns.", field="name"
+        )
+    refuse_view_name(writer, name)
+    if len(tables) >= MOST_TABLES:
+        raise Refusal("limit", f"There are {MOST_TABLES} tables, and that is the most.")
+    if not purpose.strip():
+        raise Refusal("invalid", "'purpose' is empty. Say in a sentence what the table is for.", field="purpose")
+    _check_columns(columns, ())
+    keys = [column["name"] for column in columns if column.get("primary_key")]
+    written = [] if keys else ['"id" INTEGER PRIMARY KEY']
+    written += [_column(column, keys) for column in columns]
+    written += ["_created_at TEXT NOT NULL DEFAULT ''", "_updated_at TEXT NOT NULL DEFAULT ''", "_deleted_at TEXT"]
+    if len(keys) > 1:
+        written.append(f"PRIMARY KEY ({', '.join(quoted(key) for key in keys)})")
+    sql = f"CREATE TABLE main.{quoted(name)} ({', '.join(written)}) STRICT"
+    run(writer, sql)
+    schema_checks.check_defaults(writer.raw, name)
+    writer.forget_columns()
+    names = writer.columns(name)
+    for number, index in enumerate(indexes):
+        _index(writer, name, index, names, number)
+    writer.raw.execute("INSERT INTO _tables VALUES (?, ?)", (name, purpose.strip()))
+    note(writer, who, name, {"created": name, "purpose": purpose.strip(), "sql": sql})
+    return {"table": name, "columns": names}
+
+
+def infer(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Guess the columns of rows that came from a file. A column `id` of whole numbers becomes the key."""
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    columns: list[dict[str, Any]] = []
+    for name in deadline.checked(names):
+        values = [row[name] for row in rows if row.get(name) is not None]
+        kind = next((kind for kind, fits in _FITS.items() if values and all(map(fits, values))), "text")
+        columns.append({"name": name, "type": kind, "primary_key": name == "id" and kind == "integer"})
+    return columns
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) or (isinstance(value, str) and bool(re.fullmatch(r"-?(0|[1-9]\d{0,17})", value)))
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) or (
+        isinstance(value, str) and bool(re.fullmatch(r"-?(0|[1-9]\d{0,14})(\.\d{1,15})?", value))
+    )
+
+
+_FITS = {"integer": _is_whole, "real": _is_number}
+
+
+def alter_table(writer: Writer, who: Who, name: str, columns: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Append columns to a table."""
+    there = writer.need_table(name)
+    _check_columns(columns, there)
+    for column in columns:
+        if column.get("primary_key") or column.get("unique"):
+            raise Refusal(
+                "invalid", f"A new column like {column['name']!r} cannot be a key. Use db_migrate.", field="columns"
+            )
+        if column.get("required") and column.get("default") is None:
+            raise Refusal(
+                "invalid", f"A new column that is required needs a default: {column['name']!r}.", field="columns"
+            )
+        run(writer, f"ALTER TABLE main.{quoted(name)} ADD COLUMN {_column(column, ())}")
+    schema_checks.check_defaults(writer.raw, name)
+    writer.forget_columns()
+    note(writer, who, name, {"altered": name, "added": [column["name"] for column in columns]})
+    return {"table": name, "columns": writer.columns(name)}
+
+
+def note(writer: Writer, who: Who, table: str | None, what: Mapping[str, Any]) -> None:
+    """Write into the changelog what became of the schema."""
+    writer.changelog.add(who, [("schema", table, None, None, None, orjson.dumps(what).decode())])
+
+
+def refuse_view_name(writer: Writer, table: str) -> None:
+    """Refuse a table with the name of a saved view: a reader could not tell which of the two is meant."""
+    if writer.raw.execute("SELECT 1 FROM _views WHERE lower(name) = lower(?)", (table,)).fetchone():
+        raise Refusal(
+            "conflict",
+            f"There is a view {table!r}, and a table cannot have its name. Choose another name, or drop the view with "
+            "db_drop_view first.",
+            field="name",
+        )
+
+
+def check_name(name: str, what: str) -> None:
+    """Refuse a name that would have to be quoted, or that the host or SQLite needs."""
+    if what == "column" and name.lower() in ROW_ID_NAMES:
+        raise Refusal(
+            "invalid",
+            f"A column cannot be named {name!r}: SQLite calls its row id so. Take another name, such as "
+            f"{free_name(name, ())!r}.",
+            field="columns",
+        )
+    if what == "table" and is_table_function(name):
+        raise Refusal(
+            "invalid", f"{name[:80]!r} is a table-valued function of SQLite. Take another name.", field="name"
+        )
+    if not _NAME.fullmatch(name) or is_reserved(name):
+        raise Refusal(
+            "invalid",
+            f"{name[:80]!r} cannot be the name of a {what}: 1 to 63 letters, digits and _, beginning with a letter.",
+            field="name" if what != "column" else "columns",
+        )
+
+
+def free_name(name: str, taken: Collection[str]) -> str:
+    """Return a name for a column that would hide the row id: `rowid_2`, or the next that is not among the taken."""
+    plain = name.strip("_")
+    return next(new for number in count(2) if (new := f"{plain}_{number}").lower() not in taken)
+
+
+def run(writer: Writer, sql: str) -> None:
+    """Run a statement of ours about the schema, under the rules a model's would meet."""
+    with writer.connection.under("migrate"):
+        writer.raw.execute(sql, can_cache=False)
+
+
+def _check_columns(columns: Sequence[Mapping[str, Any]], there: Sequence[str]) -> None:
+    if not columns or len(columns) + len(there) > MOST_COLUMNS:
+        raise Refusal("invalid", f"A table has 1 to {MOST_COLUMNS} columns of its own.", field="columns")
+    seen = {name.lower() for name in there}
+    for column in columns:
+        check_name(column["name"], "column")
+        if column["name"].lower() in seen:
+            raise Refusal("conflict", f"There are two columns {column['name']!r}.", field="columns")
+        seen.add(column["name"].lower())
+
+
+def _column(column: Mapping[str, Any], keys: Sequence[str]) -> str:
+    parts = [quoted(column["name"]), TYPES[column["type"]]]
+    if column.get("required") or column["name"] in keys[1:]:
+        parts.append("NOT NULL")
+    if keys == [column["name"]]:
+        parts.append("PRIMARY KEY")
+    if column.get("unique"):
+        parts.append("UNIQUE")
+    if column.get("default") is not None:
+        parts.append(f"DEFAULT {_literal(from_json(column['default']))}")
+    return " ".join(parts)
+
+
+def _literal(value: Any) -> str:
+    if isinstance(value, int | float):
+        return repr(value)
+    if isinstance(value, str) and "\x00" not in value:
+        return "'" + value.replace("'", "''") + "'"
+    raise Refusal("invalid", "A default is a number, true, false or a text.", field="columns")
+
+
+def _index(writer: Writer, table: str, columns: Sequence[str], names: Sequence[str], number: int) -> None:
+    for column in columns:
+        if column not in names:
+            raise Refusal("invalid", f"There is no column {column!r} to index.", field="indexes")
+    written = ", ".join(quoted(column) for column in columns)
+    run(writer, f"CREATE INDEX main.{quoted(f'{table}_index_{number + 1}')} ON {quoted(table)} ({written})")

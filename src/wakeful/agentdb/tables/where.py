@@ -1,0 +1,83 @@
+"""A typed condition: column names and values, never a text that becomes SQL."""
+
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from typing import Any
+
+from wakeful.agentdb.database import quoted
+from wakeful.agentdb.errors import Refusal
+from wakeful.agentdb.history.changelog import from_json
+
+_COMPARE = {"eq": "=", "gt": ">", "gte": ">=", "lt": "<", "lte": "<=", "like": "LIKE"}
+OPERATORS = (*_COMPARE, "ne", "in", "not_in", "between", "is_null")
+MOST_LISTED = 500
+
+
+def to_sql(where: Mapping[str, Any], columns: Sequence[str]) -> tuple[str, list[Any]]:
+    """Return a condition and its values. An empty one is refused: it would mean every row."""
+    if not where:
+        raise Refusal(
+            "invalid",
+            "'where' is empty, which would mean every row. Say which rows, for example {\"id\": 3} or "
+            '{"done": false}; for every row on purpose use {"_created_at": {"is_null": false}}.',
+            field="where",
+        )
+    parts: list[str] = []
+    values: list[Any] = []
+    for column, wanted in where.items():
+        need_column(column, columns, field="where")
+        for part, bound in _conditions(column, wanted):
+            parts.append(part)
+            values += bound
+    return " AND ".join(parts), values
+
+
+def need_column(name: str, columns: Sequence[str], *, field: str) -> None:
+    """Refuse the name of a column that is not there."""
+    if name in columns:
+        return
+    nearest = get_close_matches(name, columns, n=1)
+    hint = f" Did you mean {nearest[0]!r}?" if nearest else ""
+    raise Refusal("invalid", f"There is no column {name!r}.{hint} There are: {', '.join(columns)}.", field=field)
+
+
+def _conditions(column: str, wanted: Any) -> list[tuple[str, list[Any]]]:
+    name = quoted(column)
+    if isinstance(wanted, list):
+        return [_listed(name, wanted, "IN")]  # pyright: ignore[reportUnknownArgumentType]
+    if not isinstance(wanted, dict):
+        return [(f"{name} IS NULL", [])] if wanted is None else [(f"{name} = ?", [from_json(wanted)])]
+    if not wanted:
+        raise Refusal(
+            "invalid", f"The condition on {column!r} is empty. It takes: {', '.join(OPERATORS)}.", field="where"
+        )
+    return [_compare(column, name, str(operator), value) for operator, value in wanted.items()]  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+
+
+def _compare(column: str, name: str, operator: str, value: Any) -> tuple[str, list[Any]]:
+    if operator in _COMPARE:
+        if value is None:
+            raise Refusal("invalid", f"{operator!r} on {column!r} needs a value; for NULL use is_null.", field="where")
+        return f"{name} {_COMPARE[operator]} ?", [from_json(value)]
+    match operator:
+        case "ne":
+            return f"{name} IS NOT ?", [from_json(value)]
+        case "in" | "not_in" if isinstance(value, list):
+            return _listed(name, value, "IN" if operator == "in" else "NOT IN")  # pyright: ignore[reportUnknownArgumentType]
+        case "between" if isinstance(value, list) and len(value) == 2:  # pyright: ignore[reportUnknownArgumentType]
+            return f"{name} BETWEEN ? AND ?", [from_json(value[0]), from_json(value[1])]
+        case "is_null" if isinstance(value, bool):
+            return f"{name} IS {'' if value else 'NOT '}NULL", []
+        case _:
+            raise Refusal(
+                "invalid",
+                f"{operator!r} on {column!r} cannot be used like that. There are: {', '.join(OPERATORS)}; in and "
+                "not_in take a list, between a list of two, is_null true or false.",
+                field="where",
+            )
+
+
+def _listed(name: str, values: list[Any], word: str) -> tuple[str, list[Any]]:
+    if not values or len(values) > MOST_LISTED:
+        raise Refusal("invalid", f"A list in 'where' has 1 to {MOST_LISTED} values, not {len(values)}.", field="where")
+    return f"{name} {word} ({', '.join('?' * len(values))})", [from_json(value) for value in values]

@@ -1,0 +1,1 @@
+"""Rules of agents: settings, profiles, skills, instruction files, MCP servers, data directories."""

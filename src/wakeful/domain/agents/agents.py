@@ -1,0 +1,205 @@
+"""Rules about an agent's settings."""
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+
+from wakeful.domain.agents.mcp_servers import McpServer, prefix_of
+from wakeful.domain.bounds.bounds import check_bounds
+from wakeful.domain.errors import Forbidden, Invalid
+from wakeful.domain.types import Agent, User
+from wakeful.domain.zones import is_same_zone, load_zone
+
+TOOLSETS = ("recall", "scheduler", "next_run", "database", "notify", "files", "web", "shell", "subagents")
+FIRST_TOOLSETS = tuple(name for name in TOOLSETS if name != "shell")
+NEW_TOOLSETS = ("files", "web")  # self-scheduling and the database are off until someone turns them on
+SCHEDULING = frozenset({"recall", "scheduler", "next_run", "notify"})
+
+MOST_NAMED = 200  # servers, tools or agents in one list
+MOST_NAME = 200
+MOST_TEXT = 100_000
+MOST_SUBAGENTS = 50
+MOST_DATABASE_MB = 100_000
+MOST_MODELS = 50
+
+_MODEL = re.compile(r"\S{1,200}")
+
+
+class BadAgent(Invalid):
+    code = "bad_agent"
+
+
+class ShellNotGranted(Forbidden):
+    code = "shell_not_granted"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "Only an owner of this server can give an agent the toolset 'shell'. Ask one of them, or leave it out.",
+            field="toolsets",
+        )
+
+
+class RoomNotGranted(Forbidden):
+    code = "room_not_granted"
+
+    def __init__(self, wanted: int, most: int) -> None:
+        super().__init__(
+            f"Only an owner of this server can give an agent a database of {wanted} MB; the server's own limit is "
+            f"{most} (agent_database_mb).",
+            field="database_mb",
+        )
+
+
+class ModelsNotGranted(Forbidden):
+    code = "models_not_granted"
+
+    def __init__(self, changed: Collection[str], before: Agent | None) -> None:
+        allowed = () if before is None else before.allowed_models
+        super().__init__(
+            "Only an owner of this server can change which models an agent's schedules may ask for: "
+            f"{', '.join(map(repr, sorted(changed)))}. Allowed now, besides its own: {', '.join(allowed) or 'none'}.",
+            field="allowed_models",
+        )
+
+
+class McpNotGranted(Forbidden):
+    code = "mcp_not_granted"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"Only an owner of this server can give an agent the MCP server {name!r}, "
+            "unless the settings file says `for_users = true` for it. Ask one of them, or leave it out.",
+            field="mcp_servers",
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """What an agent's settings can name on this server."""
+
+    mcp_servers: Mapping[str, McpServer] = field(default_factory=dict[str, McpServer])
+    tools: Collection[str] = ()
+    database_mb: int = 100  # what an agent's own database may hold unless it has its own quota
+
+
+def check(agent: Agent, known: Known | None = None, before: Agent | None = None) -> None:
+    """Refuse settings that cannot work. What an agent named before may stay, though it is gone since."""
+    _check_outside(agent, known or Known(), before)
+    if agent.timezone is not None:
+        load_zone(agent.timezone)
+    check_bounds(agent.bounds)
+    if not agent.name.strip() or len(agent.name) > MOST_NAME:
+        raise BadAgent(
+            f"An agent's name has 1 to {MOST_NAME} characters, not all of them spaces; {agent.name[:20]!r} has "
+            f"{len(agent.name)}.",
+            field="name",
+        )
+    for text in ("description", "system_prompt"):
+        length = len(getattr(agent, text))
+        if length > MOST_TEXT:
+            raise BadAgent(f"{text!r} has {length:,} characters; {MOST_TEXT:,} is the most.", field=text)
+    if len(agent.subagents) > MOST_SUBAGENTS:
+        raise BadAgent(
+            f"'subagents' has {len(agent.subagents)} names; {MOST_SUBAGENTS} is the most.", field="subagents"
+        )
+    for name in agent.toolsets:
+        if name not in TOOLSETS:
+            raise BadAgent(f"There is no toolset {name!r}. There are: {', '.join(TOOLSETS)}.", field="toolsets")
+    if agent.database_mb is not None and not 1 <= agent.database_mb <= MOST_DATABASE_MB:
+        raise BadAgent(
+            f"A database of {agent.database_mb} MB is not one of 1 to {MOST_DATABASE_MB:,}.", field="database_mb"
+        )
+    if len(agent.allowed_models) > MOST_MODELS:
+        raise BadAgent(
+            f"'allowed_models' has {len(agent.allowed_models)} names; {MOST_MODELS} is the most.",
+            field="allowed_models",
+        )
+    for name in agent.allowed_models:
+        if not _MODEL.fullmatch(name):
+            raise BadAgent(
+                f"{name[:80]!r} cannot be a model's name: it has 1 to 200 characters and no blanks, such as "
+                "'anthropic:claude-sonnet-4-5'.",
+                field="allowed_models",
+            )
+    if not 1 <= agent.max_iterations <= 1_000:
+        raise BadAgent(
+            f"'max_iterations' is {agent.max_iterations}; a run makes 1 to 1,000 model calls.", field="max_iterations"
+        )
+
+
+def check_grants(user: User, before: Agent | None, after: Agent, known: Known | None = None) -> None:
+    """Let only an owner grant what can do harm outside of an agent's own rooms."""
+    if user.role == "owner":
+        return
+    had = () if before is None else (*before.toolsets, *before.mcp_servers)
+    if "shell" in set(after.toolsets) - set(had):
+        raise ShellNotGranted
+    changed = set(after.allowed_models) ^ set(() if before is None else before.allowed_models)
+    if changed:
+        raise ModelsNotGranted(changed, before)
+    known = known or Known()
+    wanted = after.database_mb
+    if wanted is not None and wanted > known.database_mb and (before is None or wanted != before.database_mb):
+        raise RoomNotGranted(wanted, known.database_mb)
+    servers = known.mcp_servers
+    for name in after.mcp_servers:
+        if name not in had and not (name in servers and servers[name].for_users):
+            raise McpNotGranted(name)
+
+
+def offered_zone(agent: Agent) -> str | None:
+    """Return the zone that the agent's user is to be asked about, because the agent's own is another."""
+    theirs = agent.user_timezone
+    if not agent.offers_zone or agent.timezone is None or theirs is None or is_same_zone(agent.timezone, theirs):
+        return None
+    return theirs
+
+
+def asks_before(agent: Agent, tool: str) -> bool:
+    """Tell whether a tool of this agent needs a person's word each time."""
+    return any(tool == name or (name.endswith("*") and tool.startswith(name[:-1])) for name in agent.ask_before)
+
+
+def _check_outside(agent: Agent, known: Known, before: Agent | None) -> None:
+    for field_name in ("mcp_servers", "ask_before", "profiles"):
+        count = len(getattr(agent, field_name))
+        if count > MOST_NAMED:
+            raise BadAgent(f"{field_name!r} has {count} names; {MOST_NAMED} is the most.", field=field_name)
+    for name in _added("mcp_servers", agent, before):
+        if name not in known.mcp_servers:
+            raise BadAgent(
+                f"There is no MCP server {name!r}. {_nearest(name, known.mcp_servers)} "
+                "They are named in the server's settings file.",
+                field="mcp_servers",
+            )
+    for name in _added("ask_before", agent, before):
+        start = name.removesuffix("*")
+        is_outside = any(start.startswith(prefix_of(server)) for server in known.mcp_servers)
+        is_known = any(tool.startswith(start) for tool in known.tools) if name.endswith("*") else name in known.tools
+        if not is_outside and not is_known:
+            raise BadAgent(f"There is no tool {name!r}. {_nearest(name, known.tools)}", field="ask_before")
+
+
+def _added(field_name: str, agent: Agent, before: Agent | None) -> list[str]:
+    had: tuple[str, ...] = () if before is None else getattr(before, field_name)
+    return [name for name in getattr(agent, field_name) if name not in had]
+
+
+def _nearest(name: str, known: Collection[str]) -> str:
+    if not known:
+        return "There are none."
+    return f"The nearest is {get_close_matches(name, known, n=1, cutoff=0)[0]!r}."
+
+
+def shown_toolsets(agent: Agent) -> tuple[str, ...]:
+    """Return the toolsets whose tools a model is shown; with self-scheduling off, none that books."""
+    hidden = set[str]() if agent.self_scheduling else set(SCHEDULING)
+    if not agent.subagents:  # nobody to give a task to
+        hidden.add("subagents")
+    return tuple(name for name in agent.toolsets if name not in hidden)
+
+
+def within(tools: Iterable[str], only: Collection[str] | None) -> tuple[str, ...]:
+    """Return those of these tools that a run has which is limited to some; None limits nothing."""
+    return tuple(tool for tool in tools if only is None or tool in only)

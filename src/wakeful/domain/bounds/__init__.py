@@ -1,0 +1,1 @@
+"""What bounds an agent: hours, days, caps, horizons, pauses."""

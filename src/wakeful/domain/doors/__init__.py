@@ -1,0 +1,1 @@
+"""What may be asked for through each door: recalls, schedules, the next run."""

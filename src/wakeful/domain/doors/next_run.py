@@ -1,0 +1,176 @@
+"""The door of next runs: the one slot in which an agent, or a person, books its next run, as Osaurus has it."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+
+from wakeful.domain.bounds.clamp import Clamped
+from wakeful.domain.bounds.limits import Rules
+from wakeful.domain.errors import Forbidden, Invalid, NotFound
+from wakeful.domain.texts import check_text, show
+from wakeful.domain.types import FOREVER, Agent, OnMiss, Priority, Run, ScheduledBy, Wake
+from wakeful.domain.wakes import wakes
+from wakeful.domain.wakes.wakes import Wish, wish_of
+from wakeful.domain.wakes.when import BadTime, parse_when, read_instant
+
+MOST_SECONDS = 10 * 366 * 86_400  # ten years either way; the agent's own horizon is nearer
+_EARLIEST = datetime(1970, 1, 2, tzinfo=UTC)
+_ISO_FORM = "ISO 8601 with a UTC offset or Z, such as '2026-11-16T09:00:00+01:00'"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NextRunRequest:
+    """A next run as someone asks for it."""
+
+    instructions: str
+    scheduled_at: str | None = None  # exactly one of these three
+    in_seconds: int | None = None
+    when: str | None = None  # words, for people
+    timezone: str | None = None  # of the words
+    context_views: tuple[str, ...] = ()
+    priority: Priority = "normal"
+    on_miss: OnMiss | None = None
+
+
+class UnknownView(Invalid):
+    code = "unknown_view"
+
+    def __init__(self, name: str, known: Collection[str], field: str) -> None:
+        there_are = f"It has: {', '.join(sorted(known))}." if known else f"It has none: leave {field!r} out."
+        super().__init__(f"There is no view {show(name)} in this agent's database. {there_are}", field=field)
+
+
+class ViewNeedsParameters(Invalid):
+    code = "view_needs_parameters"
+
+    def __init__(self, name: str, needed: Sequence[str]) -> None:
+        super().__init__(
+            f"The view {show(name)} cannot be run without its parameters {', '.join(needed)}. Name one that can, or "
+            "define it anew with defaults.",
+            field="context_views",
+        )
+
+
+class NoNextRun(NotFound):
+    code = "no_next_run"
+
+    def __init__(self, agent_id: str) -> None:
+        super().__init__(
+            f"No next run is booked for agent {agent_id!r}, so there is nothing to change, run or cancel. Book one "
+            "first, or leave it so."
+        )
+
+
+class SelfSchedulingOff(Forbidden):
+    code = "self_scheduling_off"
+
+    def __init__(self, agent: Agent) -> None:
+        super().__init__(
+            f"Self-scheduling (`self_scheduling`) is off for agent {agent.name!r}, so it can neither book, change nor "
+            "notify. Its user can turn it on."
+        )
+
+
+def slot_of(agent_id: str) -> str:
+    """Name the one place in which an agent's next run waits."""
+    return f"agent:{agent_id}"
+
+
+def is_own(booked: Run | Wake) -> bool:
+    """Tell whether this is a next run that the agent itself booked: one turn of its loop."""
+    return booked.kind == "next_run" and booked.scheduled_by == "agent"
+
+
+def read_time(request: NextRunRequest, now: datetime, known_zone: str | None = None) -> Wish:
+    """Return the instant that is asked for, past or not, or say what is wrong with it."""
+    if request.when is not None:
+        if request.scheduled_at is not None or request.in_seconds is not None:
+            raise BadTime(
+                f"`when` is {show(request.when)}, and another time is given too. Give exactly one of them.",
+                field="when",
+            )
+        zone = request.timezone or known_zone
+        return wish_of(request.when, parse_when(request.when, now, zone), zone)
+    if request.scheduled_at is not None and request.in_seconds is not None:
+        raise BadTime(
+            f"Both 'scheduled_at' ({show(request.scheduled_at)}) and 'in_seconds' ({request.in_seconds}) are given. "
+            "Give exactly one of them.",
+            field="in_seconds",
+        )
+    if request.in_seconds is not None:
+        return Wish(requested=f"in {request.in_seconds} s", at=_read_seconds(request.in_seconds, now))
+    if request.scheduled_at is not None:
+        at = read_instant(request.scheduled_at, "scheduled_at", "in_seconds")
+        if not _EARLIEST <= at < FOREVER:  # some zone could not tell such a time
+            raise BadTime(
+                f"`scheduled_at` is {show(request.scheduled_at)}, which is out of range. Take a time between 1970 and "
+                "9998.",
+                field="scheduled_at",
+            )
+        return Wish(requested=request.scheduled_at, at=at)
+    raise BadTime(
+        "No time is given. Give exactly one of 'in_seconds' (a whole number of seconds from now) and 'scheduled_at' "
+        f"({_ISO_FORM}).",
+        field="in_seconds",
+    )
+
+
+def check_views(names: Collection[str], known: Mapping[str, Sequence[str]]) -> None:
+    """Refuse views that cannot be run by name alone. `known` tells which parameters each cannot do without."""
+    for name in names:
+        check_view(name, known, "context_views")
+        if known[name]:
+            raise ViewNeedsParameters(name, known[name])
+
+
+def check_view(name: str, known: Collection[str], field: str) -> None:
+    """Refuse the name of a view that the agent's database does not have."""
+    if name not in known:
+        raise UnknownView(name, known, field)
+
+
+def make(
+    request: NextRunRequest,
+    wish: Wish,
+    clamped: Clamped,
+    agent: Agent,
+    now: datetime,
+    rules: Rules,
+    *,
+    by: ScheduledBy,
+    booked_by_run: str | None = None,
+    tools: tuple[str, ...] | None = None,
+) -> Wake:
+    """Make the wake of a next run.
+
+    It belongs to no session: it gets a fresh one, and outlives the one it was booked in.
+    """
+    return wakes.create(
+        kind="next_run",
+        agent_id=agent.id,
+        user_id=agent.user_id,
+        session_id=None,
+        call_type="once",
+        instructions=check_text("instructions", request.instructions, wakes.MAX_INSTRUCTIONS),
+        timezone=agent.known_zone,
+        scheduled_by=by,
+        now=now,
+        rules=rules,
+        at=clamped.at,
+        wish=replace(wish, moved_by=(*wish.moved_by, *clamped.reasons)),
+        context_views=request.context_views,
+        priority=request.priority,
+        on_miss=request.on_miss,
+        booked_by_run=booked_by_run,
+        tools=tools,
+    )
+
+
+def _read_seconds(seconds: int, now: datetime) -> datetime:
+    if abs(seconds) > MOST_SECONDS:
+        raise BadTime(
+            f"'in_seconds' is {show(seconds)}, further than any agent's horizon. "
+            f"Give a whole number of seconds, at most {MOST_SECONDS}.",
+            field="in_seconds",
+        )
+    return now + timedelta(seconds=seconds)

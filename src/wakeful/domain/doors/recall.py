@@ -1,0 +1,240 @@
+"""The door of recalls: a wake that lands in its own session, under the names Navi gave it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta, tzinfo
+from typing import Any
+
+from wakeful.domain.bounds.limits import Rules
+from wakeful.domain.errors import Invalid, NotFound
+from wakeful.domain.events import RecallAction, RecallUpdate
+from wakeful.domain.texts import check_note, check_text, show
+from wakeful.domain.types import Agent, CallType, OnMiss, Priority, ScheduledBy, Wake
+from wakeful.domain.wakes import wakes
+from wakeful.domain.wakes.wakes import Wish, wish_of
+from wakeful.domain.wakes.when import BadWhen, parse_when
+from wakeful.domain.zones import load_zone, offset_zone
+
+MOST_SECONDS = 10 * 365 * 86_400
+MOST_RUNS = 1_000_000
+
+_STATUS = {"pending": "pending", "queued": "pending", "running": "fired", "fired": "fired"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecallRequest:
+    """A recall as someone asks for it."""
+
+    call_type: CallType
+    instructions: str
+    when: str | None = None
+    timezone: str | None = None  # IANA; wins over the offset
+    timezone_offset: str | None = None
+    interval_seconds: int | None = None
+    cron: str | None = None
+    until: str | None = None
+    max_runs: int | None = None
+    on_miss: OnMiss | None = None
+    priority: Priority = "normal"
+    comment: str = ""
+
+
+class NoRecall(NotFound):
+    code = "no_recall"
+
+    def __init__(self, session_id: str) -> None:
+        super().__init__(
+            f"No recall is pending in session {session_id!r}, so there is nothing to change, run or cancel. Book one "
+            "first, or leave it so."
+        )
+
+
+class OutOfReach(NotFound):
+    code = "no_such_session"
+
+    def __init__(self, session_id: str) -> None:
+        super().__init__(
+            f"There is no session {session_id!r} in your reach. Leave `session_id` out to mean the one you are in.",
+            field="session_id",
+        )
+
+
+class NotRecurring(Invalid):
+    code = "not_recurring"
+
+    def __init__(self, session_id: str) -> None:
+        super().__init__(
+            f"No recurring recall is pending in session {session_id!r}, so there is no next time to skip to. "
+            "One that comes once is cancelled instead."
+        )
+
+
+def make(
+    request: RecallRequest,
+    agent: Agent,
+    session_id: str,
+    user_id: str,
+    now: datetime,
+    rules: Rules,
+    *,
+    by: ScheduledBy,
+    booked_by_run: str | None = None,
+    tools: tuple[str, ...] | None = None,
+) -> Wake:
+    """Make the wake of a recall, or say what is wrong with the request."""
+    check_text("additional_context_message", request.instructions, wakes.MAX_INSTRUCTIONS)
+    check_note("internal_comment", request.comment, wakes.MAX_COMMENT)
+    _check_call_type(request)
+    _check_number("interval_seconds", request.interval_seconds, MOST_SECONDS)
+    _check_number("max_runs", request.max_runs, MOST_RUNS)
+    zone, name = _zone(request, agent)
+    meant = None if request.when is None else parse_when(request.when, now, zone)
+    wish = Wish(requested=request.cron or request.call_type)
+    if request.when is not None and meant is not None:
+        wish = wish_of(request.when, meant, _zone_name(request, name))
+    if meant is not None and meant.zone is not None and request.cron is None:
+        name = meant.zone
+    return wakes.create(
+        kind="recall",
+        agent_id=agent.id,
+        user_id=user_id,
+        session_id=session_id,
+        call_type=request.call_type,
+        instructions=request.instructions,
+        timezone=name,
+        scheduled_by=by,
+        now=now,
+        rules=rules,
+        at=None if meant is None else meant.at,
+        wish=wish,
+        wall_clock=None if meant is None else meant.wall_clock,
+        every=None if request.interval_seconds is None else timedelta(seconds=request.interval_seconds),
+        cron=request.cron,
+        until=None if request.until is None else _read_until(request.until, now, zone),
+        max_runs=request.max_runs,
+        comment=request.comment,
+        priority=request.priority,
+        on_miss=request.on_miss,
+        booked_by_run=booked_by_run,
+        tools=tools,
+    )
+
+
+def read_changes(
+    asked: Mapping[str, Any], wake: Wake, now: datetime, known_zone: str | None
+) -> tuple[dict[str, Any], Wish | None]:
+    """Turn the door's names and forms into those of a wake's own fields, and return the new time's wish, if any.
+
+    `known_zone` is the agent's or its user's, for a wake that has none of its own.
+    """
+    if "additional_context_message" in asked:
+        check_text("additional_context_message", asked["additional_context_message"], wakes.MAX_INSTRUCTIONS)
+    if "internal_comment" in asked:
+        check_note("internal_comment", asked["internal_comment"], wakes.MAX_COMMENT)
+    changes: dict[str, Any] = {_FIELDS.get(name, name): value for name, value in asked.items()}
+    # A new rule takes the place of the one before, of whichever kind that was.
+    if (changes.get("every") is None) != (changes.get("cron") is None):
+        changes = {"every": None, "cron": None} | changes
+    # The wake's own zone counts if its rule or time is in it; otherwise it is only where its agent was at the time.
+    own = wake.timezone if wake.cron or wake.wall_clock else None
+    zone, wish = changes.get("timezone") or own or known_zone or wake.timezone, None
+    if changes.get("cron") is not None and zone != wake.timezone:
+        changes["timezone"] = zone
+    if "when" in changes:
+        text = changes.pop("when")
+        meant = parse_when(text, now, zone)
+        wish = wish_of(text, meant, zone)
+        changes |= {"nominal_at": meant.at, "wall_clock": meant.wall_clock}
+        if wish.zone not in (None, wake.timezone) and changes.get("cron", wake.cron) is None:
+            changes["timezone"] = wish.zone
+    if changes.get("until") is not None:
+        changes["until"] = _read_until(changes["until"], now, zone)
+    if changes.get("every") is not None:
+        changes["every"] = timedelta(seconds=changes["every"])
+    return changes, wish
+
+
+def recall_status(wake: Wake) -> str:
+    """Return the status of a recall in the words of its door."""
+    return _STATUS.get(wake.status, "cancelled")
+
+
+def recall_update(wake: Wake, action: RecallAction) -> RecallUpdate:
+    """Make the frame that tells of a change."""
+    assert wake.session_id is not None
+    return RecallUpdate(
+        session_id=wake.session_id,
+        recall_id=wake.id,
+        call_type=wake.call_type,
+        trigger_at=wake.nominal_at,
+        status=recall_status(wake),
+        action=action,
+    )
+
+
+_FIELDS = {
+    "additional_context_message": "instructions",
+    "internal_comment": "comment",
+    "interval_seconds": "every",
+}
+
+
+def _check_call_type(request: RecallRequest) -> None:
+    """Refuse what does not go with the type: who sends it means something that would not happen."""
+    kind = request.call_type
+    if kind == "immediate" and request.when is not None:
+        raise Invalid(
+            f"`when` is {show(request.when)}, and a recall of type 'immediate' comes right after this run. Leave it "
+            "out, or ask for 'once'.",
+            field="when",
+        )
+    if kind != "immediate" and request.when is None and request.cron is None:
+        raise Invalid(
+            f"`when` is missing: a recall of type {kind!r} needs it, such as '30m' or 'tomorrow at 09:00'.",
+            field="when",
+        )
+    if kind == "recurring":
+        return
+    for name in ("interval_seconds", "cron", "until", "max_runs"):
+        value = getattr(request, name)
+        if value is not None:
+            raise Invalid(
+                f"`{name}` is {show(value)}, and a recall of type {kind!r} comes once. Leave it out, or ask for "
+                "'recurring'.",
+                field=name,
+            )
+
+
+def _check_number(field: str, value: int | None, most: int) -> None:
+    if value is not None and not 1 <= value <= most:
+        raise Invalid(
+            f"`{field}` is {show(value)}; accepted is a whole number, at least 1 and at most {most}.", field=field
+        )
+
+
+def _read_until(text: str, now: datetime, zone: str | tzinfo | None) -> datetime:
+    try:
+        return parse_when(text, now, zone).at
+    except BadWhen as refused:
+        refused.field = "until"
+        raise
+
+
+def _zone_name(request: RecallRequest, name: str | None) -> str | None:
+    return name if request.timezone is not None else request.timezone_offset or name
+
+
+def _zone(request: RecallRequest, agent: Agent) -> tuple[tzinfo | None, str | None]:
+    """Return the zone that the words are meant in, and the one the wake keeps; None: none is known."""
+    if request.timezone is not None:
+        return load_zone(request.timezone), request.timezone
+    if request.timezone_offset is not None:
+        zone = offset_zone(request.timezone_offset)
+        if request.cron is not None:
+            raise Invalid(
+                "A cron rule needs `timezone` (an IANA name such as 'Europe/Berlin'): an offset does not know when the "
+                "clocks change.",
+                field="timezone",
+            )
+        return zone, agent.known_zone
+    return None if agent.known_zone is None else load_zone(agent.known_zone), agent.known_zone

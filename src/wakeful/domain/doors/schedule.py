@@ -1,0 +1,275 @@
+"""The door of the scheduler: a one-time message into a session, or a fresh session, under the names Psi gave them."""
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Literal
+
+from wakeful.domain.agents.skills import Skill
+from wakeful.domain.bounds.limits import Rules
+from wakeful.domain.doors import session_config
+from wakeful.domain.errors import Conflict, Invalid, NotFound
+from wakeful.domain.texts import check_note, check_text, show
+from wakeful.domain.types import Agent, Run, ScheduledBy, Wake
+from wakeful.domain.wakes import wakes
+from wakeful.domain.wakes.wakes import Wish, wish_of
+from wakeful.domain.wakes.when import BadTime, parse_when, read_instant
+
+ScheduleKind = Literal["message", "session"]
+ScheduleStatus = Literal["pending", "queued", "delivered", "cancelled", "failed"]
+
+PREFIX = "sch-"
+MIN_DELAY_MS = 1_000
+MAX_DELAY_MS = 24 * 60 * 60 * 1_000
+MOST_LABEL = 200
+
+_STATUS: dict[str, ScheduleStatus] = {
+    "pending": "pending",
+    "queued": "queued",
+    "running": "delivered",
+    "fired": "delivered",
+    "failed": "failed",
+    "cancelled": "cancelled",
+    "superseded": "cancelled",
+    "skipped": "failed",
+}
+_MILLISECOND = timedelta(milliseconds=1)
+_UNEXPECTED = re.compile(r"([A-Za-z_]\w*): (.*)", re.DOTALL)  # as an exception is kept
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleRequest:
+    """A schedule as someone asks for it."""
+
+    kind: ScheduleKind
+    message: str
+    delay_ms: int | None = None
+    at: str | None = None
+    when: str | None = None  # words, for people
+    timezone: str | None = None  # of the words
+    label: str = ""
+    session_config: object = None
+    ephemeral: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErrorSummary:
+    """Why a schedule failed or was cancelled."""
+
+    message: str
+    kind: str  # of the error: its code, or its class where nobody expected it; shown as `class`
+    data: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Schedule:
+    """What is public about a schedule, live or ended."""
+
+    id: str
+    kind: ScheduleKind
+    status: ScheduleStatus
+    label: str
+    fire_at: datetime
+    origin_session_id: str | None
+    created_session_id: str | None
+    delivery_phase: str | None  # where the delivery failed
+    error_summary: ErrorSummary | None
+    session_config_summary: dict[str, Any] | None
+    run_status: str | None
+    created_at: datetime
+
+
+class NoSuchSchedule(NotFound):
+    code = "no_such_schedule"
+
+    def __init__(self, schedule_id: str) -> None:
+        super().__init__(
+            f"There is no schedule {schedule_id!r} here. A list of this session's schedules (op 'list', or "
+            "GET /sessions/ID/schedules) shows their ids.",
+            field="schedule_id",
+        )
+
+
+class NotCancellable(Conflict):
+    code = "schedule_not_cancellable"
+
+    def __init__(self, schedule: Schedule) -> None:
+        next_step = "If its run is still at work, stop that." if schedule.status == "delivered" else "It has ended."
+        super().__init__(
+            f"Schedule {schedule.id!r} is {schedule.status}, so it cannot be cancelled: only pending and queued ones "
+            f"can. {next_step}",
+            field="schedule_id",
+        )
+
+
+class DelayOutOfBounds(Invalid):
+    code = "delay_out_of_bounds"
+
+    def __init__(self, field: str, value: object, delay_ms: int) -> None:
+        meant = f" ({delay_ms:,} ms ahead)" if field == "at" else ""
+        bound = (
+            f"below the least of {MIN_DELAY_MS:,} ms"
+            if delay_ms < MIN_DELAY_MS
+            else f"beyond the most of {MAX_DELAY_MS:,} ms (24 h)"
+        )
+        shown = f"{value:,} ms" if isinstance(value, int) and abs(value) < 10**30 else show(value)
+        super().__init__(
+            f"`{field}` is {shown}{meant}, {bound}. Accepted: {MIN_DELAY_MS:,} to {MAX_DELAY_MS:,} ms ahead.",
+            field=field,
+        )
+
+
+def make(
+    request: ScheduleRequest,
+    agent: Agent,
+    session_id: str,
+    user_id: str,
+    now: datetime,
+    rules: Rules,
+    *,
+    models: Collection[str],
+    tools: Collection[str],
+    skills: Sequence[Skill] = (),
+    by: ScheduledBy,
+    booked_by_run: str | None = None,
+) -> Wake:
+    """Make the wake of a schedule, or say what is wrong with the request."""
+    message = check_text("message", request.message, wakes.MAX_INSTRUCTIONS)
+    label = check_note("label", request.label.strip(), MOST_LABEL, is_one_line=True)
+    if request.kind == "session" and request.session_config is None:
+        raise Invalid(
+            "A schedule of kind 'session' needs `session_config`; {} will do. Its keys: "
+            f"{', '.join(session_config.KEYS)}.",
+            field="session_config",
+        )
+    if request.kind == "message" and request.session_config is not None:
+        raise Invalid(
+            "A schedule of kind 'message' lands in this session, so it takes no `session_config`. Leave it out, or "
+            "ask for kind 'session'.",
+            field="session_config",
+        )
+    config = None
+    if request.session_config is not None:
+        config = session_config.check(request.session_config, models=models, tools=tools, skills=skills)
+    at, wish = _read_time(request, agent, now)
+    return wakes.create(
+        kind=request.kind,
+        agent_id=agent.id,
+        user_id=user_id,
+        session_id=session_id,
+        call_type="once",
+        instructions=message,
+        timezone=agent.known_zone,
+        scheduled_by=by,
+        now=now,
+        rules=rules,
+        at=at,
+        wish=wish,
+        comment=label,
+        session_config=config,
+        booked_by_run=booked_by_run,
+        tools=None if by == "user" else tuple(tools),
+        ephemeral=request.ephemeral,
+    )
+
+
+def _read_time(request: ScheduleRequest, agent: Agent, now: datetime) -> tuple[datetime, Wish]:
+    """Return the planned instant, and the time that was asked for."""
+    if request.when is not None:
+        if request.delay_ms is not None or request.at is not None:
+            raise BadTime(
+                f"`when` is {show(request.when)}, and another time is given too. Give exactly one of them.",
+                field="when",
+            )
+        zone = request.timezone or agent.known_zone
+        meant = parse_when(request.when, now, zone)
+        check_ahead("when", meant.at - now)
+        return meant.at, wish_of(request.when, meant, zone)
+    at = fire_at(request.delay_ms, request.at, now)
+    if request.at is None:
+        return at, Wish(requested=f"in {request.delay_ms} ms", at=at)
+    asked_at = read_instant(request.at, "at", "delay_ms")
+    return at, Wish(requested=request.at, at=asked_at, moved_by=("past",) if at > asked_at else ())
+
+
+def fire_at(delay_ms: int | None, at: str | None, now: datetime) -> datetime:
+    """Return the planned instant: now for an `at` that is past or less than a millisecond ahead."""
+    if (delay_ms is None) == (at is None):
+        given = "neither is given" if at is None else f"they are {show(delay_ms)} and {show(at)}"
+        raise BadTime(
+            f"Exactly one of `delay_ms` and `at` is needed, and {given}. Accepted: `delay_ms` from {MIN_DELAY_MS:,} to "
+            f"{MAX_DELAY_MS:,}, or `at` such as '2026-11-16T09:00:00Z'.",
+            field="delay_ms",
+        )
+    if delay_ms is not None:
+        if not MIN_DELAY_MS <= delay_ms <= MAX_DELAY_MS:
+            raise DelayOutOfBounds("delay_ms", delay_ms, delay_ms)
+        return now + timedelta(milliseconds=delay_ms)
+    assert at is not None
+    moment = read_instant(at, "at", "delay_ms")
+    ahead = (moment - now) // _MILLISECOND
+    if ahead <= 0:
+        return now
+    if not MIN_DELAY_MS <= ahead <= MAX_DELAY_MS:
+        raise DelayOutOfBounds("at", at, ahead)
+    return moment
+
+
+def check_ahead(field: str, ahead: timedelta) -> None:
+    """Hold a new time of a schedule to the bounds it was booked within."""
+    delay_ms = ahead // _MILLISECOND
+    if not MIN_DELAY_MS <= delay_ms <= MAX_DELAY_MS:
+        raise DelayOutOfBounds(field, delay_ms, delay_ms)
+
+
+def wake_id_of(schedule_id: str) -> str:
+    """Return the id of the wake behind a schedule; both forms are known."""
+    return schedule_id.strip().removeprefix(PREFIX)
+
+
+def describe(wake: Wake, run: Run | None = None, *, has_arrived: bool = False) -> Schedule:
+    """Show a wake as the schedule it is, from its run and whether the prompt was saved in the session."""
+    assert wake.kind in ("message", "session")
+    status = _STATUS[wake.status]
+    if status == "failed" and has_arrived:  # how it went on from there is said by its run
+        status = "delivered"
+    return Schedule(
+        id=f"{PREFIX}{wake.id}",
+        kind="session" if wake.kind == "session" else "message",
+        status=status,
+        label=wake.comment,
+        fire_at=wake.nominal_at,
+        origin_session_id=wake.session_id,
+        created_session_id=wake.created_session_id,
+        delivery_phase=_phase(wake, status),
+        error_summary=_summarise(wake, status, run),
+        session_config_summary=session_config.summarise(wake.session_config),
+        run_status=None if run is None else run.status,
+        created_at=wake.created_at,
+    )
+
+
+def _summarise(wake: Wake, status: ScheduleStatus, run: Run | None) -> ErrorSummary | None:
+    text = wake.error or (wake.reason if status in ("failed", "cancelled") else None)
+    if text is None:
+        return None
+    unexpected = _UNEXPECTED.fullmatch(text) if wake.reason in (None, "error") else None
+    kind, message = (unexpected[1], unexpected[2]) if unexpected else (wake.reason or "error", text)
+    known = {
+        "reason": wake.reason,
+        "delivery_phase": _phase(wake, status),
+        "created_session_id": wake.created_session_id,
+        "run_id": None if run is None else run.id,
+    }
+    return ErrorSummary(
+        message=message, kind=kind, data={name: value for name, value in known.items() if value is not None}
+    )
+
+
+def _phase(wake: Wake, status: ScheduleStatus) -> str | None:
+    """Return where a delivery failed. A message that could not be put into the queue is tried again, so it waits."""
+    if wake.delivery_phase is not None:
+        return wake.delivery_phase
+    has_failed = wake.held_by == "error" or (status == "failed" and wake.status == "failed")
+    return "prompt_submit" if has_failed else None

@@ -1,0 +1,266 @@
+"""How a schedule wants its fresh session: which keys there are, what each accepts, and what it means for the agent."""
+
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, NoReturn, cast, get_args
+
+from wakeful.domain.agents.mcp_servers import prefix_of
+from wakeful.domain.agents.skills import Skill, missing
+from wakeful.domain.errors import Invalid
+from wakeful.domain.quoting import quote_block, quote_line
+from wakeful.domain.texts import check_text, say_no, show
+from wakeful.domain.types import Agent, ScheduledBy, ThinkingLevel
+from wakeful.domain.values import replace
+from wakeful.domain.wakes.when import BadTime, read_instant
+
+MOST_NAME = 200  # characters of a name
+MOST_PROMPT = 32_000
+MOST_SKILLS = 50
+MOST_PRELOADED = 50
+MOST_PRELOADED_BYTES = 64 * 1024
+CACHING_PROVIDERS = ("anthropic", "bedrock", "gateway/anthropic")  # take breakpoints; others cache by themselves
+
+_BREAKPOINTS = ("system", "tools", "messages")
+_COMPONENTS = ("base", "tools", "schema", "skills", "preamble")
+_SKILL = re.compile(r"[\w-][\w. -]{0,199}")
+_MESSAGE = '{"role": "user", "content": "…"}'
+_PART = 'a text, or parts such as {"type": "text", "text": "…"}'
+
+
+class BadSessionConfig(Invalid):
+    code = "bad_session_config"
+
+
+def check(
+    asked: object, *, models: Collection[str], tools: Collection[str], skills: Sequence[Skill] = ()
+) -> dict[str, Any]:
+    """Return a session's configuration in the form that is kept, or say which key is wrong and what it accepts.
+
+    The models are those its owner allows, the tools those of the run that books, the skills those the agent has.
+    """
+    given = _object("session_config", asked, "a JSON object")
+    unknown = sorted(set(given) - set(_CHECKS))
+    if unknown:
+        raise BadSessionConfig(
+            f"session_config has no key {', '.join(map(show, unknown))}. Its keys: {', '.join(_CHECKS)}.",
+            field=f"session_config.{unknown[0]}",
+        )
+    allowed = {"model": models, "tool_ids": tools}
+    checked = {
+        key: _CHECKS[key](f"session_config.{key}", value, allowed.get(key, ()))
+        for key, value in given.items()
+        if value is not None
+    }
+    _check_skills(checked.get("skills", ()), skills)
+    return checked
+
+
+def names_skills(asked: object) -> bool:
+    """Tell whether a configuration chooses skills, so that those of the agent have to be read."""
+    return isinstance(asked, Mapping) and bool(cast("Mapping[str, object]", asked).get("skills"))
+
+
+def names_tool_of(agent: Agent, asked: object) -> bool:
+    """Tell whether a configuration names what may be a tool of one of an agent's MCP servers."""
+    named: object = cast("Mapping[str, object]", asked).get("tool_ids") if isinstance(asked, Mapping) else None
+    prefixes = tuple(map(prefix_of, agent.mcp_servers))
+    names = cast("list[object]", named) if isinstance(named, list) else []
+    return any(isinstance(name, str) and name.startswith(prefixes) for name in names)
+
+
+def summarise(config: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """Return the compact form; a tool count of None: every tool of the agent."""
+    if config is None:
+        return None
+    return {
+        "session_name": config.get("session_name"),
+        "model": config.get("model"),
+        "thinking_level": config.get("thinking_level"),
+        "skill_count": len(config.get("skills", ())),
+        "tool_count": len(config["tool_ids"]) if "tool_ids" in config else None,
+        "preloaded_message_count": len(config.get("preloaded_messages", ())),
+    }
+
+
+def ignored_keys(config: Mapping[str, Any] | None, model: str) -> list[str]:
+    """Return the keys that are kept and do nothing with this model."""
+    takes_breakpoints = model.partition(":")[0] in CACHING_PROVIDERS
+    return ["cache_breakpoints"] if config and config.get("cache_breakpoints") and not takes_breakpoints else []
+
+
+def apply(agent: Agent, config: Mapping[str, Any], booked_by: ScheduledBy) -> Agent:
+    """Return the agent as it works in a session that was begun like this. The owner's prompt comes first and stays.
+
+    Prompts that an agent wrote when it booked the session are quoted and named as its words: only people, and the
+    host, speak in a system prompt's own voice.
+    """
+    system, developer = config.get("system_prompt", ""), config.get("developer_prompt", "")
+    source = quote_line(config.get("developer_prompt_source", "the schedule that began this session"))
+    if booked_by == "agent":
+        system = system and f"The agent that booked this session wrote for it:\n{quote_block(system)}"
+        developer = (
+            developer and f"Developer prompt by the agent that booked it, from {source}:\n{quote_block(developer)}"
+        )
+    else:
+        developer = developer and f"Developer prompt, from {source}:\n{developer}"
+    prompts = [agent.system_prompt.strip(), system, developer]
+    return replace(
+        agent,
+        system_prompt="\n\n".join(prompt for prompt in prompts if prompt),
+        model=config.get("model", agent.model),
+        thinking_level=config.get("thinking_level", agent.thinking_level),
+    )
+
+
+# ── One check per key ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _name(field: str, value: object, _allowed: Collection[str]) -> str:
+    return check_text(field, value, MOST_NAME, is_one_line=True, refuse=BadSessionConfig).strip()
+
+
+def _prompt(field: str, value: object, _allowed: Collection[str]) -> str:
+    return check_text(field, value, MOST_PROMPT, refuse=BadSessionConfig).strip()
+
+
+def _model(field: str, value: object, allowed: Collection[str]) -> str:
+    if not isinstance(value, str) or value not in allowed:
+        _refuse(
+            field,
+            value,
+            f"the agent's own model or one that the server's owner allows it: {', '.join(sorted(allowed))}",
+        )
+    return value
+
+
+def _thinking(field: str, value: object, _allowed: Collection[str]) -> str:
+    levels = get_args(ThinkingLevel)
+    if not isinstance(value, str) or value not in levels:
+        _refuse(field, value, f"one of: {', '.join(levels)}")
+    return value
+
+
+def _skills(field: str, value: object, _allowed: Collection[str]) -> list[str]:
+    names = _texts(field, value)
+    if len(names) > MOST_SKILLS:
+        raise BadSessionConfig(f"`{field}` has {len(names)} names; {MOST_SKILLS} is the most.", field=field)
+    for name in names:
+        if not _SKILL.fullmatch(name):
+            _refuse(field, name, "names of Markdown files in the agent's `skills/`, without a path")
+    return names
+
+
+def _check_skills(names: Collection[str], there: Sequence[Skill]) -> None:
+    unknown = missing(there, names)
+    if unknown:
+        known = ", ".join(sorted(skill.name for skill in there))
+        raise BadSessionConfig(
+            f"`session_config.skills` names {', '.join(map(repr, unknown))}, which the agent does not have. "
+            + (f"Its skills: {known}." if known else "It has no skills: there is no Markdown file in its `skills/`."),
+            field="session_config.skills",
+        )
+
+
+def _tool_ids(field: str, value: object, allowed: Collection[str]) -> list[str]:
+    names = _texts(field, value)
+    for name in names:
+        if name not in allowed:
+            _refuse(field, name, f"tools that whoever books has: {', '.join(sorted(allowed)) or 'none'}")
+    return names
+
+
+def _breakpoints(field: str, value: object, _allowed: Collection[str]) -> list[str]:
+    return _some_of(field, value, _BREAKPOINTS)
+
+
+def _components(field: str, value: object, _allowed: Collection[str]) -> list[str]:
+    return _some_of(field, value, _COMPONENTS)
+
+
+def _preloaded(field: str, value: object, _allowed: Collection[str]) -> list[dict[str, str]]:
+    given = _list(field, value, f"a list of messages such as {_MESSAGE}")
+    if len(given) > MOST_PRELOADED:
+        raise BadSessionConfig(f"`{field}` has {len(given)} messages; {MOST_PRELOADED} is the most.", field=field)
+    messages = [_message(f"{field}.{number}", each) for number, each in enumerate(given)]
+    size = sum(len(message["content"].encode()) for message in messages)
+    if size > MOST_PRELOADED_BYTES:
+        raise BadSessionConfig(f"`{field}` has {size:,} bytes; {MOST_PRELOADED_BYTES:,} is the most.", field=field)
+    return messages
+
+
+def _message(field: str, value: object) -> dict[str, str]:
+    given = _object(field, value, f"a message such as {_MESSAGE}")
+    unknown = sorted(set(given) - {"role", "content", "timestamp"})
+    if unknown:
+        _refuse(f"{field}.{unknown[0]}", given[unknown[0]], "nothing: a message has role, content and timestamp")
+    role = given.get("role")
+    if role not in ("user", "assistant"):
+        _refuse(f"{field}.role", role, "user or assistant")
+    message = {"role": str(role), "content": _content(f"{field}.content", given.get("content"))}
+    if given.get("timestamp") is not None:
+        timestamp = check_text(
+            f"{field}.timestamp", given["timestamp"], MOST_NAME, is_one_line=True, refuse=BadSessionConfig
+        )
+        try:
+            read_instant(timestamp, f"{field}.timestamp", "no timestamp at all")
+        except BadTime:
+            _refuse(f"{field}.timestamp", timestamp, "an ISO 8601 time with its offset, such as 2026-04-22T12:59:00Z")
+        message["timestamp"] = timestamp
+    return message
+
+
+def _content(field: str, value: object) -> str:
+    """Read a message's text: as it is, or in parts as providers write it."""
+    if isinstance(value, list):
+        parts = [_object(field, part, _PART) for part in cast("list[object]", value)]
+        if any(part.get("type") != "text" or not isinstance(part.get("text"), str) for part in parts):
+            _refuse(field, parts, _PART)
+        value = "\n".join(str(part["text"]) for part in parts)
+    return check_text(field, value, MOST_PRELOADED_BYTES, refuse=BadSessionConfig)
+
+
+def _some_of(field: str, value: object, known: Collection[str]) -> list[str]:
+    names = _texts(field, value)
+    for name in names:
+        if name not in known:
+            _refuse(field, name, f"some of: {', '.join(known)}")
+    return names
+
+
+def _texts(field: str, value: object) -> list[str]:
+    names = [name for name in _list(field, value, "a list of names") if isinstance(name, str)]
+    if len(names) != len(cast("list[object]", value)):
+        _refuse(field, value, "a list of names")
+    return list(dict.fromkeys(names))
+
+
+def _list(field: str, value: object, accepted: str) -> list[object]:
+    if not isinstance(value, list):
+        _refuse(field, value, accepted)
+    return cast("list[object]", value)
+
+
+def _object(field: str, value: object, accepted: str) -> Mapping[str, object]:
+    if not isinstance(value, Mapping):
+        _refuse(field, value, accepted)
+    return cast("Mapping[str, object]", value)
+
+
+def _refuse(field: str, value: object, accepted: str) -> NoReturn:
+    say_no(field, value, accepted, BadSessionConfig)
+
+
+_CHECKS: Mapping[str, Callable[[str, object, Collection[str]], Any]] = {
+    "session_name": _name,
+    "system_prompt": _prompt,
+    "model": _model,
+    "thinking_level": _thinking,
+    "skills": _skills,
+    "tool_ids": _tool_ids,
+    "developer_prompt": _prompt,
+    "developer_prompt_source": _name,
+    "preloaded_messages": _preloaded,
+    "cache_breakpoints": _breakpoints,
+    "prompt_component_selection": _components,
+}
+KEYS = tuple(_CHECKS)

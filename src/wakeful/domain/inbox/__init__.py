@@ -1,0 +1,1 @@
+"""Rules of notices and of the channels they go out through."""

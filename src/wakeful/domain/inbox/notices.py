@@ -1,0 +1,344 @@
+"""What people are told in their inbox, in our words."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from hashlib import blake2b
+
+from wakeful.domain import ids
+from wakeful.domain.agents.confinement import REMEDY, Confinement
+from wakeful.domain.agents.directories import MEMORY_ELSEWHERE, Directory, words
+from wakeful.domain.errors import Invalid, LimitReached
+from wakeful.domain.types import Agent, Notice, Run, SetAside, User, Wake
+
+NOTIFY = "notify"  # the code of what an agent says itself
+NEEDS_APPROVAL = "needs_approval"
+MOST_TITLE = 200
+MOST_BODY = 4_000
+PER_HOUR = 20  # of one agent
+
+
+class TooManyNotices(LimitReached):
+    code = "too_many_notifications"
+
+    def __init__(self, free_at: datetime) -> None:
+        super().__init__(
+            f"You have sent {PER_HOUR} notifications within an hour, and that is the most. This one was not sent. "
+            f"The next one is possible at {free_at:%Y-%m-%d %H:%M:%S} UTC; put together what belongs together."
+        )
+
+
+def braked(wake: Wake, until: datetime, now: datetime) -> Notice:
+    """An agent's own bookings start more runs than it may."""
+    return _about(
+        wake,
+        now,
+        code="brake",
+        title="The runaway brake is on",
+        body=(
+            "This agent's own bookings started as many runs as they may in an hour. "
+            f"The rest wait until {until:%H:%M} UTC."
+        ),
+        once_key=f"brake:{wake.agent_id}:{until:%Y-%m-%dT%H}",  # by its end, which all that wait have in common
+    )
+
+
+def backing_off(wake: Wake, now: datetime) -> Notice:
+    """A recurring wake failed several times in a row."""
+    return _about(
+        wake,
+        now,
+        code="backoff",
+        title="A recurring wake keeps failing",
+        body=(
+            f"It failed {wake.failures} times in a row and comes back less often now: "
+            f"next at {wake.attempt_at:%Y-%m-%d %H:%M} UTC."
+        ),
+        once_key=f"backoff:{wake.id}:{wake.created_at.isoformat()}:{now:%Y-%m-%d}",
+    )
+
+
+def interrupted(run: Run, now: datetime) -> Notice:
+    """A run was cut off and is not tried again by itself."""
+    return _about(
+        run,
+        now,
+        code="interrupted",
+        title="A run was interrupted",
+        body=f"{run.error or 'It was cut off.'} Continue takes it up from its last saved step.",
+        once_key=f"interrupted:{run.id}:{run.fence}",
+    )
+
+
+def unfirable(wake: SetAside, error: str, now: datetime) -> Notice:
+    """The scheduler could not decide about a wake at all, perhaps not even read it."""
+    is_over = wake.kind == "session"
+    after = "Its session could not be made; book it again." if is_over else "It is tried again every five minutes."
+    return _about(
+        wake,
+        now,
+        code="unfirable",
+        title="A wake could not be fired",
+        body=f"{error} {after}",
+        once_key=f"unfirable:{wake.id}:{wake.nominal_at.isoformat()}",
+    )
+
+
+def loop_ended(run: Run, agent: Agent, now: datetime) -> Notice:
+    """An agent that kept itself going has booked nothing more."""
+    how = run.status if run.reason in (None, run.status) else f"{run.status}, {run.reason}"
+    return _about(
+        run,
+        now,
+        code="loop_ended",
+        title=f"{agent.name} no longer wakes itself",
+        body=f"Its last run ({how}) ended without another one booked. Run it now, or book its next run yourself.",
+        once_key=f"loop_ended:{run.wake_id}",
+    )
+
+
+def forgotten(wake: Wake, days: int, now: datetime) -> Notice:
+    """A recurring recall went on for long with nobody there."""
+    label = f" {wake.comment!r}" if wake.comment else ""
+    return _about(
+        wake,
+        now,
+        code="forgotten",
+        title="A recurring recall has ended",
+        body=(
+            f"The recall{label} came back {wake.runs_started} times, and for {days} days you neither wrote in its "
+            "session nor changed it. To have it back, ask the agent there, or book it again with `wakeful wake add "
+            f"--session {wake.session_id}` or POST /sessions/{wake.session_id}/recall. Its text is kept with wake "
+            f"{wake.id}."
+        ),
+        once_key=f"forgotten:{wake.id}",
+    )
+
+
+def needs_approval(run: Run, agent: Agent, call_id: str, tool: str, now: datetime) -> Notice:
+    """A headless run came to a call that a person must approve."""
+    return _about(
+        run,
+        now,
+        code=NEEDS_APPROVAL,
+        title=f"{agent.name} needs your approval"[:MOST_TITLE],
+        body=f"It wanted to call {tool} while nobody was there, so nothing was done. Look at the call in its run; you "
+        "can approve exactly this call and run it again.",
+        once_key=f"{NEEDS_APPROVAL}:{run.id}:{call_id}",
+    )
+
+
+def call_to_approve(notice: Notice) -> str | None:
+    """Return the id of the call that a notice is about."""
+    start = f"{NEEDS_APPROVAL}:{notice.run_id}:"
+    return notice.once_key.removeprefix(start) if notice.once_key.startswith(start) else None
+
+
+def storage_low(agent: Agent, used: int, quota: int, now: datetime) -> Notice:
+    """An agent's database gets full."""
+    return _about(
+        agent,
+        now,
+        code="storage_low",
+        title=f"{agent.name}'s database is {used / quota:.0%} full",
+        body=(
+            f"It holds {used / 1024**2:.1f} of {quota / 1024**2:.1f} MB. When it is full, the agent can only delete. "
+            "Delete rows that are no longer needed, or give it more room."
+        ),
+        once_key=f"storage_low:{agent.id}:{now.isoformat()}",  # told once per crossing; the file knows
+    )
+
+
+def database_unreadable(agent: Agent, what: str, path: str | None, now: datetime) -> Notice:
+    """An agent's file is damaged, empty or missing, and what is left of it was put aside."""
+    left = (
+        "Nothing is left of it here."
+        if path is None
+        else f"What is left was put aside at {path} in the data directory."
+    )
+    return _about(
+        agent,
+        now,
+        code="database_unreadable",
+        title=f"{agent.name}'s database could not be read"[:MOST_TITLE],
+        body=(
+            f"The file {what}. {left} Nothing was deleted. The agent begins a new one. To go on with the old one, stop "
+            "the server and put its db.sqlite, its db.sqlite-wal if there is one, and its db.key back from a backup. "
+            "To have tables of a snapshot: `wakeful db snapshots` lists them, `wakeful db recover` copies a table."
+        ),
+        once_key=f"database_unreadable:{agent.id}:{now.isoformat()}",
+    )
+
+
+def database_behind(agent: Agent, known: tuple[int, str], last: int, at: str | None, now: datetime) -> Notice:
+    """An agent's database lacks changes that were written to it."""
+    reached = "it has no changes at all now" if not last else f"the last one it has now is change {last} of {at}"
+    return _about(
+        agent,
+        now,
+        code="database_behind",
+        title=f"Changes of {agent.name}'s database are missing"[:MOST_TITLE],
+        body=(
+            f"Change {known[0]} was written to it, and {reached}. That happens when its journal (db.sqlite-wal) is cut "
+            "or deleted, or when an older copy is put in its place. The agent goes on with what is there. If you have "
+            "a newer copy of the file with its journal, stop the server and put both back."
+        ),
+        once_key=f"database_behind:{agent.id}:{known[0]}:{known[1][:16]}",
+    )
+
+
+def instructions_changed(agent: Agent, path: str, digest: str, now: datetime) -> Notice:
+    """A file that goes into an agent's prompts is not one that a person saved or accepted."""
+    return _about(
+        agent,
+        now,
+        code="instructions_changed",
+        title=f"{path} of {agent.name} changed"[:MOST_TITLE],
+        body=(
+            "It was not saved here, so a program may have written it. Runs leave it out until you have read and "
+            "accepted it, in Configure of the agent or with `wakeful agent accept`."
+        ),
+        once_key=f"instructions_changed:{agent.id}:{path}:{digest}",
+    )
+
+
+def memory_elsewhere(run: Run, directory: Directory, now: datetime) -> Notice:
+    """A run waits for a data directory that no running node has."""
+    return _about(
+        run,
+        now,
+        code=MEMORY_ELSEWHERE,
+        title="An agent waits for its data directory",
+        body=(f"{words(run.agent_id, directory)} Its wakes keep their place and run when that node is back."),
+        once_key=f"{MEMORY_ELSEWHERE}:{run.agent_id}:{directory.seen_at.isoformat()}",  # once each time it goes away
+    )
+
+
+def memory_forked(agent: Agent, directory: Directory, other_id: str, unused: str, now: datetime) -> Notice:
+    """Files of an agent are in two data directories, as nodes with separate disks made them before 0.2."""
+    return _about(
+        agent,
+        now,
+        code="memory_forked",
+        title=f"{agent.name} has files in two data directories",
+        body=(
+            f"It works with those in {directory.place!r} (id {directory.id}). Those in {unused!r} are not used, and "
+            "nothing of them was deleted. Copy what you need of them by hand, then move that folder away."
+        ),
+        once_key=f"memory_forked:{agent.id}:{other_id}",
+    )
+
+
+def columns_renamed(
+    agent: Agent, renamed: Mapping[str, Mapping[str, str]], views: Sequence[str], snapshot: str, now: datetime
+) -> Notice:
+    """Columns of an agent's database that hid SQLite's row id have another name now."""
+    changed = [f"{table}.{old} is now {new}" for table, names in renamed.items() for old, new in names.items()]
+    body = (
+        f"They were named like SQLite's row id, so a change of one row could hit others: {_listed(changed)}. "
+        f"The rows are as they were; the file as it was before is {snapshot}, among the snapshots."
+    )
+    if views:
+        body += f" Saved views that use these columns have to be written anew: {_listed(views)}."
+    return _about(
+        agent,
+        now,
+        code="columns_renamed",
+        title=f"Columns of {agent.name}'s database were renamed",
+        body=body,
+        once_key=f"columns_renamed:{agent.id}:{snapshot}",
+    )
+
+
+def _listed(names: Sequence[str], most: int = 20) -> str:
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
+def database_key_shown(agent: Agent, now: datetime) -> Notice:
+    """Someone was given the key of an agent's database."""
+    return _about(
+        agent,
+        now,
+        code="database_key_shown",
+        title=f"The key of {agent.name}'s database was shown"[:MOST_TITLE],
+        body=(
+            f"It was asked for with your account, at {now:%Y-%m-%d %H:%M} UTC. With it and a copy of the file, all of "
+            "it can be read. If that was not you, revoke your tokens and give it a new key: `wakeful db rekey`."
+        ),
+        once_key=f"database_key_shown:{agent.id}:{now.isoformat()}",
+    )
+
+
+def shell_refused(agent: Agent, confinement: Confinement, now: datetime) -> Notice:
+    """An agent wanted to run a command on a machine that cannot confine it."""
+    return _about(
+        agent,
+        now,
+        code="shell_refused",
+        title=f"{agent.name}'s commands are not run"[:MOST_TITLE],
+        body=(
+            "This server's machine cannot confine commands, and one that is not confined could read the server's keys "
+            f"({'; '.join(confinement.problems)}). To have them run, {REMEDY}. Or, if you trust this agent's model and "
+            "everything it reads, write shell_unconfined = true into the server's settings file and start it again."
+        ),
+        once_key=f"shell_refused:{agent.id}:{now:%Y-%m-%d}",
+    )
+
+
+def store_behind(owner: User, since: datetime | None, until: datetime, number: int, now: datetime) -> Notice:
+    """The embedded store is older than what was seen of it before."""
+    seen = f"{until:%Y-%m-%d %H:%M:%S} UTC"
+    missing = f"until {seen}" if since is None else f"between {since:%Y-%m-%d %H:%M:%S} and {seen}"
+    return Notice(
+        id=ids.new_id(now),
+        user_id=owner.id,
+        agent_id=None,
+        code="store_behind",
+        title="A part of the server's data is missing",
+        body=(
+            f"The store is older than it was: what was written {missing} may be missing, such as wakes, messages and "
+            "runs. That happens when its journal (wakeful.sqlite-wal) is cut or deleted, or when an older copy is put "
+            "in its place. The server goes on with what is there. If you have a newer copy of the store with its "
+            "journal, stop the server and put both back."
+        ),
+        once_key=f"store_behind:{number}:{until.isoformat()}:{owner.id}",
+        created_at=now,
+    )
+
+
+def from_agent(run: Run, title: str, body: str, now: datetime) -> Notice:
+    """An agent has something to say to its user."""
+    title, body = title.strip(), body.strip()
+    for field, text, most in (("title", title, MOST_TITLE), ("body", body, MOST_BODY)):
+        if not text:
+            raise Invalid(f"{field!r} is empty. Write 1 to {most:,} characters.", field=field)
+        if len(text) > most:
+            raise Invalid(f"{field!r} has {len(text):,} characters; {most:,} is the most.", field=field)
+    said = blake2b(f"{title}\x00{body}".encode(), digest_size=16).hexdigest()
+    return _about(
+        run,
+        now,
+        code=NOTIFY,
+        title=title,
+        body=body,
+        once_key=f"{NOTIFY}:{run.agent_id}:{said}:{now:%Y-%m-%dT%H}",  # two runs that say the same at once say it once
+    )
+
+
+def _about(
+    what: Wake | SetAside | Run | Agent, now: datetime, *, code: str, title: str, body: str, once_key: str
+) -> Notice:
+    """Address a notice to the one whose it is, with the way to what it is about."""
+    return Notice(
+        id=ids.new_id(now),
+        user_id=what.user_id,
+        agent_id=what.id if isinstance(what, Agent) else what.agent_id,
+        code=code,
+        title=title,
+        body=body,
+        once_key=once_key,
+        created_at=now,
+        wake_id=None if isinstance(what, Agent) else what.wake_id if isinstance(what, Run) else what.id,
+        run_id=what.id if isinstance(what, Run) else None,
+        session_id=None if isinstance(what, Agent) else what.session_id,
+    )

@@ -1,0 +1,91 @@
+"""How a run ends, and what becomes of one whose owner is gone."""
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Literal
+
+from wakeful.domain.bounds.limits import Rules
+from wakeful.domain.errors import Conflict
+from wakeful.domain.events import ErrorFrame, RunFrame, StreamStopped
+from wakeful.domain.types import Run, RunNote
+
+OutcomeStatus = Literal["success", "failed", "stopped"]
+
+
+class SessionBusy(Conflict):
+    code = "session_busy"
+
+    def __init__(self, run: Run) -> None:
+        what = "a scheduled run" if run.is_headless else "another message"
+        super().__init__(
+            f"The agent is still working on {what} in this session (run {run.id!r}). "
+            "Wait for its end or stop it, then send the message again."
+        )
+
+
+class LeaseLost(Conflict):
+    """A stale owner tried to write: its lease ran out and the run may be someone else's by now."""
+
+    code = "lease_lost"
+
+    def __init__(self, run: Run) -> None:
+        super().__init__(f"Run {run.id!r} is no longer held by this process (fence {run.fence}).")
+
+
+class NothingToContinue(Conflict):
+    code = "nothing_to_continue"
+
+    def __init__(self, run: Run) -> None:
+        super().__init__(
+            f"Run {run.id!r} is {run.status}, so there is nothing to go on with. "
+            "Only a run that was interrupted, failed or was stopped can be continued."
+        )
+
+
+class NotFromAWake(Conflict):
+    code = "not_from_a_wake"
+
+    def __init__(self, run: Run) -> None:
+        super().__init__(f"Run {run.id!r} answered a message. To have it answered again, send the message again.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """How the execution of a run ended."""
+
+    status: OutcomeStatus
+    reason: str | None = None
+    note: RunNote | None = None  # what people should know about one that succeeded
+    error: str | None = None
+
+
+def recover(run: Run, now: datetime, rules: Rules) -> Run:
+    """Decide about a run whose lease ran out: another attempt from its last saved step, or the end.
+
+    A start that reached no model or tool call spent no attempt. Such starts have a limit of their own, so that a run
+    that kills the process before it gets that far does not do so for ever.
+    """
+    freed = replace(run, owner=None, lease_until=None)
+    if not run.has_called:
+        freed = replace(freed, attempt=run.attempt - 1, lost_starts=run.lost_starts + 1)
+    if run.stop_requested_at is not None:
+        return replace(freed, status="stopped", reason="stopped", finished_at=now)
+    if run.has_called and run.attempt >= rules.max_attempts:
+        error = f"The process died {run.attempt} times while this run was at work."
+        return replace(freed, status="interrupted", reason="attempts_used_up", error=error, finished_at=now)
+    if freed.lost_starts >= rules.max_lost_starts:
+        error = f"The process died {freed.lost_starts} times before this run reached a model or tool call."
+        return replace(freed, status="interrupted", reason="starts_used_up", error=error, finished_at=now)
+    if not run.is_headless and run.lease_until is not None and now - run.lease_until > rules.resume_chat_within:
+        error = "The server was away too long to go on unasked."
+        return replace(freed, status="interrupted", reason="away_too_long", error=error, finished_at=now)
+    return replace(freed, status="queued", reason="resumed", is_resuming=True)
+
+
+def last_words(run: Run) -> RunFrame | None:
+    """Return what ends the stream of a run whose owner is gone; None: it goes on."""
+    if run.status == "stopped":
+        return StreamStopped()
+    if run.status == "interrupted":
+        return ErrorFrame(message=run.error or "The run was cut off.", code="interrupted")
+    return None

@@ -1,0 +1,1 @@
+"""Rules of wakes: when they fire, what becomes of them, and how that is explained."""

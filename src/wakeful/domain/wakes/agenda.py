@@ -1,0 +1,93 @@
+"""What will run, and when: the scheduler's own rule, asked about moments that have not come yet."""
+
+import heapq
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from wakeful.domain.bounds.limits import Rules
+from wakeful.domain.types import Agent, Pause, Wake
+from wakeful.domain.wakes import wakes
+
+MOST = 2_000  # entries; a wake every ten seconds fills any week
+_STEPS_OF_ONE = 10_000  # a rule that kept moving a wake without an end would be a fault of ours
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planned:
+    """One run to come."""
+
+    wake_id: str
+    agent_id: str
+    session_id: str | None
+    kind: str
+    comment: str
+    nominal_at: datetime  # the planned instant
+    at: datetime  # when it will really begin, if nothing changes
+    covers: int  # how many planned instants it stands for
+    reason: str | None = None  # why `at` is later than planned
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What holds the wakes of some agents."""
+
+    agents: Mapping[str, Agent]
+    pauses: Sequence[Pause] = ()
+    used_today: Mapping[str, int] = field(default_factory=dict[str, int])
+
+
+def plan(
+    live: Sequence[Wake], around: Surroundings, now: datetime, until: datetime, rules: Rules, *, most: int = MOST
+) -> list[Planned]:
+    """Return what these wakes will run from now until an instant, in order, as far as it can be foreseen.
+
+    What nobody can foresee is left out of account: a user who talks, a slot that is taken, a run that fails.
+    """
+    streams = [_runs_of(wake, around, now, until, rules) for wake in live if wake.agent_id in around.agents]
+    return [planned for _, planned in zip(range(most), heapq.merge(*streams, key=lambda each: each.at), strict=False)]
+
+
+def _runs_of(wake: Wake, around: Surroundings, now: datetime, until: datetime, rules: Rules) -> Iterator[Planned]:
+    reason: str | None = None
+    at = now
+    for _ in range(_STEPS_OF_ONE):
+        if wake.status != "pending":
+            return
+        at = max(at, wake.attempt_at)
+        if at > until:
+            return
+        verdict = wakes.fire(wake, _facts(wake, around, now, at), at, rules)
+        if verdict.wake.status == "pending" and not verdict.runs and verdict.wake.attempt_at > at:
+            reason = verdict.wake.held_by
+        for run in verdict.runs:
+            if run.status == "queued":
+                yield Planned(
+                    wake_id=wake.id,
+                    agent_id=wake.agent_id,
+                    session_id=wake.session_id,
+                    kind=wake.kind,
+                    comment=wake.comment,
+                    nominal_at=run.nominal_at,
+                    at=at,
+                    covers=run.covers,
+                    reason=reason,
+                )
+        if verdict.runs:
+            reason = None
+        wake = verdict.wake
+
+
+def _facts(wake: Wake, around: Surroundings, now: datetime, at: datetime) -> wakes.Facts:
+    agent = around.agents[wake.agent_id]
+    is_today = at - now < timedelta(days=1)
+    return wakes.Facts(
+        agent_timezone=agent.zone,
+        bounds=agent.bounds if wakes.is_bounded(wake) else None,
+        pauses=[
+            pause
+            for pause in around.pauses
+            if pause.user_id == wake.user_id and pause.agent_id in (None, wake.agent_id)
+        ],
+        used_today=around.used_today.get(wake.agent_id, 0) if is_today else 0,
+    )

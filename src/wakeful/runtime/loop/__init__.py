@@ -1,0 +1,1 @@
+"""One run from its first prompt to its last answer."""

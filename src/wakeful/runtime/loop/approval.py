@@ -1,0 +1,64 @@
+"""Asking a person before a tool is called: in a chat the run waits, without anyone there it goes on at once."""
+
+from collections.abc import AsyncGenerator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from pydantic_ai.messages import ToolCallPart
+
+from wakeful.domain.events import ApprovalAnswered, ApprovalRequested, RunEvent
+from wakeful.runtime.executor import Stopped
+from wakeful.runtime.loop.run_state import Work
+from wakeful.service.retrying import insist
+from wakeful.tools.registry import ToolResult
+
+
+@dataclass(slots=True, kw_only=True)
+class Verdict:
+    """What came of asking."""
+
+    is_in_doubt: bool  # an earlier attempt may have made the call
+    is_stopped: bool = False
+    refusal: ToolResult | None = None  # None: it may be called
+
+
+async def ask_person(
+    work: Work, call: ToolCallPart, args: Mapping[str, Any], verdict: Verdict
+) -> AsyncGenerator[RunEvent]:
+    """Ask about a call, and fill in the verdict. What was asked before a crash is asked again, or was answered."""
+    approvals, tool = work.means.approvals, call.tool_name
+    # Subagents at work side by side may have calls of the same id.
+    call_id = call.tool_call_id if work.subagent_id is None else f"{work.subagent_id}.{call.tool_call_id}"
+    is_resumed = verdict.is_in_doubt
+    asked = await insist(lambda: approvals.ask(work.run, call_id, tool, args, is_resumed=is_resumed))
+    if asked.status == "used":
+        return  # begun, so it stays in doubt
+    verdict.is_in_doubt = False
+    if asked.status == "pending":
+        yield ApprovalRequested(tool=tool, args=args, call_id=call_id)
+        try:
+            with work.stop.cuts_off():
+                asked = await insist(partial(approvals.wait, asked))
+        except Stopped:
+            verdict.is_stopped = True
+            return
+        yield ApprovalAnswered(tool=tool, call_id=call_id, approved=asked.status == "approved", note=asked.note)
+    if asked.status == "approved":
+        await insist(partial(approvals.use, asked))
+    else:
+        verdict.refusal = _refused(tool, asked.note) if asked.status == "denied" else _nobody_there(tool)
+
+
+def _refused(tool: str, note: str | None) -> ToolResult:
+    said = f" They said: {note}" if note else ""
+    text = f"Your user was asked and does not want {tool} to be called like this. Nothing was done.{said}"
+    return ToolResult(text=text, success=False, metadata={"code": "denied"})
+
+
+def _nobody_there(tool: str) -> ToolResult:
+    text = (
+        f"{tool} needs your user's approval each time, and nobody is here to give it. Nothing was done. Your user has "
+        "a notice from which this can be approved and run again. Do not try again now: go on without it, or end."
+    )
+    return ToolResult(text=text, success=False, metadata={"code": "needs_approval"})

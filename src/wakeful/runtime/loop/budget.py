@@ -1,0 +1,169 @@
+"""What a run may still use: tokens, money, subagents, and the same tool call again and again.
+
+One budget for all who work on a run, its subagents included.
+"""
+
+import asyncio
+from collections.abc import Generator, Iterable, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pydantic_ai.usage import RequestUsage
+
+from wakeful.domain.errors import Conflict
+from wakeful.domain.types import Budgets, RunNote, RunUsage
+from wakeful.runtime.models.openai_chat.chunks import MOST_CALLS
+from wakeful.service.sessions.briefing import Spent
+
+NEARLY = 0.8  # of what the run may use: time to come to an end
+_REPEATS = 3
+_BAD_CALLS = 10
+_BAD = ("bad_arguments", "unknown_tool")
+
+
+class PriceUnknown(Conflict):
+    code = "price_unknown"
+
+    def __init__(self, model: str) -> None:
+        super().__init__(
+            f"The agent has a budget in money, and nobody knows the price of the model {model!r}. "
+            "Give it a budget in tokens instead, or another model.",
+            field="budgets",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Limit:
+    """One of the limits: what is left of it for this run, and what the run has used."""
+
+    most: int
+    used: int
+    under_way: int  # the size that calls now under way are taken for
+
+
+class Budget:
+    """Counts what a run uses. Checked before each model call, so the overshoot is one call at most."""
+
+    def __init__(self, limits: Budgets, spent_today: Spent, usage: RunUsage) -> None:
+        self._limits = limits
+        self.spent_today = spent_today
+        self.usage = usage
+        self.subagents = 0
+        self._under_way: list[RequestUsage] = []
+        self._costs_under_way: list[int] = []
+        self._one_ended = asyncio.Event()
+
+    @property
+    def has_day_limits(self) -> bool:
+        return self._limits.day_tokens is not None or self._limits.day_cost_micros is not None
+
+    @property
+    def counts_money(self) -> bool:
+        return self._limits.run_cost_micros is not None or self._limits.day_cost_micros is not None
+
+    def is_spent(self) -> bool:
+        """Tell whether there may be no further model call."""
+        return any(limit.used >= limit.most for limit in self._applying())
+
+    def is_nearly_spent(self) -> bool:
+        """Tell whether the run has used most of what it may use, by its own limits or what the day has left."""
+        return any(limit.used >= NEARLY * limit.most for limit in self._applying())
+
+    @contextmanager
+    def under_way(self, size: RequestUsage, cost_micros: int | None) -> Generator[None]:
+        """Count a call as under way, at the size it is taken for."""
+        cost = cost_micros or 0
+        self._under_way.append(size)
+        self._costs_under_way.append(cost)
+        try:
+            yield
+        finally:
+            self._under_way.remove(size)
+            self._costs_under_way.remove(cost)
+            self._one_ended.set()
+
+    async def wait_for_room(self, size: RequestUsage, cost_micros: int | None) -> None:
+        """Wait until a call fits in beside those of other workers, so that together they overshoot by one at most.
+
+        Alone, it may always begin.
+        """
+        while self._under_way and not self._has_room(size, cost_micros or 0):
+            self._one_ended.clear()
+            await self._one_ended.wait()
+
+    def count_model_call(self, used: RequestUsage, cost_micros: int | None) -> None:
+        usage = self.usage
+        known = [cost for cost in (usage.cost_micros, cost_micros) if cost is not None]
+        self.usage = replace(
+            usage,
+            input_tokens=usage.input_tokens + used.input_tokens,
+            output_tokens=usage.output_tokens + used.output_tokens,
+            cost_micros=sum(known) if known else None,
+            model_calls=usage.model_calls + 1,
+        )
+
+    def count_tool_call(self) -> None:
+        self.usage = replace(self.usage, tool_calls=self.usage.tool_calls + 1)
+
+    def _has_room(self, size: RequestUsage, cost: int) -> bool:
+        wanted = {"tokens": size.input_tokens + size.output_tokens, "cost": cost}
+        return all(limit.used + limit.under_way + wanted[kind] <= limit.most for kind, limit in self._by_kind())
+
+    def _applying(self) -> Iterable[_Limit]:
+        return [limit for _, limit in self._by_kind()]
+
+    def _by_kind(self) -> Iterable[tuple[str, _Limit]]:
+        limits, today, usage = self._limits, self.spent_today, self.usage
+        tokens, cost = usage.input_tokens + usage.output_tokens, usage.cost_micros or 0
+        tokens_begun = sum(size.input_tokens + size.output_tokens for size in self._under_way)
+        cost_begun = sum(self._costs_under_way)
+        return [
+            (kind, _Limit(most - before, used, begun))
+            for kind, most, before, used, begun in (
+                ("tokens", limits.run_tokens, 0, tokens, tokens_begun),
+                ("tokens", limits.day_tokens, today.tokens, tokens, tokens_begun),
+                ("cost", limits.run_cost_micros, 0, cost, cost_begun),
+                ("cost", limits.day_cost_micros, today.cost_micros, cost, cost_begun),
+            )
+            if most is not None
+        ]
+
+
+class Mishaps:
+    """Notices a model that gets nowhere: the same call with the same answer, or calls that cannot be made at all."""
+
+    def __init__(self) -> None:
+        self._last: tuple[str, Mapping[str, Any], str] | None = None
+        self._times = 0
+        self._bad = 0
+
+    def note(self, tool: str, args: Mapping[str, Any], result: str, code: object) -> None:
+        """Count a call, with the code of its failure if it has one."""
+        call = (tool, dict(args), result)
+        self._times = self._times + 1 if call == self._last else 1
+        self._last = call
+        self._bad = self._bad + 1 if code in _BAD else 0
+
+    def reason(self) -> RunNote | None:
+        """Return why it is time to break off, if it is."""
+        if self._times >= _REPEATS:
+            return "repeated_calls"
+        return "bad_calls" if self._bad >= _BAD_CALLS else None
+
+
+NOTES: Mapping[RunNote, str] = {
+    "iteration_limit": "I stopped here because I reached my limit of model calls for one run.",
+    "budget": "I stopped here because my budget is used up.",
+    "repeated_calls": "I stopped here because I kept making the same call with the same result.",
+    "bad_calls": f"I stopped here because {_BAD_CALLS} calls in a row could not be made the way I wrote them.",
+    "too_many_calls": f"I stopped here because one answer asked for more than {MOST_CALLS} tool calls. None was made.",
+    "answer_too_long": "I stopped here because my answer had no end.",
+    "empty_answer": "I ended without a word.",
+    "did_nothing": "I was woken, and did nothing.",
+}
+FINISH = (
+    "[From the server, not from your user] Most of what this run may spend is used up. Come to an end now: save what "
+    "must not be lost, book a follow-up if work is left and you have a tool for that, and say what you did. "
+    "The run is stopped before the call that would go over its budget."
+)

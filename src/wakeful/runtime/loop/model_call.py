@@ -1,0 +1,362 @@
+"""Asking the model: streams its reply, retries one that is busy, tells of the waiting; cancelled by stop."""
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
+from typing import Any, cast
+
+from pydantic_ai.direct import model_request_stream
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelResponse,
+    ModelResponseStreamEvent,
+    PartDeltaEvent,
+    PartStartEvent,
+    TextPart,
+    TextPartDelta,
+    ThinkingPart,
+    ThinkingPartDelta,
+    ToolCallPart,
+    ToolCallPartDelta,
+)
+from pydantic_ai.models import ModelRequestParameters
+from pydantic_ai.settings import ModelSettings
+from pydantic_ai.tools import ToolDefinition
+from pydantic_ai.usage import RequestUsage
+
+from wakeful.domain.errors import Unavailable, WakefulError
+from wakeful.domain.events import RunEvent, StreamDelta, ThinkingDelta, ThinkingEnd, Waiting
+from wakeful.runtime.loop.budget import PriceUnknown
+from wakeful.runtime.loop.cache_hints import cache_settings
+from wakeful.runtime.loop.context import BYTES_PER_TOKEN
+from wakeful.runtime.loop.run_state import Work, keepable
+from wakeful.runtime.models.errors import ModelBusy, ModelCutOff, ModelSilent
+from wakeful.runtime.models.openai_chat.chunks import MOST_CALLS
+from wakeful.runtime.waiting import EVERY, FIRST_SHOWN, Followed, pause
+from wakeful.service.resources import shortage
+from wakeful.tools.registry import Tool
+
+log = logging.getLogger(__name__)
+
+MOST_SAID = 1_000_000  # characters of one answer; no model has that much to say
+_ADVICE = "Test the agent's model, which says whether its endpoint answers, then continue this run."
+_OUTPUT = 4_000  # tokens that an answer is taken for while it is under way
+
+
+_Stream = Callable[["Followed[None]"], Coroutine[Any, Any, None]]
+
+
+class BudgetSpent(Exception):
+    """Other workers on the same run have used up what was left."""
+
+
+class Reply:
+    """One answer of the model as it comes in, up to so many characters."""
+
+    def __init__(self, most: int = MOST_SAID) -> None:
+        self._most = most
+        self._said: list[str] = []
+        self._thought: list[str] = []
+        self.length = 0  # characters, those of calls too
+        self.is_thinking = False
+        self.is_too_long = False
+        self.calls = 0  # begun
+        self.whole: ModelResponse | None = None
+
+    @property
+    def has_begun(self) -> bool:
+        return bool(self._said or self._thought)
+
+    @property
+    def has_too_many_calls(self) -> bool:
+        return self.calls > MOST_CALLS
+
+    @property
+    def is_cut_off(self) -> bool:
+        """Tell whether there is more than we read."""
+        return self.is_too_long or self.has_too_many_calls
+
+    @property
+    def text(self) -> str:
+        return "".join(self._said)
+
+    @property
+    def thinking(self) -> str:
+        return "".join(self._thought)
+
+    def read(self, event: ModelResponseStreamEvent) -> list[RunEvent]:
+        """Take in a piece of the answer, and return what it shows to those who watch."""
+        match event:
+            case PartStartEvent(part=TextPart(content=text)) | PartDeltaEvent(delta=TextPartDelta(content_delta=text)):
+                text = self._take(text)
+                if not text:
+                    return []
+                ended: list[RunEvent] = [ThinkingEnd()] if self.is_thinking else []
+                self.is_thinking = False
+                self._said.append(text)
+                return [*ended, StreamDelta(delta=text)]
+            case (
+                PartStartEvent(part=ThinkingPart(content=text))
+                | PartDeltaEvent(delta=ThinkingPartDelta(content_delta=text))
+            ):
+                text = self._take(text)
+                if not text:
+                    return []
+                self.is_thinking = True
+                self._thought.append(text)
+                return [ThinkingDelta(delta=text)]
+            case PartDeltaEvent(delta=ToolCallPartDelta(args_delta=str() as text)):
+                self._take(text)
+                return []
+            case PartStartEvent(part=part):
+                if isinstance(part, ToolCallPart):
+                    self.calls += 1
+                    self._take(part.args_as_json_str())
+                ended = [ThinkingEnd()] if self.is_thinking else []
+                self.is_thinking = False
+                return ended
+            case _:
+                return []
+
+    def _take(self, text: str | None) -> str:
+        """Return as much of a piece as there is room for, in a form that can be kept."""
+        if not text:
+            return ""
+        self.length += len(text)
+        if self.length > self._most:
+            text = text[: max(0, len(text) - (self.length - self._most))]
+            self.is_too_long = True
+        return keepable(text)
+
+
+async def ask_quietly(
+    work: Work, messages: list[ModelMessage], reply: Reply, *, with_tools: bool = True
+) -> AsyncGenerator[RunEvent]:
+    """Ask the model something whose answer is not streamed; only the waiting is told."""
+    async for event in ask(work, messages, reply, with_tools=with_tools, is_streamed=False):
+        if isinstance(event, Waiting):
+            yield event
+
+
+async def ask(
+    work: Work, messages: list[ModelMessage], reply: Reply, *, with_tools: bool = True, is_streamed: bool = True
+) -> AsyncGenerator[RunEvent]:
+    """Ask the model, again if it is busy, and fill in its reply. While it says nothing, the waiting is told."""
+    patience = work.means.patience
+    tools = list(work.tools.values()) if with_tools else []
+    trying = _Trying(work, reply)
+    while True:
+        if work.seconds_left() <= 0:
+            raise OutOfTime(work, "no time is left to ask it.")
+        attempt = trying.begin(lambda _: _stream(work, messages, tools, trying), is_streamed=is_streamed)
+        try:
+            async for event in attempt.events(work.at_side, work.stop):
+                yield event
+        except ModelBusy as busy:
+            trying.note(busy)
+            seconds = busy.retry_after or min(patience.pause * 2 ** (trying.tries - 1), patience.longest_pause)
+            if not trying.may_go_on(seconds):
+                raise trying.given_up(busy, seconds) from busy
+            log.info("model busy", extra={"run_id": work.run.id, "model": work.model, "pause": seconds})
+            problem = busy.problem
+        else:
+            return
+        async for frame in _pause(work, problem, seconds):
+            yield frame
+
+
+class OutOfTime(Unavailable):
+    """The run's own limit of time has come while it waited for the model."""
+
+    code = "time_limit"
+
+    def __init__(self, work: Work, problem: str) -> None:
+        limit = work.briefing.agent.run_limit.total_seconds()
+        super().__init__(
+            f"The run's time limit of {limit:g} s was used up while it waited for the model {work.model!r}: {problem} "
+            f"{_ADVICE} If the model only needs longer, raise the agent's `run_limit_seconds`."
+        )
+
+
+class _Trying:
+    """The tries at one answer, and how long each may take."""
+
+    followed: "Followed[None]"
+
+    def __init__(self, work: Work, reply: Reply) -> None:
+        self.reply = reply
+        self._work = work
+        self._clock = work.means.clock
+        self._began = self._clock.monotonic()
+        self._is_asked = False
+        self._silences = 0
+        self.tries = 0
+
+    def begin(self, stream: _Stream, *, is_streamed: bool) -> "Followed[None]":
+        """Begin a try, in which people see deltas or do not; those of a subagent they never see."""
+        self.tries += 1
+        self._is_asked = False
+        are_deltas_shown = is_streamed and self._work.depth == 0
+        self.followed = Followed(
+            self._clock,
+            stream,
+            self._describe,
+            is_shown=lambda event: are_deltas_shown or not isinstance(event, StreamDelta | ThinkingDelta),
+            until=self._until,
+        )
+        return self.followed
+
+    def note_asked(self) -> None:
+        """Let the model's time begin: waiting for the budget, or for an import, is no silence of the model."""
+        # One that stays silent is asked once more, so the first try may take half of the time that is left.
+        share = self._work.seconds_left() / (1 if self._silences else 2)
+        self._first = min(self._work.means.patience.first, max(share, 0.0))
+        self._is_asked = True
+        self.followed.note_alive()
+
+    def note(self, busy: ModelBusy) -> None:
+        self._silences += isinstance(busy, ModelSilent)
+
+    def may_go_on(self, seconds: float) -> bool:
+        patience = self._work.means.patience
+        is_patient = self.tries <= patience.retries and self._silences <= patience.silences
+        return is_patient and not self.reply.has_begun and seconds < self._work.seconds_left()
+
+    def given_up(self, busy: ModelBusy, seconds: float) -> WakefulError:
+        """Say what happened, how often it was tried, and what to do."""
+        if self.reply.has_begun:
+            return busy
+        left = self._work.seconds_left()
+        if isinstance(busy, ModelSilent) and left <= 0:
+            return OutOfTime(self._work, busy.problem)
+        tried = f"It was asked {'once' if self.tries == 1 else f'{self.tries} times'} in {self._took:.0f} s."
+        if seconds >= left:
+            tried += f" The next try would be in {seconds:.0f} s, and the run has {max(left, 0):.0f} s left."
+        problem = f"{busy.problem.removesuffix('.')}. {tried} {_ADVICE}"
+        return type(busy)(self._work.model, problem, retry_after=busy.retry_after, status=busy.status)
+
+    @property
+    def _took(self) -> float:
+        return self._clock.monotonic() - self._began
+
+    def _place(self) -> str:
+        return self._work.means.models.place_of(self._work.model)
+
+    def _describe(self, _waited: float) -> Waiting | None:
+        if not self._is_asked:
+            return None
+        silent_for = self.followed.silent_for
+        if self.reply.length and silent_for < FIRST_SHOWN:
+            reason = f"the model is writing ({self.reply.length:,} characters so far)"
+        elif self.reply.length:
+            reason = f"nothing more from {self._place()} ({silent_for:.0f} s)"
+        else:
+            reason = f"no answer yet from {self._place()} ({silent_for:.0f} s)"
+        return Waiting(for_="model", reason=reason)
+
+    def _until(self) -> float:
+        """Return when the model has been silent for too long; raises if it has."""
+        if not self._is_asked:
+            return float("inf")
+        alive_at, now = self.followed.alive_at, self._clock.monotonic()
+        ends_at = now + self._work.seconds_left()
+        has_begun = self.reply.length > 0
+        limit = self._work.means.patience.between if has_begun else self._first
+        until = min(alive_at + limit, ends_at)
+        if now < until:
+            return until
+        silence = f"{self._place()} has said nothing for {now - alive_at:.0f} s"
+        if has_begun:
+            silence += ", in the middle of its answer"
+        if now < ends_at:
+            raise (ModelCutOff if has_begun else ModelSilent)(self._work.model, f"{silence}.")
+        if now - alive_at < FIRST_SHOWN:
+            silence = "it was still writing its answer" if has_begun else "no time was left for its answer"
+        raise OutOfTime(self._work, f"{silence}.")
+
+
+async def _pause(work: Work, problem: str, seconds: float) -> AsyncGenerator[RunEvent]:
+    """Wait before the next try, and tell why and how long."""
+    clock = work.means.clock
+    left, until, over = seconds, clock.monotonic() + seconds, asyncio.Event()
+    while True:
+        yield Waiting(for_="model", reason=problem, retry_in=round(left, 1))
+        told_again_at = clock.monotonic() + EVERY
+        while (left := until - clock.monotonic()) > 0 and (rest := told_again_at - clock.monotonic()) > 0:
+            over.clear()
+            with work.stop.cuts_off():
+                await pause(clock, min(left, rest), over)
+        if left <= 0:
+            return
+
+
+async def _stream(work: Work, messages: list[ModelMessage], tools: Sequence[Tool], trying: _Trying) -> None:
+    """Ask once, and say what comes."""
+    reply = trying.reply
+    reply.calls = 0  # those of a try that failed do not count
+    size = RequestUsage(input_tokens=work.context_tokens, output_tokens=_OUTPUT)
+    cost = _price(work, size)
+    await work.budget.wait_for_room(size, cost)
+    if work.budget.is_spent():  # by those whose end we waited for
+        raise BudgetSpent
+    try:
+        with work.budget.under_way(size, cost):  # at once: nobody may come in between
+            used = await _read(work, messages, tools, trying)
+    except WakefulError:
+        raise
+    except Exception as error:
+        meant = shortage(error) or work.means.models.translate(error, work.model)
+        if meant is None:
+            raise
+        raise meant from error
+    if reply.is_cut_off or not used.has_values():  # the provider could not, or does not, say what it counted
+        used = RequestUsage(
+            input_tokens=max(used.input_tokens, work.context_tokens),
+            output_tokens=max(used.output_tokens, reply.length // BYTES_PER_TOKEN),
+        )
+    work.context_tokens = used.input_tokens + used.output_tokens
+    work.budget.count_model_call(used, _price(work, used))
+
+
+async def _read(work: Work, messages: list[ModelMessage], tools: Sequence[Tool], trying: _Trying) -> RequestUsage:
+    reply, followed = trying.reply, trying.followed
+    model = await work.means.models.load(work.model)
+    await work.means.before_call()
+    trying.note_asked()
+    async with model_request_stream(
+        model,
+        messages,
+        model_settings=_settings(work),
+        model_request_parameters=ModelRequestParameters(function_tools=_defined(tools), allow_text_output=True),
+    ) as response:
+        async for event in response:
+            followed.note_alive()
+            for said in reply.read(event):
+                await followed.say(said)
+            if reply.is_cut_off:
+                break
+        if reply.is_thinking:
+            await followed.say(ThinkingEnd())
+        reply.whole = response.get()
+    return response.usage
+
+
+def _price(work: Work, used: RequestUsage) -> int | None:
+    cost = work.means.models.price(work.model, used, at=work.means.clock.now())
+    if cost is None and work.budget.counts_money:
+        raise PriceUnknown(work.model)
+    return cost
+
+
+def _settings(work: Work) -> ModelSettings:
+    level = work.briefing.agent.thinking_level
+    breakpoints = work.briefing.session_config.get("cache_breakpoints", ())
+    settings = ModelSettings() if level is None else ModelSettings(thinking=False if level == "off" else level)
+    return cast("ModelSettings", {**settings, **cache_settings(work.model, breakpoints)})
+
+
+def _defined(tools: Sequence[Tool]) -> list[ToolDefinition]:
+    return [
+        ToolDefinition(name=tool.name, description=tool.description, parameters_json_schema=tool.schema)
+        for tool in tools
+    ]

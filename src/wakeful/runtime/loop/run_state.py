@@ -1,0 +1,168 @@
+"""The work on one run, by its agent or by a subagent: who works with what, what was said, how a step is kept."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from wakeful.clock import Clock
+from wakeful.domain.events import RunEvent, StepSaved, StreamEnd
+from wakeful.domain.types import Message, Run, RunUsage
+from wakeful.runtime.executor import BeforeCall, Stop
+from wakeful.runtime.loop.budget import Budget, Mishaps
+from wakeful.runtime.models.providers import Models
+from wakeful.runtime.waiting import Followed
+from wakeful.service.agents.directories import Directories
+from wakeful.service.runs.approvals import Approvals
+from wakeful.service.sessions.briefing import Briefing, Spent
+from wakeful.tools.registry import Tool, Tools
+
+_LAST_MOMENT = 2.0  # seconds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patience:
+    """How long a model may be silent, and how often it is asked again; in seconds."""
+
+    first: float = 605.0  # a little more than our own wire's, whose words are better
+    between: float = 65.0
+    retries: int = 6
+    silences: int = 1  # retries of one that took the request and said nothing
+    pause: float = 1.0  # before the first retry; doubled each time
+    longest_pause: float = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubagentLimits:
+    """How far an agent may go with giving tasks away."""
+
+    depth: int = 2  # 1: a subagent has none of its own
+    per_run: int = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Means:
+    """What every worker of this server works with."""
+
+    brief: "Callable[[], Followed[Briefing]]"  # reads anew what the run is to know
+    before_call: BeforeCall
+    approvals: Approvals
+    models: Models
+    tools: Tools
+    clock: Clock
+    workspace_of: Callable[[str], Path]
+    directories: Directories
+    spent_today: Callable[[Run], Awaitable[Spent]]
+    patience: Patience
+    subagents: SubagentLimits
+    take_turns: "Callable[[Work], AsyncGenerator[RunEvent]]"  # how a worker works; subagents are no different
+
+
+class Work:
+    """The work of one worker on a run. Subagents share the run's budget, its stop and its time."""
+
+    def __init__(self, means: Means, run: Run, briefing: Briefing, stop: Stop, *, of: "Work | None" = None) -> None:
+        self.means = means
+        self.run = run
+        self.stop = stop
+        self.depth: int = 0 if of is None else of.depth + 1
+        self.subagent_id: str | None = None
+        self.take_on(briefing)
+        # Its own steps last: a message that came while it waited to be resumed has its answer, and is history.
+        self.messages = sorted(briefing.messages, key=lambda message: message.run_id == run.id)
+        self.mishaps = Mishaps()
+        self.turns = sum("response" in (message.data or {}) for message in self.own("assistant"))
+        self.context_tokens = 0
+        self.is_without_summary = False  # once one has failed
+        self.has_ended = False
+        self.budget = self._open_budget() if of is None else of.budget
+        self.at_side: set[asyncio.Task[Any]] = set() if of is None else of.at_side  # tasks at work on this run
+        self._began: float = means.clock.monotonic() if of is None else of._began
+
+    def take_on(self, briefing: Briefing) -> None:
+        """Work as the agent of this briefing from now on."""
+        self.briefing = briefing
+        self.model = briefing.agent.model or self.means.models.default
+        self.window = self.means.models.context_window(self.model)
+        shown = self.means.tools.shown_to(briefing.agent, briefing.only)
+        self.tools: dict[str, Tool] = {tool.name: tool for tool in shown}
+
+    def own(self, role: str) -> list[Message]:
+        """Return what earlier attempts at this run, and this one, have saved in a role."""
+        return [message for message in self.messages if message.run_id == self.run.id and message.role == role]
+
+    @property
+    def plan(self) -> str | None:
+        """Return the plan of the run; empty: planning came to nothing, None: there was none."""
+        made = self.own("plan")
+        return made[-1].content if made else None
+
+    @property
+    def wants_plan(self) -> bool:
+        return self.briefing.agent.planning and self.plan is None and self.turns == 0
+
+    @property
+    def is_told_to_finish(self) -> bool:
+        return bool(self.own("notice"))
+
+    async def is_spent(self) -> bool:
+        """Tell whether the budget allows no further model call. What other runs spend today counts."""
+        if self.budget.has_day_limits:
+            self.budget.spent_today = await self.means.spent_today(self.run)
+        return self.budget.is_spent()
+
+    def step(self, role: str, content: str, data: Mapping[str, Any] | None = None, **more: Any) -> StepSaved:
+        """Add to the transcript, here and in the store."""
+        assert self.run.session_id is not None
+        self.messages.append(
+            Message(
+                id="",
+                session_id=self.run.session_id,
+                position=0,
+                role=role,
+                content=content,
+                created_at=self.means.clock.now(),
+                run_id=self.run.id,
+                data=data,
+            )
+        )
+        return StepSaved(role=role, content=content, data=data, usage=self.budget.usage, **more)
+
+    def end(self, content: str) -> StreamEnd:
+        """Return what is said last."""
+        usage = self.budget.usage
+        return StreamEnd(
+            content=content,
+            context_tokens=self.context_tokens,
+            max_context_tokens=self.window,
+            elapsed_seconds=round(self.means.clock.monotonic() - self._began, 3),
+            tool_call_count=usage.tool_calls,
+            token_count=usage.output_tokens,
+            message_index=len(self.messages) - 1,
+        )
+
+    def seconds_left(self) -> float:
+        """Return what is left of the run's limit of time, but for a moment to say why it ends."""
+        limit = self.briefing.agent.run_limit.total_seconds()
+        return limit - min(_LAST_MOMENT, limit / 10) - (self.means.clock.monotonic() - self._began)
+
+    async def put_away(self) -> None:
+        """End what is still at work: subagents, and questions to a model."""
+        for task in self.at_side:
+            task.cancel()
+        await asyncio.gather(*self.at_side, return_exceptions=True)
+
+    def _open_budget(self) -> Budget:
+        run, briefing = self.run, self.briefing
+        started = run.started_at or run.queued_at
+        fresh = RunUsage(run_id=run.id, agent_id=run.agent_id, user_id=run.user_id, at=started, model=self.model)
+        usage = replace(briefing.usage or fresh, model=self.model)
+        budget = Budget(briefing.agent.budgets, briefing.spent_today, usage)
+        budget.subagents = sum((message.data or {}).get("role") == "user" for message in self.own("subagent"))
+        return budget
+
+
+def keepable(text: str) -> str:
+    """Return a text without NUL, which one of the databases cannot keep."""
+    return text.replace("\x00", "\N{REPLACEMENT CHARACTER}")

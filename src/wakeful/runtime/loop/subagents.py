@@ -1,0 +1,222 @@
+"""Subagents: another worker on the same run, for one task. Only its answer reaches the one who gave the task."""
+
+import logging
+from collections.abc import Mapping
+from contextlib import aclosing
+from dataclasses import replace
+from typing import Any
+
+from wakeful.domain.agents.agents import SCHEDULING
+from wakeful.domain.errors import Invalid, LimitReached, StoreUnavailable, WakefulError
+from wakeful.domain.events import (
+    ApprovalAnswered,
+    ApprovalRequested,
+    CompressionStarted,
+    ContextCompressed,
+    EndedEarly,
+    PlanningStatus,
+    PlanReady,
+    RunEvent,
+    StepSaved,
+    StreamDelta,
+    StreamEnd,
+    ThinkingDelta,
+    ThinkingEnd,
+    ToolCall,
+    ToolStarted,
+    TurnThinking,
+    Waiting,
+)
+from wakeful.domain.types import Agent, Message
+from wakeful.runtime.loop.parallel import Say
+from wakeful.runtime.loop.run_state import Work
+from wakeful.tools.registry import ToolResult
+
+log = logging.getLogger(__name__)
+
+_MARKED = (
+    PlanningStatus
+    | PlanReady
+    | TurnThinking
+    | ApprovalRequested
+    | ApprovalAnswered
+    | Waiting
+    | ToolStarted
+    | ToolCall
+    | CompressionStarted
+    | ContextCompressed
+)
+_KEPT = ("thinking", "tool_calls", "call_id", "tool", "args", "success", "metadata", "phase", "note", "cut_off")
+
+
+class NoSuchHelper(Invalid):
+    code = "no_such_subagent"
+
+    def __init__(self, asked: str, names: list[str]) -> None:
+        known = ", ".join(map(repr, names)) or "nobody"
+        super().__init__(f"There is no agent {asked!r} that you may give a task to. You may give one to: {known}.")
+
+
+class TooManySubagents(LimitReached):
+    code = "too_many_subagents"
+
+    def __init__(self, most: int) -> None:
+        super().__init__(f"This run has had its {most} subagents. Do the rest yourself.")
+
+
+async def spawn(parent: Work, subagent_id: str, say: Say, asked: str, task: str) -> ToolResult:
+    """Have a task done by another agent and return its answer."""
+    helper = _find(parent, asked)
+    most = parent.means.subagents.per_run
+    if parent.budget.subagents >= most:
+        raise TooManySubagents(most)
+    parent.budget.subagents += 1
+    work = _begin(parent, helper, task)
+    work.subagent_id = subagent_id if parent.subagent_id is None else f"{parent.subagent_id}.{subagent_id}"
+    voice = _Voice(parent, helper, subagent_id)
+    await say(voice.keep(StepSaved(role="user", content=task)))
+    metadata: dict[str, Any] = {"subagent_id": subagent_id, "agent_id": helper.id, "agent": helper.name}
+    try:
+        async with aclosing(parent.means.take_turns(work)) as events:
+            async for event in events:
+                told = voice.translate(event)
+                if told is not None:
+                    await say(told)
+    except StoreUnavailable:
+        raise  # the whole run waits for the store, or is released
+    except WakefulError as error:
+        log.warning("subagent failed", extra={"run_id": parent.run.id, "code": error.code, "error": error.message})
+        text = f"The agent {helper.name!r} failed: {error.message}"
+        return ToolResult(text=text, success=False, metadata={**metadata, "code": error.code})
+    if voice.answer is None:
+        text = f"The agent {helper.name!r} was stopped before it had an answer."
+        return ToolResult(text=text, success=False, metadata={**metadata, "code": "stopped"})
+    return _result(helper.name, metadata, voice.answer, voice.reason)
+
+
+def saved_result(parent: Work, subagent_id: str) -> ToolResult | None:
+    """Return the result of a subagent whose final answer was saved before a crash, for the call that has none yet."""
+    steps: list[Message] = []
+    for message in reversed(parent.messages):
+        if message.role == "assistant":  # with the calls that have no result yet
+            break
+        data = message.data or {}
+        if message.role == "subagent" and data["subagent_id"] == subagent_id and "within" not in data:
+            steps.append(message)
+    data = (steps[0].data or {}) if steps else {}
+    if data.get("role") != "assistant" or data.get("tool_calls") or data.get("cut_off"):
+        return None
+    name: str = data["agent"]
+    agent_id = next((helper.id for helper in parent.briefing.helpers if helper.name == name), None)
+    metadata = {"subagent_id": subagent_id, "agent_id": agent_id, "agent": name}
+    return _result(name, metadata, steps[0].content, data.get("note"))
+
+
+def _result(name: str, metadata: Mapping[str, Any], answer: str, reason: str | None) -> ToolResult:
+    if reason is None:
+        return ToolResult(text=answer, metadata=metadata)
+    text = f"The agent {name!r} ended early ({reason}). Its last words: {answer}"
+    return ToolResult(text=text, success=False, metadata={**metadata, "code": reason})
+
+
+class _Voice:
+    """What a subagent says and saves, as it is told and kept by the one who gave it its task."""
+
+    def __init__(self, parent: Work, helper: Agent, subagent_id: str) -> None:
+        self._parent = parent
+        self._helper = helper
+        self._id = subagent_id
+        self._thoughts: list[str] = []
+        self.answer: str | None = None
+        self.reason: str | None = None
+
+    def translate(self, event: RunEvent) -> RunEvent | None:
+        """Return what is passed on: no deltas, thoughts in one piece, and every frame marked as its own."""
+        match event:
+            case StepSaved():
+                return self.keep(event)
+            case ThinkingDelta():
+                self._thoughts.append(event.delta)
+            case ThinkingEnd():
+                thought, self._thoughts = "".join(self._thoughts), []
+                return TurnThinking(thinking=thought, is_subagent=True, subagent_id=self._id)
+            case StreamEnd():
+                self.answer = event.content
+            case EndedEarly():
+                self.reason = event.reason
+            case StreamDelta():
+                pass
+            case _ if isinstance(event, _MARKED) and not event.is_subagent:
+                return replace(event, is_subagent=True, subagent_id=self._id)
+            case _:
+                return event
+        return None
+
+    def keep(self, step: StepSaved) -> StepSaved:
+        """Keep a step in the session's transcript, in a role that no model is sent."""
+        data = step.data or {}
+        if step.role != "subagent":
+            about = {"subagent_id": self._id, "agent": self._helper.name, "role": step.role}
+            data = about | {key: data[key] for key in _KEPT if key in data}
+        else:  # of a subagent's subagent; their calls may have the same ids as the parent's
+            data = {**data, "within": self._id}
+        return self._parent.step("subagent", step.content, data)
+
+
+def _find(parent: Work, asked: str) -> Agent:
+    helpers = parent.briefing.helpers
+    for helper in helpers:
+        if asked in (helper.id, helper.name):
+            return helper
+    for helper in helpers:
+        if asked.strip().casefold() == helper.name.casefold():
+            return helper
+    raise NoSuchHelper(asked, [helper.name for helper in helpers])
+
+
+def _begin(parent: Work, helper: Agent, task: str) -> Work:
+    """Make the work of a subagent: another mind in the parent's rooms, with no more than the parent's tools."""
+    briefing, agent = parent.briefing, parent.briefing.agent
+    may_go_on = parent.depth + 1 < parent.means.subagents.depth
+    allowed = set(agent.subagents) & set(helper.subagents) if may_go_on else set[str]()
+    worker = replace(
+        agent,
+        name=helper.name,
+        description=helper.description,
+        system_prompt=helper.system_prompt,
+        model=helper.model,
+        thinking_level=helper.thinking_level,
+        planning=helper.planning,
+        max_iterations=helper.max_iterations,
+        ask_before=(*agent.ask_before, *helper.ask_before),
+        profiles=(),  # the session is not its to hand over
+        subagents=tuple(each.id for each in briefing.helpers if each.id in allowed),
+    )
+    tools = parent.means.tools
+    shown = [tool for tool in tools.shown_to(helper, None) if tool.name in parent.tools]
+    only = [tool.name for tool in shown if tool.toolset not in SCHEDULING]
+    assert parent.run.session_id is not None
+    asked = Message(
+        id="",
+        session_id=parent.run.session_id,
+        position=0,
+        role="user",
+        content=task,
+        created_at=parent.means.clock.now(),
+        run_id=parent.run.id,
+    )
+    return Work(
+        parent.means,
+        parent.run,
+        replace(
+            briefing,
+            agent=worker,
+            helpers=[each for each in briefing.helpers if each.id in allowed],
+            task_from=agent.name,
+            messages=[asked],
+            images={},
+            session_config={"tool_ids": only},
+        ),
+        parent.stop,
+        of=parent,
+    )

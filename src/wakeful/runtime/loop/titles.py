@@ -1,0 +1,93 @@
+"""After the answer: a name for a session that has none. It never keeps the session from taking the next message."""
+
+import asyncio
+import logging
+
+from pydantic_ai.direct import model_request
+from pydantic_ai.messages import ModelRequest, SystemPromptPart, TextPart, UserPromptPart
+from pydantic_ai.usage import RequestUsage
+
+from wakeful.clock import Clock
+from wakeful.domain.errors import StoreUnavailable
+from wakeful.domain.runs.runs import Outcome
+from wakeful.domain.texts import first_words
+from wakeful.domain.types import Run
+from wakeful.runtime.loop.budget import Budget
+from wakeful.runtime.loop.context import tokens_in
+from wakeful.runtime.models.providers import DEMO, Models
+from wakeful.service.runs.runs import RunService
+from wakeful.service.sessions.briefing import Briefing, Briefings
+from wakeful.service.sessions.sessions import SessionService
+
+log = logging.getLogger(__name__)
+
+_ASK = "Name this conversation in two to six words, in its own language. Answer with the name alone."
+_SHOWN = 2_000  # characters of each side
+_PATIENCE = 30.0  # seconds
+
+
+class Titles:
+    """Names sessions in the background."""
+
+    def __init__(
+        self, briefings: Briefings, sessions: SessionService, runs: RunService, models: Models, clock: Clock
+    ) -> None:
+        self._briefings = briefings
+        self._sessions = sessions
+        self._runs = runs
+        self._models = models
+        self._clock = clock
+        self._at_work: set[asyncio.Task[None]] = set()
+
+    def note_finished(self, run: Run, outcome: Outcome) -> None:
+        """Look, without anyone waiting for it, whether the session of a finished run needs a name."""
+        if outcome.status != "success" or run.session_id is None or run.is_headless:
+            return
+        task = asyncio.create_task(self._name(run), name=f"title-{run.id}")
+        self._at_work.add(task)
+        task.add_done_callback(self._at_work.discard)
+
+    async def stop(self) -> None:
+        """Leave unnamed what is not named yet."""
+        for task in self._at_work:
+            task.cancel()
+        await asyncio.gather(*self._at_work, return_exceptions=True)
+
+    async def _name(self, run: Run) -> None:
+        try:
+            briefing = await self._briefings.read(run)
+            if not briefing.session.title:
+                assert run.session_id is not None
+                await self._sessions.give_title(run.session_id, await self._find(briefing))
+        except StoreUnavailable as error:
+            log.warning("session left without a title", extra={"session_id": run.session_id, "problem": error.message})
+        except Exception:
+            log.warning("session left without a title", exc_info=True, extra={"session_id": run.session_id})
+
+    async def _find(self, briefing: Briefing) -> str:
+        question = next((message.content for message in briefing.messages if message.role == "user"), "")
+        name = briefing.agent.model or self._models.default
+        if name == DEMO or briefing.usage is None:
+            return first_words(question)
+        budget = Budget(briefing.agent.budgets, briefing.spent_today, briefing.usage)
+        if budget.is_spent():  # a name is the run's last call, and counts like its others
+            return first_words(question)
+        answer = next((message.content for message in reversed(briefing.messages) if message.role == "assistant"), "")
+        asked = f"User: {question[:_SHOWN]}\n\nAssistant: {answer[:_SHOWN]}"
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                response = await model_request(
+                    await self._models.load(name),
+                    [ModelRequest(parts=[SystemPromptPart(content=_ASK), UserPromptPart(content=asked)])],
+                )
+        except Exception as error:
+            if not isinstance(error, TimeoutError) and self._models.translate(error, name) is None:
+                raise
+            return first_words(question)  # a session without a clever name is still better found by its first words
+        said = "".join(part.content for part in response.parts if isinstance(part, TextPart))
+        used = response.usage
+        if not used.has_values():
+            used = RequestUsage(input_tokens=tokens_in(_ASK + asked), output_tokens=tokens_in(said))
+        budget.count_model_call(used, self._models.price(name, used, at=self._clock.now()))
+        await self._runs.save_usage(budget.usage)
+        return first_words(said.strip().strip('"*#.')) or first_words(question)

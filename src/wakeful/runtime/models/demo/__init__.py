@@ -1,0 +1,1 @@
+"""The demo model: answers by rules, needs no key and no network."""

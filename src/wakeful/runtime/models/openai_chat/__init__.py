@@ -1,0 +1,1 @@
+"""Models with an OpenAI-compatible chat API."""

@@ -1,0 +1,289 @@
+"""The OpenAI-compatible chat wire as a pydantic-ai model, lean enough for thousands of deltas a second.
+
+Silence has limits, a stream that stops half-way is an error, and deltas that come close together are merged.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+import httpx2
+from pydantic_ai import RunContext
+from pydantic_ai.messages import ModelMessage, ModelResponseStreamEvent
+from pydantic_ai.models import ModelRequestParameters, StreamedResponse
+from pydantic_ai.profiles import ModelProfile
+from pydantic_ai.settings import ModelSettings
+
+from wakeful.clock import Clock
+from wakeful.domain.errors import WakefulError
+from wakeful.runtime.models.errors import ModelBusy, ModelCutOff, ModelSilent
+from wakeful.runtime.models.openai_chat.chunks import FINISH_REASONS, Call, ChatChunks, Target, Thinking
+from wakeful.runtime.models.openai_chat.delta_buffer import Mailbox, Silence
+from wakeful.runtime.models.openai_chat.endpoint import CONNECT_SECONDS, Endpoint
+from wakeful.runtime.models.openai_chat.messages import write_messages, write_tools
+from wakeful.runtime.models.openai_chat.sse import DataLines, LineTooLong
+from wakeful.runtime.models.openai_chat.streaming import StreamingModel
+
+LAST_BYTES_SECONDS = 1.0  # what a finished stream gets to end, so that its connection can be used again
+AFTERWORD_SECONDS = 5.0  # what a finished answer gets to report its usage
+
+PLAIN_SETTINGS = {
+    "temperature": "temperature",
+    "top_p": "top_p",
+    "seed": "seed",
+    "presence_penalty": "presence_penalty",
+    "frequency_penalty": "frequency_penalty",
+    "parallel_tool_calls": "parallel_tool_calls",
+    "stop_sequences": "stop",
+    "tool_choice": "tool_choice",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patience:
+    """How long a provider may be silent, in seconds."""
+
+    first: float = 600.0  # until the first chunk; a local model may have to be loaded
+    between: float = 60.0
+
+
+class OpenAIChat(StreamingModel):
+    """`openai-chat:NAME` at one endpoint."""
+
+    def __init__(self, name: str, endpoint: Endpoint, clock: Clock, *, patience: Patience | None = None) -> None:
+        # The provider decides what it supports, so nothing is left out or rewritten on its behalf.
+        super().__init__(profile=ModelProfile(supports_thinking=True, supports_inline_system_prompts=True))
+        self._name = name
+        self._endpoint = endpoint
+        self._clock = clock
+        self._patience = patience or Patience()
+
+    @property
+    def model_name(self) -> str:
+        return self._name
+
+    @property
+    def system(self) -> str:
+        return "openai" if self._endpoint.is_openai else "openai-chat"
+
+    @property
+    def base_url(self) -> str:
+        return self._endpoint.base_url
+
+    @asynccontextmanager
+    async def request_stream(
+        self,
+        messages: list[ModelMessage],
+        model_settings: ModelSettings | None,
+        model_request_parameters: ModelRequestParameters,
+        run_context: RunContext[Any] | None = None,  # noqa: ARG002  (the library's signature)
+    ) -> AsyncGenerator[StreamedResponse]:
+        """Ask, and yield the stream as soon as the first chunk is there."""
+        settings, parameters = self.prepare_request(model_settings, model_request_parameters)
+        body = self._write(messages, settings or ModelSettings(), parameters)
+        reading = Reading(self._name, self._endpoint, body, self._patience)
+        try:
+            await reading.begin()
+            yield ChatStream(parameters, self, reading, self._clock.now())
+        finally:
+            await reading.aclose()
+
+    def _write(
+        self, messages: list[ModelMessage], settings: ModelSettings, parameters: ModelRequestParameters
+    ) -> dict[str, Any]:
+        instructions = self._get_instruction_parts(messages, parameters) or []
+        body: dict[str, Any] = {
+            "model": self._name,
+            "messages": write_messages(
+                messages, [part.content for part in instructions], model=self._name, system=self.system
+            ),
+            "stream": True,
+            "stream_options": {"include_usage": True},
+        }
+        if parameters.function_tools:
+            body["tools"] = write_tools(parameters.function_tools)
+        if isinstance(parameters.thinking, str):
+            body["reasoning_effort"] = parameters.thinking
+        if "max_tokens" in settings:
+            # OpenAI's own reasoning models refuse the old name; others know no new one.
+            name = "max_completion_tokens" if self._endpoint.is_openai else "max_tokens"
+            body[name] = settings["max_tokens"]
+        for ours, theirs in PLAIN_SETTINGS.items():
+            if settings.get(ours) is not None:
+                body[theirs] = settings[ours]
+        return body
+
+
+class Reading:
+    """One request: a task reads the provider's bytes as they come, whatever the consumer is doing."""
+
+    def __init__(self, model: str, endpoint: Endpoint, body: dict[str, Any], patience: Patience) -> None:
+        self._model = model
+        self._endpoint = endpoint
+        self._patience = patience
+        self._loop = asyncio.get_running_loop()
+        self._sent_by = self._loop.time() + CONNECT_SECONDS  # when it is out, or should be at the latest
+        self._heard_at = self._loop.time()
+        self._mailbox = Mailbox[Target]()
+        self.chunks = ChatChunks(model, self._mailbox, hide=endpoint.secrets)
+        self._task = asyncio.create_task(self._read(body))
+        # Whatever ends the task, the consumer must not wait for ever.
+        self._task.add_done_callback(self._end)
+
+    async def begin(self) -> None:
+        """Wait for the first piece; raises if there will be none."""
+        try:
+            await self._mailbox.wait(self._silent_at)
+        except Silence:
+            if not self.chunks.is_answered:
+                raise self._silence() from None
+
+    async def take(self) -> list[tuple[Target, str]]:
+        """Return the next pieces, or nothing at the end; raises after the last one if the answer is not whole."""
+        try:
+            return await self._mailbox.take(self._silent_at)
+        except Silence:
+            if self.chunks.is_answered:  # it only keeps the line open
+                return []
+            raise self._silence() from None
+
+    async def aclose(self) -> None:
+        """End it now; a stream that was read to its end keeps its connection."""
+        self._mailbox.close()
+        if self._task.done():
+            return
+        if self.chunks.is_done:
+            self._endpoint.let_finish(self._task)
+            return
+        self._task.cancel()
+        await asyncio.wait([self._task])
+
+    def _silent_at(self) -> float:
+        if not self.chunks.has_begun:
+            # What we take to connect and send is no silence of the provider's.
+            return self._sent_by + self._patience.first
+        limit = self._patience.between
+        return self._heard_at + (min(limit, AFTERWORD_SECONDS) if self.chunks.is_answered else limit)
+
+    def _silence(self) -> WakefulError:
+        if not self.chunks.has_begun:
+            problem = f"nothing came from {self._endpoint.origin} within {self._patience.first:g} s of the request."
+            return ModelSilent(self._model, problem)
+        return ModelCutOff(self._model, f"it fell silent for {self._patience.between:g} s in the middle of its answer.")
+
+    def _note_sent(self) -> None:
+        self._sent_by = self._loop.time()
+        self._mailbox.look_again()
+
+    def _end(self, task: asyncio.Task[None]) -> None:
+        self._mailbox.close(None if task.cancelled() else task.exception())
+
+    async def _read(self, body: dict[str, Any]) -> None:
+        try:
+            async with (
+                asyncio.timeout(None) as limit,
+                self._endpoint.ask(self._model, body, self._note_sent) as response,
+            ):
+                if response.headers.get("content-type", "").startswith("application/json"):
+                    self.chunks.read(await response.aread())  # a server that does not stream
+                else:
+                    await self._read_lines(response, limit)
+            self._check()
+        except httpx2.TransportError as error:
+            if not self.chunks.is_answered:
+                raise self._broken(error) from error
+            self._check()
+        except TimeoutError:
+            pass  # everything was said; only the connection is lost
+
+    async def _read_lines(self, response: httpx2.Response, limit: asyncio.Timeout) -> None:
+        lines, chunks, mailbox = DataLines(), self.chunks, self._mailbox
+        is_plain = "content-encoding" not in response.headers
+        try:
+            async for piece in response.aiter_raw() if is_plain else response.aiter_bytes():
+                self._heard_at = self._loop.time()
+                for payload in lines.feed(piece):
+                    chunks.read(payload)
+                mailbox.tell()
+                if chunks.is_done and not mailbox.is_closed:
+                    self._check()
+                    mailbox.close()
+                    limit.reschedule(self._loop.time() + LAST_BYTES_SECONDS)
+                if mailbox.is_full:
+                    await mailbox.make_room()
+                    self._heard_at = self._loop.time()  # the silence was ours
+        except LineTooLong:
+            raise ModelCutOff(self._model, "it sent a line that does not end.") from None
+        for payload in lines.finish():
+            chunks.read(payload)
+
+    def _check(self) -> None:
+        if not self.chunks.is_answered:
+            raise ModelCutOff(self._model, "its stream ended in the middle of the answer.")
+        self.chunks.check_calls()
+
+    def _broken(self, error: httpx2.TransportError) -> WakefulError:
+        problem = f"the connection broke ({type(error).__name__})."
+        return (ModelCutOff if self.chunks.has_begun else ModelBusy)(self._model, problem)
+
+
+@dataclass
+class ChatStream(StreamedResponse):
+    """A reading in pydantic-ai's events."""
+
+    _model: OpenAIChat
+    _reading: Reading
+    _timestamp: datetime
+    _begun: set[int] = field(default_factory=set[int], init=False)
+    _usage_received: bool | None = field(default=False, init=False)
+
+    async def _get_event_iterator(self) -> AsyncIterator[ModelResponseStreamEvent]:
+        while pieces := await self._reading.take():
+            for target, text in pieces:
+                for event in self._events(target, text):
+                    yield event
+        chunks = self._reading.chunks
+        self.provider_response_id = chunks.response_id
+        if chunks.finish is not None:
+            self.finish_reason = FINISH_REASONS.get(chunks.finish)
+            self.provider_details = {"finish_reason": chunks.finish}
+        if chunks.usage is not None:
+            self._add_usage(chunks.usage, reported=True, cumulative=True)
+
+    def _events(self, target: Target, text: str) -> Iterator[ModelResponseStreamEvent]:
+        if isinstance(target, Call):
+            is_new = target.number not in self._begun
+            self._begun.add(target.number)
+            return self._parts_manager.handle_tool_call_delta_events(
+                vendor_part_id=target.number,
+                tool_name=target.name if is_new else None,
+                args=text,
+                tool_call_id=target.id,
+            )
+        if isinstance(target, Thinking):
+            return self._parts_manager.handle_thinking_delta(
+                vendor_part_id=None, id=target.field, content=text, provider_name=self.provider_name
+            )
+        return self._parts_manager.handle_text_delta(vendor_part_id=None, content=text)
+
+    async def close_stream(self) -> None:
+        await self._reading.aclose()
+
+    @property
+    def model_name(self) -> str:
+        return self._model.model_name
+
+    @property
+    def provider_name(self) -> str:
+        return self._model.system
+
+    @property
+    def provider_url(self) -> str:
+        return self._model.base_url
+
+    @property
+    def timestamp(self) -> datetime:
+        return self._timestamp

@@ -1,0 +1,1 @@
+"""Limits on what clients send: bodies, JSON, connections, log records."""

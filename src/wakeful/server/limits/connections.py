@@ -1,0 +1,232 @@
+"""Caps on unauthenticated connections, and timeouts for unfinished requests (slowloris).
+
+A connection is unauthenticated until a valid token has come over it. There is a cap on those, in total and per address,
+and at the cap the oldest is closed for a new one: a client with a token sends it within milliseconds, one that only
+holds a connection open grows old. uvicorn itself has no timeout for the head of a request, nor for clients that read
+nothing.
+"""
+
+import asyncio
+import fcntl
+import logging
+import socket
+import struct
+import termios
+from dataclasses import dataclass
+from typing import Any, cast
+
+from fastapi import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from wakeful.server.login_attempts import network_of
+
+log = logging.getLogger(__name__)
+
+SLOWEST = 4096  # bytes a second of a body, on average, after the first seconds
+_UNREAD_SECONDS = 60.0  # how long a client may take nothing of what was sent to it
+_UNREAD_SECONDS_AT_STOP = 1.0
+_UNAUTHENTICATED_SECONDS = 60.0  # for one request without a token, from its head to the end of the answer
+_LOOK_EVERY = 1.0
+_BYTES_ACKED_AT, _TCP_INFO_BYTES = 120, 128
+
+
+class BodyTooSlow(HTTPException):
+    def __init__(self) -> None:
+        super().__init__(
+            408, "The body of the request came too slowly. Send it again, in one go.", headers={"Connection": "close"}
+        )
+
+
+@dataclass(eq=False, slots=True, kw_only=True)
+class Connection:
+    """One connection, from when it is accepted until it is gone."""
+
+    transport: asyncio.Transport
+    network: str
+    since: float  # when it began to wait for a request, or the request began
+    is_busy: bool = False  # a request is being answered, or a WebSocket is open
+    taken: int = 0  # bytes, at the last look
+    taken_at: float  # when the client last took something, or there was nothing to take
+
+
+class Connections:
+    """All connections of one server."""
+
+    def __init__(self, *, most: int, most_unauthenticated: int, most_per_address: int, seconds: float) -> None:
+        self._most = most
+        self._most_unauthenticated = most_unauthenticated
+        self._most_per_address = most_per_address
+        self.seconds = seconds
+        self._unread_seconds: float | None = None
+        self._all: set[Connection] = set()
+        # By address, and in the order in which they came: dicts are ordered sets here.
+        self._unauthenticated: dict[Connection, None] = {}
+        self._by_network: dict[str, dict[Connection, None]] = {}
+        self._task: asyncio.Task[None] | None = None
+
+    def add(self, transport: asyncio.Transport) -> Connection:
+        """Register a new connection, and close the oldest unauthenticated one if there are too many."""
+        peer: Any = transport.get_extra_info("peername")
+        connection = Connection(
+            transport=transport, network=network_of(str(peer[0])) if peer else "", since=_now(), taken_at=_now()
+        )
+        self._all.add(connection)
+        self._unauthenticated[connection] = None
+        neighbours = self._by_network.setdefault(connection.network, {})
+        neighbours[connection] = None
+        if len(neighbours) > self._most_per_address:
+            self._close(next(iter(neighbours)))
+        elif len(self._unauthenticated) > self._most_unauthenticated or len(self._all) > self._most:
+            self._close(next(iter(self._unauthenticated)))
+        if self._task is None:
+            self._task = asyncio.get_running_loop().create_task(self._watch())
+        return connection
+
+    def mark_authenticated(self, connection: Connection) -> None:
+        """Take a connection off the cap for unauthenticated ones."""
+        if self._unauthenticated.pop(connection, connection) is None:
+            self._leave_network(connection)
+
+    def forget(self, connection: Connection) -> None:
+        self.mark_authenticated(connection)
+        self._all.discard(connection)
+
+    def _leave_network(self, connection: Connection) -> None:
+        neighbours = self._by_network[connection.network]
+        del neighbours[connection]
+        if not neighbours:
+            del self._by_network[connection.network]
+
+    def _close(self, connection: Connection) -> None:
+        self.forget(connection)
+        connection.transport.abort()  # not close(), which waits for a client that reads nothing
+
+    def hurry(self) -> None:
+        """Close clients that read nothing after a second from now on, for the server stops and would wait for them."""
+        self._unread_seconds = _UNREAD_SECONDS_AT_STOP
+
+    async def _watch(self) -> None:
+        while self._all:
+            await asyncio.sleep(_LOOK_EVERY)
+            now = _now()
+            for connection in list(self._all):
+                if self._is_overdue(connection, now):
+                    self._close(connection)
+        self._task = None
+
+    def _is_overdue(self, connection: Connection, now: float) -> bool:
+        unsent, taken = connection.transport.get_write_buffer_size(), count_taken(connection.transport)
+        if unsent == 0 or taken > connection.taken:
+            connection.taken_at = now
+        connection.taken = taken
+        if now - connection.taken_at > (self._unread_seconds or _UNREAD_SECONDS):
+            return True
+        if connection.is_busy:
+            return connection in self._unauthenticated and now - connection.since > _UNAUTHENTICATED_SECONDS
+        return unsent == 0 and now - connection.since > self.seconds
+
+
+class CountedHttp(H11Protocol):
+    """uvicorn's HTTP protocol, with its connections registered; a request finds its own in the state of its scope."""
+
+    def __init__(self, *arguments: Any, connections: Connections, **more: Any) -> None:
+        super().__init__(*arguments, **more)
+        self._counted = connections
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
+        super().connection_made(transport)
+        # The state goes into the scope of each request, and on to the socket that this connection may become.
+        self.app_state = {**self.app_state, "connections": self._counted, "connection": self._counted.add(transport)}
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        forget(self.app_state)
+
+
+def count_taken(transport: asyncio.Transport) -> int:
+    """Return a number that grows when the client takes something of what was sent to it.
+
+    On Linux the bytes that its system has acknowledged. Elsewhere the size of our buffer must do: what is written
+    meanwhile hides what was taken, until the buffer is full and nothing more is written.
+    """
+    connection = transport.get_extra_info("socket")
+    if not hasattr(socket, "TCP_INFO") or connection.fileno() < 0:
+        return -transport.get_write_buffer_size()
+    # struct tcp_info of linux/tcp.h, since Linux 4.1
+    information = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO_BYTES)
+    return struct.unpack_from("=Q", information, _BYTES_ACKED_AT)[0]
+
+
+def count_untaken(transport: asyncio.Transport) -> int:
+    """Return how many bytes the client has yet to take, in our buffer and the system's."""
+    ours, connection = transport.get_write_buffer_size(), transport.get_extra_info("socket")
+    if not hasattr(socket, "TCP_INFO") or connection.fileno() < 0:
+        return ours
+    return ours + struct.unpack("=i", fcntl.ioctl(connection.fileno(), termios.TIOCOUTQ, bytes(4)))[0]
+
+
+def abort(state: dict[str, Any]) -> None:
+    """Close the connection of a request without waiting for what its client has not read."""
+    if "connection" in state:
+        cast("Connection", state["connection"]).transport.abort()
+
+
+def mark_authenticated(state: dict[str, Any]) -> None:
+    """Take the connection of a request off the cap; `state` is that of its scope."""
+    if "connection" in state:
+        cast("Connections", state["connections"]).mark_authenticated(state["connection"])
+
+
+def forget(state: dict[str, Any]) -> None:
+    """Remove a connection that was lost."""
+    if "connection" in state:
+        cast("Connections", state["connections"]).forget(state["connection"])
+
+
+class TimedRequests:
+    """ASGI middleware that tells a connection when a request begins and ends, and answers slow bodies with 408."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        state = cast("dict[str, Any]", scope.get("state") or {})
+        connection: Connection | None = state.get("connection")
+        if connection is None:
+            await self._app(scope, receive, send)
+            return
+        connection.is_busy, connection.since = True, _now()
+        if scope["type"] == "http":
+            receive = paced(receive, state["connections"].seconds)
+        try:
+            await self._app(scope, receive, send)
+        finally:
+            connection.is_busy, connection.since = False, _now()
+
+
+def paced(receive: Receive, seconds: float) -> Receive:
+    """Refuse a body of which nothing comes for some seconds, or that comes more slowly than SLOWEST."""
+    begun: float | None = None
+    received, is_whole = 0, False
+
+    async def receive_in_time() -> Message:
+        nonlocal begun, received, is_whole
+        if is_whole:
+            return await receive()  # which now waits for the client to leave
+        now = _now()
+        begun = now if begun is None else begun
+        try:
+            async with asyncio.timeout_at(min(now, begun + received / SLOWEST) + seconds):
+                message = await receive()
+        except TimeoutError:
+            raise BodyTooSlow from None
+        received += len(message.get("body", b""))
+        is_whole = not message.get("more_body", False)
+        return message
+
+    return receive_in_time
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

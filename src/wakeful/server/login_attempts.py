@@ -1,0 +1,66 @@
+"""Wrong tokens are counted, and an address that sent too many is told to wait.
+
+A right token is let in whatever wrong ones did before it: otherwise anyone at the same address, behind the same proxy
+for instance, could lock its owner out. So it is the length of a token that keeps it from being guessed, not this count.
+"""
+
+import logging
+from collections import OrderedDict, deque
+from datetime import timedelta
+from ipaddress import IPv6Address, ip_address
+
+from wakeful.clock import Clock
+from wakeful.domain.people.accounts import TooManyTries
+
+log = logging.getLogger(__name__)
+
+WINDOW = timedelta(minutes=1)
+MOST_FROM_ONE = 10
+MOST_FROM_ALL = 100
+MOST_ADDRESSES = 10_000
+
+
+class Tries:
+    """The wrong tries of the last minute."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._by_address: OrderedDict[str, deque[float]] = OrderedDict()
+        self._all: deque[float] = deque(maxlen=MOST_FROM_ALL)
+
+    def check(self, client: str) -> None:
+        """Raise TooManyTries if this address must wait."""
+        now = self._clock.monotonic()
+        mine = self._by_address.get(network_of(client), deque[float]())
+        _drop_old(mine, now)
+        _drop_old(self._all, now)
+        most = 1 if len(self._all) == MOST_FROM_ALL else MOST_FROM_ONE
+        if len(mine) >= most:
+            raise TooManyTries(WINDOW - timedelta(seconds=now - mine[-most]))
+
+    def count(self, client: str) -> None:
+        """Note a wrong try."""
+        now = self._clock.monotonic()
+        address = network_of(client)
+        self._by_address.setdefault(address, deque(maxlen=MOST_FROM_ONE)).append(now)
+        self._by_address.move_to_end(address)
+        _drop_old(self._all, now)
+        if len(self._all) < MOST_FROM_ALL:  # as many lines a minute, however many addresses there are
+            log.warning("wrong token", extra={"client": client})
+        self._all.append(now)
+        if len(self._by_address) > MOST_ADDRESSES:
+            self._by_address.popitem(last=False)
+
+
+def _drop_old(times: deque[float], now: float) -> None:
+    while times and now - times[0] >= WINDOW.total_seconds():
+        times.popleft()
+
+
+def network_of(client: str) -> str:
+    """Count an IPv6 customer as one: they have 2⁶⁴ addresses at least."""
+    try:
+        address = ip_address(client)
+    except ValueError:
+        return client
+    return str(int(address) >> 64) if isinstance(address, IPv6Address) and not address.ipv4_mapped else str(address)

@@ -1,0 +1,67 @@
+"""The files that instruct an agent: look at them, save them, accept what a program changed."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path
+from pydantic import Field
+
+from wakeful.domain.agents.instruction_files import MAX_FILE, InstructionFile
+from wakeful.server.auth import Admin, Reader
+from wakeful.server.rest.shapes import Asked, PathId, Text, Told
+from wakeful.server.routes import DoorRoute
+from wakeful.server.services import ServicesDep
+
+router = APIRouter(route_class=DoorRoute, tags=["agents"])
+
+FilePath = Annotated[str, Path(max_length=200, description="`AGENTS.md`, or `skills/NAME.md`.")]
+
+
+class InstructionFileShape(Told):
+    """A file that instructs an agent, as it is on disk now."""
+
+    path: str
+    size: int
+    digest: str  # SHA-256 of the text; names what is accepted
+    accepted: bool  # false: a person has neither saved nor accepted this content, so prompts leave it out
+    text: str
+
+
+class InstructionFiles(Told):
+    files: list[InstructionFileShape]
+
+
+class NewText(Asked):
+    text: Annotated[Text, Field(max_length=MAX_FILE)]
+
+
+class Seen(Asked):
+    digest: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+
+
+@router.get("/agents/{agent_id}/instructions")
+async def list_instructions(caller: Reader, services: ServicesDep, agent_id: PathId) -> InstructionFiles:
+    """List the files that instruct an agent (`AGENTS.md`, its skills), and whether each is accepted."""
+    found = await services.instructions.list(agent_id, caller.user.id)
+    return InstructionFiles(files=[_shape(file) for file in found])
+
+
+@router.post("/agents/{agent_id}/instructions/{path:path}/accept")
+async def accept_instructions(
+    caller: Admin, services: ServicesDep, agent_id: PathId, path: FilePath, asked: Seen
+) -> InstructionFileShape:
+    """Accept the content of a file that has this digest, so that prompts use it."""
+    return _shape(await services.instructions.accept(agent_id, caller.user.id, path, asked.digest))
+
+
+@router.put("/agents/{agent_id}/instructions/{path:path}")
+async def save_instructions(
+    caller: Admin, services: ServicesDep, agent_id: PathId, path: FilePath, asked: NewText
+) -> InstructionFileShape:
+    """Write a file that instructs an agent. What a person saves is accepted."""
+    return _shape(await services.instructions.save(agent_id, caller.user.id, path, asked.text))
+
+
+def _shape(file: InstructionFile) -> InstructionFileShape:
+    return InstructionFileShape(
+        path=file.path, size=file.size, digest=file.digest, accepted=file.is_accepted, text=file.text
+    )

@@ -1,0 +1,37 @@
+"""MCP servers: which there are, and how they do. They are named in the settings file and nowhere else."""
+
+from fastapi import APIRouter
+
+from wakeful.domain.agents.confinement import Confined
+from wakeful.domain.agents.mcp_servers import McpKind, McpStatus
+from wakeful.server.auth import Reader
+from wakeful.server.rest.shapes import Told
+from wakeful.server.routes import DoorRoute
+from wakeful.server.services import ServicesDep
+
+router = APIRouter(route_class=DoorRoute, tags=["mcp servers"])
+
+
+class McpServerShape(Told):
+    """An MCP server; without its command or address, which only the settings file has."""
+
+    name: str
+    kind: McpKind
+    for_users: bool  # whether people who are not an owner may switch it on
+    state: McpStatus  # on this node
+    tools: int
+    confinement: Confined | None  # how its program is run; null: it runs elsewhere
+    note: str | None
+    last_error: str | None
+
+
+class McpServers(Told):
+    mcp_servers: list[McpServerShape]
+
+
+@router.get("/mcp-servers")
+async def list_mcp_servers(caller: Reader, services: ServicesDep) -> McpServers:
+    """List the MCP servers that an agent can be given, and how they do on this node."""
+    is_owner = caller.user.role == "owner"
+    states = [state for state in services.mcp_states() if is_owner or state.for_users]
+    return McpServers(mcp_servers=[McpServerShape.model_validate(state) for state in states])

@@ -1,0 +1,1 @@
+"""Routes for an agent's database."""

@@ -1,0 +1,236 @@
+"""Rows of an agent's database: look at them, edit them, and take them out and in as files."""
+
+import re
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Query, Response
+from pydantic import Field
+
+from wakeful.server.auth import Chatter, Reader
+from wakeful.server.rest.database.shapes import (
+    MOST_IDS,
+    FileFormat,
+    Found,
+    Json,
+    PathTable,
+    PathView,
+    Show,
+    TableName,
+    read_object,
+    renamed,
+)
+from wakeful.server.rest.shapes import Asked, PathId, Text, Told
+from wakeful.server.routes import DoorRoute, takes_large_bodies
+from wakeful.server.services import ServicesDep
+
+router = APIRouter(route_class=DoorRoute, tags=["agents' databases"])
+
+RowIds = Annotated[list[Annotated[int, Field(ge=-(2**63), lt=2**63)]], Field(min_length=1, max_length=MOST_IDS)]
+Values = dict[str, Any]
+Format = Annotated[FileFormat, Query(alias="format")]
+MEDIA_TYPES: dict[FileFormat, str] = {
+    "csv": "text/csv; charset=utf-8",
+    "json": "application/json",
+    "jsonl": "application/jsonl",
+}
+_FILE: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "The file.",
+        "content": {
+            "text/csv": {"schema": {"type": "string"}},
+            "application/json": {"schema": {"type": "array", "items": {"type": "object"}}},
+            "application/jsonl": {"schema": {"type": "string"}},
+        },
+    }
+}
+_MOST_FILE = 10 * 1024 * 1024
+
+
+class Rows(Found):
+    """A page of a table. The first column, `_row_id`, is what edits name a row by; `total` counts every page."""
+
+    table: str
+    total: int
+
+
+class NewRows(Asked):
+    rows: Annotated[list[Values], Field(min_length=1, max_length=1_000)]
+
+
+class RowsToMatch(NewRows):
+    conflict_columns: Annotated[list[TableName], Field(min_length=1, max_length=50)]  # by which a row is the same
+
+
+class RowsChange(Asked):
+    row_ids: RowIds
+    changes: Annotated[Values, Field(min_length=1)]
+
+
+class ChosenRows(Asked):
+    row_ids: RowIds
+
+
+class Added(Told):
+    inserted: int
+    row_ids: list[int]
+
+
+class Matched(Told):
+    """What became of the rows: a row that was deleted is revived."""
+
+    inserted: int
+    updated: int
+    revived: int
+    outcomes: list[Literal["inserted", "updated", "revived"]]
+    row_ids: list[int]
+
+
+class Updated(Told):
+    updated: int
+    row_ids: list[int]
+
+
+class Deleted(Told):
+    deleted: int
+    row_ids: list[int]
+
+
+class Restored(Told):
+    restored: int
+    row_ids: list[int]
+
+
+class NewImport(Asked):
+    """A file as a text. Without `create`, the table must be there."""
+
+    table: TableName
+    format: FileFormat = "csv"
+    text: Annotated[str, Field(min_length=1, max_length=_MOST_FILE)]
+    create: bool = True
+    source: Annotated[Text, Field(max_length=200)] = ""  # the name of the file, for the changelog
+
+
+class Imported(Told):
+    table: str
+    imported: int
+    created_table: bool
+    ignored_columns: list[str]  # the host's own, which it sets itself
+    renamed_columns: dict[str, str]  # those that would have hidden SQLite's row id, such as rowid, to rowid_2
+
+
+@router.get("/agents/{agent_id}/db/tables/{table}/rows")
+async def list_rows(
+    caller: Reader,
+    services: ServicesDep,
+    agent_id: PathId,
+    table: PathTable,
+    show: Show = "active",
+    where: Annotated[Json | None, Query(description='A condition, as a JSON object: {"done": false}.')] = None,
+    sort: Annotated[TableName | None, Query(description="A column; without it, as they were inserted.")] = None,
+    desc: bool = False,
+    limit: Annotated[int, Query(ge=1, le=1_000)] = 100,
+    offset: Annotated[int, Query(ge=0, le=2**40)] = 0,
+) -> Rows:
+    """Show rows of a table: live, deleted, or all of them."""
+    by = await services.data.person(agent_id, caller.user.id)
+    found = await services.data.rows(
+        by,
+        table,
+        show=show,
+        where=read_object("where", where),
+        sort=sort,
+        descending=desc,
+        limit=limit,
+        offset=offset,
+    )
+    return Rows.model_validate(found)
+
+
+@router.post("/agents/{agent_id}/db/tables/{table}/rows", status_code=201)
+async def add_rows(caller: Chatter, services: ServicesDep, agent_id: PathId, table: PathTable, asked: NewRows) -> Added:
+    """Add rows, all or none."""
+    by = await services.data.person(agent_id, caller.user.id)
+    return Added.model_validate(await services.data.insert(by, table, asked.rows))
+
+
+@router.post("/agents/{agent_id}/db/tables/{table}/rows/upsert")
+async def upsert_rows(
+    caller: Chatter, services: ServicesDep, agent_id: PathId, table: PathTable, asked: RowsToMatch
+) -> Matched:
+    """Add rows, or change those that have the same values in some columns, all or none."""
+    by = await services.data.person(agent_id, caller.user.id)
+    return Matched.model_validate(await services.data.upsert(by, table, asked.rows, asked.conflict_columns))
+
+
+@router.patch("/agents/{agent_id}/db/tables/{table}/rows")
+async def change_rows(
+    caller: Chatter, services: ServicesDep, agent_id: PathId, table: PathTable, asked: RowsChange
+) -> Updated:
+    """Change live rows, all or none."""
+    by = await services.data.person(agent_id, caller.user.id)
+    with renamed(set="changes"):
+        return Updated.model_validate(await services.data.update(by, table, asked.changes, row_ids=asked.row_ids))
+
+
+@router.post("/agents/{agent_id}/db/tables/{table}/rows/delete")
+async def delete_rows(
+    caller: Chatter, services: ServicesDep, agent_id: PathId, table: PathTable, asked: ChosenRows
+) -> Deleted:
+    """Soft-delete rows: they can be restored."""
+    by = await services.data.person(agent_id, caller.user.id)
+    return Deleted.model_validate(await services.data.delete(by, table, row_ids=asked.row_ids))
+
+
+@router.post("/agents/{agent_id}/db/tables/{table}/rows/restore")
+async def restore_rows(
+    caller: Chatter, services: ServicesDep, agent_id: PathId, table: PathTable, asked: ChosenRows
+) -> Restored:
+    """Bring soft-deleted rows back."""
+    by = await services.data.person(agent_id, caller.user.id)
+    return Restored.model_validate(await services.data.restore(by, table, row_ids=asked.row_ids))
+
+
+@router.get("/agents/{agent_id}/db/tables/{table}/export", response_class=Response, responses=_FILE)
+async def export_table(
+    caller: Reader,
+    services: ServicesDep,
+    agent_id: PathId,
+    table: PathTable,
+    kind: Format = "csv",
+    show: Show = "active",
+) -> Response:
+    """Download a table as CSV, JSON or JSON lines. A spreadsheet takes nothing in the CSV for a formula."""
+    by = await services.data.person(agent_id, caller.user.id)
+    return _file(table, kind, await services.data.export_file(by, kind, table=table, show=show))
+
+
+@router.get("/agents/{agent_id}/db/views/{view}/export", response_class=Response, responses=_FILE)
+async def export_view(
+    caller: Reader,
+    services: ServicesDep,
+    agent_id: PathId,
+    view: PathView,
+    kind: Format = "csv",
+    params: Annotated[Json | None, Query(description="Values for its parameters, as a JSON object.")] = None,
+) -> Response:
+    """Download what a view finds as CSV, JSON or JSON lines."""
+    by = await services.data.person(agent_id, caller.user.id)
+    return _file(view, kind, await services.data.export_view(by, kind, view, read_object("params", params)))
+
+
+@router.post("/agents/{agent_id}/db/import")
+@takes_large_bodies
+async def import_rows(caller: Chatter, services: ServicesDep, agent_id: PathId, asked: NewImport) -> Imported:
+    """Insert the rows of a file, all or none, into a table that is there or into a new one."""
+    by = await services.data.person(agent_id, caller.user.id)
+    with renamed(path="text", name="table", columns="text"):
+        done = await services.data.import_text(
+            by, asked.table, asked.text, asked.format, create=asked.create, source=asked.source
+        )
+    return Imported.model_validate(done)
+
+
+def _file(name: str, kind: FileFormat, data: bytes) -> Response:
+    fit = re.sub(r"[^A-Za-z0-9_.-]+", "_", name)
+    headers = {"Content-Disposition": f'attachment; filename="{fit}.{kind}"'}
+    return Response(data, media_type=MEDIA_TYPES[kind], headers=headers)

@@ -1,0 +1,111 @@
+"""Tables of an agent's database as people make and change them, and statements of theirs that write."""
+
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter
+from pydantic import Field
+
+from wakeful.server.auth import Admin, Chatter
+from wakeful.server.rest.database.shapes import Cell, PathTable
+from wakeful.server.rest.shapes import Asked, PathId, Sparse, Text, Told
+from wakeful.server.routes import DoorRoute
+from wakeful.server.services import ServicesDep
+
+router = APIRouter(route_class=DoorRoute, tags=["agents' databases"])
+
+Name = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]{0,62}$")]
+ColumnType = Literal["text", "integer", "real", "boolean", "date", "datetime", "json", "blob"]
+Sql = Annotated[Text, Field(max_length=100_000)]
+
+
+class NewColumn(Asked):
+    name: Name
+    type: ColumnType = "text"
+    required: bool = False
+    unique: bool = False
+    primary_key: bool = False  # without any, the table gets an integer `id`
+    default: str | int | float | bool | None = None
+
+
+Columns = Annotated[list[NewColumn], Field(min_length=1, max_length=100)]
+
+
+class NewTable(Asked):
+    """A table; the host adds its three columns."""
+
+    name: Name
+    purpose: Annotated[Text, Field(min_length=1, max_length=2_000)]
+    columns: Columns
+    indexes: Annotated[Sequence[Sequence[Name]], Field(max_length=20)] = ()
+
+
+class NewColumns(Asked):
+    columns: Columns
+
+
+class TableChanged(Told):
+    table: str
+    columns: list[str]
+
+
+class NewMigration(Asked):
+    """Statements, separated by `;`. All or none are kept, and the file is copied first."""
+
+    purpose: Annotated[Text, Field(min_length=1, max_length=2_000)]
+    up_sql: Sql
+    down_sql: Sql = ""  # what takes it back
+
+
+class Migrated(Told):
+    statements: int
+    tables: list[str]
+    snapshot: str | None  # the file as it was before; null if there was no table yet
+
+
+class WritingStatement(Asked):
+    sql: Sql
+    params: dict[str, Any] | list[Any] | None = None
+
+
+class Executed(Sparse):
+    """How many rows were changed, and what RETURNING asked for."""
+
+    changed: int
+    columns: list[str] | None = None
+    rows: list[list[Cell]] | None = None
+    row_count: int | None = None
+    truncated: bool | None = None
+
+
+@router.post("/agents/{agent_id}/db/tables", status_code=201)
+async def create_table(caller: Chatter, services: ServicesDep, agent_id: PathId, asked: NewTable) -> TableChanged:
+    """Make a table."""
+    by = await services.data.person(agent_id, caller.user.id)
+    columns = [each.model_dump() for each in asked.columns]
+    made = await services.data.create_table(by, asked.name, asked.purpose, columns, asked.indexes)
+    return TableChanged.model_validate(made)
+
+
+@router.post("/agents/{agent_id}/db/tables/{table}/columns")
+async def add_columns(
+    caller: Chatter, services: ServicesDep, agent_id: PathId, table: PathTable, asked: NewColumns
+) -> TableChanged:
+    """Append columns to a table."""
+    by = await services.data.person(agent_id, caller.user.id)
+    done = await services.data.alter_table(by, table, [each.model_dump() for each in asked.columns])
+    return TableChanged.model_validate(done)
+
+
+@router.post("/agents/{agent_id}/db/migrate")
+async def migrate(caller: Admin, services: ServicesDep, agent_id: PathId, asked: NewMigration) -> Migrated:
+    """Change the schema with SQL, in the sandbox in which the agent's own migrations run."""
+    by = await services.data.person(agent_id, caller.user.id)
+    return Migrated.model_validate(await services.data.migrate(by, asked.purpose, asked.up_sql, asked.down_sql))
+
+
+@router.post("/agents/{agent_id}/db/execute")
+async def execute(caller: Chatter, services: ServicesDep, agent_id: PathId, asked: WritingStatement) -> Executed:
+    """Run one INSERT or UPDATE, in the sandbox in which the agent's own statements run."""
+    by = await services.data.person(agent_id, caller.user.id)
+    return Executed.model_validate(await services.data.execute(by, asked.sql, asked.params))

@@ -1,0 +1,146 @@
+"""Saved views of an agent's database, and statements that only read."""
+
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter
+from pydantic import AwareDatetime, Field
+
+from wakeful.server.auth import Chatter, Reader
+from wakeful.server.rest.database.shapes import Found, Limit, PathView
+from wakeful.server.rest.shapes import Asked, Done, PathId, Text, Told
+from wakeful.server.routes import DoorRoute
+from wakeful.server.services import ServicesDep
+
+router = APIRouter(route_class=DoorRoute, tags=["agents' databases"])
+
+Render = Literal["table", "bar", "line", "pie", "number"]
+Default = str | int | float | bool | None
+Params = dict[str, Any] | list[Any] | None  # an object for :names, a list for ?
+
+
+class ParameterShape(Told):
+    name: str
+    description: str = ""
+    default: Default = None  # see `required_parameters` for those that have none
+
+
+class ViewShape(Told):
+    """A SELECT with a name."""
+
+    name: str
+    sql: str
+    description: str
+    parameters: list[ParameterShape]
+    required_parameters: list[str]
+    render: Render
+    pinned: bool
+    created_at: AwareDatetime
+    updated_at: AwareDatetime
+
+
+class Views(Told):
+    views: list[ViewShape]
+
+
+class NewParameter(Asked):
+    """One that comes with a default, be it null, may be left out when the view is run."""
+
+    name: Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,62}$")]
+    description: Annotated[Text, Field(max_length=500)] = ""
+    default: Default = None
+
+
+class NewView(Asked):
+    sql: Text
+    description: Annotated[Text, Field(max_length=2_000)] = ""
+    parameters: Annotated[Sequence[NewParameter], Field(max_length=50)] = ()
+    render: Render = "table"
+    pinned: bool | None = None  # null: as it was
+
+
+class ViewSaved(Told):
+    view: str
+    outcome: Literal["created", "replaced"]
+    pinned: bool
+
+
+class Pin(Asked):
+    pinned: bool
+
+
+class Arguments(Asked):
+    params: dict[str, Any] | None = None
+    limit: Limit = 1_000
+
+
+class Statement(Asked):
+    sql: Text
+    params: Params = None
+    limit: Limit = 1_000
+    include_deleted: bool = False
+
+
+class ViewFound(Found):
+    view: str
+    render: Render
+    changed_at: AwareDatetime | None  # when anything in the database last changed
+
+
+@router.post("/agents/{agent_id}/db/query")
+async def run_query(caller: Reader, services: ServicesDep, agent_id: PathId, asked: Statement) -> Found:
+    """Run one statement that only reads, as a view would be before it is saved."""
+    by = await services.data.person(agent_id, caller.user.id)
+    found = await services.data.query(
+        by, asked.sql, asked.params, limit=asked.limit, include_deleted=asked.include_deleted
+    )
+    return Found.model_validate(found)
+
+
+@router.get("/agents/{agent_id}/db/views")
+async def list_views(caller: Reader, services: ServicesDep, agent_id: PathId) -> Views:
+    """List saved views."""
+    by = await services.data.person(agent_id, caller.user.id)
+    return Views(views=[ViewShape.model_validate(each) for each in await services.data.list_views(by)])
+
+
+@router.put("/agents/{agent_id}/db/views/{view}")
+async def define_view(
+    caller: Chatter, services: ServicesDep, agent_id: PathId, view: PathView, asked: NewView
+) -> ViewSaved:
+    """Save a view under a name, in place of the one that had it."""
+    by = await services.data.person(agent_id, caller.user.id)
+    saved = await services.data.define_view(
+        by,
+        view,
+        asked.sql,
+        description=asked.description,
+        parameters=[each.model_dump(exclude_unset=True) for each in asked.parameters],
+        render=asked.render,
+        is_pinned=asked.pinned,
+    )
+    return ViewSaved.model_validate(saved)
+
+
+@router.delete("/agents/{agent_id}/db/views/{view}")
+async def drop_view(caller: Chatter, services: ServicesDep, agent_id: PathId, view: PathView) -> Done:
+    """Forget a view; the changelog keeps what it was."""
+    await services.data.drop_view(await services.data.person(agent_id, caller.user.id), view)
+    return Done()
+
+
+@router.put("/agents/{agent_id}/db/views/{view}/pin")
+async def pin_view(caller: Chatter, services: ServicesDep, agent_id: PathId, view: PathView, asked: Pin) -> Done:
+    """Show a view on the agent's home, or no longer."""
+    by = await services.data.person(agent_id, caller.user.id)
+    await services.data.pin_view(by, view, is_pinned=asked.pinned)
+    return Done()
+
+
+@router.post("/agents/{agent_id}/db/views/{view}/run")
+async def run_view(
+    caller: Reader, services: ServicesDep, agent_id: PathId, view: PathView, asked: Arguments
+) -> ViewFound:
+    """Show what a saved view finds now."""
+    by = await services.data.person(agent_id, caller.user.id)
+    return ViewFound.model_validate(await services.data.run_view(by, view, asked.params, limit=asked.limit))

@@ -1,0 +1,1 @@
+"""Routes for notifications and channels."""

@@ -1,0 +1,78 @@
+"""The inbox."""
+
+from typing import Any
+from urllib.parse import quote
+
+from fastapi import APIRouter
+from pydantic import AwareDatetime, Field
+
+from wakeful.domain.inbox.notices import call_to_approve
+from wakeful.domain.types import Notice
+from wakeful.server.auth import Chatter, Reader
+from wakeful.server.rest.pages import Most
+from wakeful.server.rest.shapes import Done, PathId, Told
+from wakeful.server.routes import DoorRoute
+from wakeful.server.services import ServicesDep
+
+router = APIRouter(route_class=DoorRoute, tags=["notifications"])
+
+
+class ActionShape(Told):
+    """Something that can be done about it: a request to this server."""
+
+    label: str
+    method: str
+    path: str
+    body: dict[str, Any]
+
+
+class NotificationShape(Told):
+    """Something a person should know."""
+
+    id: str
+    code: str
+    title: str
+    body: str
+    agent_id: str | None
+    session_id: str | None
+    run_id: str | None
+    wake_id: str | None
+    view_ref: str | None  # a saved view of the agent's database that shows more
+    created_at: AwareDatetime
+    read_at: AwareDatetime | None
+    actions: list[ActionShape] = Field(default_factory=list[ActionShape])
+
+
+class Notifications(Told):
+    notifications: list[NotificationShape]
+
+
+@router.get("/notifications")
+async def list_notifications(caller: Reader, services: ServicesDep, most: Most = 50) -> Notifications:
+    """List the latest notifications."""
+    found = await services.notices.of_user(caller.user.id, most)
+    return Notifications(notifications=[_tell(notice) for notice in found])
+
+
+@router.post("/notifications/read")
+async def read_all(caller: Chatter, services: ServicesDep) -> Done:
+    """Mark every notification as read."""
+    await services.notices.mark_read(caller.user.id)
+    return Done()
+
+
+@router.post("/notifications/{notification_id}/read")
+async def read_one(caller: Chatter, services: ServicesDep, notification_id: PathId) -> Done:
+    """Mark a notification as read."""
+    await services.notices.mark_read(caller.user.id, notification_id)
+    return Done()
+
+
+def _tell(notice: Notice) -> NotificationShape:
+    told = NotificationShape.model_validate(notice)
+    call_id = call_to_approve(notice)
+    if call_id is None:
+        return told
+    path = f"/runs/{notice.run_id}/approvals/{quote(call_id, safe='')}"
+    action = ActionShape(label="Approve and run again", method="POST", path=path, body={"approve": True})
+    return told.model_copy(update={"actions": [action]})

@@ -1,0 +1,195 @@
+"""Users, tokens, login links and tickets."""
+
+from typing import Annotated, Literal
+
+from fastapi import APIRouter
+from pydantic import AwareDatetime, Field
+
+from wakeful.domain.people.accounts import LOGIN_LASTS, TICKET_LASTS
+from wakeful.domain.types import Role, Scope
+from wakeful.server.auth import AccountsDep, Admin, Reader
+from wakeful.server.rest.shapes import Asked, AskedTime, Done, Id, Label, PathId, Told, Zone
+from wakeful.server.routes import DoorRoute
+from wakeful.server.tickets import target_in, with_ticket
+
+router = APIRouter(route_class=DoorRoute, tags=["accounts"])
+
+
+class UserShape(Told):
+    """A person."""
+
+    id: str
+    name: str
+    role: Role
+    timezone: str | None = Field(description="Their IANA zone. Null: not known yet.")
+    created_at: AwareDatetime
+
+
+class Users(Told):
+    users: list[UserShape]
+
+
+class NewUser(Asked):
+    name: Label
+    role: Role = "user"
+
+
+class UserChange(Asked):
+    """What is left out stays."""
+
+    name: Label | None = None
+    role: Role | None = None
+    timezone: Zone | None = None
+
+
+class Me(Told):
+    """Who the caller is, and what the token they brought may do."""
+
+    user: UserShape
+    scope: Scope
+    token_id: str
+
+
+class TokenShape(Told):
+    """A token, without its secret."""
+
+    id: str
+    user_id: str
+    name: str
+    kind: Literal["api", "browser"]
+    scope: Scope
+    created_at: AwareDatetime
+    expires_at: AwareDatetime | None
+
+
+class Tokens(Told):
+    tokens: list[TokenShape]
+
+
+class NewToken(Asked):
+    name: Label
+    scope: Scope
+    expires_at: AskedTime | None = None
+    user_id: Id | None = None  # for someone else; an owner may
+
+
+class MadeToken(Told):
+    """A new token. Its secret is shown this once."""
+
+    token: TokenShape
+    secret: str
+
+
+class NewLoginLink(Asked):
+    user_id: Id | None = None  # for someone else; an owner may
+
+
+class LoginLink(Told):
+    """A link that logs a browser in, once; `path` follows the server's address."""
+
+    path: str
+    expires_in: int  # seconds
+
+
+class Ticket(Told):
+    """What opens one socket, as `?ticket=`."""
+
+    ticket: str
+    expires_in: int  # seconds
+
+
+class NewDownloadTicket(Asked):
+    path: Annotated[str, Field(max_length=8000, pattern=r'^/[!"$-~]*$')]  # of this server, with its query
+
+
+class DownloadTicket(Told):
+    """The path that was asked for, with the ticket in it: good for one GET."""
+
+    path: str
+    expires_in: int  # seconds
+
+
+@router.get("/me")
+async def me(caller: Reader) -> Me:
+    """Say who the caller is."""
+    return Me.model_validate(caller)
+
+
+@router.get("/users")
+async def list_users(caller: Admin, accounts: AccountsDep) -> Users:
+    """List everyone. For owners."""
+    return Users(users=[UserShape.model_validate(user) for user in await accounts.users(caller)])
+
+
+@router.post("/users", status_code=201)
+async def add_user(caller: Admin, accounts: AccountsDep, asked: NewUser) -> UserShape:
+    """Add a person. For owners."""
+    return UserShape.model_validate(await accounts.add_user(caller, name=asked.name, role=asked.role))
+
+
+@router.get("/users/{user_id}")
+async def get_user(caller: Reader, accounts: AccountsDep, user_id: PathId) -> UserShape:
+    """Show the caller or, to an owner, anyone."""
+    return UserShape.model_validate(await accounts.user(caller, user_id))
+
+
+@router.patch("/users/{user_id}")
+async def change_user(caller: Admin, accounts: AccountsDep, user_id: PathId, asked: UserChange) -> UserShape:
+    """Change a person's name, time zone or role. Only owners change roles, and other people."""
+    changed = await accounts.change_user(caller, user_id, name=asked.name, role=asked.role, timezone=asked.timezone)
+    return UserShape.model_validate(changed)
+
+
+@router.delete("/users/{user_id}")
+async def delete_user(caller: Admin, accounts: AccountsDep, user_id: PathId) -> Done:
+    """Close an account. The last owner's stays. For owners."""
+    await accounts.delete_user(caller, user_id)
+    return Done()
+
+
+@router.get("/tokens")
+async def list_tokens(caller: Admin, accounts: AccountsDep) -> Tokens:
+    """List the caller's tokens."""
+    return Tokens(tokens=[TokenShape.model_validate(token) for token in await accounts.tokens(caller)])
+
+
+@router.post("/tokens", status_code=201)
+async def make_token(caller: Admin, accounts: AccountsDep, asked: NewToken) -> MadeToken:
+    """Make a token; the answer is the only place that ever shows its secret.
+
+    A browser may do so within ten minutes of its login.
+    """
+    made = await accounts.make_token(
+        caller, name=asked.name, scope=asked.scope, expires_at=asked.expires_at, user_id=asked.user_id
+    )
+    return MadeToken.model_validate(made)
+
+
+@router.delete("/tokens/{token_id}")
+async def revoke_token(caller: Reader, accounts: AccountsDep, token_id: PathId) -> Done:
+    """Revoke one of the caller's tokens. A token may always revoke itself; for others it needs the scope admin."""
+    await accounts.revoke_token(caller, token_id)
+    return Done()
+
+
+@router.post("/login-links", status_code=201)
+async def make_login_link(caller: Admin, accounts: AccountsDep, asked: NewLoginLink) -> LoginLink:
+    """Make a link that logs a browser in, once, within ten minutes.
+
+    A browser may do so within ten minutes of its own login.
+    """
+    code = await accounts.make_login_code(caller, asked.user_id)
+    return LoginLink(path=f"/login?code={code}", expires_in=int(LOGIN_LASTS.total_seconds()))
+
+
+@router.post("/ws-ticket")
+async def make_ticket(caller: Reader, accounts: AccountsDep) -> Ticket:
+    """Make a ticket that opens one socket, for clients that cannot send a header with it, such as browsers."""
+    return Ticket(ticket=await accounts.make_ticket(caller), expires_in=int(TICKET_LASTS.total_seconds()))
+
+
+@router.post("/download-tickets")
+async def make_download_ticket(caller: Reader, accounts: AccountsDep, asked: NewDownloadTicket) -> DownloadTicket:
+    """Make a ticket that gets one path, once, for clients that cannot send a header with it: a link, a new tab."""
+    ticket = await accounts.make_download_ticket(caller, target_in(asked.path))
+    return DownloadTicket(path=with_ticket(asked.path, ticket), expires_in=int(TICKET_LASTS.total_seconds()))

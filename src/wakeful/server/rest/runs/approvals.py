@@ -1,0 +1,61 @@
+"""Calls that runs ask about, and a person's answer."""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path
+from pydantic import AfterValidator, AwareDatetime, Field
+
+from wakeful.domain.runs.approvals import ApprovalStatus
+from wakeful.server.auth import Chatter, Reader
+from wakeful.server.rest.shapes import Asked, PathId, Sparse, Told, check_text
+from wakeful.server.routes import DoorRoute
+from wakeful.server.services import ServicesDep
+
+router = APIRouter(route_class=DoorRoute, tags=["runs"])
+
+# Providers choose these ids, so there is little to say about them.
+CallId = Annotated[str, Path(min_length=1, max_length=500), AfterValidator(check_text)]
+
+
+class ApprovalShape(Told):
+    """A call that a person was asked about."""
+
+    call_id: str
+    tool: str
+    args: dict[str, Any]
+    status: ApprovalStatus
+    note: str | None
+    asked_at: AwareDatetime
+    answered_at: AwareDatetime | None
+
+
+class Approvals(Told):
+    approvals: list[ApprovalShape]
+
+
+class Answer(Asked):
+    approve: bool
+    note: Annotated[str, Field(max_length=2_000), AfterValidator(check_text)] | None = None  # for the agent to read
+
+
+class Answered(Sparse):
+    """What came of it; `run_id` is the new run of one that did not wait."""
+
+    ok: bool = True
+    run_id: str | None = None
+
+
+@router.get("/runs/{run_id}/approvals")
+async def list_approvals(caller: Reader, services: ServicesDep, run_id: PathId) -> Approvals:
+    """List the calls that a run asked about."""
+    found = await services.approvals.of_run(run_id, caller.user.id)
+    return Approvals(approvals=[ApprovalShape.model_validate(each) for each in found])
+
+
+@router.post("/runs/{run_id}/approvals/{call_id:path}")
+async def answer_approval(
+    caller: Chatter, services: ServicesDep, run_id: PathId, call_id: CallId, asked: Answer
+) -> Answered:
+    """Approve a call or not. Approving a call of a headless run, which did not wait, runs it again with that call."""
+    again = await services.approvals.answer(run_id, call_id, caller.user.id, approve=asked.approve, note=asked.note)
+    return Answered(run_id=None if again is None else again.id)

@@ -1,0 +1,177 @@
+"""Runs: what happened, and what it cost."""
+
+from typing import Annotated, Any, Literal, Self
+
+import orjson
+from fastapi import APIRouter, Query
+from pydantic import AwareDatetime, Field
+
+from wakeful.domain.types import Run, RunNote, RunStatus, RunUsage, ScheduledBy, Trigger, WakeKind
+from wakeful.server.auth import Chatter, Reader
+from wakeful.server.rest.pages import Most, Page, next_page, read_page
+from wakeful.server.rest.shapes import Id, PathId, Sparse, Told
+from wakeful.server.routes import DoorRoute
+from wakeful.server.services import ServicesDep
+from wakeful.service.runs.runs import Stopped
+
+router = APIRouter(route_class=DoorRoute, tags=["runs"])
+
+_MOST_FRAMES = 5_000
+
+
+class UsageShape(Told):
+    """What a run has used; a cost of null: nobody knows the price."""
+
+    model: str
+    input_tokens: int
+    output_tokens: int
+    cost: float | None
+    model_calls: int
+    tool_calls: int
+
+
+class RunShape(Told):
+    """One execution of an agent, or the record of one that was not to be."""
+
+    id: str
+    agent_id: str
+    session_id: str | None
+    wake_id: str | None
+    kind: WakeKind | None
+    trigger: Trigger
+    scheduled_by: ScheduledBy
+    nominal_at: AwareDatetime
+    covers: int
+    status: RunStatus
+    reason: str | None
+    note: RunNote | None = Field(
+        description="What to know about a run that succeeded: did_nothing (woken, it neither called a tool nor said "
+        "anything), empty_answer (it ended without a final answer), or the limit that ended it early."
+    )
+    error: str | None
+    attempt: int = Field(
+        description="How many starts of the run count: those that reached a model or tool call, and the present one. "
+        "After `max_attempts` of them were cut off by a crash, the run is interrupted."
+    )
+    queued_at: AwareDatetime
+    started_at: AwareDatetime | None
+    finished_at: AwareDatetime | None
+
+
+class RunDetail(RunShape):
+    usage: UsageShape | None
+
+
+class Runs(Sparse):
+    runs: list[RunDetail]
+    next: str | None = None
+
+
+class RunEvents(Sparse):
+    """What a run said, as its session's socket sent it. `next` goes on with `after`."""
+
+    events: list[dict[str, Any]]
+    next: int | None = None
+
+
+_HELD = "its node does not answer: it ends when that node is back, or has been taken over"
+
+
+class StopAnswer(Sparse):
+    """Which run was asked to stop, and what it was doing then; or why none was, or why it takes longer."""
+
+    ok: bool
+    run_id: str | None = None
+    was: Literal["queued", "running"] | None = None
+    reason: str | None = None
+
+    @classmethod
+    def of(cls, stopped: Stopped | None) -> Self:
+        if stopped is None:
+            return cls(ok=False, reason="no active run")
+        reason = _HELD if stopped.is_delayed else None
+        return cls(ok=True, run_id=stopped.run_id, was=stopped.was, reason=reason)
+
+
+@router.get("/runs")
+async def list_runs(
+    caller: Reader,
+    services: ServicesDep,
+    agent_id: Id | None = None,
+    session_id: Id | None = None,
+    wake_id: Id | None = None,
+    status: RunStatus | None = None,
+    most: Most = 50,
+    page: Page = None,
+) -> Runs:
+    """List the caller's runs and what each used, the latest first; with an agent, that agent's history."""
+    found = await services.runs.find(
+        caller.user.id,
+        agent_id=agent_id,
+        session_id=session_id,
+        wake_id=wake_id,
+        status=status,
+        before=read_page(page),
+        most=most,
+    )
+    last = found[-1] if found else None
+    used = await services.runs.usage([run.id for run in found])
+    return Runs(
+        runs=[_detail(run, used.get(run.id)) for run in found],
+        next=next_page(found, most, last and last.queued_at, last and last.id),
+    )
+
+
+@router.get("/runs/{run_id}")
+async def get_run(caller: Reader, services: ServicesDep, run_id: PathId) -> RunDetail:
+    """Show a run and what it used."""
+    run = await services.runs.get(run_id, caller.user.id)
+    return _detail(run, (await services.runs.usage([run_id])).get(run_id))
+
+
+@router.get("/runs/{run_id}/events")
+async def get_run_events(
+    caller: Reader,
+    services: ServicesDep,
+    run_id: PathId,
+    after: Annotated[int, Query(ge=0, le=2**62)] = 0,
+) -> RunEvents:
+    """Show what a run said, from its start or after a sequence number."""
+    run = await services.runs.get(run_id, caller.user.id)
+    frames = await services.stream.of_run(run, after, _MOST_FRAMES)
+    return RunEvents(
+        events=[orjson.loads(frame.text) for frame in frames],
+        next=frames[-1].seq if len(frames) >= _MOST_FRAMES else None,
+    )
+
+
+@router.post("/runs/{run_id}/stop")
+async def stop_run(caller: Chatter, services: ServicesDep, run_id: PathId) -> StopAnswer:
+    """Ask a run to stop; one at work ends within two seconds, or when a node that does not answer is taken over."""
+    return StopAnswer.of(await services.runs.stop(run_id, caller.user.id))
+
+
+@router.post("/runs/{run_id}/continue", status_code=202)
+async def continue_run(caller: Chatter, services: ServicesDep, run_id: PathId) -> RunShape:
+    """Continue a run that was interrupted, failed or was stopped, from its last saved step."""
+    return RunShape.model_validate(await services.runs.go_on(run_id, caller.user.id))
+
+
+@router.post("/runs/{run_id}/again", status_code=202)
+async def run_again(caller: Chatter, services: ServicesDep, run_id: PathId) -> RunShape:
+    """Do what a wake's run did once more; the wake keeps its times."""
+    return RunShape.model_validate(await services.runs.again(run_id, caller.user.id))
+
+
+def _detail(run: Run, usage: RunUsage | None) -> RunDetail:
+    told = None
+    if usage is not None:
+        told = UsageShape(
+            model=usage.model,
+            input_tokens=usage.input_tokens,
+            output_tokens=usage.output_tokens,
+            cost=None if usage.cost_micros is None else usage.cost_micros / 1_000_000,
+            model_calls=usage.model_calls,
+            tool_calls=usage.tool_calls,
+        )
+    return RunDetail(**RunShape.model_validate(run).model_dump(), usage=told)

@@ -1,0 +1,341 @@
+"""Sessions: conversations, their messages, what is uploaded to them."""
+
+import asyncio
+import re
+from collections.abc import Sequence
+from typing import Annotated, Any, Self
+
+from fastapi import APIRouter, Query, Response, UploadFile
+from pydantic import AwareDatetime, ConfigDict, Field, model_validator
+
+from wakeful.domain.doors.schedule import PREFIX
+from wakeful.domain.errors import NotFound
+from wakeful.domain.types import Message
+from wakeful.server.auth import Chatter, Reader
+from wakeful.server.rest.pages import Most, Page, next_page, read_page
+from wakeful.server.rest.runs.runs import StopAnswer
+from wakeful.server.rest.sessions.uploads import keep_uploads
+from wakeful.server.rest.shapes import Asked, Done, Id, PathId, Sparse, Text, Told
+from wakeful.server.rest.wakes.wakes import RecallShape, tell_recall
+from wakeful.server.routes import DoorRoute, takes_large_bodies
+from wakeful.server.services import ServicesDep
+from wakeful.server.ws.incoming import MOST_CONTENT, MOST_FILES, MOST_IMAGES, hand_over, read_message
+from wakeful.service.sessions.sessions import MOST_TITLE, SessionView
+
+router = APIRouter(route_class=DoorRoute, tags=["sessions"])
+
+Title = Annotated[str, Field(max_length=MOST_TITLE, pattern=r"^[^\x00-\x1f\x7f-\x9f]*$")]
+Wanted = Annotated[
+    str, Query(max_length=MOST_TITLE, pattern=r"^[^\x00]*$", description="Words in the title, in big or small letters.")
+]
+
+
+class SubagentStep(Told):
+    """Whose step it is. The id is that of the call that gave the subagent its task."""
+
+    id: str
+    agent: str
+    role: str
+
+
+class MessageShape(Told):
+    """One entry of a transcript."""
+
+    id: str
+    index: int
+    role: str
+    content: str
+    created_at: AwareDatetime
+    run_id: str | None
+    is_recall: bool
+    source: str | None
+    wake_id: str | None
+    schedule_id: str | None = None  # of what the scheduler delivered
+    label: str | None
+    thinking: str | None = None
+    tool_calls: list[dict[str, Any]] | None = None
+    tool: dict[str, Any] | None = None  # of a tool's answer: which call it answers, and whether it worked
+    images: list[dict[str, str]] | None = None
+    files: list[dict[str, str]] | None = None
+    is_cut_off: bool = False  # stopped or failed in mid-sentence
+    note: str | None = None  # why the run ended early
+    timestamp: str | None = None  # of a preloaded message: when it was said, as the schedule gave it
+    subagent: SubagentStep | None = None  # of a step that a subagent took, with the role subagent
+
+
+class SessionShape(Told):
+    """A conversation."""
+
+    id: str
+    title: str
+    agent_id: str
+    tool_limit: list[str] | None  # null: every tool of the agent; a list: an agent handed over, and had these
+    created_at: AwareDatetime
+    updated_at: AwareDatetime
+    origin_session_id: str | None
+    origin_wake_id: str | None
+    origin_label: str | None
+    scheduled_origin_session_id: str | None = None  # these three: begun by a schedule, under the scheduler's names
+    scheduled_from_schedule_id: str | None = None
+    scheduled_from_label: str | None = None
+    is_running: bool
+    is_failed: bool  # its last run failed, and nothing was said since
+    recall: RecallShape | None
+
+
+class SessionDetail(SessionShape):
+    messages: list[MessageShape]
+
+
+class Sessions(Sparse):
+    sessions: list[SessionShape]
+    next: str | None = None
+
+
+class NewSession(Asked):
+    agent_id: Id | None = None  # without: the caller's first agent
+    title: Title = ""
+
+
+class SessionChange(Asked):
+    """What is left out stays. Another agent goes on there with all of its own tools."""
+
+    model_config = ConfigDict(json_schema_extra={"minProperties": 1})
+
+    title: Title = ""
+    agent_id: Id = ""
+
+    @model_validator(mode="after")
+    def _refuse_nothing(self) -> Self:
+        if not self.model_fields_set:
+            raise ValueError("say what is to change: title or agent_id")
+        return self
+
+
+class FileName(Asked):
+    name: Text = ""
+    path: Text
+    size: int | None = None  # as the upload told it; nobody looks at it
+
+
+class NewMessage(Asked):
+    content: Annotated[str, Field(min_length=1, max_length=MOST_CONTENT)]
+    images: Annotated[list[str], Field(max_length=MOST_IMAGES)] | None = None
+    files: Annotated[list[FileName], Field(max_length=MOST_FILES)] | None = None
+
+
+class MessageTaken(Told):
+    run_id: str
+
+
+class UploadShape(Told):
+    name: str
+    path: str
+    size: int
+
+
+class Uploads(Told):
+    files: list[UploadShape]
+
+
+class NoAgent(NotFound):
+    code = "no_agent"
+
+    def __init__(self) -> None:
+        super().__init__("You have no agent yet. Make one with POST /agents, then begin the session.")
+
+
+class NoSuchImage(NotFound):
+    code = "no_such_image"
+
+    def __init__(self, image_id: str) -> None:
+        super().__init__(
+            f"There is no image {image_id!r} in this session. Its messages name those there are: GET the session."
+        )
+
+
+@router.get("/sessions")
+async def list_sessions(
+    caller: Reader,
+    services: ServicesDep,
+    agent_id: Id | None = None,
+    q: Wanted | None = None,
+    has_recall: bool = False,
+    most: Most = 50,
+    page: Page = None,
+) -> Sessions:
+    """List the caller's sessions, the latest first: all, or those with words in the title, or with a recall waiting."""
+    found = await services.sessions.find(
+        caller.user.id, agent_id=agent_id, named=q, with_recall=has_recall, before=read_page(page), most=most
+    )
+    last = found[-1].session if found else None
+    return Sessions(
+        sessions=[_tell(view) for view in found],
+        next=next_page(found, most, last and last.updated_at, last and last.id),
+    )
+
+
+@router.post("/sessions", status_code=201)
+async def open_session(caller: Chatter, services: ServicesDep, asked: NewSession | None = None) -> SessionDetail:
+    """Begin a conversation with an agent."""
+    asked = asked or NewSession()
+    agent_id = asked.agent_id
+    if agent_id is None:
+        agents = await services.agents.of_user(caller.user.id)
+        if not agents:
+            raise NoAgent
+        agent_id = agents[0].id
+    session = await services.sessions.open(agent_id, caller.user.id, asked.title)
+    return _detail(SessionView(session=session, recall=None, is_running=False, is_failed=False), [])
+
+
+@router.get("/sessions/{session_id}")
+async def get_session(caller: Reader, services: ServicesDep, session_id: PathId) -> SessionDetail:
+    """Show a conversation with everything that was said."""
+    view = await services.sessions.view(session_id, caller.user.id)
+    return _detail(view, await services.sessions.messages(session_id, caller.user.id))
+
+
+@router.patch("/sessions/{session_id}")
+async def change_session(
+    caller: Chatter, services: ServicesDep, session_id: PathId, asked: SessionChange
+) -> SessionShape:
+    """Rename a conversation, or let another agent go on in it."""
+    if "agent_id" in asked.model_fields_set:
+        await services.profiles.choose(session_id, caller.user.id, asked.agent_id)
+    if "title" in asked.model_fields_set:
+        await services.sessions.rename(session_id, caller.user.id, asked.title)
+    return _tell(await services.sessions.view(session_id, caller.user.id))
+
+
+@router.delete("/sessions/{session_id}")
+async def delete_session(caller: Chatter, services: ServicesDep, session_id: PathId) -> Done:
+    """Delete a conversation: its run is stopped and its wakes are cancelled. Runs keep their rows, without text."""
+    await services.sessions.delete(session_id, caller.user.id)
+    return Done()
+
+
+@router.post("/sessions/{session_id}/messages", status_code=202)
+@takes_large_bodies
+async def send_message(caller: Chatter, services: ServicesDep, session_id: PathId, asked: NewMessage) -> MessageTaken:
+    """Say something; the answer comes over the session's socket, or is there when the run has ended."""
+    given = asked.model_dump()
+    # Ten pictures take 0.2 s to decode.
+    incoming = await asyncio.to_thread(read_message, given) if asked.images else read_message(given)
+    run_id = await hand_over(incoming, session_id, caller.user.id, services.sessions, services.runs)
+    return MessageTaken(run_id=run_id)
+
+
+@router.post("/sessions/{session_id}/stop")
+async def stop_session(caller: Chatter, services: ServicesDep, session_id: PathId) -> StopAnswer:
+    """Stop the run at work in a conversation, within two seconds; if none is, the next one in its queue."""
+    return StopAnswer.of(await services.runs.stop_session(session_id, caller.user.id))
+
+
+@router.post("/sessions/{session_id}/uploads", status_code=201)
+@takes_large_bodies
+async def upload(caller: Chatter, services: ServicesDep, session_id: PathId, files: list[UploadFile]) -> Uploads:
+    """Give files to a conversation; name their paths in a message to have the agent look at them."""
+    kept = await keep_uploads(files, session_id, caller.user.id, services)
+    return Uploads(files=[UploadShape(name=each.name, path=each.path, size=each.size) for each in kept])
+
+
+@router.get("/sessions/{session_id}/images/{image_id}", response_class=Response)
+async def get_image(caller: Reader, services: ServicesDep, session_id: PathId, image_id: PathId) -> Response:
+    """Show a picture that was sent with a message."""
+    found = await services.sessions.image(session_id, caller.user.id, image_id)
+    if found is None:
+        raise NoSuchImage(image_id)
+    media_type, content = found
+    return Response(content, media_type=media_type)
+
+
+@router.get("/sessions/{session_id}/export.md", response_class=Response)
+async def export(caller: Reader, services: ServicesDep, session_id: PathId) -> Response:
+    """Download a conversation as Markdown."""
+    view = await services.sessions.view(session_id, caller.user.id)
+    text = _as_markdown(view, await services.sessions.messages(session_id, caller.user.id))
+    headers = {"Content-Disposition": f'attachment; filename="session-{session_id}.md"'}
+    return Response(text, media_type="text/markdown; charset=utf-8", headers=headers)
+
+
+def _tell(view: SessionView) -> SessionShape:
+    session = view.session
+    is_scheduled = session.origin_session_id is not None  # a next run comes from no session
+    return SessionShape(
+        id=session.id,
+        title=session.title,
+        agent_id=session.agent_id,
+        tool_limit=None if session.tool_limit is None else list(session.tool_limit),
+        created_at=session.created_at,
+        updated_at=session.updated_at,
+        origin_session_id=session.origin_session_id,
+        origin_wake_id=session.origin_wake_id,
+        origin_label=session.origin_label,
+        scheduled_origin_session_id=session.origin_session_id,
+        scheduled_from_schedule_id=f"{PREFIX}{session.origin_wake_id}" if is_scheduled else None,
+        scheduled_from_label=session.origin_label if is_scheduled else None,
+        is_running=view.is_running,
+        is_failed=view.is_failed,
+        recall=None if view.recall is None else tell_recall(view.recall),
+    )
+
+
+def _detail(view: SessionView, messages: Sequence[Message]) -> SessionDetail:
+    shown = [_tell_message(message, index) for index, message in enumerate(messages)]
+    return SessionDetail(**_tell(view).model_dump(), messages=shown)
+
+
+def _tell_message(message: Message, index: int) -> MessageShape:
+    data = message.data or {}
+    subagent = None
+    if message.role == "subagent":
+        subagent = SubagentStep(id=data["subagent_id"], agent=data["agent"], role=data["role"])
+    tool = None
+    if "tool" in (message.role, subagent and subagent.role):
+        tool = {key: data.get(key) for key in ("call_id", "tool", "args", "success", "metadata")}
+    return MessageShape(
+        id=message.id,
+        index=index,
+        role=message.role,
+        content=message.content,
+        created_at=message.created_at,
+        run_id=message.run_id,
+        is_recall=message.is_recall,
+        source=message.source,
+        wake_id=message.wake_id,
+        schedule_id=f"{PREFIX}{message.wake_id}" if message.source == "scheduled" else None,
+        label=message.label,
+        thinking=data.get("thinking"),
+        tool_calls=data.get("tool_calls"),
+        tool=tool,
+        images=data.get("images") or None,
+        files=data.get("files") or None,
+        is_cut_off=bool(data.get("cut_off")),
+        note=data.get("note"),
+        timestamp=_said_at(message),
+        subagent=subagent,
+    )
+
+
+def _said_at(message: Message) -> str | None:
+    """Return when a preloaded message was said, if its schedule gave a time."""
+    return (message.data or {}).get("preloaded", {}).get("timestamp")
+
+
+def _as_markdown(view: SessionView, messages: Sequence[Message]) -> str:
+    parts = [f"# {view.session.title or 'Untitled session'}"]
+    for message in messages:
+        data = message.data or {}
+        who = f"Tool {data.get('tool', '')}" if message.role == "tool" else message.role.capitalize()
+        woken = " (preloaded)" if message.source == "preloaded" else " (woken)" if message.source else ""
+        body = _fenced(message.content) if message.role == "tool" else message.content
+        when = _said_at(message) or f"{message.created_at:%Y-%m-%d %H:%M:%S} UTC"
+        parts.append(f"## {who}{woken} · {when}\n\n{body}")
+    return "\n\n".join(parts) + "\n"
+
+
+def _fenced(text: str) -> str:
+    """Put a text between fences longer than any it has itself, so that it cannot end its own block."""
+    fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
+    return f"{fence}\n{text}\n{fence}"

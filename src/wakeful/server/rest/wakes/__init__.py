@@ -1,0 +1,1 @@
+"""Routes for wakes, and for the doors they are booked through."""

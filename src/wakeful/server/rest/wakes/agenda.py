@@ -1,0 +1,93 @@
+"""The agenda: what will run and what ran."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+from pydantic import AwareDatetime
+
+from wakeful.domain.doors.recall import RecallRequest
+from wakeful.domain.wakes.agenda import Planned
+from wakeful.server.auth import Reader
+from wakeful.server.rest.runs.runs import RunShape
+from wakeful.server.rest.shapes import Id, Told
+from wakeful.server.routes import DoorRoute
+from wakeful.server.services import ServicesDep
+
+router = APIRouter(route_class=DoorRoute, tags=["agenda"])
+
+Words = Annotated[str, Query(max_length=200)]
+
+
+class PlannedShape(Told):
+    """A run to come. `at` is later than `nominal_at` only for the `reason`."""
+
+    wake_id: str
+    agent_id: str
+    session_id: str | None
+    kind: str
+    comment: str
+    nominal_at: AwareDatetime
+    at: AwareDatetime
+    covers: int
+    reason: str | None
+
+
+class AgendaShape(Told):
+    ran: list[RunShape]
+    planned: list[PlannedShape]
+
+
+class TimeShape(Told):
+    """One time of a recall to be."""
+
+    nominal_at: AwareDatetime
+    at: AwareDatetime
+    covers: int
+    reason: str | None
+
+
+class Preview(Told):
+    times: list[TimeShape]
+
+
+@router.get("/agenda")
+async def get_agenda(
+    caller: Reader,
+    services: ServicesDep,
+    start: Annotated[AwareDatetime | None, Query(alias="from")] = None,
+    end: Annotated[AwareDatetime | None, Query(alias="to")] = None,
+) -> AgendaShape:
+    """Show what ran and what will run: recurrence expanded, pauses and bounds applied, moves explained."""
+    found = await services.agenda.between(caller.user.id, start, end)
+    return AgendaShape(
+        ran=[RunShape.model_validate(run) for run in found.ran],
+        planned=[PlannedShape.model_validate(each) for each in found.planned],
+    )
+
+
+@router.get("/wakes/preview")
+async def preview(
+    caller: Reader,
+    services: ServicesDep,
+    agent_id: Id,
+    when: Words | None = None,
+    interval_seconds: Annotated[int, Query(ge=1, le=10 * 365 * 86_400)] | None = None,
+    cron: Words | None = None,
+    timezone: Words | None = None,
+    until: Words | None = None,
+    max_runs: Annotated[int, Query(ge=1, le=1_000_000)] | None = None,
+) -> Preview:
+    """Show the next five times of a rule before anyone books it, and why one of them moves."""
+    recurring = interval_seconds is not None or cron is not None
+    request = RecallRequest(
+        call_type="recurring" if recurring else "once",
+        instructions="(preview)",
+        when=when,
+        timezone=timezone,
+        interval_seconds=interval_seconds,
+        cron=cron,
+        until=until,
+        max_runs=max_runs,
+    )
+    times: list[Planned] = await services.agenda.preview(request, agent_id, caller.user.id)
+    return Preview(times=[TimeShape.model_validate(each) for each in times])

@@ -1,0 +1,174 @@
+"""The schedules of a session: one-time messages, and fresh sessions to come."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+from pydantic import AwareDatetime, ConfigDict, Field
+
+from wakeful.domain.doors.schedule import Schedule, ScheduleKind, ScheduleRequest, ScheduleStatus, wake_id_of
+from wakeful.domain.errors import Invalid
+from wakeful.server.auth import Planner, Reader
+from wakeful.server.rest.pages import Most, Page, next_page, read_page
+from wakeful.server.rest.shapes import Asked, Done, PathId, Sparse, Text, Told
+from wakeful.server.routes import DoorRoute
+from wakeful.server.services import ServicesDep
+
+router = APIRouter(route_class=DoorRoute, tags=["schedules"])
+
+Fields = Annotated[
+    str | None, Query(max_length=1_000, description="Only these, with commas between them; without: all.")
+]
+
+
+class NewSchedule(Asked):
+    """A schedule to book: exactly one of `delay_ms`, `at` and `when`; `session_config` with kind session only."""
+
+    kind: ScheduleKind
+    message: Text
+    delay_ms: Annotated[int, Field(ge=-(2**62), le=2**62)] | None = None
+    at: Annotated[Text, Field(max_length=200)] | None = None
+    when: Annotated[Text, Field(max_length=200)] | None = None  # in words
+    timezone: Annotated[Text, Field(max_length=200)] | None = None  # of `when`; else the agent's, then the user's
+    label: Text = ""
+    session_config: dict[str, Any] | None = None
+    ephemeral: bool = False
+
+
+class ErrorShape(Told):
+    """Why a schedule failed or was cancelled; `data` has what else is known, such as reason, delivery_phase, run_id."""
+
+    model_config = ConfigDict(from_attributes=True, populate_by_name=True)
+
+    message: str
+    kind: str = Field(alias="class")
+    data: dict[str, str]
+
+
+class ScheduleShape(Told):
+    """What is public about a schedule, live or ended."""
+
+    id: str
+    kind: ScheduleKind
+    status: ScheduleStatus
+    label: str
+    fire_at: AwareDatetime
+    origin_session_id: str | None
+    created_session_id: str | None
+    delivery_phase: str | None
+    error_summary: ErrorShape | None
+    session_config_summary: dict[str, Any] | None
+    run_status: str | None
+    created_at: AwareDatetime
+
+
+class ScheduleBooked(Sparse):
+    """The schedule, when it will be, and a warning if some of its configuration does nothing yet."""
+
+    schedule: ScheduleShape
+    told: str
+    warning: str | None = None
+
+
+class ChosenFields(Told):
+    """A schedule with the fields that were asked for."""
+
+    id: str | None = None
+    kind: ScheduleKind | None = None
+    status: ScheduleStatus | None = None
+    label: str | None = None
+    fire_at: AwareDatetime | None = None
+    origin_session_id: str | None = None
+    created_session_id: str | None = None
+    delivery_phase: str | None = None
+    error_summary: ErrorShape | None = None
+    session_config_summary: dict[str, Any] | None = None
+    run_status: str | None = None
+    created_at: AwareDatetime | None = None
+
+
+class ChosenSchedules(Told):
+    schedules: list[ChosenFields]
+    next: str | None = None
+
+
+class UnknownField(Invalid):
+    code = "unknown_field"
+
+    def __init__(self, name: str) -> None:
+        known = ", ".join(ScheduleShape.model_fields)
+        super().__init__(f"A schedule has no field {name!r}. It has: {known}.", field="fields")
+
+
+@router.get("/sessions/{session_id}/schedules", response_model_exclude_unset=True)
+async def list_schedules(
+    caller: Reader,
+    services: ServicesDep,
+    session_id: PathId,
+    status: ScheduleStatus | None = None,
+    fields: Fields = None,
+    most: Most = 50,
+    page: Page = None,
+) -> ChosenSchedules:
+    """List the schedules of a session, ended ones included, the newest first."""
+    chosen = _read_fields(fields)
+    found = await services.schedules.listed(
+        session_id, caller.user.id, status=status, before=read_page(page), most=most
+    )
+    last = found[-1] if found else None
+    following = next_page(found, most, last and last.created_at, last and wake_id_of(last.id))
+    told = ChosenSchedules(schedules=[_choose(schedule, chosen) for schedule in found])
+    return told if following is None else told.model_copy(update={"next": following})
+
+
+@router.post("/sessions/{session_id}/schedules", status_code=201)
+async def book_schedule(
+    caller: Planner, services: ServicesDep, session_id: PathId, asked: NewSchedule
+) -> ScheduleBooked:
+    """Book a message into a session, or a fresh session, once and at most a day ahead."""
+    request = ScheduleRequest(
+        kind=asked.kind,
+        message=asked.message,
+        delay_ms=asked.delay_ms,
+        at=asked.at,
+        when=asked.when,
+        timezone=asked.timezone,
+        label=asked.label,
+        session_config=asked.session_config,
+        ephemeral=asked.ephemeral,
+    )
+    booked = await services.schedules.book(request, session_id, caller.user.id)
+    shape = ScheduleShape.model_validate(booked.schedule)
+    return ScheduleBooked(schedule=shape, told=booked.told, warning=booked.warning)
+
+
+@router.get("/schedules/{schedule_id}", response_model_exclude_unset=True)
+async def get_schedule(
+    caller: Reader, services: ServicesDep, schedule_id: PathId, fields: Fields = None
+) -> ChosenFields:
+    """Show a schedule, live or ended; its id with `sch-` or without."""
+    chosen = _read_fields(fields)
+    return _choose(await services.schedules.get(schedule_id, caller.user.id), chosen)
+
+
+@router.delete("/schedules/{schedule_id}")
+async def cancel_schedule(caller: Planner, services: ServicesDep, schedule_id: PathId) -> Done:
+    """Cancel a schedule that is pending or queued; it stays as cancelled."""
+    await services.schedules.cancel(schedule_id, caller.user.id)
+    return Done()
+
+
+def _read_fields(text: str | None) -> Sequence[str]:
+    if text is None:
+        return list(ScheduleShape.model_fields)
+    names = [name.strip() for name in text.split(",")]
+    for name in names:
+        if name not in ScheduleShape.model_fields:
+            raise UnknownField(name)
+    return names
+
+
+def _choose(schedule: Schedule, fields: Sequence[str]) -> ChosenFields:
+    told = asdict(schedule)
+    return ChosenFields(**{name: told[name] for name in fields})

@@ -1,0 +1,1 @@
+"""WebSockets: the session socket and the events socket."""

@@ -1,0 +1,130 @@
+"""What a person sends into a session, checked at the door: text, pictures, names of uploaded files."""
+
+import base64
+import binascii
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from wakeful.domain.errors import Invalid
+from wakeful.service.runs.runs import Attached, Image, RunService
+from wakeful.service.sessions.sessions import SessionService
+
+MOST_IMAGES = 10
+MOST_IMAGE = 5 * 1024 * 1024
+MOST_CONTENT = 1_000_000  # characters
+MOST_FILES = 100
+
+_DATA_URI = re.compile(r"data:[^,]{0,200};base64,")
+_SIGNATURES = (
+    (b"\x89PNG\r\n\x1a\n", "image/png"),
+    (b"\xff\xd8\xff", "image/jpeg"),
+    (b"GIF87a", "image/gif"),
+    (b"GIF89a", "image/gif"),
+)
+
+
+class BadFrame(Invalid):
+    code = "bad_frame"
+
+
+class BadImage(Invalid):
+    code = "bad_image"
+
+    def __init__(self, number: int, problem: str) -> None:
+        super().__init__(f"Image {number} {problem} Nothing was sent.", field="images")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Incoming:
+    """A message as someone sent it."""
+
+    content: str
+    images: tuple[Image, ...] = ()
+    paths: tuple[str, ...] = ()
+
+
+def read_message(given: Mapping[str, Any]) -> Incoming:
+    """Check a message, or say what is wrong with it."""
+    content = given.get("content")
+    if not isinstance(content, str) or not content.strip():
+        raise BadFrame("A message needs `content`: some text that is not empty.", field="content")
+    if len(content) > MOST_CONTENT:
+        raise BadFrame(
+            f"`content` has {len(content):,} characters, and at most {MOST_CONTENT:,} are taken. "
+            "Upload the text as a file instead.",
+            field="content",
+        )
+    if "\x00" in content or not _is_text(content):
+        raise BadFrame("`content` has characters that are no text (NUL or half a character).", field="content")
+    images = _list(given, "images")
+    if len(images) > MOST_IMAGES:
+        raise BadFrame(f"{len(images)} images came, and a message takes at most {MOST_IMAGES}.", field="images")
+    return Incoming(
+        content=content,
+        images=tuple(_read_image(image, number) for number, image in enumerate(images, start=1)),
+        paths=tuple(_read_path(file) for file in _list(given, "files")),
+    )
+
+
+async def hand_over(
+    incoming: Incoming, session_id: str, user_id: str, sessions: SessionService, runs: RunService
+) -> str:
+    """Queue the run that answers a message and return its id."""
+    files = await sessions.uploads_at(session_id, user_id, incoming.paths)
+    run = await runs.ask(session_id, user_id, incoming.content, Attached(incoming.images, tuple(files)))
+    return run.id
+
+
+def _is_text(content: str) -> bool:
+    try:
+        content.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _list(given: Mapping[str, Any], name: str) -> Sequence[Any]:
+    value = given.get(name)
+    if value is None:
+        return ()
+    if not isinstance(value, list):
+        raise BadFrame(f"`{name}` must be a list.", field=name)
+    listed = cast("list[Any]", value)
+    if len(listed) > MOST_FILES:
+        raise BadFrame(f"`{name}` has {len(listed)} entries, and at most {MOST_FILES} are taken.", field=name)
+    return listed
+
+
+def _read_image(value: Any, number: int) -> Image:
+    if not isinstance(value, str):
+        raise BadImage(number, "is not base64 text.")
+    prefix = _DATA_URI.match(value)
+    encoded = value[prefix.end() :] if prefix else value
+    if len(encoded) > MOST_IMAGE * 4 // 3 + 8:
+        raise BadImage(number, f"is larger than {MOST_IMAGE:,} bytes.")
+    try:
+        content = base64.b64decode(encoded, validate=True)
+    except (binascii.Error, ValueError):
+        raise BadImage(number, "is not base64 text.") from None
+    if len(content) > MOST_IMAGE:
+        raise BadImage(number, f"has {len(content):,} bytes, and at most {MOST_IMAGE:,} are taken.")
+    media_type = _media_type(content)
+    if media_type is None:
+        raise BadImage(number, "is no PNG, JPEG, GIF or WebP picture.")
+    return Image(media_type, content)
+
+
+def _media_type(content: bytes) -> str | None:
+    if content[:4] == b"RIFF" and content[8:12] == b"WEBP":
+        return "image/webp"
+    return next((kind for signature, kind in _SIGNATURES if content.startswith(signature)), None)
+
+
+def _read_path(value: Any) -> str:
+    if isinstance(value, dict):
+        path = cast("dict[str, Any]", value).get("path")
+        if isinstance(path, str) and _is_text(path):
+            return path
+    raise BadFrame('A file is written as {"name": …, "path": …}, with the path that its upload gave.', field="files")

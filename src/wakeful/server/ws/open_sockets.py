@@ -1,0 +1,65 @@
+"""Which sockets are open, so that a revoked token's are closed."""
+
+import asyncio
+import logging
+from collections.abc import Generator
+from contextlib import contextmanager
+
+from fastapi import WebSocket
+
+from wakeful.domain.errors import StoreUnavailable
+from wakeful.server.limits.connections import abort
+from wakeful.service.people.accounts import Accounts
+
+log = logging.getLogger(__name__)
+
+TOKEN_ENDED = 4001
+_LOOK_EVERY = 20.0  # seconds; a revoked token's sockets are closed within 30
+_CLOSE_SECONDS = 5.0
+
+
+class OpenSockets:
+    """Looks from time to time whether those who came in may still be here."""
+
+    def __init__(self, accounts: Accounts, look_every: float = _LOOK_EVERY) -> None:
+        self._accounts = accounts
+        self._look_every = look_every
+        self._open: dict[WebSocket, str] = {}
+        self._task: asyncio.Task[None] | None = None
+
+    @contextmanager
+    def keep(self, token_id: str, websocket: WebSocket) -> Generator[None]:
+        """Keep an eye on a socket as long as the block lasts."""
+        self._open[websocket] = token_id
+        if self._task is None:
+            self._task = asyncio.create_task(self._watch())
+        try:
+            yield
+        finally:
+            del self._open[websocket]
+
+    async def _watch(self) -> None:
+        while self._open:
+            await asyncio.sleep(self._look_every)
+            if not self._open:
+                break  # the server may have gone down meanwhile, and its store with it
+            try:
+                valid = await self._accounts.still_valid(set(self._open.values()))
+            except StoreUnavailable:  # which logs that itself
+                continue
+            except Exception:
+                log.exception("looking at open sockets failed")
+                continue
+            ended = [websocket for websocket, token_id in self._open.items() if token_id not in valid]
+            await asyncio.gather(*[_close(websocket) for websocket in ended])
+        self._task = None
+
+
+async def _close(websocket: WebSocket) -> None:
+    try:
+        async with asyncio.timeout(_CLOSE_SECONDS):  # a client that reads nothing must not hold up the others
+            await websocket.close(TOKEN_ENDED, "The token this socket was opened with has ended.")
+    except TimeoutError:
+        abort(websocket.scope["state"])
+    except RuntimeError:
+        pass  # it is closing already

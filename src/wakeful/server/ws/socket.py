@@ -1,0 +1,311 @@
+"""The sockets: what sessions say, live and replayed, and what happens to everything a user owns."""
+
+import asyncio
+import json
+import re
+import reprlib
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext, suppress
+from dataclasses import dataclass
+from typing import Any, cast
+
+import orjson
+from fastapi import APIRouter, WebSocket, WebSocketDisconnect
+
+from wakeful.domain.errors import NotFound, StoreUnavailable, WakefulError
+from wakeful.domain.events import (
+    ENDS,
+    ConnectionFrame,
+    ErrorFrame,
+    Heartbeat,
+    ReplayEnd,
+    ReplayStart,
+    SessionSync,
+)
+from wakeful.domain.people.accounts import Identity, check_scope, includes
+from wakeful.hub import Hub, Sent, Subscription, encode, session_topic, user_topic
+from wakeful.server.auth import identity_of
+from wakeful.server.gate import raw_send
+from wakeful.server.limits.json_shape import UnfitJson, parse
+from wakeful.server.limits.memory import give_back_soon
+from wakeful.server.rest.shapes import ID
+from wakeful.server.ws.heartbeats import Heartbeats, Pulse
+from wakeful.server.ws.incoming import BadFrame, hand_over, read_message
+from wakeful.server.ws.open_sockets import OpenSockets
+from wakeful.server.ws.protocol import LARGEST_FRAME
+from wakeful.service.inbox.feed import Feed
+from wakeful.service.retrying import insist
+from wakeful.service.runs.runs import RunService
+from wakeful.service.sessions.presence import PresenceService
+from wakeful.service.sessions.sessions import SessionService
+from wakeful.service.sessions.stream import Opening, Stream
+
+router = APIRouter()
+
+UNKNOWN_SESSION = 4004
+TRY_LATER = 1013
+_SESSION_ID = re.compile(ID)
+_PARSE_IN_THREAD = 64 * 1024  # characters; parsing more would hold up everyone else
+_ONE_WRITE = 64 * 1024  # bytes, about; a client that reads slowly holds no more of ours
+_END_MARKS = tuple(f'{{"type":"{name}"' for name in ENDS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sockets:
+    """What the sockets of one node work with."""
+
+    hub: Hub
+    stream: Stream
+    feed: Feed
+    sessions: SessionService
+    runs: RunService
+    presence: PresenceService
+    open_sockets: OpenSockets
+    heartbeats: Heartbeats
+
+
+@router.websocket("/ws/sessions/{session_id}")
+async def session_socket(websocket: WebSocket, session_id: str) -> None:
+    """Tell what a session says, and take messages for it."""
+    node: Sockets = websocket.app.state.sockets
+    caller = identity_of(websocket)
+    if includes(caller.scope, "chat"):  # before it is accepted: the first message may come with the next packet
+        await raw_send(websocket)({"type": "websocket.limit", "bytes": LARGEST_FRAME})
+    await websocket.accept()
+    if not _SESSION_ID.fullmatch(session_id):  # no database need be asked, and some could not be
+        await websocket.close(UNKNOWN_SESSION, "There is no such session.")
+        return
+    # First listen, then read: what is said in between comes twice, and the second time is left out.
+    with node.hub.subscribe(session_topic(session_id)) as subscription:
+        try:
+            opening = await node.stream.open(session_id, caller.user.id)
+        except NotFound as error:
+            await websocket.close(UNKNOWN_SESSION, error.message)
+            return
+        except StoreUnavailable:
+            await websocket.close(TRY_LATER, "The server's database is not available. Try again in a moment.")
+            return
+        # Whoever may only read cannot write, so no wake waits for them.
+        present = node.presence.watching(session_id) if includes(caller.scope, "chat") else nullcontext()
+        async with present:
+            with node.open_sockets.keep(caller.token_id, websocket), node.heartbeats.of(subscription.wake) as pulse:
+                watcher = _Watcher(websocket, session_id, node.stream, subscription, pulse)
+                telling = asyncio.create_task(watcher.tell(opening, _after(websocket)))
+                try:
+                    await _listen(websocket, session_id, caller, node.sessions, node.runs)
+                finally:
+                    await _end(telling)
+
+
+@router.websocket("/ws/events")
+async def events_socket(websocket: WebSocket) -> None:
+    """Tell what happens to everything a user owns."""
+    node: Sockets = websocket.app.state.sockets
+    caller = identity_of(websocket)
+    await websocket.accept()
+    with (
+        node.hub.subscribe(user_topic(caller.user.id)) as subscription,
+        node.open_sockets.keep(caller.token_id, websocket),
+        node.heartbeats.of(subscription.wake) as pulse,
+    ):
+        telling = asyncio.create_task(
+            _tell_events(websocket, node.feed, caller.user.id, subscription, _after(websocket), pulse)
+        )
+        try:
+            while True:
+                await _receive_text(websocket)
+                await _refuse(websocket, BadFrame("This socket only tells; send messages at /ws/sessions/ID."))
+        except WebSocketDisconnect:
+            pass
+        finally:
+            await _end(telling)
+
+
+class _Watcher:
+    """Tells one client what its session says: everything once, in order, at the client's own pace."""
+
+    def __init__(
+        self, websocket: WebSocket, session_id: str, stream: Stream, subscription: Subscription, pulse: Pulse
+    ) -> None:
+        self._websocket = websocket
+        self._send_raw = raw_send(websocket)
+        self._session_id = session_id
+        self._stream = stream
+        self._subscription = subscription
+        self._pulse = pulse
+        self._cursor = 0  # the last number this client has
+        self._joined_run: str | None = None  # it came in the middle of this run, so it syncs at its end
+
+    async def tell(self, opening: Opening, after: int | None) -> None:
+        with suppress(WebSocketDisconnect, RuntimeError, OSError):  # the client left while we were speaking
+            await self._catch_up_at_first(opening, after)
+            while not self._subscription.is_over:
+                await self._tell_what_came()
+                if self._pulse.take():
+                    await self._send(Heartbeat())
+                await self._subscription.wake.wait()
+            await self._websocket.close(UNKNOWN_SESSION, f"Session {self._session_id!r} was deleted.")
+
+    async def _catch_up_at_first(self, opening: Opening, after: int | None) -> None:
+        if after is not None and await insist(lambda: self._stream.has_all_after(self._session_id, after)):
+            self._cursor = after
+            await self._catch_up()
+            return
+        run = opening.active_run
+        if after is not None or run is None:
+            await self._send(SessionSync())
+        if run is None:
+            self._cursor = opening.last_seq
+            return
+        self._joined_run = run.id
+        self._cursor = opening.replay_from - 1
+        await self._replay(opening)
+
+    async def _replay(self, opening: Opening) -> None:
+        """Tell what a run has said so far, its start before the replay, as if the client had been there."""
+        is_first = True
+        while self._cursor < opening.last_seq:
+            frames = await self._after_cursor()
+            if not frames:  # gone while we were speaking, as with a session that is deleted
+                break
+            if is_first:
+                await self._pass_on(frames[:1])
+                await self._send(ReplayStart(count=opening.last_seq - self._cursor))
+                is_first = False
+            await self._pass_on([frame for frame in frames if self._cursor < frame.seq <= opening.last_seq])
+        await self._send(ReplayEnd())
+
+    async def _tell_what_came(self) -> None:
+        while self._subscription.is_behind:  # again, if we fell behind while we read: nothing else would tell us
+            self._subscription.is_behind = False  # first: what is published while we read is queued again
+            await self._catch_up()
+        taken = [frame for frame in self._subscription.take() if frame.seq > self._cursor]
+        if all(frame.seq == seq for seq, frame in enumerate(taken, start=self._cursor + 1)):
+            await self._pass_on(taken)
+        else:  # another node spoke in between; all of it is saved
+            await self._catch_up()
+
+    async def _catch_up(self) -> None:
+        while frames := await self._after_cursor():
+            await self._pass_on(frames)
+
+    async def _after_cursor(self) -> list[Sent]:
+        return await insist(lambda: self._stream.after(self._session_id, self._cursor))
+
+    async def _pass_on(self, frames: Sequence[Sent]) -> None:
+        """Send frames, as many at a time as fit into one write. A run's end may ask for more before the next run's."""
+        first, size = 0, 0
+        for number, frame in enumerate(frames, start=1):
+            size += len(frame.wire)
+            is_end = frame.text.startswith(_END_MARKS)
+            if is_end or size >= _ONE_WRITE or number == len(frames):
+                await self._send_raw(
+                    {"type": "websocket.send", "wire": b"".join(each.wire for each in frames[first:number])}
+                )
+                self._cursor = frame.seq
+                first, size = number, 0
+            if is_end:
+                await self._sync_after_end(orjson.loads(frame.text).get("run_id"))
+        self._pulse.beat()
+
+    async def _sync_after_end(self, run_id: str | None) -> None:
+        if run_id is None:
+            return
+        if run_id == self._joined_run or await insist(lambda: self._stream.is_headless(run_id)):
+            await self._send(SessionSync())
+
+    async def _send(self, frame: ConnectionFrame) -> None:
+        await self._websocket.send_text(encode(frame))
+
+
+async def _tell_events(
+    websocket: WebSocket, feed: Feed, user_id: str, subscription: Subscription, after: int | None, pulse: Pulse
+) -> None:
+    with suppress(WebSocketDisconnect, RuntimeError):
+        cursor = await _catch_up_on_events(websocket, feed, user_id, after)
+        while True:
+            while subscription.is_behind:
+                subscription.is_behind = False
+                cursor = await _catch_up_on_events(websocket, feed, user_id, cursor)
+            for frame in subscription.take():
+                if frame.seq > cursor:
+                    await websocket.send_text(frame.text)
+                    pulse.beat()
+                    cursor = frame.seq
+            if pulse.take():
+                await websocket.send_text(encode(Heartbeat()))
+            await subscription.wake.wait()
+
+
+async def _catch_up_on_events(websocket: WebSocket, feed: Feed, user_id: str, after: int | None) -> int:
+    """Send what is lacking; if that is gone, or nobody knows what is lacking, ask the client to load everything."""
+    lacking = None if after is None else feed.after(user_id, after)
+    if lacking is None:
+        last = feed.last_seq(user_id)
+        await websocket.send_text(encode(SessionSync()))
+        return last
+    for frame in lacking:
+        await websocket.send_text(frame.text)
+    return lacking[-1].seq if lacking else cast("int", after)
+
+
+async def _listen(
+    websocket: WebSocket, session_id: str, caller: Identity, sessions: SessionService, runs: RunService
+) -> None:
+    """Take messages until the client leaves. A bad one is answered, and the connection kept."""
+    with suppress(WebSocketDisconnect):
+        while True:
+            text = await _receive_text(websocket)
+            try:
+                check_scope(caller, "chat")
+                if text is None:
+                    raise BadFrame("Frames are JSON text; this one was binary.")
+                is_large = len(text) > _PARSE_IN_THREAD
+                if is_large:
+                    give_back_soon()
+                frame = await asyncio.to_thread(_parse, text) if is_large else _parse(text)
+                incoming = await asyncio.to_thread(read_message, frame) if frame.get("images") else read_message(frame)
+                await hand_over(incoming, session_id, caller.user.id, sessions, runs)
+            except WakefulError as error:
+                await _refuse(websocket, error)
+
+
+def _parse(text: str) -> Mapping[str, Any]:
+    try:
+        frame = parse(text.encode())
+    except UnfitJson as error:
+        raise BadFrame(str(error)) from None
+    except json.JSONDecodeError as error:
+        raise BadFrame(f"This is not JSON: {error}.") from None
+    if not isinstance(frame, dict):
+        raise BadFrame('A frame is a JSON object such as {"type": "message", "content": "…"}.')
+    kind = cast("dict[str, Any]", frame).get("type")
+    if kind != "message":
+        raise BadFrame(f"A frame of type {reprlib.repr(kind)} is not known here; send type 'message'.", field="type")
+    return cast("dict[str, Any]", frame)
+
+
+async def _receive_text(websocket: WebSocket) -> str | None:
+    """Wait for a frame; None if it is not text. Raises when the client has left."""
+    message = await websocket.receive()
+    if message["type"] == "websocket.disconnect":
+        raise WebSocketDisconnect(message["code"])
+    return message.get("text")
+
+
+async def _refuse(websocket: WebSocket, error: WakefulError) -> None:
+    message = error.message if error.hint is None else f"{error.message} {error.hint}"
+    with suppress(WebSocketDisconnect, RuntimeError):  # it is being closed, as when its session was deleted
+        await websocket.send_text(encode(ErrorFrame(message=message, code=error.code, field=error.field)))
+
+
+def _after(websocket: WebSocket) -> int | None:
+    text = websocket.query_params.get("after", "")
+    # What is no number is one we never gave, and answered like one that is gone.
+    return None if not text else int(text) if text.isdecimal() and len(text) < 19 else -1
+
+
+async def _end(task: "asyncio.Task[None]") -> None:
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await task

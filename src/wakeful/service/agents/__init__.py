@@ -1,0 +1,1 @@
+"""Agents, their databases, workspaces and settings."""

@@ -1,0 +1,246 @@
+"""Agents: make, change, list, delete."""
+
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from wakeful.clock import Clock
+from wakeful.domain import ids
+from wakeful.domain.agents import agents as rules
+from wakeful.domain.bounds.bounds import PRESETS, local_day_start
+from wakeful.domain.doors.next_run import SelfSchedulingOff
+from wakeful.domain.doors.recall import recall_update
+from wakeful.domain.types import Agent, User, Wake
+from wakeful.domain.wakes import wakes
+from wakeful.hub import Sent
+from wakeful.service.runs.run_endings import end_all
+from wakeful.service.sessions.stream import Stream
+from wakeful.store.runs.usage import Spent
+from wakeful.store.store import Store, Tx
+
+_PAGE = 1_000
+_OFF = "self_scheduling_off"
+_Said = list[tuple[str, list[Sent]]]  # to which session, and what
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsageToday:
+    """What an agent has used today."""
+
+    agent: Agent
+    since: datetime
+    spent: Spent
+
+
+class AgentService:
+    """Make and change agents."""
+
+    def __init__(
+        self,
+        store: Store,
+        stream: Stream,
+        clock: Clock,
+        run_limit: timedelta,
+        erase: Callable[[Agent], Awaitable[None]],
+        known: Callable[[], rules.Known] = rules.Known,
+    ) -> None:
+        self._store = store
+        self._stream = stream
+        self._clock = clock
+        self._run_limit = run_limit
+        self._known = known  # what settings can name
+        self._erase = erase  # destroys an agent's own database
+
+    async def add_user(self, user: User) -> User:
+        await self._store.write(lambda tx: tx.agents.add_user(user))
+        return user
+
+    async def add(self, agent: Agent) -> Agent:
+        rules.check(agent, self._known())
+
+        async def work(tx: Tx) -> Agent:
+            await _check_profiles(tx, agent)
+            await _check_subagents(tx, agent, known={agent.id})
+            await tx.agents.add(agent)
+            tx.tell(f"agent {agent.id} {agent.user_id}")
+            return await tx.agents.get(agent.id, agent.user_id)
+
+        return await self._store.write(work)
+
+    async def make(self, user: User, name: str, changes: Mapping[str, Any] | None = None) -> Agent:
+        """Make an agent with the defaults of a new one, but for what is said."""
+        now = self._clock.now()
+        agent = Agent(
+            id=ids.new_id(now),
+            user_id=user.id,
+            name=name,
+            toolsets=rules.NEW_TOOLSETS,
+            self_scheduling=False,
+            bounds=PRESETS["reactive"],
+            run_limit=self._run_limit,
+            created_at=now,
+            updated_at=now,
+        )
+        made = replace(agent, **(changes or {}))
+        rules.check_grants(user, None, made, self._known())
+        return await self.add(made)
+
+    async def make_first(self, user: User) -> Agent | None:
+        """Make the agent a newcomer meets, if this user has none at all. Two nodes that start at once make one."""
+        now = self._clock.now()
+        first = Agent(
+            id=ids.first_agent_of(user.id),
+            subagents=(ids.first_agent_of(user.id),),  # so that a newcomer sees one at work
+            user_id=user.id,
+            name="Wakeful",
+            description="A helper that can come back by itself.",
+            toolsets=rules.FIRST_TOOLSETS,
+            self_scheduling=True,
+            bounds=PRESETS["reactive"],
+            run_limit=self._run_limit,
+            created_at=now,
+            updated_at=now,
+        )
+
+        async def work(tx: Tx) -> Agent | None:
+            return first if await tx.agents.add_first(first) else None
+
+        return await self._store.write(work)
+
+    async def get(self, agent_id: str, user_id: str) -> Agent:
+        return await self._store.read(lambda tx: tx.agents.get(agent_id, user_id))
+
+    async def check_self_scheduling(self, agent: Agent) -> None:
+        """Refuse an agent whose self-scheduling is off by now, whatever it was when its run began."""
+        if not (await self.get(agent.id, agent.user_id)).self_scheduling:
+            raise SelfSchedulingOff(agent)
+
+    async def of_user(self, user_id: str) -> list[Agent]:
+        return await self._store.read(lambda tx: tx.agents.of_user(user_id))
+
+    async def usage(self, agent_id: str, user_id: str) -> UsageToday:
+        """Return what an agent has used since its midnight, beside what it may use."""
+        now = self._clock.now()
+
+        async def work(tx: Tx) -> UsageToday:
+            agent = await tx.agents.get(agent_id, user_id)
+            since = local_day_start(now, agent.zone)
+            return UsageToday(agent=agent, since=since, spent=await tx.usage.of_agent(agent_id, since))
+
+        return await self._store.read(work)
+
+    async def change(self, agent_id: str, user: User, changes: Mapping[str, Any]) -> Agent:
+        """Change some settings of an agent."""
+        before = await self.get(agent_id, user.id)
+        after = replace(before, **changes)
+        if "timezone" in changes:
+            after = replace(after, offers_zone=False)
+        rules.check_grants(user, before, after, self._known())
+        return await self.save(after)
+
+    async def save(self, agent: Agent) -> Agent:
+        """Save changed settings; what waits because of the old bounds is looked at again.
+
+        Self-scheduling that is switched off takes along what the agent booked; switched on, Manual becomes Ambient.
+        """
+        now = self._clock.now()
+
+        async def work(tx: Tx) -> tuple[Agent, _Said]:
+            before = await tx.agents.get(agent.id, agent.user_id)
+            rules.check(agent, self._known(), before)
+            await _check_profiles(tx, agent, before)
+            await _check_subagents(tx, agent, known={agent.id, *before.subagents})
+            changed = replace(agent, updated_at=now)
+            if changed.self_scheduling and not before.self_scheduling and changed.bounds.mode == "manual":
+                changed = replace(changed, bounds=PRESETS["ambient"])
+            await tx.agents.save(changed)
+            is_off = before.self_scheduling and not changed.self_scheduling
+            said = await self._say_cancelled(tx, await _end_own_bookings(tx, changed, now), now) if is_off else []
+            await tx.wakes.release_held(agent.user_id, agent.id, now)
+            tx.tell(f"agent {agent.id} {agent.user_id}")
+            return changed, said
+
+        changed, said = await self._store.write(work)
+        self._publish(said)
+        return changed
+
+    async def delete(self, agent_id: str, user_id: str) -> None:
+        """End an agent: its live wakes are cancelled, its runs stopped, its database destroyed.
+
+        Its sessions can still be read.
+        """
+        now = self._clock.now()
+
+        async def work(tx: Tx) -> tuple[Agent, _Said]:
+            agent = await tx.agents.get(agent_id, user_id)
+            said = await self._say_cancelled(tx, await end_all(tx, user_id, "agent_gone", now, agent_id=agent_id), now)
+            await tx.agents.delete(agent_id, now)
+            tx.tell(f"agent {agent_id} {user_id}")
+            return agent, said
+
+        agent, said = await self._store.write(work)
+        self._publish(said)
+        await self._erase(agent)
+
+    async def _say_cancelled(self, tx: Tx, ended: Sequence[Wake], now: datetime) -> _Said:
+        """Let those who watch a session know that its recall will not come."""
+        return [
+            (
+                wake.session_id,
+                await self._stream.add(
+                    tx, wake.session_id, None, [recall_update(wake, "cancelled")], f"{wake.id}:off", now
+                ),
+            )
+            for wake in ended
+            if wake.kind == "recall" and wake.session_id is not None
+        ]
+
+    def _publish(self, said: _Said) -> None:
+        for session_id, sent in said:
+            self._stream.publish(session_id, sent)
+
+
+async def _check_profiles(tx: Tx, agent: Agent, before: Agent | None = None) -> None:
+    """Refuse to list an agent that is not there, or is someone else's: nobody is told which."""
+    added = set(agent.profiles) - set(() if before is None else before.profiles)
+    if not added:
+        return
+    own = {each.id for each in await tx.agents.of_user(agent.user_id)}
+    for agent_id in sorted(added):
+        if agent_id not in own:
+            raise rules.BadAgent(
+                f"There is no agent {agent_id!r} of yours. `wakeful agent ls` and GET /agents list their ids.",
+                field="profiles",
+            )
+
+
+async def _check_subagents(tx: Tx, agent: Agent, known: Collection[str]) -> None:
+    """Refuse a subagent that is not this user's own; one that was listed before and is gone does no harm."""
+    for each in agent.subagents:
+        if each not in known:
+            await tx.agents.get(each, agent.user_id)
+
+
+async def _end_own_bookings(tx: Tx, agent: Agent, now: datetime) -> list[Wake]:
+    """Clear the next-run slot, whoever booked it, and end what the agent booked elsewhere; people's own stays."""
+    ended: list[Wake] = []
+    after: tuple[datetime, str] | None = None
+    while live := await tx.wakes.of_user(agent.user_id, agent_id=agent.id, is_live=True, after=after, most=_PAGE):
+        after = (live[-1].nominal_at, live[-1].id)
+        for each in live:
+            if each.kind == "next_run" or each.scheduled_by == "agent":
+                ended += await _turn_off(tx, each.id, now)
+    return ended
+
+
+async def _turn_off(tx: Tx, wake_id: str, now: datetime) -> list[Wake]:
+    wake = await tx.wakes.get(wake_id)
+    if not wake.is_live:  # another node has begun it since
+        return []
+    await tx.runs.end_queued_of_wake(wake_id, "skipped", _OFF, now)
+    after = wakes.cancel(wake, _OFF, now)
+    await tx.wakes.move([after])
+    await tx.notices.record([wakes.say_cancelled(after, _OFF, now)])
+    tx.tell(f"wake {wake_id}")
+    return [after]

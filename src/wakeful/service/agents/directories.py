@@ -1,0 +1,197 @@
+"""Which data directory an agent's database and files are in.
+
+Nodes that share PostgreSQL may have separate disks. So an agent is bound to the data directory of the node that makes
+its first file, and other nodes refuse to touch its memory instead of beginning a second one. An embedded store has one
+directory, and nothing here costs it anything.
+"""
+
+import asyncio
+import logging
+import os
+import socket
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from wakeful.agentdb.keys import agent_keys
+from wakeful.agentdb.keys.keys import fingerprint
+from wakeful.clock import Clock
+from wakeful.domain.agents.directories import Directory, MemoryElsewhere
+from wakeful.domain.errors import Unavailable
+from wakeful.domain.inbox import notices
+from wakeful.domain.types import Agent
+from wakeful.service.agents import directory_file
+from wakeful.service.agents.directory_file import DirectoryFile
+from wakeful.store.drivers.database import SideConnection
+from wakeful.store.rows import to_micros
+from wakeful.store.store import Store, Tx
+
+log = logging.getLogger(__name__)
+
+_EVER = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class OtherDeviceKey(Unavailable):
+    code = "other_device_key"
+
+
+class Directories:
+    """The data directory of this node, and the agents bound to it or to another one."""
+
+    def __init__(
+        self, store: Store, clock: Clock, data_dir: Path, device_key: bytes, owner: str, lease: timedelta
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._data_dir = data_dir
+        self._agents = data_dir / "agents"
+        self._device_key = device_key
+        self._fingerprint = fingerprint(device_key)
+        self._owner = owner
+        self.lease = lease
+        self._ours: set[str] = set()  # agents bound to this directory; a binding never changes
+        self.id = ""  # known once it is entered
+
+    async def enter(self) -> None:
+        """Find out the id of the data directory, compare device keys, and bind the agents whose files lie in it."""
+        file = await asyncio.to_thread(directory_file.load, self._data_dir)
+        self.id = file.id
+        if self._store.is_shared:
+            await self._register(file)
+            await self._bind_present()
+
+    async def arrive(self) -> None:
+        """Note that this node is running, and let the runs go on that waited for its directory."""
+        if not self._store.is_shared:
+            return
+        now = self._clock.now()
+
+        async def work(tx: Tx) -> None:
+            await tx.directories.delete_dead_nodes(self.alive_since(now))
+            await tx.directories.see_node(self._owner, self.id, self._fingerprint, now)
+            tx.runs.tell_changed(await tx.directories.release_runs(self.id))
+
+        await self._store.write(work)
+
+    async def leave(self) -> None:
+        """Note that this node is going down in good order."""
+        if self._store.is_shared:
+            await self._store.write(lambda tx: tx.directories.delete_node(self._owner))
+
+    async def beat(self, connection: SideConnection) -> None:
+        """Keep the row of this node fresh."""
+        if self._store.is_shared:
+            now = to_micros(self._clock.now())
+            node = {"owner": self._owner, "directory_id": self.id, "key_fingerprint": self._fingerprint, "now": now}
+            await connection.fetch("see_node", node)
+            await connection.fetch("see_directory", {"id": self.id, "now": now})
+
+    async def check(self, agent_id: str) -> None:
+        """Raise if an agent's database and files are in another directory. Before every look at them."""
+        if self._store.is_shared and agent_id not in self._ours:
+            await self._store.read(lambda tx: self.check_here(tx, agent_id), is_single=True)
+
+    async def check_here(self, tx: Tx, agent_id: str) -> None:
+        """Raise if an agent's database and files are in another directory, as part of a transaction."""
+        if self._store.is_shared and agent_id not in self._ours:
+            since = self.alive_since(self._clock.now())
+            self._judge(agent_id, await tx.directories.of_agent(agent_id, since))
+
+    async def bind(self, agent_id: str) -> None:
+        """Bind an agent to this directory, or raise if it is bound to another. Before its first file is made."""
+        if not self._store.is_shared or agent_id in self._ours:
+            return
+        since = self.alive_since(self._clock.now())
+
+        async def work(tx: Tx) -> Directory | None:
+            await tx.directories.bind([agent_id], self.id)
+            return await tx.directories.of_agent(agent_id, since)
+
+        self._judge(agent_id, await self._store.write(work, is_repeatable=True))
+
+    async def check_reachable(self, tx: Tx, agent_id: str) -> None:
+        """Raise if an agent's directory is one that no running node has, so that a run of it would only wait."""
+        if not self._store.is_shared or agent_id in self._ours:
+            return
+        directory = await tx.directories.of_agent(agent_id, self.alive_since(self._clock.now()))
+        if directory is not None and directory.id != self.id and not directory.is_alive:
+            raise MemoryElsewhere(agent_id, directory)
+
+    def _judge(self, agent_id: str, directory: Directory | None) -> None:
+        if directory is None:
+            return
+        if directory.id != self.id:
+            raise MemoryElsewhere(agent_id, directory)
+        self._ours.add(agent_id)
+
+    def alive_since(self, now: datetime) -> datetime:
+        """Return when a node must have been seen at the earliest to count as running.
+
+        Soon after a step of the clock every node counts: what they wrote before it tells nothing.
+        """
+        is_settled = self._clock.seconds_since_step() >= self.lease.total_seconds()
+        return now - self.lease if is_settled else _EVER
+
+    async def _register(self, file: DirectoryFile) -> None:
+        if file.key_fingerprint is not None and file.key_fingerprint != self._fingerprint:
+            raise self._other_key()
+        is_settled = file.key_fingerprint is not None or file.takes_any_key
+        fits = is_settled or await asyncio.to_thread(agent_keys.fits, self._agents, self._device_key)
+        place, now = f"{socket.gethostname()}:{self._data_dir.resolve()}", self._clock.now()
+
+        async def work(tx: Tx) -> None:
+            own = self._fingerprint if fits else None
+            known = await tx.directories.save(self.id, place, own, now, overwrite=is_settled)
+            if known not in (None, self._fingerprint):
+                raise self._other_key()
+            if await tx.directories.has_other_key(self.id, self._fingerprint, self.alive_since(now)):
+                raise OtherDeviceKey(
+                    f"A running node has the same data directory {str(self._data_dir)!r} and another device key, so "
+                    "each could not read what the other writes. Copy device.key from the config directory of one to "
+                    f"that of the other. If that node is gone, try again in {self.lease.total_seconds():.0f} seconds."
+                )
+
+        await self._store.write(work)
+        if not fits:
+            log.warning("no agent's database opens with the device key", extra={"data_dir": str(self._data_dir)})
+        elif file.key_fingerprint is None:
+            await asyncio.to_thread(directory_file.save_key, self._data_dir, self._fingerprint)
+
+    def _other_key(self) -> OtherDeviceKey:
+        file = self._data_dir / directory_file.FILE_NAME
+        return OtherDeviceKey(
+            f"The device key of this node is not the one that the databases in {str(self._data_dir)!r} are encrypted "
+            "with. Put the right one back with `wakeful key restore`, or copy device.key from the node that has it. "
+            f'If it is lost for good, set "device_key" to null in {str(file)!r}: then the server starts, and the '
+            "databases that were encrypted with it stay locked."
+        )
+
+    async def _bind_present(self) -> None:
+        """Bind agents of which there are files here: those of a version that knew no binding, or put here by hand."""
+        here = await asyncio.to_thread(_agents_with_files, self._agents)
+        if not here:
+            return
+
+        async def work(tx: Tx) -> list[Agent]:
+            await tx.directories.bind(here, self.id)
+            return await tx.directories.bound_elsewhere(here, self.id)
+
+        for agent in await self._store.write(work):
+            await self._report_fork(agent)
+
+    async def _report_fork(self, agent: Agent) -> None:
+        now = self._clock.now()
+        folder = self._agents / agent.id
+
+        async def work(tx: Tx) -> None:
+            directory = await tx.directories.of_agent(agent.id, self.alive_since(now))
+            assert directory is not None
+            await tx.notices.add(notices.memory_forked(agent, directory, self.id, str(folder), now))
+
+        await self._store.write(work)
+        log.error("files of an agent in two data directories", extra={"agent_id": agent.id, "unused": str(folder)})
+
+
+def _agents_with_files(agents: Path) -> list[str]:
+    if not agents.is_dir():
+        return []
+    return [folder.name for folder in agents.iterdir() if any(files for _, _, files in os.walk(folder))]

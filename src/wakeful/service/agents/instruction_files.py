@@ -1,0 +1,200 @@
+"""The files that instruct an agent: AGENTS.md in its workspace, and its skills.
+
+They go into prompts, so whoever can write them can steer every later run. Our own tools refuse to write them, but a
+shell or an MCP program can. So a file is used only if a person saved or accepted exactly its content; otherwise it is
+left out, and the agent's user gets a notice.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from wakeful.clock import Clock
+from wakeful.domain.agents import skills
+from wakeful.domain.agents.instruction_files import (
+    AGENTS_FILE,
+    MAX_AGENTS_FILE,
+    MAX_FILE,
+    SKILLS_FOLDER,
+    FileChangedSince,
+    InstructionFile,
+    InstructionsTooLong,
+    check_path,
+    digest_of,
+)
+from wakeful.domain.agents.skills import Skill
+from wakeful.domain.errors import WakefulError
+from wakeful.domain.inbox import notices
+from wakeful.domain.resources import OutOfResources
+from wakeful.domain.types import Agent
+from wakeful.service.agents.directories import Directories
+from wakeful.service.agents.workspace import Limits, NoSuchPath, Workspace
+from wakeful.store.store import Store, Tx
+
+_LIMITS = Limits(bytes=1_000_000_000, file_bytes=MAX_FILE, files=10_000)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Instructions:
+    """What the files tell an agent, and which of them were left out."""
+
+    agents_file: str = ""
+    skills: Sequence[Skill] = ()
+    left_out: Sequence[str] = ()  # a sentence each, for the model
+
+
+class InstructionFiles:
+    """Reads instruction files for prompts, and lets people look at, save and accept them."""
+
+    def __init__(
+        self, store: Store, clock: Clock, directories: Directories, workspace_of: Callable[[str], Path]
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._directories = directories
+        self._workspace_of = workspace_of
+
+    async def for_prompt(self, agent: Agent) -> Instructions:
+        """Return what goes into a prompt. A file that nobody accepted is left out, with one notice per content."""
+        files, problems = await asyncio.to_thread(_read_all, self._workspace_of(agent.id))
+        if not files and not problems:
+            return Instructions()
+        files = await self._compare(agent.id, files)
+        refused = [file for file in files if not file.is_accepted]
+        if refused:
+            await self._tell(agent, refused)
+        left_out = [f"{file.path} was left out: it changed, and your user has not accepted it yet." for file in refused]
+        accepted = [file for file in files if file.is_accepted]
+        return Instructions(
+            agents_file=next((_cut(file) for file in accepted if file.path == AGENTS_FILE), ""),
+            skills=_skills(accepted),
+            left_out=[*left_out, *problems],
+        )
+
+    async def list(self, agent_id: str, user_id: str) -> list[InstructionFile]:
+        """Return an agent's instruction files as they are on disk now, each with whether it is accepted."""
+        await self._store.read(lambda tx: tx.agents.get(agent_id, user_id))
+        await self._directories.check(agent_id)
+        files, _ = await asyncio.to_thread(_read_all, self._workspace_of(agent_id))
+        return await self._compare(agent_id, files)
+
+    async def accept(self, agent_id: str, user_id: str, path: str, digest: str) -> InstructionFile:
+        """Accept the content that a person has looked at, named by its digest."""
+        files = {file.path: file for file in await self.list(agent_id, user_id)}
+        file = files.get(check_path(path))
+        if file is None or file.digest != digest:
+            raise FileChangedSince(path)
+        await self._accept(agent_id, path, digest)
+        return replace(file, is_accepted=True)
+
+    async def save(self, agent_id: str, user_id: str, path: str, text: str) -> InstructionFile:
+        """Write a file for a person, which accepts it."""
+        check_path(path)
+        data = text.encode()
+        if len(data) > MAX_FILE:
+            raise InstructionsTooLong(path, len(data))
+        await self._store.read(lambda tx: tx.agents.get(agent_id, user_id))
+        await self._directories.bind(agent_id)
+        await self._accept(agent_id, path, digest_of(data))  # before the file: nothing is ever used unaccepted
+        place, name = _place(self._workspace_of(agent_id), path)
+        await asyncio.to_thread(Workspace(place).write, name, data, append=False, limits=_LIMITS, may_instruct=True)
+        return InstructionFile(path=path, data=data, size=len(data), is_accepted=True)
+
+    async def accept_written(self, agent: Agent, path: str, data: bytes) -> None:
+        """Accept what an agent wrote itself, by a tool that its user lets write such files."""
+        await self._accept(agent.id, path, digest_of(data[:MAX_FILE]))
+
+    async def is_accepted(self, agent: Agent, path: str, data: bytes) -> bool:
+        accepted = await self._store.read(lambda tx: tx.instruction_files.accepted(agent.id))
+        return (path, digest_of(data[:MAX_FILE])) in accepted
+
+    async def accept_present(self) -> None:
+        """Accept, once after an upgrade from 0.1, the files that are there: 0.1 did not compare contents."""
+        for agent_id in await self._store.read(lambda tx: tx.instruction_files.agents_to_compare()):
+            workspace = self._workspace_of(agent_id)
+            if self._store.is_shared and not workspace.parent.exists():
+                continue  # its files are on another node, which accepts them at its own start
+            files, _ = await asyncio.to_thread(_read_all, workspace)
+            await self._store.write(lambda tx, agent_id=agent_id, files=files: self._accept_all(tx, agent_id, files))
+
+    async def _accept_all(self, tx: Tx, agent_id: str, files: Sequence[InstructionFile]) -> None:
+        for file in files:
+            await tx.instruction_files.accept(agent_id, file.path, file.digest, self._clock.now())
+        await tx.instruction_files.mark_compared(agent_id)
+
+    async def _compare(self, agent_id: str, files: Sequence[InstructionFile]) -> "list[InstructionFile]":
+        accepted = await self._store.read(lambda tx: tx.instruction_files.accepted(agent_id))
+        return [replace(file, is_accepted=(file.path, file.digest) in accepted) for file in files]
+
+    async def _accept(self, agent_id: str, path: str, digest: str) -> None:
+        now = self._clock.now()
+        await self._store.write(lambda tx: tx.instruction_files.accept(agent_id, path, digest, now))
+
+    async def _tell(self, agent: Agent, files: Sequence[InstructionFile]) -> None:
+        now = self._clock.now()
+
+        async def work(tx: Tx) -> None:
+            for file in files:
+                await tx.notices.add(notices.instructions_changed(agent, file.path, file.digest, now))
+
+        await self._store.write(work)
+
+
+def _place(workspace: Path, path: str) -> tuple[Path, str]:
+    """Return the folder that an instruction file lies in, and its name there. Skills lie beside the workspace."""
+    folder, _, name = path.rpartition("/")
+    return (workspace.parent / folder if folder else workspace), name
+
+
+def _read_all(workspace: Path) -> tuple[list[InstructionFile], list[str]]:
+    """Read an agent's instruction files, and say of each that cannot be read why. Links are refused. Blocks."""
+    found: list[InstructionFile] = []
+    problems: list[str] = []
+    for path in (AGENTS_FILE, *_skill_paths(workspace)):
+        place, name = _place(workspace, path)
+        try:
+            stretch = Workspace(place).read(name, offset=0, limit=MAX_FILE)
+        except NoSuchPath:
+            continue
+        except OutOfResources:
+            raise  # an agent does not work without its instructions because the server lacks something
+        except WakefulError as error:
+            problems.append(f"{path} was not read: {error.message}")
+            continue
+        if path == AGENTS_FILE or _is_text(stretch.data):
+            found.append(InstructionFile(path=path, data=stretch.data, size=stretch.size))
+    return found, problems
+
+
+def _skill_paths(workspace: Path) -> list[str]:
+    folder = workspace.parent / SKILLS_FOLDER
+    if not folder.is_dir():
+        return []
+    names = [entry.path for entry in Workspace(folder).entries() if entry.kind == "file"]
+    fit = [name for name in names if name.endswith(".md") and skills.is_name(name)]
+    return [f"{SKILLS_FOLDER}/{name}" for name in fit[: skills.MOST_SKILLS]]
+
+
+def _is_text(data: bytes) -> bool:
+    try:
+        data.decode()
+    except UnicodeDecodeError as error:
+        return len(data) == MAX_FILE and error.start > MAX_FILE - 4  # the last character is cut in two
+    return True
+
+
+def _skills(files: Sequence[InstructionFile]) -> list[Skill]:
+    found: dict[str, Skill] = {}
+    for file in files:
+        if file.path != AGENTS_FILE:
+            skill = skills.read(file.path.rpartition("/")[2], file.text)
+            found.setdefault(skill.name, skill)
+    return list(found.values())
+
+
+def _cut(file: InstructionFile) -> str:
+    text = file.data[:MAX_AGENTS_FILE].decode(errors="replace").replace("\x00", "\N{REPLACEMENT CHARACTER}").strip()
+    if file.size > MAX_AGENTS_FILE:
+        text += f"\n[The first {MAX_AGENTS_FILE:,} of {file.size:,} bytes.]"
+    return text

@@ -1,0 +1,480 @@
+"""An agent's own directory, and the only way into it.
+
+Every path is walked from the root, one directory at a time, through descriptors that follow no link. So `..`, links
+(also those made while we walk), devices and pipes lead nowhere.
+"""
+
+import errno
+import os
+import posixpath
+import secrets
+import shutil
+import stat
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path, PurePosixPath
+from typing import Literal
+
+from wakeful.domain.agents.instruction_files import KeptByOwner, is_agents_file
+from wakeful.domain.errors import Forbidden, Invalid, LimitReached, NotFound
+from wakeful.domain.resources import find_shortage
+
+Kind = Literal["file", "directory", "link", "other"]
+Parts = tuple[str, ...]
+
+LONGEST_PATH = 1000
+DEEPEST = 32  # directories below the root
+MOST_LISTED = 10_000  # entries read of one directory
+_REMOVE_TRIES = 5
+MOST_NAMESAKES = 1_000  # files of the same name, numbered
+
+_EXCHANGED = (errno.ENOTEMPTY, errno.ENOTDIR, errno.ELOOP, None)  # None: shutil's own word for a link
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_ROOT = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC  # the host chose the root, so it may be a link
+# A pipe that took the file's place must not make us wait, nor a terminal become ours.
+_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class PathUnusable(Invalid):
+    code = "path_unusable"
+
+    def __init__(self, path: str, why: str) -> None:
+        super().__init__(f"The path {shown(path)} cannot be used: {why}. Give a short relative path like 'notes/a.md'.")
+
+
+class PathOutside(Forbidden):
+    code = "path_outside_workspace"
+
+    def __init__(self, path: str) -> None:
+        super().__init__(
+            f"The path {shown(path)} is outside your workspace. Give a path relative to it, like 'notes/a.md'."
+        )
+
+
+class PathIsLink(Forbidden):
+    code = "path_is_link"
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"{shown(path)} is a link, and links are not followed. Name the file it stands for instead.")
+
+
+class NoSuchPath(NotFound):
+    code = "no_such_path"
+
+    def __init__(self, path: str) -> None:
+        super().__init__(
+            f"There is no {shown(path)} in your workspace. Call list_files with recursive=true to see what there is."
+        )
+
+
+class NotAFile(Invalid):
+    code = "not_a_file"
+
+    def __init__(self, path: str, kind: Kind) -> None:
+        is_directory = kind == "directory"
+        what = "a directory" if is_directory else "a device, pipe or socket"
+        step = "Call list_files to see what is in it, or name a file." if is_directory else "Name an ordinary file."
+        super().__init__(f"{shown(path)} is {what}, not a file. {step}")
+
+
+class NotADirectory(Invalid):
+    code = "not_a_directory"
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"{shown(path)} is not a directory. Call read_file to read it, or name a directory.")
+
+
+class FileTooLarge(LimitReached):
+    code = "file_too_large"
+
+    def __init__(self, path: str, size: int, most: int) -> None:
+        super().__init__(
+            f"{shown(path)} would have {size:,} bytes; a file may have {most:,}. Nothing was written. "
+            "Split it into several files."
+        )
+
+
+class WorkspaceFull(LimitReached):
+    code = "workspace_full"
+
+    def __init__(self, size: int, quota: int) -> None:
+        super().__init__(
+            f"Your workspace would hold {size:,} bytes; it may hold {quota:,}. Nothing was written. "
+            "Overwrite files you no longer need with empty content, or ask your user for more room."
+        )
+
+
+class TooManyFiles(LimitReached):
+    code = "too_many_files"
+
+    def __init__(self, most: int) -> None:
+        super().__init__(
+            f"Your workspace would hold more than {most:,} files and directories. Nothing was written. "
+            "Write into a file that exists, with append=true if its content should stay."
+        )
+
+
+class AccessDenied(Forbidden):
+    code = "access_denied"
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"The server may not open {shown(path)}: its permissions forbid it. Choose another path.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How much one workspace may hold."""
+
+    bytes: int
+    file_bytes: int
+    files: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """Something that lies in a workspace."""
+
+    path: str  # relative to the root
+    kind: Kind
+    size: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stretch:
+    """A part of a file."""
+
+    data: bytes
+    size: int  # of the whole file
+
+
+class Workspace:
+    """One agent's directory. It blocks, so call it from a thread."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    def read(self, path: str, *, offset: int, limit: int) -> Stretch:
+        """Read a part of a file."""
+        folders, name = self._split_file(path)
+        with self._opened(folders, path) as folder:
+            _refuse_all_but_file(folder, name, path)
+            with _translated(path):
+                descriptor = os.open(name, _FILE, dir_fd=folder)
+        try:
+            status = os.fstat(descriptor)  # looked at again: it may have been exchanged since
+            if not stat.S_ISREG(status.st_mode):
+                raise NotAFile(path, _kind(status))
+            return Stretch(data=_read(descriptor, offset, limit), size=status.st_size)
+        finally:
+            os.close(descriptor)
+
+    def write(self, path: str, data: bytes, *, append: bool, limits: Limits, may_instruct: bool = False) -> int:
+        """Write a whole file, or none of it, and return its size. Callers see to it that only one writes at a time.
+
+        Every tool writes through here, so this is where the owner's AGENTS.md is protected.
+        """
+        folders, name = self._split_file(path)
+        if is_agents_file((*folders, name)) and not may_instruct:
+            raise KeptByOwner(path)
+        old = self._size(folders, name, path)
+        size = len(data) + (old or 0 if append else 0)
+        if size > limits.file_bytes:
+            raise FileTooLarge(path, size, limits.file_bytes)
+        self._refuse_over_quota(size - (old or 0), 0 if old is not None else len(folders) + 1, limits)
+        before = self.read(path, offset=0, limit=limits.file_bytes).data if append and old else b""
+        with _translated(path):
+            make_private_directory(self._root)
+            with self._opened(folders, path, create=True) as folder:
+                _replace(folder, name, before + data)
+        return len(before) + len(data)
+
+    def add(self, folder: str, name: str, data: bytes) -> str:
+        """Write a new file, numbered if there is one of that name, and return its name. Only the server's user may
+        read it.
+        """
+        parts = self._split(folder)
+        with _translated(folder):
+            make_private_directory(self._root)
+            with self._opened(parts, folder, create=True) as place:
+                for free in _numbered(name):
+                    with suppress(FileExistsError):
+                        descriptor = os.open(free, _NEW_FILE, 0o600, dir_fd=place)
+                        with os.fdopen(descriptor, "wb") as file:
+                            file.write(data)
+                        return free
+        raise TooManyFiles(MOST_NAMESAKES)
+
+    def remove(self, folder: str) -> None:
+        """Remove a directory with everything in it. Links are removed, not followed; no directory is no error."""
+        parts = self._split(folder)
+        if not parts:
+            raise PathUnusable(folder, "it is the whole workspace")
+        name = parts[-1]
+        with suppress(NoSuchPath, NotADirectory, PathIsLink), self._opened(parts[:-1], folder) as above:
+            if _kind(_status(above, name, folder)) == "directory":
+                _remove_tree(above, name)
+            else:
+                os.unlink(name, dir_fd=above)
+
+    def unlink(self, path: str) -> None:
+        """Remove a file, and its directory if it was the last one in it. No file is no error."""
+        *above, folder, name = self._split(path)
+        with suppress(NoSuchPath, NotADirectory, PathIsLink), self._opened(tuple(above), path) as place:
+            with self._opened((*above, folder), path) as inner, suppress(FileNotFoundError):
+                os.unlink(name, dir_fd=inner)
+            with suppress(OSError):  # others are in it
+                os.rmdir(folder, dir_fd=place)
+
+    def entries(self, path: str = ".", *, recursive: bool = False) -> Iterator[Entry]:
+        """Go through a directory in order of names. Links are shown and not followed; no workspace is an empty one."""
+        parts = self._split(path)
+        if not parts and not self._root.exists():
+            return
+        with self._opened(parts, path) as folder:
+            yield from _walk(folder, parts, deepest=DEEPEST if recursive else 0)
+
+    def is_agents_file(self, path: str) -> bool:
+        """Tell whether a path, however it is spelt, is AGENTS.md."""
+        return is_agents_file(self._split(path))
+
+    def kind_of(self, path: str) -> Kind:
+        """Tell what a path stands for."""
+        parts = self._split(path)
+        if not parts:
+            return "directory"
+        with self._opened(parts[:-1], path) as folder:
+            return _kind(_status(folder, parts[-1], path))
+
+    def _size(self, folders: Parts, name: str, path: str) -> int | None:
+        try:
+            with self._opened(folders, path) as folder:
+                return _refuse_all_but_file(folder, name, path).st_size
+        except NoSuchPath:
+            return None
+
+    def _refuse_over_quota(self, more_bytes: int, more_files: int, limits: Limits) -> None:
+        total, count = more_bytes, more_files
+        for entry in self.entries(recursive=True):
+            total += entry.size
+            count += 1
+            if count > limits.files:  # only other tools can have made more; counting has to end somewhere
+                break
+        if more_files and count > limits.files:
+            raise TooManyFiles(limits.files)
+        # A full workspace may still be made smaller.
+        if more_bytes > 0 and total > limits.bytes:
+            raise WorkspaceFull(total, limits.bytes)
+
+    def _split_file(self, path: str) -> tuple[Parts, str]:
+        parts = self._split(path)
+        if not parts or path.endswith("/"):
+            raise NotAFile(path, "directory")
+        return parts[:-1], parts[-1]
+
+    def _split(self, path: str) -> Parts:
+        """Take a path apart. Going up is only spelling, because nothing on the way is a link."""
+        _refuse_unusable(path)
+        if path.startswith("~/"):  # as in the shell, whose home is the workspace
+            path = path[2:].lstrip("/")
+        parts: list[str] = []
+        for part in self._relative(path).split("/"):
+            if part == ".." and not parts:
+                raise PathOutside(path)
+            if part == "..":
+                parts.pop()
+            elif part not in {"", "."}:
+                parts.append(part)
+        if len(parts) > DEEPEST:
+            raise PathUnusable(path, f"it goes {len(parts)} directories deep, and {DEEPEST} is the most")
+        return tuple(parts)
+
+    def _relative(self, path: str) -> str:
+        if not path.startswith("/"):
+            return path
+        straight = PurePosixPath("/" + posixpath.normpath(path).lstrip("/"))
+        for root in (self._root, self._root.resolve()):
+            if straight.is_relative_to(root):
+                return str(straight.relative_to(root))
+        raise PathOutside(path)
+
+    @contextmanager
+    def _opened(self, parts: Parts, path: str, *, create: bool = False) -> Generator[int]:
+        with _translated(path):
+            descriptor = os.open(self._root, _ROOT)
+        try:
+            for part in parts:
+                below = _open_directory(descriptor, part, path, create=create)
+                os.close(descriptor)
+                descriptor = below
+            yield descriptor
+        finally:
+            os.close(descriptor)
+
+
+def make_private_directory(path: Path) -> None:
+    """Make a directory that only the server's user may enter, and the one above it."""
+    for folder in (path.parent, path):  # `parents=True` would leave the upper one to the umask
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+
+
+def shown(path: str) -> str:
+    """Quote a path for a message, however odd it is."""
+    return repr(path if len(path) <= 200 else path[:199] + "…")
+
+
+def _numbered(name: str) -> Iterator[str]:
+    """Yield a name, then `name-1.txt`, `name-2.txt` and so on."""
+    stem, suffix = PurePosixPath(name).stem, PurePosixPath(name).suffix
+    yield name
+    yield from (f"{stem}-{number}{suffix}" for number in range(1, MOST_NAMESAKES))
+
+
+def _refuse_unusable(path: str) -> None:
+    if not path:
+        raise PathUnusable(path, "it is empty")
+    if len(path) > LONGEST_PATH:
+        raise PathUnusable(path, f"it has {len(path):,} characters, and {LONGEST_PATH:,} is the most")
+    if "\0" in path:
+        raise PathUnusable(path, "it has a NUL character in it")
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        raise PathUnusable(path, "it has half of a character in it") from None
+
+
+@contextmanager
+def _translated(path: str) -> Generator[None]:
+    """Turn what the system answers into what a model can answer; the rest is our fault and goes on up."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise NoSuchPath(path) from None
+    except PermissionError:
+        raise AccessDenied(path) from None
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise PathIsLink(path) from None
+        if error.errno == errno.ENAMETOOLONG:
+            raise PathUnusable(path, "one of its names is too long") from None
+        if (lacks := find_shortage(error)) is not None:
+            raise lacks from None
+        raise
+
+
+def _status(folder: int, name: str, path: str) -> os.stat_result:
+    with _translated(path):
+        return os.stat(name, dir_fd=folder, follow_symlinks=False)
+
+
+def _kind(status: os.stat_result) -> Kind:
+    if stat.S_ISREG(status.st_mode):
+        return "file"
+    if stat.S_ISDIR(status.st_mode):
+        return "directory"
+    return "link" if stat.S_ISLNK(status.st_mode) else "other"
+
+
+def _refuse_all_but_file(folder: int, name: str, path: str) -> os.stat_result:
+    status = _status(folder, name, path)
+    kind = _kind(status)
+    if kind == "link":
+        raise PathIsLink(path)
+    if kind != "file":
+        raise NotAFile(path, kind)
+    return status
+
+
+def _open_directory(folder: int, name: str, path: str, *, create: bool) -> int:
+    with _translated(path):
+        try:
+            return os.open(name, _DIRECTORY, dir_fd=folder)
+        except FileNotFoundError:
+            if not create:
+                raise
+            with suppress(FileExistsError):  # another upload made it since, or a program put a link there
+                os.mkdir(name, 0o700, dir_fd=folder)
+            return _open_directory(folder, name, path, create=False)
+        except NotADirectoryError:
+            if _kind(_status(folder, name, path)) == "link":
+                raise PathIsLink(path) from None
+            raise NotADirectory(path) from None
+
+
+def _remove_tree(folder: int, name: str) -> None:
+    """Remove a directory, also while an upload puts files into it, or a program exchanges it for a link.
+
+    What is still there after some tries is left to the next tidy of uploads without a session.
+    """
+    for _ in range(_REMOVE_TRIES):
+        try:
+            shutil.rmtree(name, dir_fd=folder)
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            if error.errno not in _EXCHANGED:
+                raise
+        else:
+            return
+
+
+def _read(descriptor: int, offset: int, limit: int) -> bytes:
+    data = bytearray()
+    while len(data) < limit and (piece := os.pread(descriptor, limit - len(data), offset + len(data))):
+        data += piece
+    return bytes(data)
+
+
+def _replace(folder: int, name: str, data: bytes) -> None:
+    """Write beside the file, then take its place: a reader, or a crash, finds the old file or the new one."""
+    beside = f".{secrets.token_hex(8)}.tmp"
+    descriptor = os.open(beside, _NEW_FILE, 0o666, dir_fd=folder)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fchmod(descriptor, _mode(folder, name, descriptor))
+            os.fsync(descriptor)
+        os.rename(beside, name, src_dir_fd=folder, dst_dir_fd=folder)
+    except BaseException:
+        os.unlink(beside, dir_fd=folder)
+        raise
+    os.fsync(folder)
+
+
+def _mode(folder: int, name: str, new: int) -> int:
+    """Keep the permissions of the file that is replaced: a script stays one that can be run."""
+    try:
+        status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        status = os.fstat(new)
+    return stat.S_IMODE(status.st_mode) & 0o777
+
+
+def _walk(folder: int, parts: Parts, *, deepest: int) -> Iterator[Entry]:
+    with os.scandir(folder) as found:
+        here = sorted(islice(found, MOST_LISTED), key=lambda entry: entry.name)
+    for entry in here:
+        try:
+            status = entry.stat(follow_symlinks=False)
+        except FileNotFoundError:  # gone since
+            continue
+        kind, below = _kind(status), (*parts, entry.name)
+        yield Entry(path="/".join(below), kind=kind, size=status.st_size if kind == "file" else 0)
+        if kind == "directory" and deepest:
+            yield from _walk_below(folder, below, deepest=deepest - 1)
+
+
+def _walk_below(folder: int, parts: Parts, *, deepest: int) -> Iterator[Entry]:
+    try:
+        descriptor = os.open(parts[-1], _DIRECTORY, dir_fd=folder)
+    except OSError as error:  # gone, exchanged or closed to us since; whoever names it is told which
+        if (lacks := find_shortage(error)) is not None:
+            raise lacks from None
+        return
+    try:
+        yield from _walk(descriptor, parts, deepest=deepest)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,305 @@
+"""Users, tokens and one-time passes: who is let in, and who manages them.
+
+Secrets are 256 random bits with a readable beginning. Only their digest is kept, so a lookup compares digests, and the
+time it takes says nothing about a secret.
+"""
+
+from collections.abc import Callable, Collection, Coroutine
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from hashlib import sha256
+from secrets import token_urlsafe
+from typing import Any
+
+from wakeful.clock import Clock
+from wakeful.domain import ids
+from wakeful.domain.people import accounts as rules
+from wakeful.domain.people.accounts import Identity, Purpose, TokenKind
+from wakeful.domain.types import Role, Scope, Token, User
+from wakeful.service.runs.run_endings import end_all
+from wakeful.store.people.accounts import Pass
+from wakeful.store.store import Store, Tx
+
+PREFIX = "wkf_"
+REMEMBER_SECONDS = 1.0  # how long a revoked token may still work
+MOST_REMEMBERED = 1_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewToken:
+    """A token and its secret, which nobody can look up later."""
+
+    token: Token
+    secret: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewLogin:
+    """What a browser keeps: one secret as a cookie, the other in the page's storage. It needs both."""
+
+    token: Token
+    cookie: str
+    page_secret: str
+
+
+def make_secret() -> str:
+    return PREFIX + token_urlsafe(32)
+
+
+def digest_of(secret: str) -> str:
+    # No salt and no stretching: what we make ourselves cannot be guessed, and a token that people choose is refused at
+    # the start if it is short.
+    return sha256(secret.encode("utf-8", "surrogateescape")).hexdigest()
+
+
+class Accounts:
+    """Let people in, and let them manage who is."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+        self._remembered: dict[str, tuple[float, Identity]] = {}
+
+    # ── Who is it? ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def identify(self, secret: str) -> Identity | None:
+        """Say whose token this is. Another node's revocation counts within a second, our own at once."""
+        digest = digest_of(secret)
+        return await self._remember(digest, lambda tx: tx.accounts.identity_by_digest(digest, self._clock.now()))
+
+    async def identify_browser(self, cookie: str, page_secret: str) -> Identity:
+        """Say whose browser this is; raise the reason when nobody can log in with these two."""
+        digest, page_digest = digest_of(cookie), digest_of(page_secret)
+        identity = await self._remember(
+            digest + page_digest, lambda tx: tx.accounts.identity_of_browser(digest, page_digest, self._clock.now())
+        )
+        if identity is None:
+            token = await self._store.read(lambda tx: tx.accounts.token_by_digest(digest))
+            raise rules.why_no_browser(token, self._clock.now())
+        return identity
+
+    async def _remember(self, key: str, find: Callable[[Tx], Coroutine[Any, Any, Identity | None]]) -> Identity | None:
+        asked = self._clock.monotonic()
+        until, identity = self._remembered.get(key, (asked, None))
+        if identity is not None and asked < until:
+            return identity
+        identity = await self._store.read(find)
+        if identity is not None:
+            if len(self._remembered) >= MOST_REMEMBERED:
+                self._remembered.clear()
+            # From when we asked, not from the answer: it may have been revoked in between.
+            self._remembered[key] = (asked + REMEMBER_SECONDS, identity)
+        return identity
+
+    async def still_valid(self, token_ids: Collection[str]) -> set[str]:
+        """Return those of the tokens that would still let someone in; for connections that outlast their request."""
+        now = self._clock.now()
+        return await self._store.read(lambda tx: tx.accounts.valid_tokens(token_ids, now))
+
+    # ── Users ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def users(self, caller: Identity) -> list[User]:
+        rules.check_owner(caller)
+        return await self._store.read(lambda tx: tx.accounts.users())
+
+    async def user(self, caller: Identity, user_id: str) -> User:
+        if caller.user.id != user_id:
+            rules.check_owner(caller)
+        return await self._store.read(lambda tx: tx.accounts.user(user_id))
+
+    async def add_user(self, caller: Identity, *, name: str, role: Role = "user") -> User:
+        rules.check_owner(caller)
+        now = self._clock.now()
+        user = User(id=ids.new_id(now), name=name, role=role, created_at=now)
+        await self._store.write(lambda tx: tx.accounts.add_user(user))
+        return user
+
+    async def change_user(
+        self,
+        caller: Identity,
+        user_id: str,
+        *,
+        name: str | None = None,
+        role: Role | None = None,
+        timezone: str | None = None,
+    ) -> User:
+        """Change a user's name, zone or role. People may change themselves; roles are the owners' to give."""
+        now = self._clock.now()
+        rules.check_manages(caller, user_id)
+        if role is not None:
+            rules.check_owner(caller)
+
+        async def work(tx: Tx) -> User:
+            owners = await tx.accounts.hold_owners()
+            user = rules.change_user(
+                await tx.accounts.user(user_id),
+                name=name,
+                role=role,
+                timezone=timezone,
+                owners=[owner.id for owner in owners],
+            )
+            await tx.accounts.save_user(user)
+            if timezone is not None:  # quiet hours and days of agents without a zone of their own have moved
+                await tx.wakes.release_held(user_id, None, now)
+                for agent in await tx.agents.of_user(user_id):
+                    tx.tell(f"agent {agent.id} {user_id}")
+            return user
+
+        changed = await self._store.write(work)
+        self._remembered.clear()
+        return changed
+
+    async def delete_user(self, caller: Identity, user_id: str) -> None:
+        """Close an account: nothing lets its user in any more, nothing of theirs wakes or works on.
+
+        The last owner stays.
+        """
+        rules.check_owner(caller)
+        now = self._clock.now()
+
+        async def work(tx: Tx) -> None:
+            owners = await tx.accounts.hold_owners()
+            rules.check_leaves_an_owner(await tx.accounts.user(user_id), [owner.id for owner in owners])
+            await end_all(tx, user_id, "user_gone", now)
+            await tx.accounts.delete_user(user_id, now)
+
+        await self._store.write(work)
+        self._remembered.clear()
+
+    # ── Tokens ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def tokens(self, caller: Identity) -> list[Token]:
+        rules.check_scope(caller, "admin")
+        now = self._clock.now()
+        return await self._store.read(lambda tx: tx.accounts.tokens_of(caller.user.id, now))
+
+    async def make_token(
+        self,
+        caller: Identity,
+        *,
+        name: str,
+        scope: Scope,
+        expires_at: datetime | None = None,
+        user_id: str | None = None,
+    ) -> NewToken:
+        """Make a token for the caller or, asked by an owner, for someone else; never one that can do more."""
+        user_id = user_id or caller.user.id
+        rules.check_manages(caller, user_id)
+        rules.check_grant(caller, scope)
+        now = self._clock.now()
+        rules.check_fresh(caller, now)
+        made = _new_token(user_id, name, "api", scope, now, rules.read_expiry(expires_at, now))
+
+        async def work(tx: Tx) -> None:
+            await tx.accounts.user(user_id)
+            await tx.accounts.add_token(made.token)
+
+        await self._store.write(work)
+        return made
+
+    async def revoke_token(self, caller: Identity, token_id: str) -> None:
+        """Revoke one of the caller's tokens. A token may always revoke itself."""
+        if token_id != caller.token_id:
+            rules.check_scope(caller, "admin")
+        now = self._clock.now()
+        await self._store.write(lambda tx: tx.accounts.revoke_token(token_id, caller.user.id, now))
+        self._remembered.clear()
+
+    # ── Passes ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def make_login_code(self, caller: Identity, user_id: str | None = None) -> str:
+        """Make the code of a login link for the caller or, asked by an owner, for someone else."""
+        user_id = user_id or caller.user.id
+        rules.check_manages(caller, user_id)
+        rules.check_fresh(caller, self._clock.now())
+        return await self._make_pass(caller, "login", user_id, rules.LOGIN_LASTS)
+
+    async def log_in(self, code: str, browser: str, *, instead_of: str | None = None) -> NewLogin | None:
+        """Change a login code for the two secrets that a browser keeps; it can do what the code's maker could.
+
+        `instead_of` is the cookie of an earlier login, which ends if it was the same person's.
+        """
+        now = self._clock.now()
+
+        async def work(tx: Tx) -> NewLogin | None:
+            taken = await tx.accounts.take_pass(digest_of(code), "login", now)
+            maker = taken and await tx.accounts.identity_by_token(taken.token_id, now)
+            if taken is None or maker is None:
+                return None
+            made = _new_token(taken.user_id, browser, "browser", maker.scope, now, now + rules.BROWSER_LASTS)
+            page_secret = make_secret()
+            token = replace(made.token, page_digest=digest_of(page_secret))
+            await tx.accounts.add_token(token)
+            earlier = instead_of and await tx.accounts.token_by_digest(digest_of(instead_of))
+            if earlier and earlier.kind == "browser" and earlier.user_id == token.user_id and not earlier.revoked_at:
+                await tx.accounts.revoke_token(earlier.id, earlier.user_id, now)
+            return NewLogin(token=token, cookie=made.secret, page_secret=page_secret)
+
+        made = await self._store.write(work)
+        self._remembered.clear()
+        return made
+
+    async def log_out(self, caller: Identity) -> None:
+        """Revoke the token a browser came with; a program's own stays."""
+        if caller.kind == "browser":
+            await self.revoke_token(caller, caller.token_id)
+
+    async def make_ticket(self, caller: Identity) -> str:
+        """Make a ticket that opens one socket, as its maker, soon."""
+        return await self._make_pass(caller, "ticket", caller.user.id, rules.TICKET_LASTS)
+
+    async def take_ticket(self, ticket: str) -> Identity | None:
+        return await self._take_ticket(digest_of(ticket), "ticket")
+
+    async def make_download_ticket(self, caller: Identity, target: str) -> str:
+        """Make a ticket that gets one address, once, as its maker, soon."""
+        return await self._make_pass(caller, "download", caller.user.id, rules.TICKET_LASTS, target)
+
+    async def take_download_ticket(self, ticket: str, target: str) -> Identity | None:
+        return await self._take_ticket(_bound(ticket, target), "download")
+
+    async def _take_ticket(self, digest: str, purpose: Purpose) -> Identity | None:
+        now = self._clock.now()
+
+        async def work(tx: Tx) -> Identity | None:
+            taken = await tx.accounts.take_pass(digest, purpose, now)
+            return None if taken is None else await tx.accounts.identity_by_token(taken.token_id, now)
+
+        return await self._store.write(work)
+
+    async def _make_pass(
+        self, caller: Identity, purpose: Purpose, user_id: str, lasts: timedelta, target: str | None = None
+    ) -> str:
+        secret = make_secret()
+        digest = digest_of(secret) if target is None else _bound(secret, target)
+        now = self._clock.now()
+        made = Pass(user_id=user_id, token_id=caller.token_id)
+
+        async def work(tx: Tx) -> None:
+            await tx.accounts.user(user_id)
+            await tx.accounts.add_pass(digest, purpose, made, now + lasts, now)
+
+        await self._store.write(work)
+        return secret
+
+
+def _bound(ticket: str, target: str) -> str:
+    """Return the digest of a ticket together with the one address it is for."""
+    return digest_of(f"{ticket} {target}")
+
+
+def _new_token(
+    user_id: str, name: str, kind: TokenKind, scope: Scope, now: datetime, expires_at: datetime | None
+) -> NewToken:
+    secret = make_secret()
+    token = Token(
+        id=ids.new_id(now),
+        user_id=user_id,
+        name=name,
+        kind=kind,
+        scope=scope,
+        digest=digest_of(secret),
+        created_at=now,
+        expires_at=expires_at,
+    )
+    return NewToken(token=token, secret=secret)

@@ -1,0 +1,1 @@
+"""Claiming, ending, stopping and listing runs."""

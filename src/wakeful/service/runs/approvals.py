@@ -1,0 +1,175 @@
+"""Asking a person before a call is made, and what becomes of the answer."""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+from wakeful.clock import LONGEST_WAIT, Clock
+from wakeful.domain import ids
+from wakeful.domain.inbox import notices
+from wakeful.domain.runs.approvals import (
+    GRANT,
+    MOST_NOTICES,
+    AlreadyAnswered,
+    Approval,
+    NoSuchApproval,
+    RunIsOver,
+    is_granted,
+)
+from wakeful.domain.runs.runs import NotFromAWake
+from wakeful.domain.types import Run
+from wakeful.domain.wakes import wakes
+from wakeful.store.runs.approvals import NEWS
+from wakeful.store.store import Store, Tx
+
+
+class Approvals:
+    """What runs ask and people answer. On this node and on others."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+        self._waiting: defaultdict[str, set[asyncio.Event]] = defaultdict(set)
+
+    async def ask(
+        self, run: Run, call_id: str, tool: str, args: Mapping[str, Any], *, is_resumed: bool = False
+    ) -> Approval:
+        """Ask about a call, and return how it stands.
+
+        A resumed run that asked before finds its question, or the answer, as it left them. A headless run is refused
+        at once, with a notice in the inbox, unless a person approved this very call for it.
+        """
+        now = self._clock.now()
+        assert run.session_id is not None
+        fresh = Approval(
+            run_id=run.id,
+            call_id=call_id,
+            user_id=run.user_id,
+            session_id=run.session_id,
+            tool=tool,
+            args=dict(args),
+            status="refused" if run.is_headless else "pending",
+            asked_at=now,
+        )
+
+        async def work(tx: Tx) -> Approval:
+            await tx.runs.get(run.id)  # locks it: two who find a grant at once would both use it
+            known = await tx.approvals.of_run(run.id)
+            if is_resumed:
+                for each in known:
+                    if each.call_id == call_id:
+                        return each
+            for each in known:  # our own, if the answer to a first try got lost
+                if (each.call_id, each.asked_at) == (call_id, now):
+                    return each
+            grant = next((each for each in known if is_granted(each, tool, args)), None)
+            if grant is not None:
+                await tx.approvals.save(replace(grant, status="used"))
+                approved = replace(fresh, status="approved", note=grant.note, answered_at=grant.answered_at)
+                await tx.approvals.save(approved)
+                return approved
+            await tx.approvals.save(fresh)
+            if run.is_headless and sum(each.status == "refused" for each in known) < MOST_NOTICES:
+                agent = await tx.agents.get(run.agent_id, run.user_id)
+                await tx.notices.add(notices.needs_approval(run, agent, call_id, tool, now))
+            return fresh
+
+        return await self._store.write(work, is_repeatable=True)
+
+    async def wait(self, approval: Approval) -> Approval:
+        """Wait for a person's answer. Whoever wants to wait no longer cancels this."""
+        with self._listening(approval.run_id) as news:
+            while True:
+                news.clear()
+                found = await self._store.read(lambda tx: _find(tx, approval.run_id, approval.call_id))
+                if found.status != "pending":
+                    return found
+                await self._clock.wait(self._clock.now() + LONGEST_WAIT, news)
+
+    async def use(self, approval: Approval) -> None:
+        """Note that the call is about to be made: from here on a crash leaves it in doubt."""
+
+        async def work(tx: Tx) -> None:
+            await tx.approvals.save(replace(approval, status="used"))
+
+        await self._store.write(work, is_repeatable=True)
+
+    async def of_run(self, run_id: str, user_id: str) -> list[Approval]:
+        """Return what a run has asked, the oldest first."""
+
+        async def work(tx: Tx) -> list[Approval]:
+            await tx.runs.read(run_id, user_id)
+            return [each for each in await tx.approvals.of_run(run_id) if not each.call_id.startswith(GRANT)]
+
+        return await self._store.read(work)
+
+    async def answer(
+        self, run_id: str, call_id: str, user_id: str, *, approve: bool, note: str | None = None
+    ) -> Run | None:
+        """Answer a run that waits. For a headless one, which did not, approving begins a new run that may make this
+        call, with these arguments, once; that run is returned.
+        """
+        now = self._clock.now()
+
+        async def work(tx: Tx) -> Run | None:
+            run = await tx.runs.get(run_id, user_id)
+            asked = await _find(tx, run_id, call_id)
+            if asked.status not in ("pending", "refused"):
+                raise AlreadyAnswered(asked)
+            if asked.status == "pending" and run.status not in ("queued", "running"):
+                raise RunIsOver(run)
+            answered = replace(asked, status="approved" if approve else "denied", note=note, answered_at=now)
+            if asked.status == "pending" or not approve:
+                await tx.approvals.save(answered)
+                return None
+            # Used up by the new run: this one, should it be continued, may not make the call besides.
+            await tx.approvals.save(replace(answered, status="used"))
+            return await self._run_again(tx, run, answered)
+
+        return await self._store.write(work)
+
+    async def _run_again(self, tx: Tx, run: Run, answered: Approval) -> Run:
+        now = self._clock.now()
+        if run.wake_id is None:
+            raise NotFromAWake(run)
+        verdict = wakes.run_again(await tx.wakes.read(run.wake_id, run.user_id), now)
+        await tx.sessions.add(verdict.sessions)
+        await tx.runs.add(verdict.runs)
+        tx.runs.tell_changed(each.id for each in verdict.runs)
+        again = verdict.runs[0]
+        assert again.session_id is not None
+        granted = replace(answered, run_id=again.id, session_id=again.session_id, call_id=f"{GRANT}{ids.new_id(now)}")
+        await tx.approvals.save(granted)
+        return again
+
+    def hear(self, news: str) -> None:
+        """Take a hint from the store: an answer may be there."""
+        word, _, run_id = news.partition(" ")
+        if word == "look":
+            for events in self._waiting.values():
+                for event in events:
+                    event.set()
+        elif word == NEWS:
+            for event in self._waiting.get(run_id, ()):
+                event.set()
+
+    @contextmanager
+    def _listening(self, run_id: str) -> Generator[asyncio.Event]:
+        news = asyncio.Event()
+        self._waiting[run_id].add(news)
+        try:
+            yield news
+        finally:
+            self._waiting[run_id].discard(news)
+            if not self._waiting[run_id]:
+                del self._waiting[run_id]
+
+
+async def _find(tx: Tx, run_id: str, call_id: str) -> Approval:
+    for each in await tx.approvals.of_run(run_id):
+        if each.call_id == call_id:
+            return each
+    raise NoSuchApproval(run_id, call_id)

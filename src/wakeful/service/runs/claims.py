@@ -1,0 +1,286 @@
+"""Who holds a run: claims, leases, saved steps, finishes. Every write of an owner proves that it still is one."""
+
+import logging
+from collections.abc import Collection, Generator, Sequence
+from contextlib import contextmanager, suppress
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from wakeful.clock import Clock
+from wakeful.domain import ids
+from wakeful.domain.bounds.limits import Rules
+from wakeful.domain.doors.recall import recall_update
+from wakeful.domain.errors import StoreUnavailable
+from wakeful.domain.events import RunFrame, StepSaved
+from wakeful.domain.runs.runs import LeaseLost, Outcome
+from wakeful.domain.types import Decision, Message, Run
+from wakeful.hub import Sent
+from wakeful.service.agents.directories import Directories
+from wakeful.service.runs.run_endings import note_failure, note_loop_end
+from wakeful.service.sessions.presence import hold_wakes
+from wakeful.service.sessions.stream import Stream
+from wakeful.store.drivers.batching import Together
+from wakeful.store.drivers.database import SideConnection as HeartbeatConnection
+from wakeful.store.rows import to_micros
+from wakeful.store.runs.runs import Claimed
+from wakeful.store.sessions.sessions import NoSuchSession
+from wakeful.store.store import Store, Tx
+
+__all__ = ["Claimed", "Claims", "HeartbeatConnection"]
+
+log = logging.getLogger(__name__)
+
+_MOST_USER_RUNS = 256  # of one claim; people are never held back by a number
+
+
+class _Ending(NamedTuple):
+    """How a run ended, with everything about it that is not saved yet."""
+
+    run: Run
+    outcome: Outcome
+    last_step: StepSaved | None
+    unsaved: Sequence[RunFrame]
+    last_frame: RunFrame | None
+
+
+class Claims:
+    """The runs that one process holds."""
+
+    def __init__(
+        self,
+        store: Store,
+        stream: Stream,
+        clock: Clock,
+        rules: Rules,
+        owner: str,
+        lease: timedelta,
+        directories: Directories | None = None,  # None: of agents that are bound to none
+    ) -> None:
+        self._store = store
+        self._stream = stream
+        self._clock = clock
+        self._rules = rules
+        self._owner = owner
+        self._lease = lease
+        self._directories = directories
+        self._finish_together = Together(self._finish_all)
+        self._renewed_at = clock.monotonic()
+        self._is_failing = False  # to renew
+        self._behind_until = self._renewed_at
+        self._note_together = Together(self._note_calls)
+
+    @property
+    def lease(self) -> timedelta:
+        return self._lease
+
+    @property
+    def passes_by(self) -> bool:
+        """Tell whether a claim leaves out what another transaction holds: PostgreSQL has many at once."""
+        return self._store.is_shared
+
+    @property
+    def is_behind(self) -> bool:
+        """Tell whether the store was away for so long that leases have run out of owners who are alive.
+
+        Until each had the time to renew its own, a lease that has run out says nothing.
+        """
+        now, most = self._clock.monotonic(), self._lease.total_seconds() * 2 / 3
+        return now < self._behind_until or (self._is_failing and now - self._renewed_at > most)
+
+    async def claim(self, headless: int) -> list[Claimed]:
+        """Take every user's run whose session is free, and up to so many headless ones."""
+        now = self._clock.now()
+        directory_id = "" if self._directories is None else self._directories.id
+
+        async def work(tx: Tx) -> list[Claimed]:
+            taken = await tx.runs.claim(
+                self._owner,
+                now,
+                self._lease,
+                directory_id,
+                messages=_MOST_USER_RUNS,
+                headless=headless,
+                rules=self._rules,
+            )
+            tx.runs.tell_changed(each.run.id for each in taken)
+            tx.wakes.tell_changed([each.run.wake_id for each in taken if each.run.wake_id is not None])
+            return taken
+
+        # A claim that the power takes away is only made again; what the run saves later makes it durable too.
+        return await self._store.write(work, is_synced=False, is_single=True)
+
+    async def note_call(self, run: Run) -> None:
+        """Count this start of a run as an attempt, before its first model or tool call; raise if it is not ours."""
+        if not await self._note_together(run):
+            raise LeaseLost(run)
+
+    async def saved_steps(self, run: Run) -> list[Message]:
+        """Return what an earlier attempt at this run had saved."""
+        return await self._store.read(lambda tx: tx.sessions.steps_of(run.id))
+
+    async def save(self, run: Run, step: StepSaved | None, frames: Sequence[RunFrame], writing_id: str) -> None:
+        """Save a step and what was said up to it, or raise if the run is no longer ours.
+
+        The same writing is done once. What those who watch are shown is saved before they see it.
+        """
+        now = self._clock.now()
+        session_id = run.session_id
+        assert session_id is not None
+
+        async def work(tx: Tx) -> list[Sent]:
+            if not await tx.runs.holds_lease(run):
+                raise LeaseLost(run)
+            if step is not None:
+                await tx.sessions.append(_message(run, session_id, step, writing_id, now))
+                if step.usage is not None:
+                    await tx.usage.save(step.usage)
+                if run.is_resuming:
+                    await tx.runs.leave_probation(run.id)
+            return await self._stream.add(tx, session_id, run.id, frames, writing_id, now) if frames else []
+
+        self._stream.publish(session_id, await self._store.write(work, is_repeatable=True))
+
+    async def finish(
+        self,
+        run: Run,
+        outcome: Outcome,
+        last_frame: RunFrame | None = None,
+        *,
+        last_step: StepSaved | None = None,
+        unsaved: Sequence[RunFrame] = (),
+    ) -> bool:
+        """Write how a run ended, with its last step and words. False if it was no longer ours: nothing was written.
+
+        The final answer and the run's status are one transaction: killed at any moment, either both are there or
+        neither is.
+        """
+        return await self._finish_together(_Ending(run, outcome, last_step, unsaved, last_frame))
+
+    @property
+    def is_store_away(self) -> bool:
+        return self._store.health.problem is not None
+
+    async def give_back_all_but(self, claims: Collection[tuple[str, int]]) -> int:
+        """Give back at once and untried whatever the store says is ours besides these runs, each with its fence."""
+
+        async def work(tx: Tx) -> int:
+            ours = await tx.runs.held_by(self._owner)
+            return await tx.runs.release([run for run in ours if (run.id, run.fence) not in claims])
+
+        return await self._store.write(work)
+
+    async def put_off(self, run: Run, why: str, *, is_told: bool) -> None:
+        """Give a run back untried because this process lacks something, and say so in the wake's story, once."""
+        now = self._clock.now()
+
+        async def work(tx: Tx) -> None:
+            if not await tx.runs.release([run]) or is_told or run.wake_id is None:
+                return
+            await tx.notices.record(
+                [Decision(wake_id=run.wake_id, nominal_at=run.nominal_at, at=now, code=why, run_id=run.id)]
+            )
+            tx.wakes.tell_changed([run.wake_id])
+
+        await self._store.write(work)
+
+    async def stops(self) -> list[str]:
+        """Return which of our runs someone asked to stop."""
+        return await self._store.read(lambda tx: tx.runs.stops_of(self._owner), is_single=True)
+
+    async def open_heartbeat(self) -> HeartbeatConnection:
+        """Open the connection that renews the leases; it belongs to the thread that calls this."""
+        with self._failures_noted():
+            return await self._store.side_connection()
+
+    async def renew(self, connection: HeartbeatConnection) -> set[tuple[str, int]]:
+        """Renew all our leases and return the runs that are still ours, each with its fence."""
+        until, asked = self._clock.now() + self._lease, self._clock.monotonic()
+        with self._failures_noted():
+            rows = await connection.fetch("renew_leases", {"owner": self._owner, "lease_until": to_micros(until)})
+        if self._is_failing and asked - self._renewed_at > self._lease.total_seconds() * 2 / 3:
+            self._behind_until = asked + self._lease.total_seconds() / 3
+        self._is_failing, self._renewed_at = False, asked
+        if self._directories is not None:
+            await self._directories.beat(connection)
+        return {(row["id"], row["fence"]) for row in rows}
+
+    @contextmanager
+    def _failures_noted(self) -> Generator[None]:
+        try:
+            yield
+        except StoreUnavailable:
+            self._is_failing = True
+            raise
+
+    async def _note_calls(self, runs: Sequence[Run]) -> list[bool]:
+        # Not synced: it survives the death of the process, and after a power failure an attempt more does no harm.
+        ours = await self._store.write(
+            lambda tx: tx.runs.note_calls(runs), is_synced=False, is_single=True, is_repeatable=True
+        )
+        return [run.id in ours for run in runs]
+
+    async def _finish_all(self, endings: Sequence[_Ending]) -> list[bool]:
+        now = self._clock.now()
+        outcomes = [(ending.run, ending.outcome) for ending in endings]
+
+        async def work(tx: Tx) -> tuple[set[str], list[tuple[str, list[Sent]]]]:
+            ours = await tx.runs.finish(outcomes, now)
+            tx.runs.tell_changed(ours)
+            settled = [
+                (run.wake_id, "stopped" if outcome.status == "stopped" else outcome.reason)
+                for run, outcome in outcomes
+                if run.wake_id is not None and run.id in ours and outcome.status != "failed"
+            ]
+            await tx.wakes.settle(settled, now)
+            await hold_wakes(tx, [run for run, _ in outcomes if run.id in ours], now, self._rules)
+            said: list[tuple[str, list[Sent]]] = []
+            for ending in endings:
+                if ending.run.id in ours:
+                    said += await self._end(tx, ending, now)
+            return ours, said
+
+        ours, said = await self._store.write(work)
+        for session_id, frames in said:  # after the commit: a message sent on receipt of the end is accepted
+            self._stream.publish(session_id, frames)
+        for run, _ in outcomes:
+            if run.id not in ours:
+                log.warning("stale finish refused", extra={"run_id": run.id, "fence": run.fence})
+        return [run.id in ours for run, _ in outcomes]
+
+    async def _end(self, tx: Tx, ending: _Ending, now: datetime) -> list[tuple[str, list[Sent]]]:
+        """Save what belongs to the end of one run, and return what is to be published."""
+        run, outcome, step = ending.run, ending.outcome, ending.last_step
+        last = [] if ending.last_frame is None else [ending.last_frame]
+        if step is not None and run.session_id is not None:
+            with suppress(NoSuchSession):  # deleted meanwhile: nobody is left to read it
+                await tx.sessions.append(_message(run, run.session_id, step, ids.new_id(now), now))
+            if step.usage is not None:
+                await tx.usage.save(step.usage)
+        if outcome.status == "failed":
+            await note_failure(tx, run, outcome.reason, outcome.error, now, self._rules)
+            if last and run.kind == "recall" and run.wake_id is not None:
+                last.insert(0, recall_update(await tx.wakes.read(run.wake_id), "failed"))
+        else:
+            await note_loop_end(tx, run, now)
+        frames = [*ending.unsaved, *last]
+        if not frames or run.session_id is None:
+            return []
+        sent = await self._stream.add(tx, run.session_id, run.id, frames, f"{run.id}:end:{run.fence}", now)
+        return [(run.session_id, sent)]
+
+
+def _message(run: Run, session_id: str, step: StepSaved, message_id: str, now: datetime) -> Message:
+    return Message(
+        id=message_id,
+        session_id=session_id,
+        position=0,
+        role=step.role,
+        content=step.content,
+        created_at=now,
+        run_id=run.id,
+        is_recall=step.is_recall,
+        source=step.source,
+        wake_id=run.wake_id,
+        label=step.label,
+        data=step.data,
+    )

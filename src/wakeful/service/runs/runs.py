@@ -1,0 +1,250 @@
+"""What people may ask of runs."""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal
+
+from wakeful.clock import Clock
+from wakeful.domain import ids
+from wakeful.domain.bounds.limits import Rules
+from wakeful.domain.errors import StoreBusy, Unavailable
+from wakeful.domain.runs.runs import NotFromAWake, NothingToContinue, SessionBusy
+from wakeful.domain.types import Message, Run, RunUsage, Upload
+from wakeful.domain.wakes import wakes
+from wakeful.service.agents.directories import Directories
+from wakeful.service.runs.stopping import Stopping
+from wakeful.service.sessions.presence import note_writing
+from wakeful.store.store import Store, Tx
+
+log = logging.getLogger(__name__)
+
+# Seconds. Whoever presses Stop has an answer within two, whatever other nodes and the database do.
+_ANSWER_WITHIN = 1.9
+_HELD_AFTER = 1.1
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """A picture a person sends along."""
+
+    media_type: str
+    content: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Attached:
+    """What comes with a message: pictures, and files uploaded before."""
+
+    images: tuple[Image, ...] = ()
+    files: tuple[Upload, ...] = ()
+
+
+NOTHING = Attached()
+
+
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """The run that was asked to stop, and what it was doing."""
+
+    run_id: str
+    was: Literal["queued", "running"]
+    is_delayed: bool = False  # a node that does not answer holds it, so the wish waits until the run is free
+
+
+class StopUncertain(Unavailable):
+    code = "stop_uncertain"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "The database did not answer in time, so nobody knows whether the run was asked to stop. Try again: a "
+            "second wish to stop changes nothing."
+        )
+
+
+class RunService:
+    """Ask and stop."""
+
+    def __init__(self, store: Store, stopping: Stopping, clock: Clock, rules: Rules, directories: Directories) -> None:
+        self._store = store
+        self._stopping = stopping
+        self._directories = directories
+        self._clock = clock
+        self._rules = rules
+
+    async def ask(self, session_id: str, user_id: str, content: str, attached: Attached = NOTHING) -> Run:
+        """Put a user's message into a session and queue its run; refused while the agent is at work there.
+
+        Headless runs that only wait do not count: the user goes first. After a run's end they are held for a second.
+        """
+        now = self._clock.now()
+        images = {ids.new_id(now): image for image in attached.images}
+
+        async def work(tx: Tx) -> Run:
+            session = await tx.sessions.get(session_id, user_id)
+            await self._directories.check_reachable(tx, session.agent_id)
+            run = Run(
+                id=ids.new_id(now),
+                agent_id=session.agent_id,
+                user_id=user_id,
+                session_id=session_id,
+                wake_id=None,
+                kind=None,
+                trigger="message",
+                scheduled_by="user",
+                nominal_at=now,
+                queued_at=now,
+            )
+            message = Message(
+                id=ids.new_id(now),
+                session_id=session_id,
+                position=0,
+                role="user",
+                content=content,
+                created_at=now,
+                data=_attachments(images, attached),
+            )
+            # The transcript first: its row in sessions makes two messages at once wait for each other.
+            await tx.sessions.append(message)
+            busy = await tx.runs.unfinished_in(session_id)
+            if busy is not None:
+                raise SessionBusy(busy)
+            for image_id, image in images.items():
+                await tx.sessions.add_image(image_id, session_id, image.media_type, image.content)
+            await tx.runs.add([run])
+            await note_writing(tx, session_id, now, self._rules)
+            tx.runs.tell_changed([run.id])
+            tx.tell(f"session {session_id}")
+            return run
+
+        try:
+            return await self._store.write(work)
+        except SessionBusy:  # whoever tries again when that run has ended goes before queued wakes
+            await self._store.write(lambda tx: note_writing(tx, session_id, now, self._rules), is_synced=False)
+            raise
+
+    async def get(self, run_id: str, user_id: str) -> Run:
+        return await self._store.read(lambda tx: tx.runs.read(run_id, user_id))
+
+    async def find(
+        self,
+        user_id: str,
+        *,
+        agent_id: str | None = None,
+        session_id: str | None = None,
+        wake_id: str | None = None,
+        status: str | None = None,
+        before: tuple[datetime, str] | None = None,
+        most: int = 50,
+    ) -> list[Run]:
+        """Return a page of a user's runs, the latest first."""
+        return await self._store.read(
+            lambda tx: tx.runs.of_user(
+                user_id,
+                agent_id=agent_id,
+                session_id=session_id,
+                wake_id=wake_id,
+                status=status,
+                before=before,
+                most=most,
+            )
+        )
+
+    async def go_on(self, run_id: str, user_id: str) -> Run:
+        """Continue a run that was cut off, from its last saved step."""
+
+        async def work(tx: Tx) -> Run:
+            run = await tx.runs.get(run_id, user_id)
+            if run.session_id is None:
+                raise NothingToContinue(run)
+            await tx.sessions.get(run.session_id, user_id)
+            await self._directories.check_reachable(tx, run.agent_id)
+            busy = await tx.runs.unfinished_in(run.session_id)
+            if busy is not None:
+                raise SessionBusy(busy)
+            continued = await tx.runs.go_on(run_id)
+            if continued is None:
+                raise NothingToContinue(run)
+            tx.runs.tell_changed([run_id])
+            return continued
+
+        return await self._store.write(work)
+
+    async def again(self, run_id: str, user_id: str) -> Run:
+        """Do what a wake's run did once more, as an extra run that its times know nothing of."""
+        now = self._clock.now()
+
+        async def work(tx: Tx) -> Run:
+            run = await tx.runs.get(run_id, user_id)
+            if run.wake_id is None:
+                raise NotFromAWake(run)
+            await self._directories.check_reachable(tx, run.agent_id)
+            verdict = wakes.run_again(await tx.wakes.read(run.wake_id, user_id), now)
+            await tx.sessions.add(verdict.sessions)
+            await tx.runs.add(verdict.runs)
+            tx.runs.tell_changed(each.id for each in verdict.runs)
+            return verdict.runs[0]
+
+        return await self._store.write(work)
+
+    async def usage(self, run_ids: Sequence[str]) -> dict[str, RunUsage]:
+        """Return what each of these runs has used; one that never asked a model is not there."""
+        return await self._store.read(lambda tx: tx.usage.of_runs(run_ids))
+
+    async def save_usage(self, usage: RunUsage) -> None:
+        """Note what was used for a run after its end."""
+        await self._store.write(lambda tx: tx.usage.save(usage), is_synced=False)
+
+    async def stop(self, run_id: str, user_id: str) -> Stopped | None:
+        """Ask a run to stop: one that waits ends at once, one at work within two seconds. None if it was over.
+
+        While a node that does not answer holds the run, the wish is noted, and carried out when the run is free.
+        """
+        async with self._answering_in_time():
+            return await self._stop(run_id, user_id)
+
+    async def stop_session(self, session_id: str, user_id: str) -> Stopped | None:
+        """Stop the run at work in a session or, if there is none, the next in its queue. None if there is neither."""
+
+        async def work(tx: Tx) -> Run | None:
+            await tx.sessions.get(session_id, user_id)
+            return await tx.runs.running_or_next_in(session_id)
+
+        async with self._answering_in_time():
+            while (run := await self._store.read(work)) is not None:
+                stopped = await self._stop(run.id, user_id)
+                if stopped is not None:  # else it ended between the look and the wish, and another one may be next
+                    return stopped
+            return None
+
+    async def _stop(self, run_id: str, user_id: str) -> Stopped | None:
+        try:
+            async with asyncio.timeout(_HELD_AFTER if self._store.is_shared else None):
+                return _stopped(await self._stopping.stop(run_id, user_id))
+        except (StoreBusy, TimeoutError):
+            log.warning("stop noted for later: another node holds the run", extra={"run_id": run_id})
+        return _stopped(await self._stopping.leave_wish(run_id, user_id), is_delayed=True)
+
+    @contextlib.asynccontextmanager
+    async def _answering_in_time(self) -> AsyncGenerator[None]:
+        try:
+            async with asyncio.timeout(_ANSWER_WITHIN if self._store.is_shared else None):
+                yield
+        except TimeoutError as error:
+            raise StopUncertain from error
+
+
+def _stopped(run: Run, *, is_delayed: bool = False) -> Stopped | None:
+    return Stopped(run.id, run.status, is_delayed) if run.status in ("queued", "running") else None
+
+
+def _attachments(images: Mapping[str, Image], attached: Attached) -> dict[str, Any] | None:
+    if not attached.images and not attached.files:
+        return None
+    return {
+        "images": [{"id": image_id, "media_type": image.media_type} for image_id, image in images.items()],
+        "files": [{"name": file.name, "path": file.path} for file in attached.files],
+    }

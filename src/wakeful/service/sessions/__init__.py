@@ -1,0 +1,1 @@
+"""Sessions, their messages, frames and files."""

@@ -1,0 +1,145 @@
+"""Everything the work of a run begins with, read at one moment."""
+
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from wakeful.clock import Clock
+from wakeful.domain.agents import profiles
+from wakeful.domain.agents.agents import shown_toolsets
+from wakeful.domain.agents.skills import Skill
+from wakeful.domain.bounds import bounds
+from wakeful.domain.doors import session_config
+from wakeful.domain.types import Agent, Message, Run, RunUsage, Session, User, Wake
+from wakeful.service.agents.database_prompt import ShownView
+from wakeful.service.sessions.sessions import all_messages
+from wakeful.store.runs.usage import Spent
+from wakeful.store.store import Store, Tx
+
+_LOOK_BACK = timedelta(days=31)  # for how the last run ended; a month is the longest horizon of a mode
+_SHOW_IMAGES_OF = 3  # the latest messages that have any; models see older ones no more
+
+__all__ = ["Briefing", "Briefings", "ImageBytes", "Spent"]
+
+ImageBytes = tuple[str, bytes]  # media type, content
+Describe = Callable[[Agent], Awaitable[Sequence[str]]]
+ShowViews = Callable[[Agent, Sequence[str]], Awaitable[Sequence[ShownView]]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Briefing:
+    """Who works, for whom, why, and what was said so far."""
+
+    agent: Agent  # as it works in this session
+    user: User
+    session: Session
+    wake: Wake | None
+    last_run: Run | None = None  # the one before of the same wake or, for a next run, of the agent's next runs
+    messages: Sequence[Message]
+    usage: RunUsage | None  # of an earlier attempt at this run
+    spent_today: Spent  # by the agent's other runs
+    images: Mapping[str, ImageBytes] = field(default_factory=dict[str, ImageBytes])
+    helpers: Sequence[Agent] = ()  # whom the agent may give a task to
+    task_from: str | None = None  # the name of the agent that gave a subagent its task
+    database: Sequence[str] = ()  # its own tables and views, a line each
+    views: Sequence[ShownView] = ()  # of the agent's database, that the next run was booked with
+    session_config: Mapping[str, Any] = field(default_factory=dict[str, Any])  # of the schedule that began the session
+    profiles: Sequence[Agent] = ()  # whom it may hand over to
+    skills: Sequence[Skill] = ()
+    agents_file: str = ""  # what AGENTS.md in its workspace says
+    notes: Sequence[str] = ()  # what is amiss with its tools and skills
+    told_at: datetime | None = None  # the time it is told; None: it is told anew before each model call
+
+    @property
+    def only(self) -> Collection[str] | None:
+        """Return the tools that this run cannot exceed: those of the run that booked its wake, and those its session
+        was begun with. None: no limit.
+        """
+        booked_with = None if self.wake is None else self.wake.tools
+        begun_with: Collection[str] | None = self.session_config.get("tool_ids")
+        limits = [set(limit) for limit in (booked_with, begun_with) if limit is not None]
+        return limits[0].intersection(*limits[1:]) if limits else None
+
+
+class Briefings:
+    """Reads what a run needs to know."""
+
+    def __init__(self, store: Store, clock: Clock, show_views: ShowViews, describe_database: Describe) -> None:
+        self._store = store
+        self._clock = clock
+        self._show_views = show_views
+        self._describe_database = describe_database
+
+    async def read(self, run: Run) -> Briefing:
+        now = self._clock.now()
+        assert run.session_id is not None
+        session_id = run.session_id
+
+        async def work(tx: Tx) -> Briefing:
+            messages = await all_messages(tx, session_id)
+            agent = await tx.agents.get(profiles.acting_agent(run, messages), run.user_id)
+            user = await tx.agents.user(run.user_id)
+            assert user is not None  # rows that name a user keep it
+            midnight = bounds.local_day_start(now, agent.zone)
+            session = await tx.sessions.get(session_id, run.user_id)
+            origin = None if session.origin_wake_id is None else await tx.wakes.read(session.origin_wake_id)
+            config = profiles.limit((origin and origin.session_config) or {}, session)
+            others = await tx.agents.of_user(run.user_id) if agent.profiles else []
+            if origin is not None and origin.agent_id == agent.id:
+                agent = session_config.apply(agent, config, origin.scheduled_by)
+            return Briefing(
+                agent=agent,
+                session_config=config,
+                profiles=[each for each in others if each.id in agent.profiles and each.id != agent.id],
+                user=user,
+                session=session,
+                wake=None if run.wake_id is None else await tx.wakes.read(run.wake_id),
+                last_run=await _last_run(tx, run, now),
+                messages=messages,
+                usage=await tx.usage.of_run(run.id),
+                helpers=await _helpers(tx, agent),
+                spent_today=await tx.usage.of_agent(agent.id, midnight, but_run=run.id),
+                images=await _images(tx, session_id, messages),
+            )
+
+        briefing = await self._store.read(work)
+        briefing = replace(briefing, database=await self._describe_database(briefing.agent))
+        if briefing.wake is None or not briefing.wake.context_views:
+            return briefing
+        return replace(briefing, views=await self._show_views(briefing.agent, briefing.wake.context_views))
+
+    async def spent_today(self, run: Run) -> Spent:
+        """Return what the agent's other runs have spent today."""
+        now = self._clock.now()
+
+        async def work(tx: Tx) -> Spent:
+            agent = await tx.agents.get(run.agent_id, run.user_id)
+            midnight = bounds.local_day_start(now, agent.zone)
+            return await tx.usage.of_agent(agent.id, midnight, but_run=run.id)
+
+        return await self._store.read(work)
+
+
+async def _helpers(tx: Tx, agent: Agent) -> list[Agent]:
+    if "subagents" not in shown_toolsets(agent):
+        return []
+    return [each for each in await tx.agents.of_user(agent.user_id) if each.id in agent.subagents]
+
+
+async def _last_run(tx: Tx, run: Run, now: datetime) -> Run | None:
+    if run.wake_id is None:
+        return None
+    return await tx.runs.last_ended(run, now - _LOOK_BACK, None if run.kind == "next_run" else run.wake_id)
+
+
+async def _images(tx: Tx, session_id: str, messages: Sequence[Message]) -> dict[str, ImageBytes]:
+    with_images = [message for message in messages if message.data is not None and message.data.get("images")]
+    found: dict[str, ImageBytes] = {}
+    for message in with_images[-_SHOW_IMAGES_OF:]:
+        assert message.data is not None
+        for image in message.data["images"]:
+            content = await tx.sessions.image(image["id"], session_id)
+            if content is not None:
+                found[image["id"]] = content
+    return found

@@ -1,0 +1,68 @@
+"""Handing a session over to another agent."""
+
+from collections.abc import Collection
+
+from wakeful.clock import Clock
+from wakeful.domain import ids
+from wakeful.domain.agents import profiles
+from wakeful.domain.agents.agents import asks_before
+from wakeful.domain.events import ProfileSwitched
+from wakeful.domain.runs.runs import SessionBusy
+from wakeful.domain.types import Agent, Run, Session
+from wakeful.hub import Sent
+from wakeful.service.agents.directories import Directories
+from wakeful.service.sessions.stream import Stream
+from wakeful.store.store import Store, Tx
+
+
+class Profiles:
+    """Who goes on in a session. Live wakes are not touched: whoever booked one runs it."""
+
+    def __init__(self, store: Store, stream: Stream, clock: Clock, directories: Directories) -> None:
+        self._store = store
+        self._directories = directories
+        self._stream = stream
+        self._clock = clock
+
+    async def switch(self, run: Run, agent: Agent, asked: str, tools: Collection[str]) -> Agent:
+        """Hand a run's session over to an agent that the owner listed, which then has no tool that this run lacks."""
+        session_id = run.session_id
+        assert session_id is not None
+
+        async def work(tx: Tx) -> Agent:
+            # As it is now: an owner who took a profile off the list meanwhile is heard.
+            listed = (await tx.agents.get(agent.id, run.user_id)).profiles
+            others = [each for each in await tx.agents.of_user(run.user_id) if each.id in listed]
+            chosen = profiles.find(asked, others)
+            await self._directories.check_here(tx, chosen.id)
+            session = await tx.sessions.get(session_id, run.user_id)
+            # What this agent must ask for, the other one may not do unasked.
+            free = [name for name in tools if not asks_before(agent, name) or asks_before(chosen, name)]
+            limit = profiles.narrow(free, session.tool_limit)
+            await tx.sessions.hand_over(session_id, run.user_id, chosen.id, tuple(limit))
+            tx.tell(f"session {session_id}")
+            return chosen
+
+        return await self._store.write(work)
+
+    async def choose(self, session_id: str, user_id: str, agent_id: str) -> Session:
+        """Let a person choose who goes on in a session, with all of that agent's tools."""
+        now = self._clock.now()
+
+        async def work(tx: Tx) -> tuple[Session, list[Sent]]:
+            session = await tx.sessions.get(session_id, user_id)
+            agent = await tx.agents.get(agent_id, user_id)
+            if (session.agent_id, session.tool_limit) == (agent_id, None):
+                return session, []
+            busy = await tx.runs.unfinished_in(session_id)
+            if busy is not None:
+                raise SessionBusy(busy)
+            changed = await tx.sessions.hand_over(session_id, user_id, agent_id, None)
+            frame = ProfileSwitched(profile_id=agent.id, profile_name=agent.name)
+            said = await self._stream.add(tx, session_id, None, [frame], ids.new_id(now), now)
+            tx.tell(f"session {session_id}")
+            return changed, said
+
+        session, said = await self._store.write(work)
+        self._stream.publish(session_id, said)
+        return session

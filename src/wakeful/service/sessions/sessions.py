@@ -1,0 +1,199 @@
+"""Conversations: open, list, read, rename, delete."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from wakeful.clock import Clock
+from wakeful.domain import ids
+from wakeful.domain.errors import Invalid, LimitReached
+from wakeful.domain.types import Message, Session, Upload, Wake
+from wakeful.domain.wakes import wakes
+from wakeful.service.sessions.uploads import Uploads
+from wakeful.store.store import Store, Tx
+
+MOST_TITLE = 200  # characters
+MOST_UPLOAD = 25 * 1024 * 1024
+MOST_UPLOADS = 200 * 1024 * 1024  # bytes in one session
+
+_PAGE = 1_000
+_SHOWN = 200  # characters of a path
+
+
+class UploadTooLarge(LimitReached):
+    code = "upload_too_large"
+
+
+class ForeignFile(Invalid):
+    code = "foreign_file"
+
+    def __init__(self, path: str) -> None:
+        shown = path if len(path) <= _SHOWN else path[:_SHOWN] + "…"
+        super().__init__(
+            f"{shown!r} is not a file that was uploaded to this session. Upload it first, then send the path you got.",
+            field="files",
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionView:
+    """A session with what is shown next to it."""
+
+    session: Session
+    recall: Wake | None
+    is_running: bool
+    is_failed: bool  # the last that was done there failed
+
+
+class SessionService:
+    """What people may ask of sessions."""
+
+    def __init__(self, store: Store, clock: Clock, uploads: Uploads) -> None:
+        self._store = store
+        self._clock = clock
+        self._uploads = uploads
+
+    async def open(self, agent_id: str, user_id: str, title: str = "") -> Session:
+        """Begin a conversation with an agent."""
+        now = self._clock.now()
+        session = Session(
+            id=ids.new_id(now),
+            agent_id=agent_id,
+            user_id=user_id,
+            title=_title(title),
+            created_at=now,
+            updated_at=now,
+        )
+
+        async def work(tx: Tx) -> Session:
+            await tx.agents.get(agent_id, user_id)
+            await tx.sessions.add([session])
+            tx.tell(f"session {session.id}")
+            return session
+
+        return await self._store.write(work)
+
+    async def get(self, session_id: str, user_id: str) -> Session:
+        return await self._store.read(lambda tx: tx.sessions.get(session_id, user_id))
+
+    async def view(self, session_id: str, user_id: str) -> SessionView:
+        async def work(tx: Tx) -> SessionView:
+            return await _view(tx, await tx.sessions.get(session_id, user_id))
+
+        return await self._store.read(work)
+
+    async def find(
+        self,
+        user_id: str,
+        *,
+        agent_id: str | None = None,
+        named: str | None = None,
+        with_recall: bool = False,
+        before: tuple[datetime, str] | None = None,
+        most: int = 50,
+    ) -> list[SessionView]:
+        """Return a page of a user's sessions, the latest first."""
+
+        async def work(tx: Tx) -> list[SessionView]:
+            found = await tx.sessions.of_user(user_id, agent_id, before, most, named=named, with_recall=with_recall)
+            return [await _view(tx, session) for session in found]
+
+        return await self._store.read(work)
+
+    async def messages(self, session_id: str, user_id: str) -> list[Message]:
+        """Return the whole transcript."""
+
+        async def work(tx: Tx) -> list[Message]:
+            await tx.sessions.get(session_id, user_id)
+            return await all_messages(tx, session_id)
+
+        return await self._store.read(work)
+
+    async def rename(self, session_id: str, user_id: str, title: str) -> Session:
+        async def work(tx: Tx) -> Session:
+            renamed = await tx.sessions.rename(session_id, user_id, _title(title))
+            tx.tell(f"session {session_id}")
+            return renamed
+
+        return await self._store.write(work)
+
+    async def give_title(self, session_id: str, title: str) -> None:
+        """Name a session that nobody has named."""
+
+        async def work(tx: Tx) -> None:
+            if await tx.sessions.give_title(session_id, title[:MOST_TITLE]) is not None:
+                tx.tell(f"session {session_id}")
+
+        await self._store.write(work)
+
+    async def delete(self, session_id: str, user_id: str) -> None:
+        """Stop what is at work there, end its wakes, and forget what was said. Runs keep their rows, without text."""
+        now = self._clock.now()
+
+        async def work(tx: Tx) -> None:
+            await tx.sessions.get(session_id, user_id)
+            for wake in await tx.wakes.of_session(session_id, _PAGE, is_live=True):
+                await tx.runs.end_queued_of_wake(wake.id, "skipped", "session_deleted", now)
+                await tx.wakes.move([wakes.cancel(wake, "session_deleted", now)])
+            run = await tx.runs.unfinished_in(session_id)
+            if run is not None:
+                await tx.runs.end_queued(run.id, "stopped", "session_deleted", now)
+                await tx.runs.request_stop(run.id, now)
+            await tx.sessions.delete(session_id, user_id)
+            tx.tell(f"session {session_id} {user_id}")
+
+        await self._store.write(work)
+        await self._uploads.remove(session_id)
+
+    async def room_for_uploads(self, session_id: str, user_id: str) -> int:
+        """Return how many bytes may still be uploaded to a session."""
+
+        async def work(tx: Tx) -> int:
+            await tx.sessions.get(session_id, user_id)
+            return MOST_UPLOADS - sum(upload.size for upload in await tx.sessions.uploads(session_id))
+
+        return await self._store.read(work)
+
+    async def uploads_at(self, session_id: str, user_id: str, paths: Sequence[str]) -> list[Upload]:
+        """Return the uploads of a session that lie at these paths; any other path is refused."""
+
+        async def work(tx: Tx) -> list[Upload]:
+            await tx.sessions.get(session_id, user_id)
+            return await tx.sessions.uploads(session_id)
+
+        known = {upload.path: upload for upload in await self._store.read(work)}
+        for path in paths:
+            if path not in known:
+                raise ForeignFile(path)
+        return [known[path] for path in paths]
+
+    async def image(self, session_id: str, user_id: str, image_id: str) -> tuple[str, bytes] | None:
+        async def work(tx: Tx) -> tuple[str, bytes] | None:
+            await tx.sessions.get(session_id, user_id)
+            return await tx.sessions.image(image_id, session_id)
+
+        return await self._store.read(work)
+
+
+async def _view(tx: Tx, session: Session) -> SessionView:
+    recall = await tx.wakes.in_slot(f"session:{session.id}")
+    run = await tx.runs.unfinished_in(session.id)
+    is_failed = run is None and await tx.runs.has_failed_since(session.id, session.updated_at)
+    return SessionView(session=session, recall=recall, is_running=run is not None, is_failed=is_failed)
+
+
+async def all_messages(tx: Tx, session_id: str) -> list[Message]:
+    """Return the whole transcript of a session."""
+    found: list[Message] = []
+    while True:
+        page = await tx.sessions.messages(session_id, found[-1].position if found else 0, _PAGE)
+        found += page
+        if len(page) < _PAGE:
+            return found
+
+
+def _title(title: str) -> str:
+    title = " ".join(title.split())
+    if len(title) > MOST_TITLE:
+        raise Invalid(f"The title has {len(title)} characters; {MOST_TITLE} is the most. Shorten it.", field="title")
+    return title

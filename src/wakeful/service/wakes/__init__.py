@@ -1,0 +1,1 @@
+"""Booking, changing and firing wakes."""

@@ -1,0 +1,315 @@
+"""One look at what is due: read, apply the rule, write, in one transaction per batch."""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from wakeful.clock import Clock
+from wakeful.domain.bounds import bounds
+from wakeful.domain.bounds.limits import Rules
+from wakeful.domain.doors.recall import recall_update
+from wakeful.domain.errors import StoreBusy
+from wakeful.domain.inbox import notices
+from wakeful.domain.runs import runs
+from wakeful.domain.types import Decision, Pause, Run, Wake
+from wakeful.domain.wakes import wakes
+from wakeful.hub import Sent
+from wakeful.service.agents.directories import Directories
+from wakeful.service.runs.run_endings import end_once_wake, note_failure, note_loop_end
+from wakeful.service.sessions.presence import hold_wakes
+from wakeful.service.sessions.stream import Stream
+from wakeful.store.store import Store, Tx
+from wakeful.store.wakes.wakes import DueWake
+
+log = logging.getLogger(__name__)
+
+_TRY_AGAIN = timedelta(minutes=5)
+
+
+@dataclass(slots=True)
+class _Tally:
+    """What one agent has used up, counted on within a batch."""
+
+    started: int = 0
+    first_at: datetime | None = None
+    used_today: int = 0
+
+
+class Firing:
+    """Turns due wakes into runs, and takes back runs whose owner is gone."""
+
+    def __init__(
+        self,
+        store: Store,
+        stream: Stream,
+        clock: Clock,
+        rules: Rules,
+        owner: str,
+        batch: int = 64,
+        directories: Directories | None = None,  # None: as for agents that are bound to none
+        lease: timedelta = timedelta(seconds=30),
+    ) -> None:
+        self._store = store
+        self._stream = stream
+        self._clock = clock
+        self._rules = rules
+        self._owner = owner
+        self._batch = batch
+        self._directories = directories
+        self._lease = lease
+
+    async def fire_due(self, most: int | None = None, skip: int = 0) -> int:
+        """Decide about a batch of due wakes, past the first so many, and return how many there were.
+
+        Raises StoreBusy if one of them needs a row that someone holds: then none was decided about.
+        """
+        now = self._clock.now()
+        limit = most or self._batch
+
+        async def work(tx: Tx) -> tuple[int, list[tuple[str, list[Sent]]]]:
+            due = await tx.wakes.due(now, limit, skip)
+            if not due:
+                return 0, []
+            written = await _write(tx, await self._judge(tx, due, now), due[0].free_turn)
+            return len(due), await self._tell_deferred(tx, written, now)
+
+        # What the power takes away is only decided again, under the same run ids; what a run saves makes it durable.
+        count, said = await self._store.write(work, is_synced=False)
+        for session_id, sent in said:
+            self._stream.publish(session_id, sent)
+        return count
+
+    async def set_aside(self, error: str, skip: int = 0) -> str | None:
+        """Put off the first wake past so many, which could not be decided about, so that the others get on."""
+        now = self._clock.now()
+
+        async def work(tx: Tx) -> str | None:
+            wake = await tx.wakes.set_aside(error, now + _TRY_AGAIN, now, skip)
+            if wake is None:
+                return None
+            if await tx.notices.add(notices.unfirable(wake, error, now)):  # else it was said already
+                said = Decision(
+                    wake_id=wake.id, nominal_at=wake.nominal_at, at=now, code="error", detail={"error": error}
+                )
+                await tx.notices.record([said])
+            return wake.id
+
+        return await self._store.write(work)
+
+    async def next_moment(self) -> datetime | None:
+        """Return when there is something to look at next."""
+        now = self._clock.now()
+        rules = self._rules
+        # Other nodes see a step of the clock when they look at it, and put their leases right with the next heartbeat.
+        unjudged = max(0.0, self._lease.total_seconds() - self._clock.seconds_since_step())
+        return await self._store.read(
+            lambda tx: tx.wakes.next_moment(
+                self._owner,
+                now,
+                rules.shed_after,
+                rules.hold_for,
+                judge_at=now + timedelta(seconds=unjudged),
+                latest=self._latest_lease(now),
+            ),
+            is_single=True,
+        )
+
+    async def left_behind(self) -> tuple[bool, bool]:
+        """Tell whether there are runs of other processes whose lease ran out, and wishes to stop that wait.
+
+        Leases are not judged soon after a step of the clock.
+        """
+        now = self._clock.now()
+        latest = self._latest_lease(now)
+        has_lost, has_wishes = await self._store.read(
+            lambda tx: tx.runs.left_behind(self._owner, now, latest), is_single=True
+        )
+        if has_lost:
+            await self._clock.measure()
+            has_lost = self._clock.seconds_since_step() >= self._lease.total_seconds()
+        return has_lost, has_wishes
+
+    async def recover(self, *, every_other_owner: bool = False) -> list[Run]:
+        """Take back runs whose lease ran out; at the start of an embedded store, all that another process held.
+
+        What a dead node still holds is left for the next time, and does not keep the others waiting.
+        """
+        try:
+            return await self._recover(self._batch, of_everyone=every_other_owner)
+        except StoreBusy:  # one of them needs a row besides its own, such as its wake's
+            log.warning("runs are taken over one by one, since another node holds what one of them needs")
+        recovered: list[Run] = []
+        left = 0
+        while left < self._batch:
+            try:
+                one = await self._recover(1, skip=left, of_everyone=every_other_owner)
+            except StoreBusy:
+                left += 1
+                continue
+            if not one:
+                break
+            recovered += one
+        return recovered
+
+    async def _recover(self, most: int, skip: int = 0, *, of_everyone: bool) -> list[Run]:
+        now = self._clock.now()
+
+        async def work(tx: Tx) -> tuple[list[Run], list[tuple[str, list[Sent]]]]:
+            recovered: list[Run] = []
+            said: list[tuple[str, list[Sent]]] = []
+            latest = self._latest_lease(now)
+            for run in await tx.runs.expired(self._owner, now, latest, most, skip, of_everyone=of_everyone):
+                after = runs.recover(run, now, self._rules)
+                if await tx.runs.recover(after):
+                    tx.runs.tell_changed([run.id])
+                    await _note_recovery(tx, after, now, self._rules)
+                    recovered.append(after)
+                    frame = runs.last_words(after)
+                    if frame is not None and after.session_id is not None:
+                        sent = await self._stream.add(
+                            tx, after.session_id, after.id, [frame], f"{after.id}:end:{after.fence}", now
+                        )
+                        said.append((after.session_id, sent))
+            await hold_wakes(tx, [run for run in recovered if run.status != "queued"], now, self._rules)
+            return recovered, said
+
+        recovered, said = await self._store.write(work)
+        for session_id, sent in said:
+            self._stream.publish(session_id, sent)
+        return recovered
+
+    async def shed_low(self) -> list[Run]:
+        """Drop low-priority runs that found no free slot in time; only those that this node could have taken."""
+        if self._clock.seconds_since_step() < self._rules.shed_after.total_seconds():
+            return []  # the time that the clock was set by is not time they have waited
+        now = self._clock.now()
+        directory_id = "" if self._directories is None else self._directories.id
+
+        async def work(tx: Tx) -> list[Run]:
+            shed = await tx.runs.shed_low(now, now - self._rules.shed_after, directory_id)
+            for run in shed:
+                await end_once_wake(tx, run, "skipped", "no_slot", now)
+            return shed
+
+        return await self._store.write(work)
+
+    async def forget_ephemeral(self) -> int:
+        """End the schedules that were to last only until a restart."""
+        now = self._clock.now()
+        return await self._store.write(lambda tx: tx.wakes.forget_ephemeral(now))
+
+    def _latest_lease(self, now: datetime) -> datetime:
+        """Return how far a lease may reach; other nodes' may be a little longer than ours."""
+        return now + 3 * self._lease
+
+    async def _tell_deferred(
+        self, tx: Tx, written: Sequence[wakes.Verdict], now: datetime
+    ) -> list[tuple[str, list[Sent]]]:
+        """Let those who watch a session know that its recall waits for them."""
+        said: list[tuple[str, list[Sent]]] = []
+        for verdict in written:
+            wake = verdict.wake
+            if _is_deferred_recall(wake) and wake.session_id is not None:
+                frame = recall_update(wake, "deferred")
+                writing_id = f"{wake.id}:{wake.version}"
+                said.append(
+                    (wake.session_id, await self._stream.add(tx, wake.session_id, None, [frame], writing_id, now))
+                )
+        return said
+
+    async def _judge(self, tx: Tx, due: Sequence[DueWake], now: datetime) -> list[wakes.Verdict]:
+        paused_since = [each.wake.nominal_at for each in due if each.has_pauses]
+        pauses = await tx.agents.pauses_since(min(paused_since)) if paused_since else []
+        tallies: dict[str, _Tally] = {}
+        verdicts: list[wakes.Verdict] = []
+        for each in due:
+            wake = each.wake
+            is_agents = wake.scheduled_by == "agent"
+            if is_agents and wake.agent_id not in tallies:
+                tallies[wake.agent_id] = await self._tally(tx, each, now)
+            tally = tallies[wake.agent_id] if is_agents else _Tally()
+            is_talking = wake.priority == "low" and await tx.runs.is_user_talking(
+                wake.agent_id, now, self._rules.talking_within
+            )
+            verdict = wakes.fire(wake, _facts(each, tally, pauses, is_talking), now, self._rules)
+            if is_agents:
+                _count(tally, verdict, now)
+            verdicts.append(verdict)
+        return verdicts
+
+    async def _tally(self, tx: Tx, each: DueWake, now: datetime) -> _Tally:
+        started = await tx.runs.started_by_agent(each.wake.agent_id, now - timedelta(hours=1))
+        midnight = bounds.local_day_start(now, each.agent_timezone)
+        used = await tx.runs.next_runs_since(each.wake.agent_id, midnight)
+        return _Tally(started.count, started.first_at, used)
+
+
+def _facts(each: DueWake, tally: _Tally, pauses: Sequence[Pause], is_talking: bool) -> wakes.Facts:
+    wake = each.wake
+    return wakes.Facts(
+        agent_timezone=each.agent_timezone,
+        bounds=each.read_bounds() if wakes.is_bounded(wake) else None,
+        pauses=[p for p in pauses if p.user_id == wake.user_id and p.agent_id in (None, wake.agent_id)],
+        used_today=tally.used_today,
+        started_lately=tally.started,
+        first_lately=tally.first_at,
+        busy_run_id=each.busy_run_id,
+        waiting_run_id=each.waiting_run_id,
+        running_run_id=each.running_run_id,
+        is_user_talking=is_talking,
+        gone=each.gone,
+    )
+
+
+async def _note_recovery(tx: Tx, run: Run, now: datetime, rules: Rules) -> None:
+    if run.wake_id is not None:
+        said = Decision(
+            wake_id=run.wake_id,
+            nominal_at=run.nominal_at,
+            at=now,
+            code=run.reason or "resumed",
+            run_id=run.id,
+            detail={"attempt": run.attempt} | ({"lost_starts": run.lost_starts} if run.lost_starts else {}),
+        )
+        await tx.notices.record([said])
+    if run.status == "interrupted":
+        await tx.notices.add(notices.interrupted(run, now))
+        await note_failure(tx, run, "interrupted", run.error, now, rules)
+    elif run.status == "stopped":
+        await end_once_wake(tx, run, "fired", "stopped", now)
+
+
+def _is_deferred_recall(wake: Wake) -> bool:
+    return wake.kind == "recall" and wake.held_by == "deferred"
+
+
+def _count(tally: _Tally, verdict: wakes.Verdict, now: datetime) -> None:
+    queued = [run for run in verdict.runs if run.status == "queued"]
+    tally.started += len(queued)
+    tally.first_at = tally.first_at or (now if queued else None)
+    tally.used_today += sum(run.kind == "next_run" for run in queued)
+
+
+async def _write(tx: Tx, verdicts: Sequence[wakes.Verdict], free_turn: int | None = None) -> list[wakes.Verdict]:
+    """Write what was decided and return what held: someone may have changed a wake meanwhile."""
+    # The wakes first: one that someone changed since it was read keeps that change, and fires as changed.
+    moved = await tx.wakes.move([verdict.wake for verdict in verdicts])
+    held = [verdict for verdict in verdicts if verdict.wake.id in moved]
+    sessions = [session for verdict in held for session in verdict.sessions]
+    if sessions:
+        await tx.sessions.add(sessions)
+    new_runs = [run for verdict in held for run in verdict.runs]
+    if new_runs:
+        await tx.runs.add(new_runs, free_turn)
+    for verdict in held:
+        if verdict.fold is not None and not await tx.runs.fold(verdict.fold.into, verdict.fold.run.covers, "overlap"):
+            await tx.runs.add([verdict.fold.run])  # another node claimed the waiting one since we read it
+        if verdict.notice is not None:
+            await tx.notices.add(verdict.notice)
+        if verdict.wake.status == "skipped":
+            await note_loop_end(tx, verdict.runs[-1], verdict.wake.updated_at)
+    decisions = [decision for verdict in held for decision in verdict.decisions]
+    if decisions:
+        await tx.notices.record(decisions)
+    return held

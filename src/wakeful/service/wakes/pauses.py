@@ -1,0 +1,112 @@
+"""Pausing: wakes wait and keep their place; live runs and chat go on."""
+
+from datetime import datetime
+
+from wakeful.clock import Clock
+from wakeful.domain import ids
+from wakeful.domain.bounds import pauses
+from wakeful.domain.bounds.pauses import PausePreset
+from wakeful.domain.types import Pause, Run
+from wakeful.service.runs.runs import RunService
+from wakeful.store.store import Store, Tx
+
+_PAGE = 1_000
+
+
+class PauseService:
+    """Pause and resume one agent, or everything a user owns."""
+
+    def __init__(self, store: Store, runs: RunService, clock: Clock) -> None:
+        self._store = store
+        self._runs = runs
+        self._clock = clock
+
+    async def pause(
+        self,
+        user_id: str,
+        agent_id: str | None,
+        until: datetime | None,
+        reason: str = "",
+        *,
+        preset: PausePreset | None = None,
+        stop: bool = False,
+    ) -> Pause:
+        """Pause until an instant, or until someone resumes, and if wanted stop what is under way, chat included.
+
+        A new pause takes the place of the one before.
+        """
+        now = self._clock.now()
+
+        async def work(tx: Tx) -> Pause:
+            pause = Pause(
+                id=ids.new_id(now),
+                user_id=user_id,
+                agent_id=agent_id,
+                started_at=now,
+                until=pauses.end_of(until, preset, now, await _zone(tx, user_id, agent_id)),
+                reason=reason,
+            )
+            await tx.agents.end_pauses(user_id, agent_id, now)
+            await tx.agents.add_pause(pause)
+            # What an earlier pause held is looked at again: this one may be shorter.
+            await tx.wakes.release_held(user_id, agent_id, now)
+            await _tell(tx, user_id, agent_id)
+            return pause
+
+        pause = await self._store.write(work)
+        if stop:  # after the commit: what is stopped first could be begun again
+            await self._stop_live(user_id, agent_id)
+        return pause
+
+    async def resume(self, user_id: str, agent_id: str | None) -> bool:
+        """Lift the pause. What came due meanwhile is not late because of it. False if there was none."""
+        now = self._clock.now()
+
+        async def work(tx: Tx) -> bool:
+            if agent_id is not None:
+                await tx.agents.get(agent_id, user_id)
+            ended = await tx.agents.end_pauses(user_id, agent_id, now)
+            await tx.wakes.release_held(user_id, agent_id, now)
+            await _tell(tx, user_id, agent_id)
+            return ended > 0
+
+        return await self._store.write(work)
+
+    async def active(self, user_id: str, agent_id: str | None) -> list[Pause]:
+        """Return the pauses that hold an agent now, its own and those of everything; without one, only the latter."""
+        now = self._clock.now()
+
+        async def work(tx: Tx) -> list[Pause]:
+            if agent_id is not None:
+                await tx.agents.get(agent_id, user_id)
+            return await tx.agents.pauses_of(user_id, agent_id, now)
+
+        return await self._store.read(work)
+
+    async def _stop_live(self, user_id: str, agent_id: str | None) -> None:
+        async def work(tx: Tx) -> list[Run]:
+            return [
+                run
+                for status in ("queued", "running")
+                for run in await tx.runs.of_user(user_id, agent_id=agent_id, status=status, most=_PAGE)
+            ]
+
+        for run in await self._store.read(work):
+            if not run.is_headless or run.started_at is not None:  # a wake that has not begun keeps its place
+                await self._runs.stop(run.id, user_id)
+
+
+async def _zone(tx: Tx, user_id: str, agent_id: str | None) -> str:
+    """Return the zone in which tomorrow begins: the agent's or, for everything, the user's."""
+    if agent_id is not None:
+        return (await tx.agents.get(agent_id, user_id)).zone
+    if known := (await tx.accounts.user(user_id)).timezone:
+        return known
+    agents = await tx.agents.of_user(user_id)
+    return agents[0].zone if agents else "UTC"
+
+
+async def _tell(tx: Tx, user_id: str, agent_id: str | None) -> None:
+    """Tell whose wakes wait or go on: a pause of everything is news of each agent."""
+    for each in [agent_id] if agent_id is not None else [agent.id for agent in await tx.agents.of_user(user_id)]:
+        tx.tell(f"agent {each} {user_id}")

@@ -1,0 +1,71 @@
+"""Puts right what a wrong clock has planned: looked for after a start, and after a step of the clock."""
+
+import logging
+from collections import defaultdict
+from datetime import datetime
+
+from wakeful.clock import STEP, Clock
+from wakeful.domain.types import Wake
+from wakeful.domain.wakes import wrong_clock
+from wakeful.store.store import Store, Tx
+
+log = logging.getLogger(__name__)
+
+_BATCH = 200
+
+
+class WrongClock:
+    """Looks for wakes and pauses that a clock ahead of ours has written."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+        self._looked_at: float | None = None
+
+    async def put_right(self) -> list[Wake]:
+        """Look once after each step of the clock, and return the wakes that were planned again."""
+        began = self._clock.monotonic()
+        await self._clock.measure()
+        if self._looked_at is not None and self._clock.seconds_since_step() > self._clock.monotonic() - self._looked_at:
+            return []
+        now = self._clock.now()
+        await self._store.write(lambda tx: _put_pauses_right(tx, now))
+        planned: list[tuple[Wake, Wake]] = []
+        found = await self._store.read(lambda tx: tx.wakes.planned_ahead(now + STEP))
+        for start in range(0, len(found), _BATCH):
+            ids = found[start : start + _BATCH]
+            planned += await self._store.write(lambda tx, ids=ids: _put_wakes_right(tx, ids, now))
+        if planned:
+            log.warning("wakes planned again by the clock as it is now", extra={"wakes": len(planned)})
+            await self._store.write(lambda tx: _tell(tx, planned, now))
+        self._looked_at = began
+        return [after for _, after in planned]
+
+
+async def _put_pauses_right(tx: Tx, now: datetime) -> None:
+    for pause in await tx.agents.pauses_made_after(now + wrong_clock.MUCH):
+        await tx.agents.move_pause(wrong_clock.put_pause_right(pause, now))
+
+
+async def _put_wakes_right(tx: Tx, wake_ids: list[str], now: datetime) -> list[tuple[Wake, Wake]]:
+    planned: list[tuple[Wake, Wake]] = []
+    for wake_id in wake_ids:
+        before = await tx.wakes.get(wake_id)
+        if before.status != "pending" or before.updated_at <= now:
+            continue  # someone has changed it meanwhile
+        after = wrong_clock.put_right(before, await tx.runs.planned_after(wake_id, now), now)
+        await tx.wakes.move([after])
+        if after.nominal_at != before.nominal_at:
+            await tx.notices.record([wrong_clock.explain(before, after, now)])
+            planned.append((before, after))
+        tx.wakes.tell_changed([wake_id])
+    tx.tell("wakes")
+    return planned
+
+
+async def _tell(tx: Tx, planned: list[tuple[Wake, Wake]], now: datetime) -> None:
+    of_user: defaultdict[str, list[tuple[Wake, Wake]]] = defaultdict(list)
+    for before, after in planned:
+        of_user[before.user_id].append((before, after))
+    for theirs in of_user.values():
+        await tx.notices.add(wrong_clock.tell(theirs, now))

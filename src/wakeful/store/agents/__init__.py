@@ -1,0 +1,1 @@
+"""Rows of agents and what belongs to them."""

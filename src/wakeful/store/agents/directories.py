@@ -1,0 +1,99 @@
+"""Data directories, the nodes on them, and the agents bound to them, in the store."""
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from wakeful.domain.agents.directories import AwayDirectory, Directory
+from wakeful.domain.types import Agent, Run
+from wakeful.store.drivers.database import Row, Statements
+from wakeful.store.rows import AGENTS, RUNS, from_micros, to_micros
+
+
+class Directories:
+    """Statements about data directories, in one transaction."""
+
+    def __init__(self, statements: Statements) -> None:
+        self._statements = statements
+
+    async def save(
+        self, directory_id: str, place: str, key_fingerprint: str | None, now: datetime, *, overwrite: bool
+    ) -> str | None:
+        """Keep a directory, and return the fingerprint of its device key; a known one stays unless overwritten."""
+        params = {
+            "id": directory_id,
+            "place": place,
+            "key_fingerprint": key_fingerprint,
+            "seen_at": to_micros(now),
+            "overwrite": int(overwrite),
+        }
+        return (await self._statements.fetch("save_directory", params))[0]["key_fingerprint"]
+
+    async def of_agent(self, agent_id: str, since: datetime) -> Directory | None:
+        """Return the directory that an agent is bound to; None: it has no database and no files."""
+        params = {"agent_id": agent_id, "since": to_micros(since)}
+        rows = await self._statements.fetch("directory_of_agent", params)
+        return _read(rows[0]) if rows else None
+
+    async def bind(self, agent_ids: Iterable[str], directory_id: str) -> None:
+        """Bind agents to a directory, unless they are bound already."""
+        await self._statements.fetch_many("bind_agents", _bindings(agent_ids, directory_id))
+
+    async def bound_elsewhere(self, agent_ids: Iterable[str], directory_id: str) -> list[Agent]:
+        """Return those of these agents that are bound to another directory."""
+        rows = await self._statements.fetch_many("agents_bound_elsewhere", _bindings(agent_ids, directory_id))
+        return [AGENTS.read(row) for row in rows]
+
+    async def see_node(self, owner: str, directory_id: str, key_fingerprint: str, now: datetime) -> None:
+        """Note that a node is alive."""
+        at = to_micros(now)
+        params = {"owner": owner, "directory_id": directory_id, "key_fingerprint": key_fingerprint, "now": at}
+        await self._statements.fetch("see_node", params)
+        await self._statements.fetch("see_directory", {"id": directory_id, "now": at})
+
+    async def delete_node(self, owner: str) -> None:
+        await self._statements.fetch("delete_node", {"owner": owner})
+
+    async def delete_dead_nodes(self, before: datetime) -> None:
+        await self._statements.fetch("delete_dead_nodes", {"before": to_micros(before)})
+
+    async def has_other_key(self, directory_id: str, key_fingerprint: str, since: datetime) -> bool:
+        """Tell whether a running node has the same directory and another device key."""
+        params = {"directory_id": directory_id, "key_fingerprint": key_fingerprint, "since": to_micros(since)}
+        return bool(await self._statements.fetch("live_node_with_other_key", params))
+
+    async def away(self, since: datetime, own: str) -> list[AwayDirectory]:
+        """Return the directories besides our own that agents need and no node has had since a moment."""
+        return [
+            AwayDirectory(
+                id=row["id"], place=row["place"], seen_at=from_micros(row["seen_at"]), agents=int(row["agents"])
+            )
+            for row in await self._statements.fetch("away_directories", {"since": to_micros(since), "own": own})
+        ]
+
+    async def hold_runs(self, since: datetime, own: str) -> list[Run]:
+        """Mark the queued runs whose directory no node has had since a moment, and return those newly marked."""
+        rows = await self._statements.fetch("hold_runs", {"since": to_micros(since), "own": own})
+        return [RUNS.read(row) for row in rows]
+
+    async def release_runs(self, directory_id: str) -> list[str]:
+        """Take the mark off the runs that waited for a directory."""
+        rows = await self._statements.fetch("release_held_runs", {"directory_id": directory_id})
+        return [row["id"] for row in rows]
+
+    async def interrupt_messages(self, before: datetime, own: str, error: str, now: datetime) -> list[Run]:
+        """End the held messages whose directory is away since before a moment."""
+        params = {"before": to_micros(before), "own": own, "error": error, "now": to_micros(now)}
+        return [RUNS.read(row) for row in await self._statements.fetch("interrupt_held_messages", params)]
+
+
+def _read(row: Row) -> Directory:
+    return Directory(
+        id=row["id"],
+        place=row["place"],
+        seen_at=from_micros(row["seen_at"]),
+        is_alive=row["alive"] is not None,
+    )
+
+
+def _bindings(agent_ids: Iterable[str], directory_id: str) -> list[dict[str, str]]:
+    return [{"agent_id": agent_id, "directory_id": directory_id} for agent_id in agent_ids]

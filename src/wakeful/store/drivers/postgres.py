@@ -1,0 +1,425 @@
+"""The shared store: PostgreSQL, any number of nodes."""
+
+import asyncio
+import contextlib
+import logging
+import re
+import secrets
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from datetime import timedelta
+from typing import Any, TypeVar
+
+import asyncpg
+import orjson
+
+from wakeful.domain.resources import find_shortage
+from wakeful.store import queries
+from wakeful.store.drivers.database import Listener, Params, Row, SideConnection, Values, Work
+from wakeful.store.drivers.postgres_errors import LOST, errors_named
+from wakeful.store.drivers.postgres_limits import UNLIMITED, Limits, keep_alive
+from wakeful.store.errors import BrokenReference, ConnectionLost, StoreClosed, StoreUnavailable
+
+T = TypeVar("T")
+
+log = logging.getLogger(__name__)
+
+_PLAIN = re.compile(r"[\w -]+", re.ASCII)
+_CHANNEL = "wakeful"
+_MIGRATION_LOCK = 0x77616B65
+_TRIES = 5
+_RECONNECT_AFTER = (0.0, 0.05, 0.15, 0.4)  # seconds; a server that is away for longer is said to be
+_LISTEN_AGAIN_SECONDS = 0.5
+_WITHOUT_DESCRIPTORS_SECONDS = 5.0
+_TELL_SECONDS = 0.005  # what is told together; and a claim comes to its work first
+_LONG_SECONDS = 86_400.0  # for a statement whose time depends on how much there is
+_MIGRATION_WAIT_SECONDS = 60.0
+_ROLLBACK_SECONDS = 1.0
+# The scheduler decides about the other wakes meanwhile, and comes back to one that someone holds.
+_UNSYNCED = {"synchronous_commit": "off", "lock_timeout": "500"}
+
+# A claim that lost a race for a session, or two transactions that waited for each other: the work may be run again.
+_RACES = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError, asyncpg.UniqueViolationError)
+# After which nobody knows whether the line is alive, or what would come next on it.
+_HANGS_UP = (TimeoutError, asyncio.CancelledError)
+
+
+class _Connection(asyncpg.Connection):
+    """A pooled connection that is not reset: that would undo what is set on it, by a second round trip per use."""
+
+    def get_reset_query(self) -> str:
+        return ""
+
+
+class PostgresDatabase:
+    """A store on a PostgreSQL server."""
+
+    dialect = "postgres"
+
+    def __init__(self, url: str, *, most_connections: int = 12, lease: timedelta = timedelta(seconds=30)) -> None:
+        self._url = url
+        self._limits = Limits.of_lease(lease)
+        self._name = secrets.token_hex(4)  # of this node, on what it tells the others
+        self._most_connections = most_connections
+        self._pool: asyncpg.Pool[Any] | None = None
+        self._unsynced: asyncpg.Pool[Any] | None = None  # its commits do not wait for the disk
+        self._unlimited: asyncpg.Connection[Any] | None = None  # of whoever holds off the other nodes
+        self._listeners: list[Listener] = []
+        self._tasks: list[asyncio.Task[None]] = []
+        self._untold: list[str] = []
+        self._telling: asyncio.Task[None] | None = None
+
+    async def open(self, check_empty: Callable[[], None] = lambda: None) -> None:  # noqa: ARG002  (asked once it is open)
+        logging.getLogger("asyncpg.pool").addFilter(_is_news)
+        with errors_named():
+            self._pool = await self._make_pool(self._most_connections, self._limits.sql())
+            self._unsynced = await self._make_pool(2, self._limits.sql(_UNSYNCED))
+        self._tasks = [
+            asyncio.create_task(self._keep_listening(), name="wakeful-listen"),
+            asyncio.create_task(self._keep_ending_stuck(), name="wakeful-end-stuck"),
+        ]
+
+    async def close(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+        self._tasks = []
+        if self._telling is not None:
+            await asyncio.wait([self._telling], timeout=5)
+        pools = [pool for pool in (self._pool, self._unsynced) if pool is not None]
+        self._pool = self._unsynced = None
+        for pool in pools:
+            try:
+                await asyncio.wait_for(pool.close(), timeout=5)
+            except TimeoutError:
+                pool.terminate()
+
+    async def write(
+        self,
+        work: Work[T],
+        *,
+        is_synced: bool = True,
+        is_single: bool = False,
+        is_repeatable: bool = False,
+        is_long: bool = False,
+    ) -> T:
+        pool = self._pool if is_synced else self._unsynced
+        write = self._write_alone if is_single else self._write
+        seconds = _LONG_SECONDS if is_long else None
+        return await _reconnecting(lambda: _race(lambda: write(pool, work, seconds)), is_repeatable=is_repeatable)
+
+    async def _write(self, pool: "asyncpg.Pool[Any] | None", work: Work[T], seconds: float | None) -> T:
+        async with self._acquire(pool) as connection:
+            statements = _Statements(connection, seconds)
+            try:
+                await connection.execute("BEGIN")
+                result = await work(statements)
+                # The news goes with the commit, in one journey, and PostgreSQL passes it on only if that succeeds.
+                with errors_named(may_be_done=True):
+                    await connection.execute(f"{self._news_sql(statements.news)}COMMIT")
+            except BaseException as error:
+                if isinstance(error, StoreUnavailable) and error.is_in_doubt:  # to look does no harm
+                    self._deliver(statements.news)
+                await _roll_back(connection, error)
+                raise
+        self._deliver(statements.news)
+        return result
+
+    async def _write_alone(self, pool: "asyncpg.Pool[Any] | None", work: Work[T], seconds: float | None) -> T:
+        async with self._acquire(pool) as connection:
+            statements = _Statements(connection, seconds)
+            with errors_named(may_be_done=True):
+                result = await work(statements)
+        self._deliver(statements.news)
+        self._untold.extend(statements.news)
+        if self._untold and self._telling is None:
+            self._telling = asyncio.create_task(self._tell_others(), name="wakeful-tell")
+        return result
+
+    async def _tell_others(self) -> None:
+        """Pass on what was told by statements that were a transaction by themselves, together with what comes soon."""
+        await asyncio.sleep(_TELL_SECONDS)
+        news, self._untold, self._telling = self._untold, [], None
+        try:
+            async with self._acquire(self._unsynced) as connection:
+                await connection.execute(self._news_sql(news))
+        except StoreUnavailable as error:
+            log.warning("news for other nodes got lost; they look in time", extra={"problem": error.message})
+
+    async def read(self, work: Work[T], *, is_single: bool = False) -> T:
+        return await _reconnecting(lambda: self._read(work, is_single=is_single), is_repeatable=True)
+
+    async def _read(self, work: Work[T], *, is_single: bool) -> T:
+        async with self._acquire(self._pool) as connection:
+            if is_single:
+                return await work(_Statements(connection))
+            async with _snapshot(connection):
+                return await work(_Statements(connection))
+
+    async def run_script(self, script: str) -> None:
+        async with self._acquire_unlimited() as connection, connection.transaction():
+            await connection.execute(script, timeout=_LONG_SECONDS)
+
+    @contextlib.asynccontextmanager
+    async def only_one_node(self) -> AsyncGenerator[None]:
+        async with self._acquire_unlimited() as connection:
+            lock = "SELECT pg_advisory_lock($1)"
+            await connection.execute(lock, _MIGRATION_LOCK, timeout=_MIGRATION_WAIT_SECONDS)
+            self._unlimited = connection
+            try:
+                yield
+            finally:
+                self._unlimited = None
+                await connection.execute("SELECT pg_advisory_unlock($1)", _MIGRATION_LOCK)
+
+    async def side_connection(self) -> SideConnection:
+        with errors_named():
+            return _Side(await self._connect(command_timeout=self._limits.reach))
+
+    def listen(self, listener: Listener) -> None:
+        self._listeners.append(listener)
+
+    async def size(self) -> int:
+        return await self._read_value("SELECT pg_database_size(current_database())")
+
+    async def has_agents(self) -> bool:
+        """Tell whether anyone has worked with this database, with or without our tables in it."""
+        if await self._read_value("SELECT to_regclass('agents') IS NULL"):
+            return False
+        return await self._read_value("SELECT EXISTS (SELECT 1 FROM agents)")
+
+    async def checkpoint(self) -> None:
+        """Do nothing: PostgreSQL checkpoints by itself."""
+
+    async def read_clock(self) -> int | None:
+        return await self._read_value("SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT)")
+
+    async def _read_value(self, sql: str) -> Any:
+        async def read() -> Any:
+            async with self._acquire(self._pool) as connection:
+                return await connection.fetchval(sql)
+
+        return await _reconnecting(read, is_repeatable=True)
+
+    def _make_pool(self, most: int, settings: str) -> "asyncpg.Pool[Any]":
+        async def set_up(connection: "asyncpg.Connection[Any]") -> None:
+            keep_alive(connection)
+            await connection.execute(settings)
+
+        return asyncpg.create_pool(
+            self._url,
+            min_size=1,
+            max_size=most,
+            connection_class=_Connection,
+            timeout=self._limits.reach,
+            command_timeout=self._limits.answer,
+            init=set_up,
+        )
+
+    async def _connect(self, command_timeout: float) -> "asyncpg.Connection[Any]":
+        """Open a connection that is in no pool."""
+        connection: asyncpg.Connection[Any] = await asyncpg.connect(
+            self._url, timeout=self._limits.reach, command_timeout=command_timeout
+        )
+        keep_alive(connection)
+        try:
+            await connection.execute(self._limits.sql())
+        except BaseException:
+            connection.terminate()
+            raise
+        return connection
+
+    @contextlib.asynccontextmanager
+    async def _acquire(self, pool: "asyncpg.Pool[Any] | None") -> "AsyncGenerator[asyncpg.Connection[Any]]":
+        if pool is None:
+            raise StoreClosed
+        with errors_named():
+            connection = await self._take(pool)
+        try:
+            with errors_named():
+                yield connection
+        except BaseException as error:
+            if _hangs_up(error):
+                # A line that may be dead: whatever is asked on it, be it only a cancellation, waits for it again.
+                connection.terminate()
+            raise
+        finally:
+            with contextlib.suppress(*LOST):  # it is replaced; and what was done on it before is done
+                await pool.release(connection)  # pyright: ignore[reportArgumentType]
+
+    async def _take(self, pool: "asyncpg.Pool[Any]") -> "asyncpg.Connection[Any]":
+        """Take a connection; while there is no descriptor for a new one, wait until one of the others is free."""
+        give_up_at = time.monotonic() + _WITHOUT_DESCRIPTORS_SECONDS
+        while True:
+            try:
+                return await pool.acquire(timeout=self._limits.answer)  # pyright: ignore[reportReturnType]
+            except OSError as error:
+                if find_shortage(error) is None or time.monotonic() > give_up_at:
+                    raise
+            await asyncio.sleep(0.02)
+
+    @contextlib.asynccontextmanager
+    async def _acquire_unlimited(self) -> "AsyncGenerator[asyncpg.Connection[Any]]":
+        """Take a connection that may wait and stand still for as long as a change of the schema takes."""
+        if self._unlimited is not None:
+            yield self._unlimited
+            return
+        async with self._acquire(self._pool) as connection:
+            await connection.execute(UNLIMITED)
+            try:
+                yield connection
+            except BaseException:
+                connection.terminate()
+                raise
+            await connection.execute(self._limits.sql())
+
+    def _deliver(self, news: Sequence[str]) -> None:
+        for text in dict.fromkeys(news):
+            for listener in self._listeners:
+                listener(text)
+
+    def _news_sql(self, news: Sequence[str]) -> str:
+        # They are words of ours and ids, and stand in the statement as they are.
+        assert all(_PLAIN.fullmatch(text) for text in news), news
+        return "".join(f"SELECT pg_notify('{_CHANNEL}', '{self._name} {text}');" for text in dict.fromkeys(news))
+
+    def _hear(self, _connection: object, _pid: int, _channel: str, news: object) -> None:
+        sender, _, text = str(news).partition(" ")
+        if sender != self._name:  # what is our own was delivered when it was committed
+            self._deliver([text])
+
+    async def _keep_ending_stuck(self) -> None:
+        """End the connections of nodes that have stopped where the server does not do so by itself."""
+        while True:
+            await asyncio.sleep(self._limits.idle)
+            try:
+                async with self._acquire(self._unsynced) as connection:
+                    ended = await connection.fetch(self._limits.end_stuck)
+            except StoreUnavailable as error:
+                log.warning("cannot look for connections of stopped nodes: %s", error.message)
+            else:
+                if ended:
+                    log.warning("connections of stopped nodes ended", extra={"count": len(ended)})
+
+    async def _keep_listening(self) -> None:
+        """Hold one connection that listens; when it is lost, take another and tell everyone to look for themselves."""
+        is_away = False
+        while True:
+            try:
+                connection = await self._connect(command_timeout=self._limits.answer)
+                try:
+                    lost = asyncio.Event()
+                    connection.add_termination_listener(lambda _, lost=lost: lost.set())
+                    await connection.add_listener(_CHANNEL, self._hear)
+                    self._deliver(["look"])
+                    is_away = False
+                    await lost.wait()
+                finally:
+                    connection.terminate()  # at once: we may be here because the store is closed
+                log.info("listening connection lost")
+            except (*LOST, asyncpg.PostgresError) as error:
+                if not is_away:  # twice a second would be too much
+                    log.warning("cannot listen to the database", extra={"problem": f"{type(error).__name__}: {error}"})
+                is_away = True
+            await asyncio.sleep(_LISTEN_AGAIN_SECONDS)
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """Leave out that the pool could not connect, with a traceback each time: whoever uses it next says why, once."""
+    return not str(record.msg).startswith("Failed to restore")
+
+
+@contextlib.asynccontextmanager
+async def _snapshot(connection: "asyncpg.Connection[Any]") -> AsyncGenerator[None]:
+    """Read everything in the block as it was at one moment."""
+    await connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+    try:
+        yield
+    except BaseException as error:
+        await _roll_back(connection, error)
+        raise
+    await connection.execute("COMMIT")
+
+
+async def _roll_back(connection: "asyncpg.Connection[Any]", error: BaseException) -> None:
+    if _hangs_up(error):  # nothing more is asked on this line
+        return
+    with contextlib.suppress(*LOST):  # then there is nothing to roll back, and the first error says more
+        await connection.execute("ROLLBACK", timeout=_ROLLBACK_SECONDS)
+
+
+def _hangs_up(error: BaseException) -> bool:
+    return isinstance(error, _HANGS_UP) or isinstance(error.__cause__, _HANGS_UP)
+
+
+async def _race(write: Callable[[], Awaitable[T]]) -> T:
+    """Run work again that lost a race."""
+    for attempt in range(1, _TRIES):
+        with contextlib.suppress(*_RACES):
+            return await write()
+        await asyncio.sleep(0.002 * attempt)
+    try:
+        return await write()
+    except _RACES as error:
+        raise BrokenReference(str(error)) from error
+
+
+async def _reconnecting(act: Callable[[], Awaitable[T]], *, is_repeatable: bool) -> T:
+    """Try again on another connection when one is lost, unless the change may have been made and not be made twice."""
+    for seconds in _RECONNECT_AFTER:
+        try:
+            return await act()
+        except ConnectionLost as error:
+            if error.is_in_doubt and not is_repeatable:
+                raise
+        await asyncio.sleep(seconds)
+    return await act()
+
+
+class _Statements:
+    dialect = "postgres"
+
+    def __init__(self, connection: "asyncpg.Connection[Any]", seconds: float | None = None) -> None:
+        self._connection = connection
+        self._seconds = seconds  # for the answer to each; None: as many as the connection has
+        self._queries = queries.for_postgres()
+        self.news: list[str] = []
+
+    async def fetch(self, name: str, params: Params) -> Sequence[Row]:
+        query = self._queries[name]
+        return await self._connection.fetch(query.sql, *query.in_order(params), timeout=self._seconds)
+
+    async def fetch_many(self, name: str, params: Sequence[Params]) -> Sequence[Row]:
+        query = self._queries[name]
+        return await self._fetch_rows(name, [query.in_order(each) for each in params])
+
+    async def write_each(self, name: str, rows: Sequence[Values]) -> set[str]:
+        return {row["id"] for row in await self._fetch_rows(name, rows)}
+
+    async def _fetch_rows(self, name: str, rows: Sequence[Values]) -> Sequence[Row]:
+        if not rows:
+            return []
+        query = self._queries[name]
+        # What is left out is null to the server, and half of a row is.
+        objects = [
+            {name: value for name, value in zip(query.names, row, strict=True) if value is not None} for row in rows
+        ]
+        return await self._connection.fetch(query.sql, orjson.dumps(objects).decode(), timeout=self._seconds)
+
+    def tell(self, news: str) -> None:
+        self.news.append(news)
+
+
+class _Side:
+    def __init__(self, connection: "asyncpg.Connection[Any]") -> None:
+        self._connection = connection
+        self._queries = queries.for_postgres()
+
+    async def fetch(self, name: str, params: Params) -> Sequence[Row]:
+        query = self._queries[name]
+        with errors_named():
+            return await self._connection.fetch(query.sql, *query.in_order(params))
+
+    async def close(self) -> None:
+        await self._connection.close(timeout=2)

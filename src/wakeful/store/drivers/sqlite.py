@@ -1,0 +1,303 @@
+"""The embedded store: one SQLite file, one process, and a thread each to write, to read and to checkpoint."""
+# apsw's types name collections.abc.Buffer, which Python 3.11 does not have, so its methods count as partly unknown.
+# pyright: reportUnknownMemberType=false
+
+import contextlib
+import fcntl
+import os
+from collections.abc import Callable, Generator, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import apsw
+
+from wakeful.store.drivers.database import Listener, Params, Row, SideConnection, Statements, Work
+from wakeful.store.drivers.sequence import Loss
+from wakeful.store.drivers.sequence import Sequence as StoreSequence
+from wakeful.store.drivers.sqlite_thread import SqliteStatements, SqliteThread, name_errors, transaction
+from wakeful.store.errors import StoreClosed, StoreInUse, StoreUnavailable, StoreUnreadable
+
+T = TypeVar("T")
+
+_BUSY_MS = 20_000
+_PREPARED = 512  # the most that apsw takes
+
+
+class SqliteDatabase:
+    """A store in one file, held by one process."""
+
+    dialect = "sqlite"
+
+    def __init__(self, path: Path, key: bytes | None, sequence: StoreSequence | None = None) -> None:
+        self.path = path
+        self._key = key
+        self._sequence = sequence
+        self._lock: int | None = None
+        self._writer: SqliteThread | None = None
+        self._reader: SqliteThread | None = None
+        self._checkpointer: SqliteThread | None = None
+        self._listeners: list[Listener] = []
+
+    async def open(self, check_empty: Callable[[], None] = lambda: None) -> None:
+        self._lock = _take_lock(self.path.parent)
+        try:
+            if not size_of(self.path):
+                check_empty()  # before SQLite sees it: it deletes the journal of a file that is missing or empty
+            # For its owner alone, and so are the log and the index that SQLite makes after it.
+            with contextlib.suppress(OSError):  # SQLite will say what is wrong
+                self.path.touch(mode=0o600)
+            writer = SqliteThread(
+                "wakeful-writer", self.connect, self._deliver, is_writer=True, sequence=self._sequence
+            )
+            await writer.start()
+            self._writer = writer
+            reader = SqliteThread("wakeful-reader", self.connect, self._deliver, is_writer=False)
+            await reader.start()
+            self._reader = reader
+            checkpointer = SqliteThread("wakeful-checkpoint", self.connect, self._deliver, is_writer=False)
+            await checkpointer.start()
+            self._checkpointer = checkpointer
+        except BaseException:
+            await self.close()
+            raise
+
+    async def close(self) -> None:
+        # SQLite moves the journal into the file when the last connection is closed.
+        for thread in (self._checkpointer, self._reader, self._writer):
+            if thread is not None:
+                await thread.stop()
+        self._checkpointer = self._reader = self._writer = None
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    async def write(
+        self,
+        work: Work[T],
+        *,
+        is_synced: bool = True,
+        is_single: bool = False,  # noqa: ARG002  (there are no round trips to save)
+        is_repeatable: bool = False,  # noqa: ARG002  (there is no connection to lose)
+        is_long: bool = False,  # noqa: ARG002  (no answer is waited for)
+    ) -> T:
+        return await _opened(self._writer).do(work, "synced" if is_synced else "unsynced")
+
+    async def read(self, work: Work[T], *, is_single: bool = False) -> T:  # noqa: ARG002
+        return await _opened(self._reader).do(work)
+
+    async def run_script(self, script: str) -> None:
+        async def work(statements: Statements) -> None:
+            assert isinstance(statements, SqliteStatements)
+            for _ in statements.connection.execute(script):
+                pass
+
+        await self.write(work)
+
+    def only_one_node(self) -> contextlib.AbstractAsyncContextManager[None]:
+        return contextlib.nullcontext()  # the lock on the data directory has done it
+
+    async def side_connection(self) -> SideConnection:
+        return _Side(self.connect())
+
+    def listen(self, listener: Listener) -> None:
+        self._listeners.append(listener)
+
+    async def size(self) -> int:
+        """Count the file and what is still in its journal."""
+        files = (self.path.with_name(f"{self.path.name}{end}") for end in ("", "-wal"))
+        return sum(file.stat().st_size for file in files if file.exists())
+
+    async def read_clock(self) -> int | None:
+        return None
+
+    async def checkpoint(self) -> None:
+        """Move what stands in the journal into the file, while others read and write."""
+
+        async def work(statements: Statements) -> None:
+            assert isinstance(statements, SqliteStatements)
+            _checkpoint(statements.connection)
+
+        await _opened(self._checkpointer).do(work, "bare")
+
+    async def leave_journal(self) -> None:
+        """Close without moving the journal into the file, so that both stay as they were found."""
+
+        async def work(statements: Statements) -> None:
+            assert isinstance(statements, SqliteStatements)
+            statements.connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+
+        await _opened(self._writer).do(work, "bare")
+
+    async def find_loss(self) -> Loss | None:
+        """Tell whether the store is older than what was seen of it, and note from now on how far it comes."""
+        sequence = self._sequence
+        if sequence is None:
+            return None
+
+        async def work(statements: Statements) -> Loss | None:
+            assert isinstance(statements, SqliteStatements)
+            return sequence.compare(statements.connection)
+
+        return await _opened(self._writer).do(work, "bare")
+
+    async def has_agents(self) -> bool:
+        async def work(statements: Statements) -> bool:
+            assert isinstance(statements, SqliteStatements)
+            return has_agents(statements.connection)
+
+        return await self.read(work)
+
+    async def copy_to(self, path: Path) -> None:
+        """Copy the whole store, as encrypted as it is, to a new file."""
+
+        async def work(statements: Statements) -> None:
+            assert isinstance(statements, SqliteStatements)
+            statements.connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+            _copy_durably(self.path, path)
+
+        await _opened(self._writer).do(work, "bare")
+
+    def _deliver(self, news: Sequence[str]) -> None:
+        for text in dict.fromkeys(news):
+            for listener in self._listeners:
+                listener(text)
+
+    def connect(self) -> apsw.Connection:
+        with name_errors(self.path):
+            # Every row of an executemany pushes one prepared statement out of apsw's cache. With the usual 100 places
+            # a batch empties it, and each statement is parsed and planned again, at 0.3 ms for a claim.
+            connection = apsw.Connection(str(self.path), statementcachesize=_PREPARED)
+            if self._key is not None:
+                # AEGIS costs next to nothing per page; SQLCipher's format would double the time of every commit.
+                connection.pragma("cipher", "aegis")
+                connection.execute(f"PRAGMA key = 'raw:{self._key.hex()}'")
+            connection.set_busy_timeout(_BUSY_MS)
+            # One plan per statement. Otherwise SQLite makes it anew for every value that is bound, ten times the work.
+            connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
+            # SQLite's own knows the 26 letters only; PostgreSQL's knows all that people write titles with.
+            connection.create_scalar_function("lower", _lower, 1, deterministic=True)
+            connection.pragma("journal_mode", "wal")
+            connection.pragma("synchronous", "FULL")
+            connection.pragma("foreign_keys", True)
+            connection.pragma("cache_size", -8_000)
+            # A page that changes often is copied into the file once per checkpoint, so these should be rare. This one
+            # is made by a commit, which it holds up; there is one a minute besides, which holds up nothing.
+            connection.pragma("wal_autocheckpoint", 2_000)
+            connection.pragma("journal_size_limit", 64 * 1024 * 1024)
+        return connection
+
+
+class _Side:
+    def __init__(self, connection: apsw.Connection) -> None:
+        self.connection = connection
+        self._statements = SqliteStatements(connection)
+
+    async def fetch(self, name: str, params: Params) -> Sequence[Row]:
+        with name_errors(), transaction(self.connection, "BEGIN IMMEDIATE"):
+            return await self._statements.fetch(name, params)
+
+    async def close(self) -> None:
+        self.connection.close()
+
+
+def _checkpoint(connection: apsw.Connection) -> None:
+    in_journal, moved = connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+    if in_journal != moved:  # a writer was quicker, and goes on in the same journal
+        return
+    connection.set_busy_timeout(0)
+    try:
+        connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+    except apsw.BusyError:
+        pass  # someone reads or writes; the next time will do
+    finally:
+        connection.set_busy_timeout(_BUSY_MS)
+
+
+def _lower(*values: Any) -> str | None:
+    return None if values[0] is None else str(values[0]).lower()
+
+
+def _opened(thread: SqliteThread | None) -> SqliteThread:
+    if thread is None:
+        raise StoreClosed
+    return thread
+
+
+def size_of(path: Path) -> int:
+    """Return the size of a file; one that is missing has none."""
+    return path.stat().st_size if path.exists() else 0
+
+
+def has_agents(connection: apsw.Connection) -> bool:
+    """Tell whether a start has ever succeeded with this store: it makes the first agent, and rows of agents stay."""
+    return connection.table_exists("main", "agents") and bool(connection.execute("SELECT 1 FROM agents LIMIT 1").get)
+
+
+@contextlib.contextmanager
+def hold(folder: Path) -> Generator[None]:
+    """Keep servers out of a data directory."""
+    lock = _take_lock(folder)
+    try:
+        yield
+    finally:
+        os.close(lock)
+
+
+def change_key(path: Path, old: bytes, new: bytes) -> None:
+    """Encrypt a store that nobody has open with another key; one that has it already is left as it is.
+
+    A crash leaves the file with the old key or with the new one.
+    """
+    if not path.exists():
+        return
+    with contextlib.suppress(StoreUnreadable):
+        SqliteDatabase(path, new).connect().close()
+        return
+    connection = SqliteDatabase(path, old).connect()
+    try:
+        with name_errors(path):
+            connection.pragma("journal_mode", "delete")
+            connection.execute(f"PRAGMA rekey = 'raw:{new.hex()}'")
+    finally:
+        connection.close()
+
+
+def _take_lock(folder: Path) -> int:
+    """Hold the data directory for this process; the lock goes when the process does, however it ends."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        handle = os.open(folder / "wakeful.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise StoreUnavailable(
+            f"Cannot write in the data directory {str(folder)!r}: {error.strerror}. "
+            "Make it writable for this user, or set WAKEFUL_DATA_DIR to another one."
+        ) from error
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        pid = os.read(handle, 32).decode().strip() or "unknown"
+        os.close(handle)
+        raise StoreInUse(folder, pid) from error
+    os.ftruncate(handle, 0)
+    os.write(handle, f"{os.getpid()}\n".encode())
+    return handle
+
+
+def _copy_durably(source: Path, target: Path) -> None:
+    partial = target.with_suffix(".partial")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        partial.touch(mode=0o600)
+        with source.open("rb") as original, partial.open("wb") as copy:
+            while block := original.read(1024 * 1024):
+                copy.write(block)
+            copy.flush()
+            os.fsync(copy.fileno())
+        partial.replace(target)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            partial.unlink()
+        raise StoreUnavailable(
+            f"The store cannot be copied to {str(target)!r}: {error.strerror}. Nothing was changed. "
+            "Make room there and try again."
+        ) from error

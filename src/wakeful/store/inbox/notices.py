@@ -1,0 +1,68 @@
+"""Notices to people, and the decisions behind them, in the store."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from wakeful.domain.types import Decision, Notice
+from wakeful.store.drivers.database import Statements
+from wakeful.store.rows import DECISIONS, NOTICES, to_micros
+
+
+class Notices:
+    """Statements about what was told and why, in one transaction."""
+
+    def __init__(self, statements: Statements) -> None:
+        self._statements = statements
+
+    async def add(self, notice: Notice) -> bool:
+        """Put a notice into the inbox, unless the same thing was told already."""
+        is_new = bool(await self._statements.fetch("add_notice", NOTICES.write(notice)))
+        if is_new:
+            self._statements.tell(f"notice {notice.id}")
+        return is_new
+
+    async def find(self, notice_id: str) -> Notice | None:
+        rows = await self._statements.fetch("notice_by_id", {"id": notice_id})
+        return NOTICES.read(rows[0]) if rows else None
+
+    async def take(self, notice_id: str, now: datetime, left_behind: datetime) -> Notice | None:
+        """Take on a notice to tell it to the channels; None if someone else has it.
+
+        Whoever took it on before that moment is gone. What is taken on anew is told already: there is no third time.
+        """
+        params = {"id": notice_id, "now": to_micros(now), "left_behind": to_micros(left_behind)}
+        rows = await self._statements.fetch("take_notice", params)
+        return NOTICES.read(rows[0]) if rows else None
+
+    async def settle(self, notice_id: str, now: datetime) -> None:
+        """Note that every channel was tried."""
+        await self._statements.fetch("settle_notice", {"id": notice_id, "now": to_micros(now)})
+
+    async def untold(self, before: datetime, most: int) -> list[str]:
+        rows = await self._statements.fetch("untold_notices", {"before": to_micros(before), "most": most})
+        return [row["id"] for row in rows]
+
+    async def mark_read(self, user_id: str, notice_id: str | None, now: datetime) -> int:
+        """Mark one notice as read, or all of a user's."""
+        params = {"user_id": user_id, "id": notice_id, "now": to_micros(now)}
+        return len(await self._statements.fetch("read_notices", params))
+
+    async def of_user(self, user_id: str, most: int = 100) -> list[Notice]:
+        rows = await self._statements.fetch("notices_of_user", {"user_id": user_id, "most": most})
+        return [NOTICES.read(row) for row in rows]
+
+    async def of_agent(self, user_id: str, agent_id: str, code: str, since: datetime) -> list[Notice]:
+        """Return what was told about an agent under one code since an hour ago, the oldest first."""
+        times = {"since": to_micros(since), "until": to_micros(since + timedelta(hours=2))}
+        params = {"user_id": user_id, "agent_id": agent_id, "code": code, **times}
+        return [NOTICES.read(row) for row in await self._statements.fetch("notices_of_agent", params)]
+
+    async def record(self, decisions: Sequence[Decision]) -> None:
+        await self._statements.fetch_many(
+            "add_decisions",
+            [{**DECISIONS.write(decision), "position": number} for number, decision in enumerate(decisions)],
+        )
+
+    async def decisions_of(self, wake_id: str, most: int = 1_000) -> list[Decision]:
+        rows = await self._statements.fetch("decisions_of_wake", {"wake_id": wake_id, "most": most})
+        return [DECISIONS.read(row) for row in rows]

@@ -1,0 +1,1 @@
+"""Rows of runs, their approvals and usage."""

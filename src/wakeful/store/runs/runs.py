@@ -1,0 +1,371 @@
+"""Runs in the store: the queue, the claims, the leases, the ledger."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from wakeful.domain.bounds.limits import Rules
+from wakeful.domain.errors import NotFound
+from wakeful.domain.runs.runs import Outcome
+from wakeful.domain.types import Run
+from wakeful.store import queries
+from wakeful.store.drivers.database import Row, Statements
+from wakeful.store.rows import ADDED_RUN, RUNS, from_micros, to_micros
+from wakeful.store.wakes.wakes import hints
+
+_LONG_AGO = timedelta(days=7)  # bounds the look at old rows
+_TURN = queries.for_sqlite()["add_runs"].names.index("turn")
+
+
+class NoSuchRun(NotFound):
+    code = "no_such_run"
+
+    def __init__(self, run_id: str) -> None:
+        super().__init__(f"There is no run {run_id!r}. `wakeful runs` and GET /runs list yours.")
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """How many runs an agent's own bookings began, and when the first of them was."""
+
+    count: int
+    first_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """A run that is ours now, and how long it may take."""
+
+    run: Run
+    limit: timedelta
+
+
+class Runs:
+    """Statements about runs, in one transaction."""
+
+    def __init__(self, statements: Statements) -> None:
+        self._statements = statements
+
+    async def add(self, runs: Sequence[Run], free_turn: int | None = None) -> set[str]:
+        """Write new rows, place those that wait in the queue, and return the ids that were not there before.
+
+        With a turn that is known to be free, since nothing else waits, every agent's first one gets that.
+        """
+        waiting = [run for run in runs if run.status == "queued"]
+        agent_ids = {run.agent_id for run in waiting if run.trigger == "wake"}
+        turns = await self._next_turns(agent_ids) if free_turn is None else dict.fromkeys(agent_ids, free_turn)
+        rows = [ADDED_RUN(run) for run in runs]
+        for run, row in zip(runs, rows, strict=True):
+            if run.status == "queued" and run.trigger == "wake":
+                row[_TURN] = turns[run.agent_id]
+                turns[run.agent_id] += 1
+        added = await self._statements.write_each("add_runs", rows)
+        if waiting:
+            self._statements.tell("runs")
+        return added
+
+    async def _next_turns(self, agent_ids: Iterable[str]) -> dict[str, int]:
+        """Return the next free place in the queue of each agent.
+
+        An agent with nothing waiting comes in where the queue stands now; one with much waiting queues behind itself.
+        So nobody waits for all of someone else's runs, and nobody is overtaken for ever.
+        """
+        rows = await self._statements.fetch_many("turns_of_agents", [{"agent_id": each} for each in agent_ids])
+        return {
+            row["agent_id"]: max(row["current_turn"], -1 if row["last_turn"] is None else row["last_turn"] + 1)
+            for row in rows
+        }
+
+    async def fold(self, run_id: str, more: int, reason: str) -> bool:
+        return bool(await self._statements.fetch("fold_into_run", {"id": run_id, "more": more, "reason": reason}))
+
+    async def get(self, run_id: str, user_id: str | None = None) -> Run:
+        """Read a run in order to change it. With a user, someone else's is not there."""
+        rows = await self._statements.fetch("lock_run", {"id": run_id})
+        if not rows or (user_id is not None and rows[0]["user_id"] != user_id):
+            raise NoSuchRun(run_id)
+        return RUNS.read(rows[0])
+
+    async def read(self, run_id: str, user_id: str | None = None) -> Run:
+        rows = await self._statements.fetch("run_by_id", {"id": run_id})
+        if not rows or (user_id is not None and rows[0]["user_id"] != user_id):
+            raise NoSuchRun(run_id)
+        return RUNS.read(rows[0])
+
+    async def of_wake(self, wake_id: str, most: int = 1_000) -> list[Run]:
+        rows = await self._statements.fetch("runs_of_wake", {"wake_id": wake_id, "most": most})
+        return [RUNS.read(row) for row in rows]
+
+    async def planned_after(self, wake_id: str, after: datetime) -> set[datetime]:
+        """Return the planned instants of a wake after some moment that have a row already."""
+        params = {"wake_id": wake_id, "after": to_micros(after)}
+        return {from_micros(row["nominal_at"]) for row in await self._statements.fetch("planned_runs_after", params)}
+
+    async def last_of_wakes(self, wake_ids: Sequence[str]) -> dict[str, Run]:
+        """Return the latest run of each wake that has ended, by the wake's id."""
+        rows = await self._statements.fetch_many("last_runs_of_wakes", [{"wake_id": each} for each in wake_ids])
+        return {row["wake_id"]: RUNS.read(row) for row in rows}
+
+    async def unfinished_in(self, session_id: str) -> Run | None:
+        """Return the run that keeps a session from taking a user's message."""
+        rows = await self._statements.fetch("unfinished_run_of_session", {"session_id": session_id})
+        return RUNS.read(rows[0]) if rows else None
+
+    async def running_or_next_in(self, session_id: str) -> Run | None:
+        """Return the run at work in a session or, if there is none, the one that is next in its queue."""
+        rows = await self._statements.fetch("next_run_of_session", {"session_id": session_id})
+        return RUNS.read(rows[0]) if rows else None
+
+    async def has_failed_since(self, session_id: str, since: datetime) -> bool:
+        """Tell whether a run of a session failed, and nothing was said there after that."""
+        params = {"session_id": session_id, "since": to_micros(since)}
+        return bool(await self._statements.fetch("failed_run_since", params))
+
+    async def go_on(self, run_id: str) -> Run | None:
+        """Put a run back into the queue that had ended before its work was done."""
+        rows = await self._statements.fetch("continue_run", {"id": run_id})
+        if rows:
+            await self.forget_stop_wish(run_id)  # of the time before
+            self._statements.tell("runs")
+        return RUNS.read(rows[0]) if rows else None
+
+    def tell_changed(self, run_ids: Iterable[str]) -> None:
+        """Let those who listen know that runs have a new status."""
+        for hint in hints("run", list(run_ids)):
+            self._statements.tell(hint)
+
+    async def under_way_in(self, session_id: str) -> Run | None:
+        """Return the run of a session that has begun and not ended."""
+        rows = await self._statements.fetch("run_under_way_in_session", {"session_id": session_id})
+        return RUNS.read(rows[0]) if rows else None
+
+    async def some(self, run_ids: Sequence[str]) -> list[Run]:
+        rows = await self._statements.fetch_many("runs_by_ids", [{"id": run_id} for run_id in run_ids])
+        return [RUNS.read(row) for row in rows]
+
+    async def of_user(
+        self,
+        user_id: str,
+        *,
+        agent_id: str | None = None,
+        session_id: str | None = None,
+        wake_id: str | None = None,
+        status: str | None = None,
+        before: tuple[datetime, str] | None = None,
+        most: int = 50,
+    ) -> list[Run]:
+        """Return a page of a user's runs, the latest first."""
+        at, before_id = (None, None) if before is None else (to_micros(before[0]), before[1])
+        rows = await self._statements.fetch(
+            "runs_of_user",
+            {
+                "user_id": user_id,
+                "agent_id": agent_id,
+                "session_id": session_id,
+                "wake_id": wake_id,
+                "status": status,
+                "before": at,
+                "before_id": before_id,
+                "most": most,
+            },
+        )
+        return [RUNS.read(row) for row in rows]
+
+    async def claim(
+        self,
+        owner: str,
+        now: datetime,
+        lease: timedelta,
+        directory_id: str = "",
+        *,
+        messages: int,
+        headless: int,
+        rules: Rules,
+    ) -> list[Claimed]:
+        """Take up to so many runs of each sort whose session is free. Their once-wakes leave their slots with that.
+
+        On a shared store, only of agents whose database and files are in this data directory, or that have none;
+        without a directory only of the latter.
+        """
+        at = to_micros(now)
+        params = {
+            "owner": owner,
+            "now": at,
+            "lease_until": to_micros(now + lease),
+            "directory_id": directory_id,
+            "most_messages": messages,
+            "most_headless": max(0, headless),
+            "last_hold": to_micros(now + rules.hold_for),
+            "held_since": to_micros(now - rules.hold_at_most),
+        }
+        taken = await self._statements.fetch("claim_runs", params)
+        if self._statements.dialect == "sqlite":  # elsewhere it is part of the claim
+            begun = [row["wake_id"] for row in taken if row["wake_id"] is not None]
+            await self._statements.fetch_many("begin_wakes", [{"id": each, "updated_at": at} for each in begun])
+        return [_claimed(row) for row in taken]
+
+    async def held_by(self, owner: str) -> list[Run]:
+        return [RUNS.read(row) for row in await self._statements.fetch("runs_of_owner", {"owner": owner})]
+
+    async def hurry(self, wake_id: str) -> list[Run]:
+        """Put the waiting runs of a wake first, because a person said so."""
+        rows = await self._statements.fetch("hurry_runs", {"wake_id": wake_id})
+        self._statements.tell("runs")
+        return [RUNS.read(row) for row in rows]
+
+    async def stops_of(self, owner: str) -> list[str]:
+        return [row["id"] for row in await self._statements.fetch("stops_of_owner", {"owner": owner})]
+
+    async def finish(self, finished: Sequence[tuple[Run, Outcome]], now: datetime) -> set[str]:
+        """Write how runs ended and return the ids that were still ours to finish."""
+        at = to_micros(now)
+        rows = [
+            queries.row_of(
+                "finish_runs",
+                {
+                    "id": run.id,
+                    "owner": run.owner,
+                    "fence": run.fence,
+                    "status": outcome.status,
+                    "reason": outcome.reason,
+                    "note": outcome.note,
+                    "error": outcome.error,
+                    "finished_at": at,
+                },
+            )
+            for run, outcome in finished
+        ]
+        return await self._statements.write_each("finish_runs", rows)
+
+    async def release(self, runs: Sequence[Run]) -> int:
+        rows = [queries.row_of("release_runs", {"id": run.id, "owner": run.owner, "fence": run.fence}) for run in runs]
+        released = await self._statements.write_each("release_runs", rows)
+        if released:
+            self._statements.tell("runs")
+        return len(released)
+
+    async def expired(
+        self, owner: str, now: datetime, latest: datetime, most: int, skip: int = 0, *, of_everyone: bool = False
+    ) -> list[Run]:
+        """Return runs of other owners whose lease ran out or ends after `latest`, or whatever other owners hold.
+
+        What another node has locked is left out, and the first so many are skipped.
+        """
+        params = {"owner": owner, "now": to_micros(now), "latest": to_micros(latest), "most": most, "skip": skip}
+        rows = await self._statements.fetch("expired_runs", params | {"of_everyone": int(of_everyone)})
+        return [RUNS.read(row) for row in rows]
+
+    async def recover(self, run: Run) -> bool:
+        return bool(await self._statements.fetch("recover_run", RUNS.write(run)))
+
+    async def holds_lease(self, run: Run) -> bool:
+        params = {"id": run.id, "owner": run.owner, "fence": run.fence}
+        return bool(await self._statements.fetch("holds_lease", params))
+
+    async def note_calls(self, runs: Sequence[Run]) -> set[str]:
+        """Count the present starts of runs as attempts, and return the ids that are still their owner's."""
+        rows = [queries.row_of("note_calls", {"id": run.id, "owner": run.owner, "fence": run.fence}) for run in runs]
+        return await self._statements.write_each("note_calls", rows)
+
+    async def leave_probation(self, run_id: str) -> None:
+        if await self._statements.fetch("leave_probation", {"id": run_id}):
+            self._statements.tell("runs")
+
+    async def request_stop(self, run_id: str, now: datetime) -> bool:
+        asked = await self._statements.fetch("request_stop", {"id": run_id, "now": to_micros(now)})
+        self._statements.tell("stop")
+        return bool(asked)
+
+    async def leave_stop_wish(self, run_id: str, now: datetime) -> None:
+        """Note that a run is to be stopped, without its row, and let every scheduler look after that."""
+        await self._statements.fetch("leave_stop_wish", {"run_id": run_id, "now": to_micros(now)})
+        self._statements.tell("wakes")
+
+    async def free_stop_wishes(self, most: int) -> list[Run]:
+        """Return runs that are to be stopped and that nobody else holds."""
+        await self._statements.fetch("forget_lost_stop_wishes", {})
+        return [RUNS.read(row) for row in await self._statements.fetch("free_stop_wishes", {"most": most})]
+
+    async def forget_stop_wish(self, run_id: str) -> None:
+        await self._statements.fetch("forget_stop_wish", {"run_id": run_id})
+
+    async def end_queued_of_wake(self, wake_id: str, status: str, reason: str, now: datetime) -> int:
+        params = {"wake_id": wake_id, "status": status, "reason": reason, "now": to_micros(now)}
+        return len(await self._statements.fetch("end_queued_runs", params))
+
+    async def end_queued(self, run_id: str, status: str, reason: str, now: datetime) -> bool:
+        params = {"id": run_id, "status": status, "reason": reason, "now": to_micros(now)}
+        return bool(await self._statements.fetch("end_queued_run", params))
+
+    async def shed_low(self, now: datetime, before: datetime, directory_id: str) -> list[Run]:
+        params = {"now": to_micros(now), "before": to_micros(before), "directory_id": directory_id}
+        rows = await self._statements.fetch("shed_low_runs", params)
+        return [RUNS.read(row) for row in rows]
+
+    async def started_by_agent(self, agent_id: str, since: datetime) -> Started:
+        until = since + 2 * timedelta(hours=1)
+        params = {"agent_id": agent_id, "since": to_micros(since), "until": to_micros(until)}
+        rows = await self._statements.fetch("started_by_agent", params)
+        first: int | None = rows[0]["first_at"]
+        return Started(rows[0]["started"], None if first is None else from_micros(first))
+
+    async def next_runs_since(self, agent_id: str, since: datetime) -> int:
+        until = since + 2 * timedelta(days=1)
+        params = {"agent_id": agent_id, "since": to_micros(since), "until": to_micros(until)}
+        rows = await self._statements.fetch("next_runs_today", params)
+        return rows[0]["started"]
+
+    async def is_another_under_way(self, run: Run, now: datetime) -> bool:
+        """Tell whether a further next run of the agent's own booking has not ended."""
+        params = {"agent_id": run.agent_id, "id": run.id, "long_ago": to_micros(now - _LONG_AGO)}
+        return bool(await self._statements.fetch("own_next_run_under_way", params))
+
+    async def last_ended(self, run: Run, since: datetime, wake_id: str | None = None) -> Run | None:
+        """Return the latest run before this one of the same agent and kind; with a wake, of that wake."""
+        params = {
+            "agent_id": run.agent_id,
+            "kind": run.kind,
+            "since": to_micros(since),
+            "but_run": run.id,
+            "wake_id": wake_id,
+        }
+        rows = await self._statements.fetch("last_ended_run", params)
+        return RUNS.read(rows[0]) if rows else None
+
+    async def is_user_talking(self, agent_id: str, now: datetime, within: timedelta) -> bool:
+        params = {
+            "agent_id": agent_id,
+            "since": to_micros(now - within),
+            "until": to_micros(now + within),
+            "long_ago": to_micros(now - _LONG_AGO),
+        }
+        return bool(await self._statements.fetch("user_is_talking", params))
+
+    async def count_unfinished(self) -> dict[str, int]:
+        """Return how many runs of everyone wait, and how many are under way."""
+        return {row["status"]: row["runs"] for row in await self._statements.fetch("count_unfinished_runs", {})}
+
+    async def stuck(self, owner: str, before: datetime, latest: datetime, most: int) -> list[str]:
+        params = {"owner": owner, "before": to_micros(before), "latest": to_micros(latest), "most": most}
+        rows = await self._statements.fetch("stuck_runs", params)
+        return [row["id"] for row in rows]
+
+    async def left_behind(self, owner: str, now: datetime, latest: datetime) -> tuple[bool, bool]:
+        """Tell whether there are runs of other owners whose lease ran out or ends after `latest`, and stop wishes."""
+        params = {"owner": owner, "now": to_micros(now), "latest": to_micros(latest)}
+        [row] = await self._statements.fetch("left_behind", params)
+        return row["run_id"] is not None, row["wish_run_id"] is not None
+
+    async def roll_up_skipped(self, before: datetime, most: int) -> int:
+        """Fold the long-past skipped rows of each wake into its first one; the count of instants stays."""
+        at = to_micros(before)
+        wakes = await self._statements.fetch("old_skipped_runs", {"before": at, "most": most})
+        for row in wakes:
+            key = {"wake_id": row["wake_id"], "before": at, "first_at": row["first_at"]}
+            await self._statements.fetch("delete_skipped_runs", key)
+            await self._statements.fetch("cover_more", {**key, "covers": int(row["covers"])})
+        return len(wakes)
+
+
+def _claimed(row: Row) -> Claimed:
+    return Claimed(RUNS.read(row), timedelta(seconds=row["run_limit_seconds"]))

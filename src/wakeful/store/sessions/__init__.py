@@ -1,0 +1,1 @@
+"""Rows of sessions and messages, and who is present."""

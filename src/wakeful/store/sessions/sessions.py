@@ -1,0 +1,212 @@
+"""Sessions, their transcripts and their events in the store."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+import orjson
+
+from wakeful.domain.errors import NotFound
+from wakeful.domain.types import Message, Session, Upload
+from wakeful.store.drivers.database import Params, Statements
+from wakeful.store.rows import MESSAGES, SESSIONS, UPLOADS, to_micros
+
+_ANY_NUMBER = 1 << 60
+
+
+class NoSuchSession(NotFound):
+    code = "no_such_session"
+
+    def __init__(self, session_id: str) -> None:
+        super().__init__(f"There is no session {session_id!r}. GET /sessions lists yours; it may have been deleted.")
+
+
+@dataclass(frozen=True, slots=True)
+class SavedFrames:
+    """The encoded frames of one moment."""
+
+    last_seq: int
+    run_id: str | None
+    frames: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """How many frames a run has said, and where they lie in its session."""
+
+    frames: int
+    first_seq: int
+    last_seq: int
+
+
+class Sessions:
+    """Statements about sessions, in one transaction."""
+
+    def __init__(self, statements: Statements) -> None:
+        self._statements = statements
+
+    async def add(self, sessions: Sequence[Session]) -> None:
+        await self._statements.fetch_many("add_sessions", [SESSIONS.write(session) for session in sessions])
+
+    async def get(self, session_id: str, user_id: str) -> Session:
+        rows = await self._statements.fetch("session_of_user", {"id": session_id, "user_id": user_id})
+        if not rows:
+            raise NoSuchSession(session_id)
+        return SESSIONS.read(rows[0])
+
+    async def find(self, session_id: str) -> Session | None:
+        """Read a session whoever owns it."""
+        rows = await self._statements.fetch("session_by_id", {"id": session_id})
+        return SESSIONS.read(rows[0]) if rows else None
+
+    async def of_user(
+        self,
+        user_id: str,
+        agent_id: str | None,
+        before: tuple[datetime, str] | None,
+        most: int,
+        *,
+        named: str | None = None,
+        with_recall: bool = False,
+    ) -> list[Session]:
+        """Return a page of a user's sessions, the latest first; of those with some words in the title, if any."""
+        at, before_id = (None, None) if before is None else (to_micros(before[0]), before[1])
+        params: Params = {
+            "user_id": user_id,
+            "agent_id": agent_id,
+            "before": at,
+            "before_id": before_id,
+            "most": most,
+            "title": None if named is None else f"%{_as_written(named.lower())}%",
+            "is_any": int(not with_recall),
+        }
+        rows = await self._statements.fetch("sessions_of_user", params)
+        return [SESSIONS.read(row) for row in rows]
+
+    async def rename(self, session_id: str, user_id: str, title: str) -> Session:
+        rows = await self._statements.fetch("rename_session", {"id": session_id, "user_id": user_id, "title": title})
+        if not rows:
+            raise NoSuchSession(session_id)
+        return SESSIONS.read(rows[0])
+
+    async def hand_over(
+        self, session_id: str, user_id: str, agent_id: str, tool_limit: tuple[str, ...] | None
+    ) -> Session:
+        """Let another agent go on there."""
+        limit = None if tool_limit is None else orjson.dumps(tool_limit).decode()
+        rows = await self._statements.fetch(
+            "hand_over_session", {"id": session_id, "user_id": user_id, "agent_id": agent_id, "tool_limit": limit}
+        )
+        if not rows:
+            raise NoSuchSession(session_id)
+        return SESSIONS.read(rows[0])
+
+    async def give_title(self, session_id: str, title: str) -> Session | None:
+        """Name a session that has no name yet."""
+        rows = await self._statements.fetch("title_session", {"id": session_id, "title": title})
+        return SESSIONS.read(rows[0]) if rows else None
+
+    async def delete(self, session_id: str, user_id: str) -> None:
+        if not await self._statements.fetch("delete_session", {"id": session_id, "user_id": user_id}):
+            raise NoSuchSession(session_id)
+
+    async def append(self, message: Message) -> Message:
+        """Put a message at the end of its session's transcript and return it with its position."""
+        taken = {"id": message.session_id, "count": 1, "now": to_micros(message.created_at)}
+        rows = await self._statements.fetch("take_positions", taken)
+        if not rows:
+            raise NoSuchSession(message.session_id)
+        placed = replace(message, position=rows[0]["last_position"])
+        await self._statements.fetch("add_message", MESSAGES.write(placed))
+        return placed
+
+    async def steps_of(self, run_id: str) -> list[Message]:
+        rows = await self._statements.fetch("messages_of_run", {"run_id": run_id})
+        return [MESSAGES.read(row) for row in rows]
+
+    async def messages(self, session_id: str, after: int = 0, most: int = 1_000) -> list[Message]:
+        params = {"session_id": session_id, "after": after, "most": most}
+        return [MESSAGES.read(row) for row in await self._statements.fetch("messages_of_session", params)]
+
+    async def add_image(self, image_id: str, session_id: str, media_type: str, content: bytes) -> None:
+        params = {"id": image_id, "session_id": session_id, "media_type": media_type, "content": content}
+        await self._statements.fetch("add_image", params)
+
+    async def image(self, image_id: str, session_id: str) -> tuple[str, bytes] | None:
+        rows = await self._statements.fetch("image_of_session", {"id": image_id, "session_id": session_id})
+        return (rows[0]["media_type"], bytes(rows[0]["content"])) if rows else None
+
+    async def existing(self, session_ids: Sequence[str]) -> set[str]:
+        """Return which of these sessions exist."""
+        found: set[str] = set()
+        for session_id in session_ids:
+            found |= {row["id"] for row in await self._statements.fetch("session_exists", {"id": session_id})}
+        return found
+
+    async def add_upload(self, upload: Upload) -> None:
+        await self._statements.fetch("add_upload", UPLOADS.write(upload))
+
+    async def uploads(self, session_id: str) -> list[Upload]:
+        rows = await self._statements.fetch("uploads_of_session", {"session_id": session_id})
+        return [UPLOADS.read(row) for row in rows]
+
+    async def add_frames(
+        self, session_id: str, run_id: str | None, frames: Sequence[str], writing_id: str, now: datetime
+    ) -> int | None:
+        """Save encoded frames under the next sequence numbers of their session and return the last one.
+
+        None if the session was deleted: then nobody is left to read them.
+        """
+        rows = await self._statements.fetch("take_seqs", {"id": session_id, "count": len(frames)})
+        if not rows:
+            return None
+        last: int = rows[0]["last_seq"]
+        await self._statements.fetch(
+            "add_events",
+            {
+                "session_id": session_id,
+                "seq": last,
+                "run_id": run_id,
+                "id": writing_id,
+                "at": to_micros(now),
+                "frames": len(frames),
+                "data": "\n".join(frames),
+            },
+        )
+        return last
+
+    async def seq_of_writing(self, session_id: str, writing_id: str) -> int | None:
+        """Return the last number of a writing, if it is the newest there."""
+        rows = await self._statements.fetch("last_event", {"session_id": session_id})
+        return rows[0]["seq"] if rows and rows[0]["id"] == writing_id else None
+
+    async def events_after(
+        self, session_id: str, after: int, most: int, most_characters: int = _ANY_NUMBER
+    ) -> list[SavedFrames]:
+        """Return the first rows that hold frames past a number, in order; at least one if there is one."""
+        params = {"session_id": session_id, "after": after, "most": most, "most_characters": most_characters}
+        return [
+            SavedFrames(last_seq=row["seq"], run_id=row["run_id"], frames=row["data"].split("\n"))
+            for row in await self._statements.fetch("events_after", params)
+        ]
+
+    async def extent_of_run(self, session_id: str, run_id: str) -> Extent | None:
+        """Return where a run's frames lie, if it has said anything that is still kept."""
+        [row] = await self._statements.fetch("frames_of_run", {"session_id": session_id, "run_id": run_id})
+        return Extent(row["frames"], row["first_seq"], row["last_seq"]) if row["frames"] else None
+
+    async def seqs(self, session_id: str) -> tuple[int, int | None]:
+        """Return the last number that was given, and the first whose frame is still kept."""
+        rows = await self._statements.fetch("seqs_of_session", {"id": session_id})
+        if not rows:
+            raise NoSuchSession(session_id)
+        return rows[0]["last_seq"], rows[0]["first_seq"]
+
+    async def delete_old_events(self, before: datetime) -> None:
+        await self._statements.fetch("delete_old_events", {"before": to_micros(before)})
+
+
+def _as_written(text: str) -> str:
+    """Take from LIKE's signs what they mean."""
+    return re.sub(r"([\\%_])", r"\\\1", text)

@@ -1,0 +1,266 @@
+"""Wakes in the store."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Literal
+
+from wakeful.domain.errors import NotFound
+from wakeful.domain.types import Bounds, SetAside, Wake
+from wakeful.domain.values import value
+from wakeful.store.drivers.database import Row, Statements
+from wakeful.store.rows import ADDED_WAKE, MOVED_WAKE, WAKES, from_micros, read_bounds, to_micros
+
+_NAMES_IN_A_HINT = 100
+SOON = timedelta(seconds=30)  # what is due before the scheduler looks again by itself
+
+
+class NoSuchWake(NotFound):
+    code = "no_such_wake"
+
+    def __init__(self, wake_id: str) -> None:
+        super().__init__(
+            f"There is no wake {wake_id!r}. `wakeful wake ls --all` and GET /wakes list yours, ended ones included."
+        )
+
+
+@value
+class DueWake:
+    """A due wake with what the store knows about its surroundings."""
+
+    wake: Wake
+    agent_timezone: str
+    agent_bounds: str
+    gone: str | None
+    has_pauses: bool  # some pause of its user reaches past its planned instant
+    busy_run_id: str | None
+    waiting_run_id: str | None
+    running_run_id: str | None
+    free_turn: int | None  # where the queue stands, if nothing waits in it
+
+    def read_bounds(self) -> Bounds:
+        return read_bounds(self.agent_bounds)
+
+
+class Wakes:
+    """Statements about wakes, in one transaction."""
+
+    def __init__(self, statements: Statements) -> None:
+        self._statements = statements
+
+    async def add(self, wakes: Sequence[Wake]) -> set[str]:
+        """Book wakes and return the ids of those that found room."""
+        added = await self._statements.write_each("add_wakes", [ADDED_WAKE(wake) for wake in wakes])
+        self._tell_if_soon([wake for wake in wakes if wake.id in added])
+        return added
+
+    async def get(self, wake_id: str, user_id: str | None = None) -> Wake:
+        """Read a wake in order to change it. With a user, someone else's is not there."""
+        return _one(await self._statements.fetch("lock_wake", {"id": wake_id}), wake_id, user_id)
+
+    async def read(self, wake_id: str, user_id: str | None = None) -> Wake:
+        return _one(await self._statements.fetch("wake_by_id", {"id": wake_id}), wake_id, user_id)
+
+    async def find(self, wake_id: str) -> Wake | None:
+        rows = await self._statements.fetch("wake_by_id", {"id": wake_id})
+        return WAKES.read(rows[0]) if rows else None
+
+    async def mute(self, wake_id: str, muted: bool, now: datetime) -> Wake:
+        """Let a wake's notices go to the inbox alone, or to the channels again."""
+        params = {"id": wake_id, "muted": int(muted), "now": to_micros(now)}
+        return WAKES.read((await self._statements.fetch("mute_wake", params))[0])
+
+    async def see(self, wake_id: str, now: datetime) -> None:
+        """Note that a person had a hand in a wake."""
+        await self._statements.fetch("see_wake", {"id": wake_id, "now": to_micros(now)})
+
+    async def forgotten_recalls(self, before: datetime, most: int = 1, wake_id: str | None = None) -> list[str]:
+        """Return the recurring recalls that no person cared for since, or tell whether this one is among them."""
+        params = {"before": to_micros(before), "most": most, "id": wake_id}
+        rows = await self._statements.fetch("forgotten_recalls", params)
+        return [row["id"] for row in rows]
+
+    async def in_slot(self, slot: str) -> Wake | None:
+        """Read the live wake of a slot, without a wish to change it."""
+        rows = await self._statements.fetch("wake_in_slot", {"slot": slot})
+        return WAKES.read(rows[0]) if rows else None
+
+    async def of_user(
+        self,
+        user_id: str,
+        *,
+        agent_id: str | None = None,
+        status: str | None = None,
+        is_live: bool = False,
+        after: tuple[datetime, str] | None = None,
+        most: int = 50,
+    ) -> list[Wake]:
+        """Return a page of a user's wakes, the soonest first."""
+        at, after_id = (None, None) if after is None else (to_micros(after[0]), after[1])
+        rows = await self._statements.fetch(
+            "wakes_of_user",
+            {
+                "user_id": user_id,
+                "agent_id": agent_id,
+                "status": status,
+                "is_live": int(is_live),
+                "after": at,
+                "after_id": after_id,
+                "most": most,
+            },
+        )
+        return [WAKES.read(row) for row in rows]
+
+    async def live_in_slot(self, slot: str) -> Wake | None:
+        rows = await self._statements.fetch("live_wake_in_slot", {"slot": slot})
+        return WAKES.read(rows[0]) if rows else None
+
+    async def of_session(
+        self,
+        session_id: str,
+        most: int = 50,
+        *,
+        door: Literal["recall", "scheduler"] | None = None,
+        is_live: bool = False,
+        before: tuple[datetime, str] | None = None,
+    ) -> list[Wake]:
+        """Return a page of what was booked in a session, the newest first."""
+        at, before_id = (None, None) if before is None else (to_micros(before[0]), before[1])
+        params = {
+            "session_id": session_id,
+            "of_scheduler": None if door is None else int(door == "scheduler"),
+            "is_live": int(is_live),
+            "before": at,
+            "before_id": before_id,
+            "most": most,
+        }
+        return [WAKES.read(row) for row in await self._statements.fetch("wakes_of_session", params)]
+
+    async def due(self, now: datetime, most: int, skip: int = 0) -> list[DueWake]:
+        """Return so many of the due wakes past the first ones, without those that another node decides about."""
+        rows = await self._statements.fetch("due_wakes", {"now": to_micros(now), "most": most, "skip": skip})
+        return [_due(row) for row in rows]
+
+    async def set_aside(self, error: str, until: datetime, now: datetime, skip: int = 0) -> SetAside | None:
+        """Put off one of the due wakes without reading it, and return which one that was."""
+        params = {"error": error, "until": to_micros(until), "now": to_micros(now), "skip": skip}
+        rows = await self._statements.fetch("set_wake_aside", params)
+        if not rows:
+            return None
+        row = rows[0]
+        return SetAside(
+            id=row["id"],
+            kind=row["kind"],
+            user_id=row["user_id"],
+            agent_id=row["agent_id"],
+            session_id=row["session_id"],
+            nominal_at=from_micros(row["nominal_at"]),
+        )
+
+    async def move(self, wakes: Sequence[Wake]) -> set[str]:
+        """Save what firing made of wakes and return the ids of those that were still as they had been read."""
+        return await self._statements.write_each("move_wakes", [MOVED_WAKE(wake) for wake in wakes])
+
+    async def edit(self, wake: Wake) -> bool:
+        rows = await self._statements.fetch("edit_wake", WAKES.write(wake))
+        self._tell_if_soon([wake])
+        return bool(rows)
+
+    def tell_changed(self, wake_ids: Sequence[str]) -> None:
+        """Let those who listen know that wakes have changed."""
+        for hint in hints("wake", wake_ids):
+            self._statements.tell(hint)
+
+    async def planned_ahead(self, now: datetime) -> list[str]:
+        """Return the pending wakes with times that were counted from a moment after now."""
+        return [row["id"] for row in await self._statements.fetch("wakes_planned_ahead", {"now": to_micros(now)})]
+
+    async def settle(self, settled: Sequence[tuple[str, str | None]], now: datetime) -> None:
+        """Note that the runs of these wakes ended well; each comes with the reason to keep."""
+        at = to_micros(now)
+        rows = [{"id": wake_id, "reason": reason, "updated_at": at} for wake_id, reason in settled]
+        await self._statements.fetch_many("settle_wakes", rows)
+
+    async def release_held(self, user_id: str, agent_id: str | None, now: datetime) -> int:
+        """Look again at the wakes that a pause or bounds hold; without an agent, at all of the user's."""
+        rows = await self._statements.fetch(
+            "release_held_wakes", {"user_id": user_id, "agent_id": agent_id, "now": to_micros(now)}
+        )
+        if rows:
+            self._statements.tell("wakes")
+        return len(rows)
+
+    async def next_moment(
+        self,
+        owner: str,
+        now: datetime,
+        shed_after: timedelta,
+        hold_for: timedelta,
+        *,
+        judge_at: datetime,
+        latest: datetime,
+    ) -> datetime | None:
+        """Return when to look next. Leases are judged from `judge_at` on; one that ends after `latest` is void."""
+        params = {
+            "owner": owner,
+            "judge_at": to_micros(judge_at),
+            "latest": to_micros(latest),
+            "now": to_micros(now),
+            "shed_after": shed_after // timedelta(microseconds=1),
+            "last_hold": to_micros(now + hold_for),
+        }
+        rows = await self._statements.fetch("next_attempt", params)
+        at: int | None = rows[0]["at"]
+        return None if at is None else from_micros(at)
+
+    async def forget_ephemeral(self, now: datetime) -> int:
+        return len(await self._statements.fetch("forget_ephemeral_wakes", {"now": to_micros(now)}))
+
+    async def count_pending(self) -> int:
+        """Return how many wakes of everyone are still to fire."""
+        return (await self._statements.fetch("count_pending_wakes", {}))[0]["wakes"]
+
+    async def overdue(self, before: datetime, most: int) -> list[str]:
+        rows = await self._statements.fetch("overdue_wakes", {"before": to_micros(before), "most": most})
+        return [row["id"] for row in rows]
+
+    async def orphaned(self, before: datetime, most: int) -> list[str]:
+        rows = await self._statements.fetch("orphaned_wakes", {"before": to_micros(before), "most": most})
+        return [row["id"] for row in rows]
+
+    def _tell_if_soon(self, wakes: Sequence[Wake]) -> None:
+        for text in news_of(wakes):
+            self._statements.tell(text)
+
+
+def hints(word: str, names: Sequence[str]) -> list[str]:
+    """Write hints about so many things; PostgreSQL passes on 8,000 bytes in one."""
+    return [
+        f"{word} {' '.join(names[start : start + _NAMES_IN_A_HINT])}"
+        for start in range(0, len(names), _NAMES_IN_A_HINT)
+    ]
+
+
+def news_of(wakes: Sequence[Wake]) -> list[str]:
+    """Return what to tell about wakes. What is due later than the next look needs no news: the look finds it."""
+    return ["wakes"] if any(wake.attempt_at - wake.updated_at < SOON for wake in wakes) else []
+
+
+def _one(rows: Sequence[Row], wake_id: str, user_id: str | None) -> Wake:
+    if not rows or (user_id is not None and rows[0]["user_id"] != user_id):
+        raise NoSuchWake(wake_id)
+    return WAKES.read(rows[0])
+
+
+def _due(row: Row) -> DueWake:
+    gone = "user_gone" if row["user_deleted_at"] is not None else None
+    return DueWake(
+        wake=WAKES.read(row),
+        agent_timezone=row["agent_timezone"],
+        agent_bounds=row["agent_bounds"],
+        gone=gone or ("agent_gone" if row["agent_deleted_at"] is not None else None),
+        has_pauses=row["has_pauses"] is not None,
+        busy_run_id=row["busy_run_id"],
+        waiting_run_id=row["waiting_run_id"],
+        running_run_id=row["running_run_id"],
+        free_turn=row["free_turn"],
+    )

@@ -1,0 +1,220 @@
+"""Runs a program, and takes it and everything it has started along when the server is gone, however that ended.
+
+Started as a script of its own, with nothing but the standard library and the modules of `confinement` that it needs:
+`guard.py SERVER-PID RULES PROGRAM ARGUMENT…`. The rules are JSON; with `null` the program runs unconfined. They are
+applied to the program alone, not to its guard, and if one cannot be applied the program is not started.
+"""
+
+import _thread
+import ctypes
+import json
+import os
+import resource
+import signal
+import sys
+import time
+
+TYPE_CHECKING = False  # `typing` and `pathlib` would take longer to import than most commands last
+if TYPE_CHECKING:
+    import _socket
+    from typing import NoReturn
+
+    from wakeful.tools.confinement.rules import Rules
+
+_PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
+_HEARD = {signal.SIGTERM, signal.SIGCHLD}
+_MOST_ROUNDS = 500
+_NOT_CONFINED, _NOT_STARTED = 126, 127
+
+
+def guarded(*command: str, rules: "Rules | None") -> list[str]:
+    """Return how this process starts a command under a guard; without rules it is not confined."""
+    return [sys.executable, "-I", "-S", __file__, str(os.getpid()), json.dumps(rules), *command]
+
+
+def main(server: int, rules: "Rules | None", command: list[str]) -> int:
+    """Run a command to its end, or to ours."""
+    libc = ctypes.CDLL(None)
+    # What leaves the group, as daemons do, becomes our child when its parent ends, so nothing gets away.
+    libc.prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    # Waited for, not handled: a handler that runs just before we wait for the program would leave us waiting.
+    signal.pthread_sigmask(signal.SIG_BLOCK, _HEARD)
+    libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+    if os.getppid() != server:  # it died before we had said that we want to know
+        return 1
+    temp = None
+    try:
+        temp = None if rules is None else _make_temp(rules)
+        child = _start(rules, temp, command)
+        nothing = os.open(os.devnull, os.O_RDWR)
+        for descriptor in (0, 1, 2):  # else the pipes would stay open when the program closes them
+            os.dup2(nothing, descriptor)
+        status = _wait(child)
+        _kill_all()
+    except OSError as error:
+        os.write(2, f"{command[0]} cannot be started: {error.strerror}\n".encode())
+        return _NOT_STARTED
+    finally:
+        if temp is not None:
+            _remove(temp)
+    code = -signal.SIGTERM if status is None else os.waitstatus_to_exitcode(status)
+    return code if code >= 0 else _die_of(-code)
+
+
+def _start(rules: "Rules | None", temp: str | None, command: list[str]) -> int:
+    """Start the program, confined by the rules if there are any, and return its process id. Raises OSError."""
+    if rules is None or temp is None:
+        return _spawn(command)
+    if rules["level"] == "bubblewrap":
+        return _start_in_bubblewrap(rules, temp, command)
+    return _start_in_landlock({**rules, "write": [*rules["write"], temp]}, command)
+
+
+def _spawn(command: list[str]) -> int:
+    return os.posix_spawnp(command[0], command, os.environ, setsigmask=[], setsigdef=[signal.SIGPIPE, signal.SIGXFSZ])
+
+
+def _start_in_bubblewrap(rules: "Rules", temp: str, command: list[str]) -> int:
+    from wakeful.tools.confinement.bubblewrap import wrapped
+    from wakeful.tools.confinement.seccomp import make_filter
+
+    descriptor = os.memfd_create("filter", 0)
+    os.write(descriptor, make_filter(is_network_allowed=rules["network"], has_own_files=True))
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    try:
+        return _spawn([*wrapped(rules, temp, descriptor, os.getcwd()), *command])  # noqa: PTH109
+    finally:
+        os.close(descriptor)
+
+
+def _start_in_landlock(rules: "Rules", command: list[str]) -> int:
+    """Fork, confine the child and have it become the program. There is one thread only, so Python can run there."""
+    import _socket
+
+    from wakeful.tools.confinement.kernel import drop_capabilities
+    from wakeful.tools.confinement.supervisor import supervise
+
+    drop_capabilities()  # also our own: we change files for the program
+    ours, theirs = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_STREAM)
+    child = os.fork()
+    if child == 0:
+        _become(rules, command, theirs)
+    theirs.close()
+    _, carried, _, _ = ours.recvmsg(1, _socket.CMSG_SPACE(4))
+    ours.close()
+    if carried:  # else it has said on its standard error why it could not be confined, and ended
+        listener = int.from_bytes(carried[0][2], sys.byteorder)
+        _thread.start_new_thread(supervise, (listener, rules["write"]))
+    return child
+
+
+def _become(rules: "Rules", command: list[str], guard: "_socket.socket") -> "NoReturn":
+    import _socket
+
+    from wakeful.tools.confinement import kernel, landlock, seccomp
+
+    try:
+        kernel.refuse_new_privileges()
+        program = seccomp.make_filter(is_network_allowed=rules["network"], has_own_files=False)
+        landlock.restrict(rules["read"], rules["write"], is_network_allowed=rules["network"])
+        listener = seccomp.install(program, has_listener=True)
+        passed = listener.to_bytes(4, sys.byteorder)
+        guard.sendmsg([b"."], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, passed)])
+        os.close(listener)
+        for number in (signal.SIGPIPE, signal.SIGXFSZ):
+            signal.signal(number, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    except BaseException as error:  # noqa: BLE001  (the program must not run half confined)
+        os.write(2, f"{command[0]} cannot be confined, so it is not started: {error}\n".encode())
+        os._exit(_NOT_CONFINED)
+    try:
+        os.execvpe(command[0], command, os.environ)
+    except OSError as error:
+        os.write(2, f"{command[0]} cannot be started: {error.strerror}\n".encode())
+    os._exit(_NOT_STARTED)
+
+
+def _make_temp(rules: "Rules") -> str:
+    """Make a temporary directory that is the program's alone."""
+    path = f"{rules['temp']}/wakeful-{os.urandom(8).hex()}"
+    os.mkdir(path, 0o700)  # noqa: PTH102
+    os.environ["TMPDIR"] = path
+    return path
+
+
+def _remove(directory: str) -> None:
+    try:
+        os.rmdir(directory)  # noqa: PTH106
+    except OSError:
+        import shutil
+
+        try:
+            _make_writable(directory)
+            shutil.rmtree(directory, ignore_errors=True)
+        except (OSError, RecursionError):  # what is left is in the system's temporary directory, which cleans itself
+            return
+
+
+def _make_writable(directory: str) -> None:
+    os.chmod(directory, 0o700)  # noqa: PTH101
+    with os.scandir(directory) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                _make_writable(entry.path)
+
+
+def _wait(child: int) -> int | None:
+    """Return how the program ended, or None if we were told to end first."""
+    while signal.sigwait(_HEARD) != signal.SIGTERM:
+        status = _reap(child)
+        if status is not None:
+            return status
+    return None
+
+
+def _reap(child: int) -> int | None:
+    """Bury whoever has ended, and return how the program did, if it is among them."""
+    while True:
+        ended, status = os.waitpid(-1, os.WNOHANG)
+        if ended == child:
+            return status
+        if ended == 0:
+            return None
+
+
+def _die_of(number: int) -> "NoReturn":
+    """End as the program did, so that whoever waits for us learns how."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    if number not in (signal.SIGKILL, signal.SIGSTOP):
+        signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})
+    os.kill(os.getpid(), number)
+    os._exit(128 + number)  # by a signal that ends nobody
+
+
+def _kill_all() -> None:
+    """Kill our children until there are none; those of a child that died become ours."""
+    for _ in range(_MOST_ROUNDS):
+        try:
+            with open(f"/proc/self/task/{os.getpid()}/children", encoding="ascii") as file:  # noqa: PTH123
+                children = file.read().split()
+        except OSError:  # a system that does not tell: then at least everything in our group, and ourselves
+            os.killpg(0, signal.SIGKILL)
+            return
+        if not children:
+            return
+        for pid in children:
+            try:
+                os.kill(int(pid), signal.SIGKILL)
+                os.waitpid(int(pid), os.WNOHANG)
+            except (ProcessLookupError, ChildProcessError):
+                pass
+        time.sleep(0.005)
+
+
+if __name__ == "__main__":
+    sys.path.append(
+        __file__[: -len("/wakeful/tools/confinement/guard.py")]
+    )  # last, so that the standard library comes first
+    sys.exit(main(int(sys.argv[1]), json.loads(sys.argv[2]), sys.argv[3:]))

@@ -1,0 +1,146 @@
+"""A line to an MCP server that is a program of ours: started under a guard, in an environment of its own."""
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import anyio
+from anyio.abc import ObjectReceiveStream, ObjectSendStream
+from mcp.client._transport import TransportStreams  # has no public name yet
+from mcp.shared.message import SessionMessage
+from mcp_types import jsonrpc_message_adapter
+
+from wakeful.domain.agents.mcp_servers import McpServer, hide_secrets
+from wakeful.service.agents.workspace import make_private_directory
+from wakeful.tools.confinement.guard import guarded
+from wakeful.tools.confinement.rules import SEARCH_PATH, Rules
+
+log = logging.getLogger(__name__)
+
+MOST_LINE = 4 * 1024 * 1024  # bytes of one message
+MOST_WORDS = 4_000  # bytes of its standard error that are kept
+PATIENCE = 2.0  # seconds for each way to end
+
+
+@asynccontextmanager
+async def started(
+    server: McpServer, home: Path, rules: Rules | None, on_end: Callable[[], None], last_words: bytearray
+) -> AsyncGenerator[TransportStreams]:
+    """Start the program, confined unless there are no rules; end it and its children when the block is left.
+
+    `on_end` is called when the program says no more, before whoever waits for an answer is told. `last_words` holds
+    the end of its standard error as it comes.
+    """
+    await asyncio.to_thread(make_private_directory, home)
+    process = await asyncio.create_subprocess_exec(
+        *guarded(*server.command, rules=rules),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        env={"PATH": SEARCH_PATH, "HOME": str(home), "LANG": "C.UTF-8", **server.env},
+        cwd=home,
+        start_new_session=True,
+        limit=MOST_LINE,
+    )  # fmt: skip
+    assert process.stdin is not None
+    assert process.stdout is not None
+    assert process.stderr is not None
+    to_us, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+    outgoing, from_us = anyio.create_memory_object_stream[SessionMessage](0)
+    tasks = [
+        asyncio.create_task(_read(process.stdout, to_us, server.name, on_end)),
+        asyncio.create_task(_write(process.stdin, from_us)),
+    ]
+    words = asyncio.create_task(_keep_last_words(process.stderr, last_words))
+    try:
+        yield incoming, outgoing
+    finally:
+        with anyio.CancelScope(shield=True):  # every wait in it is bounded
+            await _end(process, tasks)
+            for stream in (to_us, incoming, outgoing, from_us):
+                stream.close()
+            await _note_end(server, process, words, last_words)
+
+
+async def _read(
+    stdout: asyncio.StreamReader,
+    to_us: ObjectSendStream[SessionMessage | Exception],
+    name: str,
+    on_end: Callable[[], None],
+) -> None:
+    """Pass on what it says until it ends; then the line is closed, and whoever waits for an answer learns it."""
+    async with to_us:
+        with contextlib.suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+            while line := await _line(stdout, name):
+                try:
+                    message = jsonrpc_message_adapter.validate_json(line, by_name=False)
+                except ValueError:
+                    log.debug("MCP server sent what is no message", extra={"server": name, "bytes": len(line)})
+                    continue
+                await to_us.send(SessionMessage(message))
+        on_end()
+
+
+async def _line(stdout: asyncio.StreamReader, name: str) -> bytes:
+    try:
+        return await stdout.readline()
+    except ValueError:
+        log.warning("MCP server sent a message too long", extra={"server": name, "most": MOST_LINE})
+        return b""
+
+
+async def _write(stdin: asyncio.StreamWriter, from_us: ObjectReceiveStream[SessionMessage]) -> None:
+    async with from_us:
+        with contextlib.suppress(ConnectionError):  # it has ended; the reader says so
+            async for each in from_us:
+                stdin.write(each.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n")
+                await stdin.drain()
+
+
+async def _keep_last_words(stderr: asyncio.StreamReader, words: bytearray) -> None:
+    while piece := await stderr.read(65_536):
+        words += piece
+        del words[:-MOST_WORDS]
+
+
+async def _end(process: asyncio.subprocess.Process, tasks: list[asyncio.Task[None]]) -> None:
+    """Close its input, as the protocol wants; then tell its guard; then kill the guard's whole group."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    process.stdin.close()
+    draining = asyncio.create_task(_drain(process.stdout))  # its end is seen only by those who read up to it
+    for number in (None, signal.SIGTERM, signal.SIGKILL):
+        if number is not None and process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                if number == signal.SIGKILL:
+                    os.killpg(process.pid, number)
+                else:
+                    process.send_signal(number)
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(process.wait(), PATIENCE)
+            break
+    draining.cancel()
+    await asyncio.gather(draining, return_exceptions=True)
+
+
+async def _drain(stdout: asyncio.StreamReader) -> None:
+    while await stdout.read(65_536):
+        pass
+
+
+async def _note_end(
+    server: McpServer, process: asyncio.subprocess.Process, reading: "asyncio.Task[None]", last_words: bytearray
+) -> None:
+    """Log how it ended, and the end of its standard error without its secrets."""
+    await asyncio.wait([reading], timeout=PATIENCE)
+    reading.cancel()
+    said = hide_secrets(last_words.decode(errors="replace"), server)
+    log.info("MCP server ended", extra={"server": server.name, "exit_code": process.returncode, "last_words": said})
