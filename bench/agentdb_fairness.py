@@ -14,7 +14,7 @@ from pathlib import Path
 
 from wakeful.agentdb.errors import DataTimeout
 from wakeful.agentdb.files.open_database import Request
-from wakeful.agentdb.process.engine import Engine
+from wakeful.agentdb.process.engine import DatabaseEngine
 
 OUT = Path(__file__).parent / "out" / "agentdb_fairness.json"
 ROUNDS = 300
@@ -28,7 +28,7 @@ def request(path: Path, op: str, seconds: float = 30, **args: object) -> Request
     return Request(op=op, path=str(path), key="11" * 32, seconds=seconds, quota=2**30, at=at, args=args)
 
 
-async def measure(engine: Engine, path: Path) -> list[float]:
+async def measure(engine: DatabaseEngine, path: Path) -> list[float]:
     """Return how long each of many small queries took, in milliseconds."""
     took: list[float] = []
     for _ in range(ROUNDS):
@@ -39,7 +39,7 @@ async def measure(engine: Engine, path: Path) -> list[float]:
     return took
 
 
-async def flood(engine: Engine, path: Path, number: int) -> None:
+async def flood(engine: DatabaseEngine, path: Path, number: int) -> None:
     while True:
         with suppress(DataTimeout):
             await engine.ask(request(path, "query", seconds=0.5, sql=SLOW))
@@ -47,7 +47,7 @@ async def flood(engine: Engine, path: Path, number: int) -> None:
 
 
 async def main() -> None:
-    engine = Engine(2)
+    engine = DatabaseEngine(2)
     with tempfile.TemporaryDirectory() as folder:
         busy, other = Path(folder) / "busy", Path(folder) / "other"
         table = {"name": "t", "purpose": "x", "columns": [{"name": "a", "type": "text"}], "indexes": []}

@@ -28,7 +28,7 @@ from wakeful.config import Settings
 from wakeful.domain.types import Run, Wake
 from wakeful.domain.wakes import wakes
 from wakeful.runtime.loop.loop import AgentLoop, Patience
-from wakeful.runtime.models.openai_chat.model import Patience as WirePatience
+from wakeful.runtime.models.openai_chat.model import ModelTimeouts as WirePatience
 
 TOKEN = "a-token-for-all-tests"
 SECONDS = 20.0  # after which a test has waited long enough

@@ -13,7 +13,7 @@ import pytest
 from databases import AT, KEY, QUOTA, TASKS
 from wakeful.agentdb.errors import DataInvalid, DataLimit, DataTimeout
 from wakeful.agentdb.files.open_database import Request
-from wakeful.agentdb.process.engine import Engine, WorkerBroke
+from wakeful.agentdb.process.engine import DatabaseEngine, WorkerBroke
 from wakeful.domain.resources import OutOfResources
 
 BOMB = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT max(x) FROM n"
@@ -21,14 +21,14 @@ BOMB = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT m
 
 @pytest.fixture
 async def engine():
-    engine = Engine(1)
+    engine = DatabaseEngine(1)
     yield engine
     await engine.aclose()
 
 
 @pytest.fixture
 async def two():
-    engine = Engine(2)
+    engine = DatabaseEngine(2)
     yield engine
     await engine.aclose()
 
@@ -236,7 +236,7 @@ async def test_what_cannot_be_sent_is_refused(engine, tmp_path, value):
 
 
 async def test_who_waits_for_a_worker_is_told_when_the_server_goes_down(tmp_path):
-    engine = Engine(1)
+    engine = DatabaseEngine(1)
     await made(engine, tmp_path / "a")
     asked = [engine.ask(request(tmp_path / "a", "query", sql=sql)) for sql in (BOMB, "SELECT 1", "SELECT 2")]
     asking = [asyncio.ensure_future(each) for each in asked]
@@ -256,7 +256,7 @@ async def test_a_file_is_let_go_of_even_by_a_worker_that_is_dead(engine, tmp_pat
 
 
 async def test_workers_end_with_the_server(tmp_path):
-    engine = Engine(2)
+    engine = DatabaseEngine(2)
     await made(engine, tmp_path / "a")
     pids = engine.pids
     await engine.aclose()
@@ -277,7 +277,7 @@ async def test_workers_end_with_the_server(tmp_path):
 )
 async def test_without_a_worker_callers_are_told_and_it_is_tried_again(tmp_path, monkeypatch, python, said):
     monkeypatch.setattr("wakeful.agentdb.process.engine.RETRY", 0.05)
-    engine = Engine(1)
+    engine = DatabaseEngine(1)
     with monkeypatch.context() as broken:
         broken.setattr(sys, "executable", python)
         with pytest.raises(OutOfResources, match=said) as refused:

@@ -15,7 +15,7 @@ from databases import AT, KEY, QUOTA, TASKS
 from wakeful.agentdb.files import files
 from wakeful.agentdb.files.open_database import Request
 from wakeful.agentdb.process import worker
-from wakeful.agentdb.process.engine import Engine, WorkerBroke
+from wakeful.agentdb.process.engine import DatabaseEngine, WorkerBroke
 from wakeful.agentdb.process.process import STOPPING
 from world import eventually
 
@@ -26,7 +26,7 @@ def request(path: Path, op: str, *, seconds: float = 5.0, **args: object) -> Req
     return Request(op=op, path=str(path), key=KEY.hex(), seconds=seconds, quota=QUOTA, at=AT, actor="agent", args=args)
 
 
-async def made(engine: Engine, path: Path, rows: int = 3) -> None:
+async def made(engine: DatabaseEngine, path: Path, rows: int = 3) -> None:
     await engine.ask(request(path, "create_table", **TASKS))
     await engine.ask(request(path, "insert", table="tasks", rows=[{"title": f"Task {n}"} for n in range(rows)]))
 
@@ -45,7 +45,7 @@ def rows_in_file_alone(path: Path, folder: Path) -> int:
 
 
 async def test_after_a_graceful_stop_everything_is_in_the_file(tmp_path):
-    engine = Engine(1)
+    engine = DatabaseEngine(1)
     for name in ("a", "b"):
         await made(engine, tmp_path / name)
     assert journal_of(tmp_path / "a") > 0
@@ -55,7 +55,7 @@ async def test_after_a_graceful_stop_everything_is_in_the_file(tmp_path):
 
 
 async def test_a_worker_at_a_long_query_is_interrupted_and_closes_its_files_too(tmp_path):
-    engine = Engine(1)
+    engine = DatabaseEngine(1)
     await made(engine, tmp_path / "a")
     asking = asyncio.ensure_future(engine.ask(request(tmp_path / "a", "query", sql=BOMB, seconds=30)))
     await asyncio.sleep(0.1)
@@ -69,7 +69,7 @@ async def test_a_worker_at_a_long_query_is_interrupted_and_closes_its_files_too(
 
 
 async def test_a_worker_that_does_not_react_holds_the_stop_up_for_two_seconds(tmp_path):
-    engine = Engine(1)
+    engine = DatabaseEngine(1)
     await made(engine, tmp_path / "a")
     [pid] = engine.pids
     os.kill(pid, signal.SIGSTOP)
@@ -81,7 +81,7 @@ async def test_a_worker_that_does_not_react_holds_the_stop_up_for_two_seconds(tm
 
 
 async def test_a_file_that_is_pushed_out_by_others_is_closed_with_its_journal(tmp_path):
-    engine = Engine(1)
+    engine = DatabaseEngine(1)
     for number in range(worker.MOST_OPEN + 1):
         await made(engine, tmp_path / str(number))
     assert not journal_of(tmp_path / "0")
@@ -90,7 +90,7 @@ async def test_a_file_that_is_pushed_out_by_others_is_closed_with_its_journal(tm
 
 
 async def test_a_file_that_stays_open_has_its_journal_emptied_after_a_while(tmp_path):
-    engine = Engine(1, journal_seconds=0.2)
+    engine = DatabaseEngine(1, journal_seconds=0.2)
     await made(engine, tmp_path / "a")
 
     async def is_empty() -> bool:
@@ -105,7 +105,7 @@ async def test_a_file_that_stays_open_has_its_journal_emptied_after_a_while(tmp_
 
 
 async def test_a_worker_that_is_always_busy_empties_journals_too(tmp_path):
-    engine = Engine(1, journal_seconds=0.2)
+    engine = DatabaseEngine(1, journal_seconds=0.2)
     await made(engine, tmp_path / "a")
     async with asyncio.timeout(10):
         while journal_of(tmp_path / "a"):
@@ -115,7 +115,7 @@ async def test_a_worker_that_is_always_busy_empties_journals_too(tmp_path):
 
 
 async def test_a_new_key_leaves_no_journal(tmp_path):
-    engine = Engine(1)
+    engine = DatabaseEngine(1)
     await made(engine, tmp_path / "a")
     await engine.ask(request(tmp_path / "a", "rekey", new_key=bytes(32).hex()))
     assert not journal_of(tmp_path / "a")

@@ -11,7 +11,7 @@ from typing import Any
 
 from wakeful.domain.types import Message, Run
 from wakeful.service.runs.claims import Claims
-from wakeful.store.sessions.sessions import Sessions
+from wakeful.store.sessions.sessions import SessionRows
 from wakeful.store.store import Store, Tx
 
 CALLS = "calls"
@@ -96,10 +96,10 @@ def _is_final(message: Message) -> bool:
 
 
 def _after_commit_of(is_it: Callable[[Message], bool], act: Callable[[Store, Message], Any]) -> None:
-    append, write = Sessions.append, Store.write
+    append, write = SessionRows.append, Store.write
     seen: dict[int, Message] = {}  # by the transaction that saves it: others end meanwhile
 
-    async def append_and_note(self: Sessions, message: Message) -> Message:
+    async def append_and_note(self: SessionRows, message: Message) -> Message:
         if is_it(message):
             seen[id(self._statements)] = message
         return await append(self, message)
@@ -118,5 +118,5 @@ def _after_commit_of(is_it: Callable[[Message], bool], act: Callable[[Store, Mes
             await act(self, saved[-1])
         return result
 
-    Sessions.append = append_and_note  # type: ignore[method-assign]
+    SessionRows.append = append_and_note  # type: ignore[method-assign]
     Store.write = write_and_act  # type: ignore[method-assign]

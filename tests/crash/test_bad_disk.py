@@ -24,7 +24,7 @@ from forked import Forked
 from openai_server import Exchange, call, calls, say
 from wakeful.agentdb.errors import DatabaseUnavailable
 from wakeful.agentdb.files.open_database import Request
-from wakeful.agentdb.process.engine import Engine
+from wakeful.agentdb.process.engine import DatabaseEngine
 
 PHASES = 40 if IS_LONG else 3
 NOW = {"call_type": "immediate", "additional_context_message": "Say hello."}
@@ -58,7 +58,7 @@ async def test_an_agents_database_says_that_the_disk_failed_and_goes_on(disk, tm
     folder = tmp_path / "data"
     folder.mkdir()
     path = folder / "db.sqlite"
-    engine = Engine(1)
+    engine = DatabaseEngine(1)
     await engine.ask(request(path, "create_table", **TASKS))
     acknowledged, doubtful = [0], dict[int, str]()
     await engine.ask(add(path, 0))
@@ -90,7 +90,7 @@ async def test_a_failing_disk_at_the_stop_loses_nothing(disk, tmp_path, monkeypa
     monkeypatch.setattr(sys, "executable", str(disk.python))
     (tmp_path / "data").mkdir()
     path = tmp_path / "data" / "db.sqlite"
-    engine = Engine(1)
+    engine = DatabaseEngine(1)
     await engine.ask(request(path, "create_table", **TASKS))
     await engine.ask(add(path, 1))
     disk.fail("rws")

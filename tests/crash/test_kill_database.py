@@ -13,7 +13,7 @@ import pytest
 
 from databases import Database
 from wakeful.agentdb.files.open_database import Request
-from wakeful.agentdb.process.engine import Engine, WorkerBroke
+from wakeful.agentdb.process.engine import DatabaseEngine, WorkerBroke
 
 BATCH = 400
 QUOTA = 64 * 1024 * 1024
@@ -58,7 +58,7 @@ def check_whole(database: Database) -> int:
 
 @pytest.mark.parametrize("after", [0.0, 0.005, 0.02, 0.05, 0.1])
 async def test_a_worker_killed_in_the_middle_of_a_write_leaves_all_or_nothing(database, after):
-    engine = Engine(1)
+    engine = DatabaseEngine(1)
     request = Request(
         op="insert",
         path=str(database.path),

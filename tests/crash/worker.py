@@ -19,7 +19,7 @@ from wakeful.config import Settings
 from wakeful.domain.events import RunEvent, StepSaved
 from wakeful.domain.types import Message, Run
 from wakeful.runtime.executor import BeforeCall, Stop
-from wakeful.runtime.heartbeat import Heartbeat
+from wakeful.runtime.heartbeat import LeaseHeartbeat
 from wakeful.store.drivers import postgres
 from world import World
 
@@ -115,7 +115,7 @@ async def _work(settings: dict[str, Any], journal: Path, script: Script) -> None
     logging.basicConfig(filename=journal.with_suffix(".log"), format="%(process)d %(asctime)s %(message)s")
     if script.give_up_after is not None:
         patience = timedelta(seconds=script.give_up_after)
-        building.Heartbeat = functools.partial(Heartbeat, give_up_after=patience)  # type: ignore[misc]
+        building.Heartbeat = functools.partial(LeaseHeartbeat, give_up_after=patience)  # type: ignore[misc]
     stopping = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopping.set)
     lines = Journal(journal)

@@ -15,7 +15,7 @@ import sqlcipher3
 
 from databases import AT, KEY, TASKS, fingerprints
 from wakeful.agentdb.files.open_database import Request
-from wakeful.agentdb.process.engine import Engine, WorkerBroke
+from wakeful.agentdb.process.engine import DatabaseEngine, WorkerBroke
 from wakeful.domain.errors import WakefulError
 
 CANARY = "CANARY-OF-ANOTHER-FILE"
@@ -72,7 +72,7 @@ class Victim:
             each.mkdir()
         (self.outside / "canary.txt").write_text(CANARY)
         sqlcipher3.connect(self.outside / "canary.db").execute(f"CREATE TABLE canary AS SELECT '{CANARY}' AS a").close()
-        self.engine = Engine(2)
+        self.engine = DatabaseEngine(2)
 
     async def ask(self, op: str, args: dict[str, Any], path: Path | None = None) -> Any:
         request = Request(

@@ -4,7 +4,7 @@ import asyncio
 import threading
 from datetime import timedelta
 
-from wakeful.runtime.heartbeat import Heartbeat
+from wakeful.runtime.heartbeat import LeaseHeartbeat
 from wakeful.service.runs.claims import Claims
 
 
@@ -38,7 +38,7 @@ async def test_a_fault_that_nobody_thought_of_costs_one_beat(caplog):
         told.append(ours)
         heard.set()
 
-    heartbeat = Heartbeat(claims, note)
+    heartbeat = LeaseHeartbeat(claims, note)
     heartbeat.start()
     try:
         await asyncio.to_thread(heard.wait, 10)

@@ -204,7 +204,7 @@ async def test_every_call_fits_the_tool_it_is_for():
         "search_files": files.SearchFiles,
         "fetch_url": web.FetchUrl,
         "run_command": shell.RunCommand,
-        "scheduler": scheduler.Scheduler,
+        "scheduler": scheduler.SchedulerTool,
         "spawn_agent": subagents.SpawnAgent,
         "manage_recall": recall.ManageRecall,
         "schedule_next_run": next_run.ScheduleNextRun,

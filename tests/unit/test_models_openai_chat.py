@@ -55,7 +55,7 @@ from openai_server import (
 from wakeful.clock import ManualClock
 from wakeful.runtime.models.errors import ModelBusy, ModelCutOff, ModelFailed, UnsupportedContent
 from wakeful.runtime.models.openai_chat.endpoint import Endpoint
-from wakeful.runtime.models.openai_chat.model import OpenAIChat, Patience
+from wakeful.runtime.models.openai_chat.model import ModelTimeouts, OpenAIChat
 
 NOON = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
 HELLO: list[ModelMessage] = [ModelRequest.user_text_prompt("Hello?")]
@@ -65,7 +65,7 @@ KEY = "sk-very-secret"
 
 @asynccontextmanager
 async def provider(
-    *script: Answer, patience: Patience | None = None, key: str | None = KEY
+    *script: Answer, patience: ModelTimeouts | None = None, key: str | None = KEY
 ) -> AsyncIterator[tuple[OpenAIServer, OpenAIChat]]:
     async with OpenAIServer(*script) as server:
         endpoint = Endpoint(server.base_url, key)
@@ -313,39 +313,39 @@ async def test_either_sign_of_the_end_is_enough(ending):
 
 
 async def test_a_provider_that_never_answers_is_busy_after_the_first_limit():
-    async with provider(hang, patience=Patience(first=0.2)) as (_, model):
+    async with provider(hang, patience=ModelTimeouts(first=0.2)) as (_, model):
         with pytest.raises(ModelBusy, match=r"nothing came from http://127\.0\.0\.1:\d+ within 0\.2 s"):
             await ask(model)
 
 
 async def test_what_we_take_to_send_a_request_is_no_silence_of_the_provider():
-    async with provider(say("Hello"), patience=Patience(first=0.2)) as (_, model):
+    async with provider(say("Hello"), patience=ModelTimeouts(first=0.2)) as (_, model):
         asyncio.get_running_loop().call_soon(time.sleep, 0.4)  # between the wish to ask and the first byte
         assert (await ask(model)).parts == [TextPart("Hello")]
 
 
 async def test_comments_do_not_count_as_a_first_chunk():
-    async with provider(stream(*[b": still working\n\n", 0.01] * 100), patience=Patience(first=0.2)) as (_, model):
+    async with provider(stream(*[b": still working\n\n", 0.01] * 100), patience=ModelTimeouts(first=0.2)) as (_, model):
         with pytest.raises(ModelBusy, match="nothing came"):
             await ask(model)
 
 
 async def test_a_provider_that_falls_silent_half_way_is_cut_off():
-    async with provider(stream(*text("Well"), 3600.0), patience=Patience(between=0.03)) as (_, model):
+    async with provider(stream(*text("Well"), 3600.0), patience=ModelTimeouts(between=0.03)) as (_, model):
         with pytest.raises(ModelCutOff, match=r"silent for 0\.03 s"):
             await ask(model)
 
 
 async def test_slow_chunks_within_the_limit_are_an_answer():
     pieces = [piece for each in text("a", "b", "c", "d") for piece in (each, 0.03)]
-    async with provider(stream(*pieces), patience=Patience(between=0.5)) as (_, model):
+    async with provider(stream(*pieces), patience=ModelTimeouts(between=0.5)) as (_, model):
         shown: list[str] = []
         assert (await watch(model, shown)).parts == [TextPart("abcd")]
     assert shown[0] == "a"
 
 
 async def test_an_answer_that_is_whole_does_not_wait_for_a_line_kept_open():
-    async with provider(stream(*text("Done"), chunk(finish="stop"), 3600.0), patience=Patience(between=0.03)) as (
+    async with provider(stream(*text("Done"), chunk(finish="stop"), 3600.0), patience=ModelTimeouts(between=0.03)) as (
         _,
         model,
     ):

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from wakeful.domain.events import StepSaved, StreamDelta, StreamStart, ThinkingDelta, ThinkingEnd
-from wakeful.runtime.frame_writer import Teller
+from wakeful.runtime.frame_writer import FrameWriter
 
 
 class Store:
@@ -41,7 +41,7 @@ def store():
 
 @pytest.fixture
 def teller(store):
-    return Teller(store.save)
+    return FrameWriter(store.save)
 
 
 STEP = StepSaved(role="assistant", content="Hello")

@@ -15,7 +15,7 @@ from wakeful.agentdb.files.files import Raw
 from wakeful.agentdb.history import changelog
 from wakeful.agentdb.history.changelog import Capture, Change, Changelog, Who
 from wakeful.agentdb.process import deadline
-from wakeful.agentdb.process.guard import Guard, Profile, is_reserved
+from wakeful.agentdb.process.guard import Profile, SqlGuard, is_reserved
 
 SYSTEM_COLUMNS = ("_created_at", "_updated_at", "_deleted_at")
 SYSTEM_SCHEMA = (
@@ -68,12 +68,12 @@ class Statement(NamedTuple):
     parameters: tuple[str | None, ...]
 
 
-class Connection:
+class GuardedConnection:
     """A connection with its guard and its deadline."""
 
     def __init__(self, path: str, key: bytes, *, may_make: bool = False) -> None:
         self.raw: Raw = files.connect(path, key, may_make=may_make)
-        self.guard = Guard()
+        self.guard = SqlGuard()
         self.raw.authorizer = self.guard
         self._known: dict[str, Statement] = {}  # what was understood of queries; SQLite asks the guard all the same
         self.raw.set_progress_handler(deadline.is_past, _STEPS_BETWEEN_LOOKS)
@@ -169,13 +169,13 @@ class Reader:
     guard let anyone read the table: a statement that names `main.t`, or calls something of its own `t`, gets nothing.
     """
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: GuardedConnection) -> None:
         self.connection = connection
         self.taken: list[Any] = []  # rows of the answer that is being written; freed when it is sent
         self._views_for: tuple[int, bool] | None = None
 
     @contextmanager
-    def reading(self, *, include_deleted: bool = False) -> Generator[Connection]:
+    def reading(self, *, include_deleted: bool = False) -> Generator[GuardedConnection]:
         """Show one state of the database to what is inside, as the model may see it."""
         raw = self.connection.raw
         raw.execute("BEGIN")
@@ -192,7 +192,7 @@ class Reader:
             raise
 
     @contextmanager
-    def looking(self) -> Generator[Connection]:
+    def looking(self) -> Generator[GuardedConnection]:
         """Show one state of the database to the host's own statements."""
         raw = self.connection.raw
         raw.execute("BEGIN")
@@ -224,14 +224,14 @@ class Reader:
 class Writer:
     """Writes, a transaction a call, with the changelog in it."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: GuardedConnection) -> None:
         self.connection = connection
         self.raw: Raw = connection.raw
         self.capture = Capture(self.raw)
         self.changelog = Changelog(self.raw)
         self._columns: dict[str, list[str]] = {}
         self._most_pages = 0
-        self.usage: quota.Usage | None = None
+        self.usage: quota.FileUsage | None = None
         self.last_change, self.last_hash = 0, b""
 
     def settle(self) -> None:

@@ -14,7 +14,7 @@ import httpx2
 
 from wakeful.agentdb.keys.agent_keys import Vault
 from wakeful.agentdb.keys.keys import is_recovery_key_unshown, to_recovery_key
-from wakeful.agentdb.process.engine import Engine as DatabaseEngine
+from wakeful.agentdb.process.engine import DatabaseEngine as DatabaseEngine
 from wakeful.app.directories import make_private
 from wakeful.app.earlier_data import check_device_key, check_empty_store
 from wakeful.app.files import database_of, device_key_of, note_started
@@ -28,7 +28,7 @@ from wakeful.domain.types import Agent, Run
 from wakeful.hub import Hub
 from wakeful.runtime.engine import Engine
 from wakeful.runtime.executor import Executor
-from wakeful.runtime.heartbeat import Heartbeat
+from wakeful.runtime.heartbeat import LeaseHeartbeat
 from wakeful.runtime.loop.loop import AgentLoop
 from wakeful.runtime.loop.run_state import SubagentLimits
 from wakeful.runtime.loop.titles import Titles
@@ -433,7 +433,7 @@ def _engine(
         firing=firing,
         scheduler=scheduler,
         runner=runner,
-        heartbeat=Heartbeat(claims, runner.compare),
+        heartbeat=LeaseHeartbeat(claims, runner.compare),
         upkeep=upkeep,
         directories=directories,
         holds=holds,

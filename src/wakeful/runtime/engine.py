@@ -10,7 +10,7 @@ from datetime import timedelta
 from wakeful.clock import Clock
 from wakeful.domain.agents.directories import MEMORY_ELSEWHERE
 from wakeful.domain.errors import StoreUnavailable, Unavailable
-from wakeful.runtime.heartbeat import Heartbeat
+from wakeful.runtime.heartbeat import LeaseHeartbeat
 from wakeful.runtime.runner import Runner
 from wakeful.runtime.scheduler import Scheduler
 from wakeful.service.agents.directories import Directories
@@ -42,7 +42,7 @@ class Engine:
         firing: Firing,
         scheduler: Scheduler,
         runner: Runner,
-        heartbeat: Heartbeat,
+        heartbeat: LeaseHeartbeat,
         upkeep: Upkeep,
         directories: Directories,
         holds: MemoryHolds,

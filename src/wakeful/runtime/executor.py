@@ -9,7 +9,7 @@ from wakeful.domain.events import RunEvent
 from wakeful.domain.types import Message, Run
 
 
-class Stopped(Exception):
+class RunStopped(Exception):
     """A person's wish to stop cut off what was under way."""
 
 
@@ -40,7 +40,7 @@ class Stop:
         Never yield an event from inside: the wish would then cut off whoever saves it.
         """
         if self.is_requested:
-            raise Stopped
+            raise RunStopped
         task = asyncio.current_task()
         assert task is not None
         self._cuts.add(task)
@@ -48,7 +48,7 @@ class Stop:
             yield
         except asyncio.CancelledError:
             if task not in self._cuts and task.uncancel() == 0:  # else someone besides us wants the task to end
-                raise Stopped from None
+                raise RunStopped from None
             raise
         finally:
             self._cuts.discard(task)

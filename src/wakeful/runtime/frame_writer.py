@@ -13,7 +13,7 @@ _MOST_WAITING = 1_000  # frames; beyond, the run waits for the store
 Save = Callable[[StepSaved | None, Sequence[RunFrame]], Awaitable[None]]
 
 
-class Teller:
+class FrameWriter:
     """The voice of one run. Frames keep their order, and a step is saved together with what was said before it."""
 
     def __init__(self, save: Save) -> None:
@@ -29,7 +29,7 @@ class Teller:
         self._failure: Exception | None = None
         self.has_spoken = False
 
-    async def __aenter__(self) -> "Teller":
+    async def __aenter__(self) -> "FrameWriter":
         """Save in the background what is said, as long as the block lasts."""
         return self
 

@@ -20,7 +20,7 @@ _TRY_AGAIN = 1.0  # seconds
 Renewed = Callable[[float, set[tuple[str, int]]], None]
 
 
-class Heartbeat:
+class LeaseHeartbeat:
     """Renews leases three times per lease while the event loop shows signs of life."""
 
     def __init__(self, claims: Claims, on_renewed: Renewed, *, give_up_after: timedelta = GIVE_UP_AFTER) -> None:

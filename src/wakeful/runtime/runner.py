@@ -19,7 +19,7 @@ from wakeful.domain.resources import words_of
 from wakeful.domain.runs.runs import LeaseLost, Outcome
 from wakeful.domain.types import Run, RunNote
 from wakeful.runtime.executor import Executor, Stop
-from wakeful.runtime.frame_writer import Teller
+from wakeful.runtime.frame_writer import FrameWriter
 from wakeful.service.resources import shortage
 from wakeful.service.retrying import PAUSE, insist
 from wakeful.service.runs.claims import Claimed, Claims
@@ -41,7 +41,7 @@ class _Held:
 
     run: Run
     limit: timedelta
-    teller: Teller
+    teller: FrameWriter
     stop: Stop = field(default_factory=Stop)
     claimed_at: float = field(default_factory=time.monotonic)
     given_up: Literal["lost", "released"] | None = None  # no longer ours to finish
@@ -227,7 +227,7 @@ class Runner:
         stale = self._held.get(claimed.run.id)
         if stale is not None:  # we lost the lease unnoticed, as after a suspend, and are the one who got it back
             stale.give_up("lost")
-        held = _Held(run=claimed.run, limit=claimed.limit, teller=Teller(partial(self._save, claimed.run)))
+        held = _Held(run=claimed.run, limit=claimed.limit, teller=FrameWriter(partial(self._save, claimed.run)))
         self._held[claimed.run.id] = held
         held.task = asyncio.create_task(self._carry_out(held), name=f"run-{claimed.run.id}")
         if claimed.run.stop_requested_at is not None:  # of an owner who could no longer follow it

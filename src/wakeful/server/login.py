@@ -19,7 +19,7 @@ from wakeful.domain.people.accounts import BROWSER_LASTS, NEW_LINK, WrongPass
 from wakeful.server.auth import AccountsDep, Reader, TriesDep
 from wakeful.server.errors import RESPONSES
 from wakeful.server.gate import COOKIE, SECURE_COOKIE
-from wakeful.server.rest.shapes import Done, Told
+from wakeful.server.rest.shapes import Done, Shape
 from wakeful.server.routes import DoorRoute
 
 router = APIRouter(route_class=DoorRoute, tags=["login"])
@@ -83,7 +83,7 @@ _FAILURES: dict[int | str, dict[str, Any]] = {
 }
 
 
-class LoggedIn(Told):
+class LoggedIn(Shape):
     """The secret to send as `X-Wakeful-Page`, beside the cookie that is set. It is shown this once."""
 
     page_secret: str

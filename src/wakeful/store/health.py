@@ -15,7 +15,7 @@ _STALE = 30.0  # seconds after which a failure says nothing any more, if nobody 
 _SAY_AGAIN = 60.0
 
 
-class Health:
+class StoreHealth:
     """The last trouble with the store, until it is over."""
 
     def __init__(self) -> None:

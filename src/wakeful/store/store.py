@@ -6,26 +6,26 @@ from typing import Any, TypeVar
 
 from wakeful.domain.errors import WakefulError
 from wakeful.domain.types import Wake
-from wakeful.store.agents.agents import Agents
-from wakeful.store.agents.directories import Directories
-from wakeful.store.agents.instruction_files import InstructionFiles
+from wakeful.store.agents.agents import AgentRows
+from wakeful.store.agents.directories import DirectoryRows
+from wakeful.store.agents.instruction_files import InstructionFileRows
 from wakeful.store.agents.mcp_servers import UnconfinedMcpServers
 from wakeful.store.drivers.database import Database, Listener, Params, Row, SideConnection, Statements
 from wakeful.store.drivers.sequence import Loss
 from wakeful.store.drivers.sqlite import SqliteDatabase
 from wakeful.store.errors import StoreUnavailable
-from wakeful.store.health import Health
-from wakeful.store.inbox.channels import Channels
+from wakeful.store.health import StoreHealth
+from wakeful.store.inbox.channels import ChannelRows
 from wakeful.store.inbox.notices import Notices
 from wakeful.store.migrate import Migration, load_migrations, migrate
-from wakeful.store.people.accounts import Accounts
+from wakeful.store.people.accounts import AccountRows
 from wakeful.store.rows import ADDED_WAKE, to_micros
-from wakeful.store.runs.approvals import Approvals
-from wakeful.store.runs.runs import Runs
-from wakeful.store.runs.usage import Usage
+from wakeful.store.runs.approvals import ApprovalRows
+from wakeful.store.runs.runs import RunRows
+from wakeful.store.runs.usage import UsageRows
 from wakeful.store.sessions.presence import Presence
-from wakeful.store.sessions.sessions import Sessions
-from wakeful.store.wakes.wakes import Wakes, hints, news_of
+from wakeful.store.sessions.sessions import SessionRows
+from wakeful.store.wakes.wakes import WakeRows, hints, news_of
 
 T = TypeVar("T")
 
@@ -52,19 +52,19 @@ class Tx:
 
     def __init__(self, statements: Statements) -> None:
         self.tell = statements.tell
-        self.accounts = Accounts(statements)
-        self.agents = Agents(statements)
-        self.approvals = Approvals(statements)
-        self.channels = Channels(statements)
-        self.directories = Directories(statements)
-        self.instruction_files = InstructionFiles(statements)
+        self.accounts = AccountRows(statements)
+        self.agents = AgentRows(statements)
+        self.approvals = ApprovalRows(statements)
+        self.channels = ChannelRows(statements)
+        self.directories = DirectoryRows(statements)
+        self.instruction_files = InstructionFileRows(statements)
         self.notices = Notices(statements)
         self.presence = Presence(statements)
-        self.runs = Runs(statements)
-        self.sessions = Sessions(statements)
+        self.runs = RunRows(statements)
+        self.sessions = SessionRows(statements)
         self.unconfined_mcp_servers = UnconfinedMcpServers(statements)
-        self.usage = Usage(statements)
-        self.wakes = Wakes(statements)
+        self.usage = UsageRows(statements)
+        self.wakes = WakeRows(statements)
 
 
 class Store:
@@ -72,7 +72,7 @@ class Store:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self.health = Health()
+        self.health = StoreHealth()
         self._listeners: list[Listener] = []
         self.loss: Loss | None = None  # known once it is open
 
@@ -189,7 +189,7 @@ class Store:
 class _Noted:
     """A side connection whose failures count as the store's."""
 
-    def __init__(self, connection: SideConnection, health: Health) -> None:
+    def __init__(self, connection: SideConnection, health: StoreHealth) -> None:
         self._connection = connection
         self._health = health
 

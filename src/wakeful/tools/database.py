@@ -10,7 +10,7 @@ from pydantic import Field
 
 from wakeful.domain.errors import Invalid, WakefulError
 from wakeful.service.agents.database import AgentData, By, error_kind, is_retryable
-from wakeful.service.agents.workspace import FileTooLarge, Limits, Workspace
+from wakeful.service.agents.workspace import FileTooLarge, Workspace, WorkspaceLimits
 from wakeful.tools.registry import Arguments, Tool, ToolContext, ToolResult
 
 MOST_FILE = 10 * 1024 * 1024
@@ -86,7 +86,7 @@ class DbUpsert(Arguments):
     conflict_columns: list[str] = Field(description='The columns by which a row is the same, such as ["url"].')
 
 
-class DbUpdate(Arguments):
+class DatabaseUpdate(Arguments):
     table: Table
     set: dict[str, Any] = Field(description="Columns and their new values.")
     where: Where
@@ -187,7 +187,7 @@ def database_tools(data: AgentData, workspace_bytes: int) -> list[Tool]:
             sql=asked.sql,
             params=asked.params,
         )
-        limits = Limits(bytes=workspace_bytes, file_bytes=4 * MOST_FILE, files=10_000)
+        limits = WorkspaceLimits(bytes=workspace_bytes, file_bytes=4 * MOST_FILE, files=10_000)
         size = await asyncio.to_thread(
             Workspace(context.workspace).write, asked.path, written, append=False, limits=limits
         )
@@ -247,7 +247,7 @@ def database_tools(data: AgentData, workspace_bytes: int) -> list[Tool]:
         ),
         made(
             "db_update",
-            DbUpdate,
+            DatabaseUpdate,
             "Change the rows that meet a condition. Deleted rows are not touched.",
             lambda by, asked: data.update(by, asked.table, asked.set, asked.where),
         ),

@@ -19,11 +19,11 @@ from wakeful.service.agents.instruction_files import InstructionFiles
 from wakeful.service.agents.workspace import (
     AccessDenied,
     Entry,
-    Limits,
     NoSuchPath,
     NotAFile,
     PathIsLink,
     Workspace,
+    WorkspaceLimits,
     shown,
 )
 from wakeful.tools.registry import Arguments, Tool, ToolContext, ToolResult
@@ -99,7 +99,7 @@ def file_tools(
     largest_file: int = LARGEST_FILE,
 ) -> list[Tool]:
     """Make the tools of the toolset `files`; each workspace may hold so much."""
-    files = _Files(Limits(bytes=quota_bytes, file_bytes=largest_file, files=most_files), instructions)
+    files = _Files(WorkspaceLimits(bytes=quota_bytes, file_bytes=largest_file, files=most_files), instructions)
     make = partial(Tool, toolset="files")
     return [
         make(
@@ -134,7 +134,7 @@ def file_tools(
 
 
 class _Files:
-    def __init__(self, limits: Limits, instructions: InstructionFiles | None) -> None:
+    def __init__(self, limits: WorkspaceLimits, instructions: InstructionFiles | None) -> None:
         self._limits = limits
         self._instructions = instructions
         self._locks: defaultdict[Path, Lock] = defaultdict(Lock)  # one small lock for each agent that ever wrote

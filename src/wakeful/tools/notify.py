@@ -2,7 +2,7 @@
 
 from pydantic import Field
 
-from wakeful.service.inbox.channels import Told
+from wakeful.service.inbox.channels import Deliveries
 from wakeful.service.inbox.notify import Notify
 from wakeful.tools.registry import Arguments, Tool, ToolContext, ToolResult
 
@@ -49,7 +49,7 @@ def _pages(count: int) -> str:
     return f"browser: {count or 'no'} {pages} open here."
 
 
-def _channels(told: Told) -> str:
+def _channels(told: Deliveries) -> str:
     if told.is_muted:
         return "Channels: not told, because your user muted the wake of this run."
     if not told.deliveries:

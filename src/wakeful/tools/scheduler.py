@@ -51,7 +51,7 @@ _CONFIG = {
 }
 
 
-class Scheduler(Arguments):
+class SchedulerTool(Arguments):
     op: Literal["create", "list", "cancel"] = Field(
         description="create books one, list shows what waits in this session, cancel ends a pending or queued one."
     )
@@ -82,7 +82,7 @@ class Scheduler(Arguments):
 def scheduler_tools(service: Schedules) -> list[Tool]:
     """Make the tool of the toolset `scheduler`."""
 
-    async def create(context: ToolContext, asked: Scheduler) -> ToolResult:
+    async def create(context: ToolContext, asked: SchedulerTool) -> ToolResult:
         request = _request(asked)
         booked = await service.book_in_run(request, context.run, context.agent, context.only)
         schedule = booked.schedule
@@ -93,7 +93,7 @@ def scheduler_tools(service: Schedules) -> list[Tool]:
             metadata=_tell(schedule),
         )
 
-    async def listed(context: ToolContext, _asked: Scheduler) -> ToolResult:
+    async def listed(context: ToolContext, _asked: SchedulerTool) -> ToolResult:
         assert context.run.session_id is not None
         found = await service.pending(context.run.session_id, context.run.user_id)
         lines = [_line(schedule, service.tell_time(schedule.fire_at, context.agent)) for schedule in found]
@@ -102,7 +102,7 @@ def scheduler_tools(service: Schedules) -> list[Tool]:
             metadata={"schedules": [_tell(schedule) for schedule in found]},
         )
 
-    async def cancel(context: ToolContext, asked: Scheduler) -> ToolResult:
+    async def cancel(context: ToolContext, asked: SchedulerTool) -> ToolResult:
         if asked.schedule_id is None:
             raise Invalid(
                 "`schedule_id` is missing. Give one that op 'list' shows, such as sch-….", field="schedule_id"
@@ -115,7 +115,7 @@ def scheduler_tools(service: Schedules) -> list[Tool]:
 
     ops = {"create": create, "list": listed, "cancel": cancel}
 
-    async def act(context: ToolContext, asked: Scheduler) -> ToolResult:
+    async def act(context: ToolContext, asked: SchedulerTool) -> ToolResult:
         _check_fields(asked)
         return await ops[asked.op](context, asked)
 
@@ -128,13 +128,13 @@ def scheduler_tools(service: Schedules) -> list[Tool]:
                 "or a fresh session that begins with it. Many can wait at a time, at most 50 per session. Prefer "
                 "delay_ms; cancel what is no longer needed."
             ),
-            arguments=Scheduler,
+            arguments=SchedulerTool,
             act=act,
         )
     ]
 
 
-def _check_fields(asked: Scheduler) -> None:
+def _check_fields(asked: SchedulerTool) -> None:
     """Refuse a field that belongs to another op: who sends it means something that would not happen."""
     takes = _OF_OP[asked.op]
     for name in sorted(asked.model_fields_set - {"op", *takes}):
@@ -147,7 +147,7 @@ def _check_fields(asked: Scheduler) -> None:
             )
 
 
-def _request(asked: Scheduler) -> ScheduleRequest:
+def _request(asked: SchedulerTool) -> ScheduleRequest:
     if asked.kind is None:
         raise Invalid(
             "`kind` is missing. Accepted: 'message' (into this session) or 'session' (a fresh one).", field="kind"

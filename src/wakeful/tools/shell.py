@@ -21,7 +21,7 @@ from wakeful.domain.types import Agent
 from wakeful.service.agents.workspace import make_private_directory
 from wakeful.tools.confinement.guard import guarded
 from wakeful.tools.confinement.probe import find_confinement
-from wakeful.tools.confinement.rules import SEARCH_PATH, Rules, make_rules
+from wakeful.tools.confinement.rules import SEARCH_PATH, ConfinementRules, make_rules
 from wakeful.tools.registry import Arguments, Tool, ToolContext, ToolResult
 
 LONGEST_TIMEOUT = 600  # seconds
@@ -114,7 +114,7 @@ def _describe(shell: ShellSettings) -> str:
     return f"It can write in the workspace and $TMPDIR, read the system's software, and {network} network."
 
 
-def _rules(shell: ShellSettings, confinement: Confinement, workspace: Path) -> Rules | None:
+def _rules(shell: ShellSettings, confinement: Confinement, workspace: Path) -> ConfinementRules | None:
     if shell.is_unconfined or confinement.level == "none":
         return None
     return make_rules(
@@ -153,7 +153,9 @@ class _Ended:
     exit_code: int | None  # None: killed at the time-out
 
 
-async def _run(command: str, workspace: Path, rules: Rules | None, search_path: str, seconds: float) -> _Ended:
+async def _run(
+    command: str, workspace: Path, rules: ConfinementRules | None, search_path: str, seconds: float
+) -> _Ended:
     """Run a command to its end. Whatever ends it – itself, the time-out, a cancelled call, the end of the server – all
     that it started is dead.
     """
@@ -178,7 +180,7 @@ async def _run(command: str, workspace: Path, rules: Rules | None, search_path: 
 
 
 def _start(
-    command: str, workspace: Path, rules: Rules | None, search_path: str, output: int
+    command: str, workspace: Path, rules: ConfinementRules | None, search_path: str, output: int
 ) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
         guarded("/bin/sh", "-c", command, rules=rules),

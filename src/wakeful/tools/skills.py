@@ -11,10 +11,10 @@ from wakeful.domain.agents.instruction_files import MAX_FILE, SKILLS_FOLDER
 from wakeful.domain.errors import Invalid, NotFound
 from wakeful.domain.types import Agent
 from wakeful.service.agents.instruction_files import InstructionFiles
-from wakeful.service.agents.workspace import Limits, Workspace
+from wakeful.service.agents.workspace import Workspace, WorkspaceLimits
 from wakeful.tools.registry import Arguments, Tool, ToolContext, ToolResult
 
-_LIMITS = Limits(bytes=1_000_000, file_bytes=MAX_FILE, files=skills.MOST_SKILLS)
+_LIMITS = WorkspaceLimits(bytes=1_000_000, file_bytes=MAX_FILE, files=skills.MOST_SKILLS)
 
 
 class NoSuchSkill(NotFound):

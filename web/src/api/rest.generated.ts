@@ -51,6 +51,10 @@ export interface AgentChange {
   schedule?: ScheduleChange | null;
 }
 
+export interface AgentList {
+  agents: AgentShape[];
+}
+
 /** The agent's own pause, and the one of everything, which holds it too. */
 export interface AgentPauseAnswer {
   pause: PauseShape | null;
@@ -82,7 +86,7 @@ export interface AgentShape {
   is_zone_known: boolean;
   offered_timezone: string | null;
   self_scheduling: boolean;
-  schedule: wakeful__server__rest__agents__agents__ScheduleShape;
+  schedule: BoundsShape;
   created_at: string;
   updated_at: string;
 }
@@ -95,19 +99,19 @@ export interface AgentUsage {
   cost_left: number | null;
 }
 
-export interface Agents {
-  agents: AgentShape[];
-}
-
 export interface Answer {
   approve: boolean;
   note?: string | null;
 }
 
 /** What came of it; `run_id` is the new run of one that did not wait. */
-export interface Answered {
+export interface ApprovalAnswered {
   ok?: boolean;
   run_id?: string | null;
+}
+
+export interface ApprovalList {
+  approvals: ApprovalShape[];
 }
 
 /** A call that a person was asked about. */
@@ -121,15 +125,6 @@ export interface ApprovalShape {
   answered_at: string | null;
 }
 
-export interface Approvals {
-  approvals: ApprovalShape[];
-}
-
-export interface Arguments {
-  params?: Record<string, unknown> | null;
-  limit?: number;
-}
-
 export interface Blob {
   base64: string;
 }
@@ -140,6 +135,18 @@ export interface Body_log_in_login_post {
 
 export interface Body_upload_sessions__session_id__uploads_post {
   files: string[];
+}
+
+/** How far an agent may go with booking its own next run. */
+export interface BoundsShape {
+  mode: "ambient" | "reactive" | "project" | "manual";
+  is_customised: boolean;
+  max_horizon_seconds: number;
+  min_interval_seconds: number;
+  daily_cap: number;
+  quiet_from: string | null;
+  quiet_to: string | null;
+  days: number[];
 }
 
 /** What is left out stays; null lifts a limit. */
@@ -258,6 +265,11 @@ export interface DatabaseShape {
   views: ViewBrief[];
 }
 
+export interface DatabaseStorageShape {
+  used_bytes: number;
+  quota_bytes: number;
+}
+
 /** One link of the chain of decisions about a wake. */
 export interface DecisionShape {
   nominal_at: string;
@@ -339,6 +351,10 @@ export interface IndexShape {
   columns: (string | null)[];
 }
 
+export interface InstructionFileList {
+  files: InstructionFileShape[];
+}
+
 /** A file that instructs an agent, as it is on disk now. */
 export interface InstructionFileShape {
   path: string;
@@ -346,10 +362,6 @@ export interface InstructionFileShape {
   digest: string;
   accepted: boolean;
   text: string;
-}
-
-export interface InstructionFiles {
-  files: InstructionFileShape[];
 }
 
 /** How the latest occurrence of a wake ended. */
@@ -394,6 +406,10 @@ export interface Matched {
   row_ids: number[];
 }
 
+export interface McpServerList {
+  mcp_servers: McpServerShape[];
+}
+
 /** An MCP server; without its command or address, which only the settings file has. */
 export interface McpServerShape {
   name: string;
@@ -404,10 +420,6 @@ export interface McpServerShape {
   confinement: "bubblewrap" | "landlock" | "unconfined" | "refused" | null;
   note: string | null;
   last_error: string | null;
-}
-
-export interface McpServers {
-  mcp_servers: McpServerShape[];
 }
 
 /** Who the caller is, and what the token they brought may do. */
@@ -609,7 +621,7 @@ export interface NewText {
   text: string;
 }
 
-export interface NewToken {
+export interface NewTokenShape {
   name: string;
   scope: "read" | "chat" | "schedule" | "admin";
   expires_at?: string | null;
@@ -838,6 +850,11 @@ export interface RunEvents {
   next?: number | null;
 }
 
+export interface RunList {
+  runs: RunDetail[];
+  next?: string | null;
+}
+
 /** One execution of an agent, or the record of one that was not to be. */
 export interface RunShape {
   id: string;
@@ -859,14 +876,9 @@ export interface RunShape {
   finished_at: string | null;
 }
 
-export interface Runs {
-  runs: RunDetail[];
-  next?: string | null;
-}
-
 /** The schedule, when it will be, and a warning if some of its configuration does nothing yet. */
 export interface ScheduleBooked {
-  schedule: wakeful__server__rest__wakes__schedules__ScheduleShape;
+  schedule: ScheduleShape;
   told: string;
   warning?: string | null;
 }
@@ -882,11 +894,27 @@ export interface ScheduleChange {
   days?: number[] | null;
 }
 
+/** What is public about a schedule, live or ended. */
+export interface ScheduleShape {
+  id: string;
+  kind: "message" | "session";
+  status: "pending" | "queued" | "delivered" | "cancelled" | "failed";
+  label: string;
+  fire_at: string;
+  origin_session_id: string | null;
+  created_session_id: string | null;
+  delivery_phase: string | null;
+  error_summary: ErrorShape | null;
+  session_config_summary: Record<string, unknown> | null;
+  run_status: string | null;
+  created_at: string;
+}
+
 /** Tables, views and room; the host's own tables only if they were asked for. */
 export interface SchemaShape {
   tables: TableShape[];
   views: ViewShape[];
-  storage: wakeful__server__rest__database__database__StorageShape;
+  storage: DatabaseStorageShape;
   system_tables: SystemTableShape[];
 }
 
@@ -919,6 +947,11 @@ export interface SessionDetail {
   messages: MessageShape[];
 }
 
+export interface SessionList {
+  sessions: SessionShape[];
+  next?: string | null;
+}
+
 /** A conversation. */
 export interface SessionShape {
   id: string;
@@ -936,11 +969,6 @@ export interface SessionShape {
   is_running: boolean;
   is_failed: boolean;
   recall: RecallShape | null;
-}
-
-export interface Sessions {
-  sessions: SessionShape[];
-  next?: string | null;
 }
 
 export interface SnapshotShape {
@@ -963,7 +991,7 @@ export interface SpentShape {
   cost: number;
 }
 
-export interface Statement {
+export interface StatementBody {
   sql: string;
   params?: Record<string, unknown> | unknown[] | null;
   limit?: number;
@@ -976,6 +1004,14 @@ export interface StopAnswer {
   run_id?: string | null;
   was?: "queued" | "running" | null;
   reason?: string | null;
+}
+
+/** Bytes on disk; of workspaces and databases, those of the node that answers. */
+export interface StorageShape {
+  store_bytes: number;
+  workspace_bytes: number;
+  database_bytes: number;
+  retention: RetentionShape;
 }
 
 /** Whose step it is. The id is that of the call that gave the subagent its task. */
@@ -1081,14 +1117,14 @@ export interface Updated {
   row_ids: number[];
 }
 
+export interface UploadList {
+  files: UploadShape[];
+}
+
 export interface UploadShape {
   name: string;
   path: string;
   size: number;
-}
-
-export interface Uploads {
-  files: UploadShape[];
 }
 
 /** What a run has used; a cost of null: nobody knows the price. */
@@ -1125,6 +1161,11 @@ export interface Verified {
   intact: boolean;
   broken_at: number | null;
   is_cut_off: boolean;
+}
+
+export interface ViewArguments {
+  params?: Record<string, unknown> | null;
+  limit?: number;
 }
 
 export interface ViewBrief {
@@ -1179,6 +1220,11 @@ export interface WakeChange {
   on_miss?: "skip" | "run_once" | "run_catchup" | null;
   priority?: "normal" | "low" | null;
   muted?: boolean | null;
+}
+
+export interface WakeList {
+  wakes: WakeWithLastRun[];
+  next?: string | null;
 }
 
 /** A promise to wake an agent. */
@@ -1249,11 +1295,6 @@ export interface WakeWithLastRun {
   last_run: LastRun | null;
 }
 
-export interface Wakes {
-  wakes: WakeWithLastRun[];
-  next?: string | null;
-}
-
 export interface Why {
   decisions: DecisionShape[];
 }
@@ -1263,52 +1304,11 @@ export interface WritingStatement {
   params?: Record<string, unknown> | unknown[] | null;
 }
 
-/** How far an agent may go with booking its own next run. */
-export interface wakeful__server__rest__agents__agents__ScheduleShape {
-  mode: "ambient" | "reactive" | "project" | "manual";
-  is_customised: boolean;
-  max_horizon_seconds: number;
-  min_interval_seconds: number;
-  daily_cap: number;
-  quiet_from: string | null;
-  quiet_to: string | null;
-  days: number[];
-}
-
-export interface wakeful__server__rest__database__database__StorageShape {
-  used_bytes: number;
-  quota_bytes: number;
-}
-
-/** Bytes on disk; of workspaces and databases, those of the node that answers. */
-export interface wakeful__server__rest__ops__storage__StorageShape {
-  store_bytes: number;
-  workspace_bytes: number;
-  database_bytes: number;
-  retention: RetentionShape;
-}
-
-/** What is public about a schedule, live or ended. */
-export interface wakeful__server__rest__wakes__schedules__ScheduleShape {
-  id: string;
-  kind: "message" | "session";
-  status: "pending" | "queued" | "delivered" | "cancelled" | "failed";
-  label: string;
-  fire_at: string;
-  origin_session_id: string | null;
-  created_session_id: string | null;
-  delivery_phase: string | null;
-  error_summary: ErrorShape | null;
-  session_config_summary: Record<string, unknown> | null;
-  run_status: string | null;
-  created_at: string;
-}
-
 /** What each route takes and answers. */
 export interface Routes {
   "GET /about": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: About };
   "GET /agenda": { path: Record<never, never>; query: { from?: string | null; to?: string | null }; body?: undefined; answer: AgendaShape };
-  "GET /agents": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: Agents };
+  "GET /agents": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: AgentList };
   "POST /agents": { path: Record<never, never>; query: Record<never, never>; body: NewAgent; answer: AgentShape };
   "GET /agents/{agent_id}": { path: { agent_id: string }; query: Record<never, never>; body?: undefined; answer: AgentShape };
   "PATCH /agents/{agent_id}": { path: { agent_id: string }; query: Record<never, never>; body: AgentChange; answer: AgentShape };
@@ -1321,7 +1321,7 @@ export interface Routes {
   "POST /agents/{agent_id}/db/import": { path: { agent_id: string }; query: Record<never, never>; body: NewImport; answer: Imported };
   "POST /agents/{agent_id}/db/key": { path: { agent_id: string }; query: Record<never, never>; body: Confirmation; answer: DatabaseKey };
   "POST /agents/{agent_id}/db/migrate": { path: { agent_id: string }; query: Record<never, never>; body: NewMigration; answer: Migrated };
-  "POST /agents/{agent_id}/db/query": { path: { agent_id: string }; query: Record<never, never>; body: Statement; answer: Found };
+  "POST /agents/{agent_id}/db/query": { path: { agent_id: string }; query: Record<never, never>; body: StatementBody; answer: Found };
   "POST /agents/{agent_id}/db/rotate-key": { path: { agent_id: string }; query: Record<never, never>; body?: undefined; answer: Done };
   "GET /agents/{agent_id}/db/schema": { path: { agent_id: string }; query: { system?: boolean }; body?: undefined; answer: SchemaShape };
   "GET /agents/{agent_id}/db/snapshots": { path: { agent_id: string }; query: Record<never, never>; body?: undefined; answer: Snapshots };
@@ -1341,8 +1341,8 @@ export interface Routes {
   "DELETE /agents/{agent_id}/db/views/{view}": { path: { agent_id: string; view: string }; query: Record<never, never>; body?: undefined; answer: Done };
   "GET /agents/{agent_id}/db/views/{view}/export": { path: { agent_id: string; view: string }; query: { format?: "csv" | "json" | "jsonl"; params?: string | null }; body?: undefined; answer: Record<string, unknown>[] };
   "PUT /agents/{agent_id}/db/views/{view}/pin": { path: { agent_id: string; view: string }; query: Record<never, never>; body: Pin; answer: Done };
-  "POST /agents/{agent_id}/db/views/{view}/run": { path: { agent_id: string; view: string }; query: Record<never, never>; body: Arguments; answer: ViewFound };
-  "GET /agents/{agent_id}/instructions": { path: { agent_id: string }; query: Record<never, never>; body?: undefined; answer: InstructionFiles };
+  "POST /agents/{agent_id}/db/views/{view}/run": { path: { agent_id: string; view: string }; query: Record<never, never>; body: ViewArguments; answer: ViewFound };
+  "GET /agents/{agent_id}/instructions": { path: { agent_id: string }; query: Record<never, never>; body?: undefined; answer: InstructionFileList };
   "PUT /agents/{agent_id}/instructions/{path}": { path: { agent_id: string; path: string }; query: Record<never, never>; body: NewText; answer: InstructionFileShape };
   "POST /agents/{agent_id}/instructions/{path}/accept": { path: { agent_id: string; path: string }; query: Record<never, never>; body: Seen; answer: InstructionFileShape };
   "GET /agents/{agent_id}/next-run": { path: { agent_id: string }; query: Record<never, never>; body?: undefined; answer: NextRunAnswer };
@@ -1365,7 +1365,7 @@ export interface Routes {
   "POST /login": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: LoggedIn };
   "POST /login-links": { path: Record<never, never>; query: Record<never, never>; body: NewLoginLink; answer: LoginLink };
   "POST /logout": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: Done };
-  "GET /mcp-servers": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: McpServers };
+  "GET /mcp-servers": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: McpServerList };
   "GET /me": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: Me };
   "GET /metrics": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: undefined };
   "GET /notifications": { path: Record<never, never>; query: { limit?: number }; body?: undefined; answer: Notifications };
@@ -1375,18 +1375,18 @@ export interface Routes {
   "PUT /pause": { path: Record<never, never>; query: Record<never, never>; body: NewPause; answer: PauseAnswer };
   "DELETE /pause": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: Done };
   "GET /readyz": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: unknown };
-  "GET /runs": { path: Record<never, never>; query: { agent_id?: string | null; session_id?: string | null; wake_id?: string | null; status?: "queued" | "running" | "success" | "failed" | "stopped" | "skipped" | "interrupted" | null; limit?: number; page?: string | null }; body?: undefined; answer: Runs };
+  "GET /runs": { path: Record<never, never>; query: { agent_id?: string | null; session_id?: string | null; wake_id?: string | null; status?: "queued" | "running" | "success" | "failed" | "stopped" | "skipped" | "interrupted" | null; limit?: number; page?: string | null }; body?: undefined; answer: RunList };
   "GET /runs/{run_id}": { path: { run_id: string }; query: Record<never, never>; body?: undefined; answer: RunDetail };
   "POST /runs/{run_id}/again": { path: { run_id: string }; query: Record<never, never>; body?: undefined; answer: RunShape };
-  "GET /runs/{run_id}/approvals": { path: { run_id: string }; query: Record<never, never>; body?: undefined; answer: Approvals };
-  "POST /runs/{run_id}/approvals/{call_id}": { path: { run_id: string; call_id: string }; query: Record<never, never>; body: Answer; answer: Answered };
+  "GET /runs/{run_id}/approvals": { path: { run_id: string }; query: Record<never, never>; body?: undefined; answer: ApprovalList };
+  "POST /runs/{run_id}/approvals/{call_id}": { path: { run_id: string; call_id: string }; query: Record<never, never>; body: Answer; answer: ApprovalAnswered };
   "POST /runs/{run_id}/continue": { path: { run_id: string }; query: Record<never, never>; body?: undefined; answer: RunShape };
   "GET /runs/{run_id}/events": { path: { run_id: string }; query: { after?: number }; body?: undefined; answer: RunEvents };
   "POST /runs/{run_id}/stop": { path: { run_id: string }; query: Record<never, never>; body?: undefined; answer: StopAnswer };
   "POST /runs/{run_id}/undo-data": { path: { run_id: string }; query: Record<never, never>; body?: undefined; answer: Undone };
   "GET /schedules/{schedule_id}": { path: { schedule_id: string }; query: { fields?: string | null }; body?: undefined; answer: ChosenFields };
   "DELETE /schedules/{schedule_id}": { path: { schedule_id: string }; query: Record<never, never>; body?: undefined; answer: Done };
-  "GET /sessions": { path: Record<never, never>; query: { agent_id?: string | null; q?: string | null; has_recall?: boolean; limit?: number; page?: string | null }; body?: undefined; answer: Sessions };
+  "GET /sessions": { path: Record<never, never>; query: { agent_id?: string | null; q?: string | null; has_recall?: boolean; limit?: number; page?: string | null }; body?: undefined; answer: SessionList };
   "POST /sessions": { path: Record<never, never>; query: Record<never, never>; body?: NewSession | null; answer: SessionDetail };
   "GET /sessions/{session_id}": { path: { session_id: string }; query: Record<never, never>; body?: undefined; answer: SessionDetail };
   "PATCH /sessions/{session_id}": { path: { session_id: string }; query: Record<never, never>; body: SessionChange; answer: SessionShape };
@@ -1403,10 +1403,10 @@ export interface Routes {
   "GET /sessions/{session_id}/schedules": { path: { session_id: string }; query: { status?: "pending" | "queued" | "delivered" | "cancelled" | "failed" | null; fields?: string | null; limit?: number; page?: string | null }; body?: undefined; answer: ChosenSchedules };
   "POST /sessions/{session_id}/schedules": { path: { session_id: string }; query: Record<never, never>; body: NewSchedule; answer: ScheduleBooked };
   "POST /sessions/{session_id}/stop": { path: { session_id: string }; query: Record<never, never>; body?: undefined; answer: StopAnswer };
-  "POST /sessions/{session_id}/uploads": { path: { session_id: string }; query: Record<never, never>; body?: undefined; answer: Uploads };
-  "GET /storage": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: wakeful__server__rest__ops__storage__StorageShape };
+  "POST /sessions/{session_id}/uploads": { path: { session_id: string }; query: Record<never, never>; body?: undefined; answer: UploadList };
+  "GET /storage": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: StorageShape };
   "GET /tokens": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: Tokens };
-  "POST /tokens": { path: Record<never, never>; query: Record<never, never>; body: NewToken; answer: MadeToken };
+  "POST /tokens": { path: Record<never, never>; query: Record<never, never>; body: NewTokenShape; answer: MadeToken };
   "DELETE /tokens/{token_id}": { path: { token_id: string }; query: Record<never, never>; body?: undefined; answer: Done };
   "GET /tools": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: ToolList };
   "GET /users": { path: Record<never, never>; query: Record<never, never>; body?: undefined; answer: Users };
@@ -1414,7 +1414,7 @@ export interface Routes {
   "GET /users/{user_id}": { path: { user_id: string }; query: Record<never, never>; body?: undefined; answer: UserShape };
   "PATCH /users/{user_id}": { path: { user_id: string }; query: Record<never, never>; body: UserChange; answer: UserShape };
   "DELETE /users/{user_id}": { path: { user_id: string }; query: Record<never, never>; body?: undefined; answer: Done };
-  "GET /wakes": { path: Record<never, never>; query: { agent_id?: string | null; status?: "pending" | "queued" | "running" | "fired" | "failed" | "cancelled" | "skipped" | "superseded" | null; live?: boolean; limit?: number; page?: string | null }; body?: undefined; answer: Wakes };
+  "GET /wakes": { path: Record<never, never>; query: { agent_id?: string | null; status?: "pending" | "queued" | "running" | "fired" | "failed" | "cancelled" | "skipped" | "superseded" | null; live?: boolean; limit?: number; page?: string | null }; body?: undefined; answer: WakeList };
   "GET /wakes/preview": { path: Record<never, never>; query: { agent_id: string; when?: string | null; interval_seconds?: number | null; cron?: string | null; timezone?: string | null; until?: string | null; max_runs?: number | null }; body?: undefined; answer: Preview };
   "GET /wakes/{wake_id}": { path: { wake_id: string }; query: Record<never, never>; body?: undefined; answer: WakeWithLastRun };
   "PATCH /wakes/{wake_id}": { path: { wake_id: string }; query: Record<never, never>; body: WakeChange; answer: WakeShape };

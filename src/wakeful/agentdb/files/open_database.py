@@ -8,7 +8,7 @@ from typing import Any
 
 import apsw
 
-from wakeful.agentdb.database import SYSTEM_SCHEMA, Connection, Reader, Writer
+from wakeful.agentdb.database import SYSTEM_SCHEMA, GuardedConnection, Reader, Writer
 from wakeful.agentdb.errors import Refusal
 from wakeful.agentdb.files.files import BUSY_MS, EMPTY
 from wakeful.agentdb.history.changelog import Who
@@ -101,7 +101,7 @@ class Opened:
             return False
 
     @property
-    def sides(self) -> list[Connection]:
+    def sides(self) -> list[GuardedConnection]:
         return [side.connection for side in (self._reader, self._writer) if side is not None]
 
     def close(self) -> None:
@@ -109,12 +109,12 @@ class Opened:
             side.close()
         self._reader = self._writer = None
 
-    def _connect(self, *, may_make: bool) -> Connection:
+    def _connect(self, *, may_make: bool) -> GuardedConnection:
         if may_make and self.path and not Path(self.path).exists():
             # For its owner alone, and so are the log and the index that SQLite makes after it.
             os.close(os.open(self.path, os.O_WRONLY | os.O_CREAT, 0o600))
         try:
-            connection = Connection(self.path, self.key, may_make=may_make)
+            connection = GuardedConnection(self.path, self.key, may_make=may_make)
         except (apsw.NotADBError, apsw.CorruptError) as error:
             raise Refusal("unreadable", "The database cannot be read with its key.") from error
         if self.path:

@@ -20,7 +20,7 @@ class NoRoom(Exception):
     """Raised when a write would leave too little room, and SQLite had no reason to stop it."""
 
 
-class Usage(NamedTuple):
+class FileUsage(NamedTuple):
     """What is used of the quota; `is_crossing` is true once each time it rises over the warning."""
 
     used: int
@@ -49,7 +49,7 @@ def check(connection: Raw, most_bytes: int, reserve: float, before: int) -> None
         raise NoRoom
 
 
-def look(connection: Raw, quota: int) -> Usage:
+def look(connection: Raw, quota: int) -> FileUsage:
     """Measure, inside the transaction that wrote, and remember whether people were warned."""
     used = used_bytes(connection)
     is_over = used >= quota * WARN_AT
@@ -58,4 +58,4 @@ def look(connection: Raw, quota: int) -> Usage:
         connection.execute("INSERT INTO _meta VALUES (?, 'yes')", (_WARNED,))
     elif was_over and used < quota * FORGET_WARNING_AT:
         connection.execute("DELETE FROM _meta WHERE key = ?", (_WARNED,))
-    return Usage(used, quota, is_over and not was_over)
+    return FileUsage(used, quota, is_over and not was_over)

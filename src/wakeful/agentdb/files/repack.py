@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 import apsw
 
-from wakeful.agentdb.database import Connection, quoted
+from wakeful.agentdb.database import GuardedConnection, quoted
 from wakeful.agentdb.files import files
 from wakeful.agentdb.files.files import Raw
 from wakeful.agentdb.process import deadline
@@ -25,7 +25,7 @@ _CACHE_KIB = 16_000
 _ROW_IDS = ("rowid", "_rowid_", "oid")
 
 
-def repack(connection: Connection) -> None:
+def repack(connection: GuardedConnection) -> None:
     """Rewrite every table with much empty space in its pages: chunk by chunk, each in a transaction of its own."""
     raw = connection.raw
     names = [*connection.tables(), "_changelog"]
@@ -51,7 +51,7 @@ def _for_rewriting(raw: Raw) -> Generator[None]:
         raw.pragma("cache_size", -files.CACHE_KIB)
 
 
-def _rewrite(connection: Connection, table: str, chunk_rows: int) -> None:
+def _rewrite(connection: GuardedConnection, table: str, chunk_rows: int) -> None:
     columns = connection.columns(table)
     taken = {name.lower() for name in columns}
     row_id = next((name for name in _ROW_IDS if name not in taken), None)

@@ -9,7 +9,7 @@ from typing import Any
 
 import apsw
 
-from wakeful.agentdb.database import ROW_ID_NAMES, Connection, Reader, Writer, quoted
+from wakeful.agentdb.database import ROW_ID_NAMES, GuardedConnection, Reader, Writer, quoted
 from wakeful.agentdb.errors import Refusal
 from wakeful.agentdb.files.files import Raw
 from wakeful.agentdb.files.open_database import Opened, Request
@@ -30,7 +30,7 @@ def upgrade(opened: Opened, request: Request) -> dict[str, Any]:
     if not renamed:
         return {"renamed": {}, "views": [], "snapshot": None}
     # A connection of its own: one that has prepared a view before is not asked about its columns again.
-    with closing(Connection(opened.path, opened.key)) as connection:
+    with closing(GuardedConnection(opened.path, opened.key)) as connection:
         used_by = _views_that_read(Reader(connection), renamed)
     writer = opened.writer
     writer.raw.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
@@ -45,7 +45,7 @@ def upgrade(opened: Opened, request: Request) -> dict[str, Any]:
     return {"renamed": renamed, "views": used_by, "snapshot": snapshot}
 
 
-def _new_names(connection: Connection) -> Renamed:
+def _new_names(connection: GuardedConnection) -> Renamed:
     """Return the columns that hide the row id, and what each will be called, by table."""
     renamed: dict[str, dict[str, str]] = {}
     for table in connection.tables():
@@ -93,7 +93,7 @@ def _rename(writer: Writer, renamed: Renamed) -> None:
             raise Refusal("unavailable", f"The columns of {table!r} that hide the row id could not be renamed.")
 
 
-def _shape(connection: Connection, table: str, renamed: Renamed) -> list[Any]:
+def _shape(connection: GuardedConnection, table: str, renamed: Renamed) -> list[Any]:
     """Return what SQLite understands of a table, by the names that its columns will have."""
     raw, own = connection.raw, renamed.get(table, {})
     columns = [

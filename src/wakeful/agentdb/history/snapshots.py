@@ -14,7 +14,7 @@ from io import FileIO
 from pathlib import Path
 from typing import Any
 
-from wakeful.agentdb.database import Connection, quoted, row_id_of
+from wakeful.agentdb.database import GuardedConnection, quoted, row_id_of
 from wakeful.agentdb.errors import Refusal
 from wakeful.agentdb.files import files
 
@@ -136,7 +136,7 @@ class FirstCopy:
     def name(self) -> str:
         return self._copy.name
 
-    def secure(self, connection: Connection, table: str) -> None:
+    def secure(self, connection: GuardedConnection, table: str) -> None:
         """See to it that the rows of a table, as they are now, are in a copy that stays; refuse if they cannot be."""
         if self._is_kept or self._is_held(connection, table):
             return
@@ -147,7 +147,7 @@ class FirstCopy:
     def discard(self) -> None:
         self._copy.unlink(missing_ok=True)
 
-    def _is_held(self, connection: Connection, table: str) -> bool:
+    def _is_held(self, connection: GuardedConnection, table: str) -> bool:
         """Tell whether a kept copy of the last hour has every row of a table."""
         since = datetime.fromisoformat(self._at) - KEPT_EVERY
         for copy in kept_of(self._path):
@@ -164,7 +164,7 @@ def _has_all(held: Iterator[tuple[Any, ...]], wanted: Iterator[tuple[Any, ...]])
     return all(next((other for other in held if other[0] >= row[0]), None) == row for row in wanted)
 
 
-def _rows(raw: files.Raw, connection: Connection, table: str) -> Iterator[tuple[Any, ...]]:
+def _rows(raw: files.Raw, connection: GuardedConnection, table: str) -> Iterator[tuple[Any, ...]]:
     """Return the rows of a table with their row ids, or nothing if there are not the same columns."""
     columns = connection.columns(table)
     found = {name for (name,) in raw.execute("SELECT name FROM pragma_table_info(?)", (table,))}

@@ -37,7 +37,7 @@ class WorkerBroke(DatabaseUnavailable):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answered:
+class WorkerAnswer:
     """What a worker answered."""
 
     text: bytes  # the result as JSON
@@ -52,7 +52,7 @@ class Answered:
         return orjson.loads(self.text)
 
 
-class Engine:
+class DatabaseEngine:
     """Carries out requests in worker processes: at most one at a time for each agent, in turn between agents."""
 
     def __init__(self, size: int, *, journal_seconds: float = JOURNAL_SECONDS) -> None:
@@ -69,7 +69,7 @@ class Engine:
     def pids(self) -> list[int]:
         return [worker.pid for worker in self._workers]
 
-    async def ask(self, request: Request, agent: str | None = None) -> Answered:
+    async def ask(self, request: Request, agent: str | None = None) -> WorkerAnswer:
         """Have a request carried out. It is finished even if the caller goes away, so that a worker is never torn."""
         try:
             frame = orjson.dumps(request)
@@ -78,7 +78,7 @@ class Engine:
         answer, result = split(await self._carry_out(request, agent or request.path, frame))
         if answer["ok"]:
             used, quota, is_crossing = answer.get("usage") or (None, None, False)
-            return Answered(
+            return WorkerAnswer(
                 text=result,
                 used=used,
                 quota=quota,

@@ -70,7 +70,7 @@ def is_table_function(name: str) -> bool:
     return name.startswith("pragma_") or name in _modules()
 
 
-class Guard:
+class SqlGuard:
     """The authorizer of one connection. The host chooses the profile before it hands a statement over."""
 
     def __init__(self) -> None:

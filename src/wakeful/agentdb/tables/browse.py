@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from contextlib import closing
 from typing import Any
 
-from wakeful.agentdb.database import Connection, no_such_table, quoted, row_id_of
+from wakeful.agentdb.database import GuardedConnection, no_such_table, quoted, row_id_of
 from wakeful.agentdb.process.guard import is_reserved
 from wakeful.agentdb.tables import query, where
 
@@ -14,7 +14,7 @@ _SHOW = {"active": "_deleted_at IS NULL", "deleted": "_deleted_at IS NOT NULL", 
 
 
 def rows(
-    connection: Connection,
+    connection: GuardedConnection,
     table: str,
     *,
     show: str = "active",
@@ -39,7 +39,7 @@ def rows(
         return {"table": table, "total": total, **query.take(("_row_id", *columns), cursor, limit, MOST_BYTES)}
 
 
-def whole(connection: Connection, table: str, show: str) -> tuple[list[str], Any]:
+def whole(connection: GuardedConnection, table: str, show: str) -> tuple[list[str], Any]:
     """Return all rows of a table, for a file."""
     columns = need_table(connection, table)
     named = ", ".join(quoted(name) for name in columns)
@@ -48,7 +48,7 @@ def whole(connection: Connection, table: str, show: str) -> tuple[list[str], Any
     )
 
 
-def need_table(connection: Connection, table: str) -> list[str]:
+def need_table(connection: GuardedConnection, table: str) -> list[str]:
     columns = [] if is_reserved(table) else connection.columns(table)
     if not columns:
         raise no_such_table(table, connection.tables())

@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 
-from wakeful.agentdb.database import ROW_ID_NAMES, SYSTEM_COLUMNS, Connection, Writer, quoted
+from wakeful.agentdb.database import ROW_ID_NAMES, SYSTEM_COLUMNS, GuardedConnection, Writer, quoted
 from wakeful.agentdb.errors import Refusal
 from wakeful.agentdb.history.changelog import Who, from_json
 from wakeful.agentdb.process import deadline
@@ -30,19 +30,19 @@ MOST_COLUMNS = 100
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,62}")
 
 
-def describe(connection: Connection, *, with_counts: bool = True) -> list[dict[str, Any]]:
+def describe(connection: GuardedConnection, *, with_counts: bool = True) -> list[dict[str, Any]]:
     """Return the agent's own tables with columns, indexes and how many rows they have."""
     purposes = dict(connection.raw.execute("SELECT name, purpose FROM _tables").fetchall())
     return [_describe(connection, name, purposes.get(name, ""), with_counts) for name in connection.tables()]
 
 
-def system_tables(connection: Connection) -> list[dict[str, Any]]:
+def system_tables(connection: GuardedConnection) -> list[dict[str, Any]]:
     """Return the host's tables, for people."""
     names = connection.raw.execute("SELECT name FROM main.sqlite_schema WHERE type = 'table' ORDER BY name").fetchall()
     return [_describe(connection, name, "", with_counts=False) for (name,) in names if name.startswith("_")]
 
 
-def _describe(connection: Connection, table: str, purpose: str, with_counts: bool) -> dict[str, Any]:
+def _describe(connection: GuardedConnection, table: str, purpose: str, with_counts: bool) -> dict[str, Any]:
     raw = connection.raw
     columns = [
         {

@@ -11,24 +11,24 @@ from typing import Any
 
 import apsw
 
-from wakeful.agentdb.database import SYSTEM_COLUMNS, Connection, quoted
+from wakeful.agentdb.database import SYSTEM_COLUMNS, GuardedConnection, quoted
 from wakeful.agentdb.errors import Refusal
 from wakeful.agentdb.files import files
 from wakeful.agentdb.files.files import Raw
-from wakeful.agentdb.process.guard import Guard, is_reserved
+from wakeful.agentdb.process.guard import SqlGuard, is_reserved
 
 _HOSTS_OWN = {("TEXT", 0, None), ("TEXT", 1, "''")}  # type, NOT NULL and DEFAULT as the host writes them
 
 Texts = Mapping[tuple[str, str], str]  # of tables and indexes, by table and name
 
 
-def texts(connection: Connection) -> Texts:
+def texts(connection: GuardedConnection) -> Texts:
     """Return the schema as SQLite keeps it."""
     found = connection.raw.execute("SELECT tbl_name, name, sql FROM main.sqlite_schema WHERE sql IS NOT NULL")
     return {(table, name): sql for table, name, sql in found if not is_reserved(table)}
 
 
-def check_changed(connection: Connection, before: Texts) -> None:
+def check_changed(connection: GuardedConnection, before: Texts) -> None:
     """Refuse tables that are not as they were before, and either use the host's columns or cannot be written."""
     now = texts(connection)
     changed = {table for (table, name), sql in now.items() if before.get((table, name)) != sql}
@@ -117,6 +117,6 @@ def with_name(sql: str, table: str, name: str) -> str:
 
 def _empty_database() -> Any:
     clone = apsw.Connection(":memory:")
-    clone.authorizer = Guard()  # which lets the host do everything but open other files
+    clone.authorizer = SqlGuard()  # which lets the host do everything but open other files
     clone.limit(apsw.SQLITE_LIMIT_LENGTH, files.MOST_VALUE)
     return clone

@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 
-from wakeful.agentdb.database import Connection, Reader, Writer
+from wakeful.agentdb.database import GuardedConnection, Reader, Writer
 from wakeful.agentdb.errors import Refusal
 from wakeful.agentdb.history.changelog import Who
 from wakeful.agentdb.tables import query
@@ -18,12 +18,12 @@ MOST_VIEWS = 200
 _COLUMNS = ("name", "sql", "description", "parameters", "render", "is_pinned", "created_at", "updated_at")
 
 
-def listed(connection: Connection) -> list[dict[str, Any]]:
+def listed(connection: GuardedConnection) -> list[dict[str, Any]]:
     """Return all saved views."""
     return [_read(row) for row in connection.raw.execute(f"SELECT {', '.join(_COLUMNS)} FROM _views ORDER BY name")]
 
 
-def find(connection: Connection, name: str) -> dict[str, Any]:
+def find(connection: GuardedConnection, name: str) -> dict[str, Any]:
     row = connection.raw.execute(f"SELECT {', '.join(_COLUMNS)} FROM _views WHERE name = ?", (name,)).fetchone()
     if row is None:
         names = [name for (name,) in connection.raw.execute("SELECT name FROM _views ORDER BY name")]

@@ -8,14 +8,14 @@ from typing import Any
 from pydantic_ai.messages import ToolCallPart
 
 from wakeful.domain.events import ApprovalAnswered, ApprovalRequested, RunEvent
-from wakeful.runtime.executor import Stopped
-from wakeful.runtime.loop.run_state import Work
+from wakeful.runtime.executor import RunStopped
+from wakeful.runtime.loop.run_state import RunState
 from wakeful.service.retrying import insist
 from wakeful.tools.registry import ToolResult
 
 
 @dataclass(slots=True, kw_only=True)
-class Verdict:
+class ApprovalVerdict:
     """What came of asking."""
 
     is_in_doubt: bool  # an earlier attempt may have made the call
@@ -24,7 +24,7 @@ class Verdict:
 
 
 async def ask_person(
-    work: Work, call: ToolCallPart, args: Mapping[str, Any], verdict: Verdict
+    work: RunState, call: ToolCallPart, args: Mapping[str, Any], verdict: ApprovalVerdict
 ) -> AsyncGenerator[RunEvent]:
     """Ask about a call, and fill in the verdict. What was asked before a crash is asked again, or was answered."""
     approvals, tool = work.means.approvals, call.tool_name
@@ -40,7 +40,7 @@ async def ask_person(
         try:
             with work.stop.cuts_off():
                 asked = await insist(partial(approvals.wait, asked))
-        except Stopped:
+        except RunStopped:
             verdict.is_stopped = True
             return
         yield ApprovalAnswered(tool=tool, call_id=call_id, approved=asked.status == "approved", note=asked.note)

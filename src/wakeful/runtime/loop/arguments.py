@@ -12,11 +12,11 @@ MAX_DEPTH = 100  # levels; what is kept and sent goes through encoders that give
 _LARGEST = 2**63
 
 
-class BadArguments(Invalid):
+class UnreadableArguments(Invalid):
     code = "bad_arguments"
 
 
-class TooDeep(BadArguments):
+class TooDeep(UnreadableArguments):
     def __init__(self, tool: str) -> None:
         super().__init__(
             f"{tool} was not called: its arguments are nested more than {MAX_DEPTH} levels deep. Send them flatter."
@@ -35,7 +35,7 @@ def read_arguments(call: ToolCallPart) -> dict[str, Any]:
     except ValueError:  # what the model wrote is not JSON
         found = None
     if not isinstance(found, dict):
-        raise BadArguments(f"{call.tool_name} was not called: its arguments are not a JSON object.")
+        raise UnreadableArguments(f"{call.tool_name} was not called: its arguments are not a JSON object.")
     arguments = cast("dict[str, Any]", found)
     if _is_too_deep(arguments):
         raise TooDeep(call.tool_name)
@@ -48,7 +48,7 @@ def keepable_call(call: ToolCallPart) -> ToolCallPart:
         read_arguments(call)
     except TooDeep:
         return replace(call, args='{"unreadable": "nested too deeply"}')
-    except BadArguments:  # no JSON; as text it can be kept
+    except UnreadableArguments:  # no JSON; as text it can be kept
         return call
     return call
 

@@ -11,7 +11,7 @@ from wakeful.domain.events import CompressionStarted, ContextCompressed, RunEven
 from wakeful.domain.types import Message
 from wakeful.runtime.loop.context import SENT, guess, keep_from, measure, shorten, tokens_in, view
 from wakeful.runtime.loop.model_call import Reply, ask_quietly
-from wakeful.runtime.loop.run_state import Work
+from wakeful.runtime.loop.run_state import RunState
 
 FULL = 0.8  # of the window: time to make room
 KEPT = 0.4  # of the window, for the latest part, word for word
@@ -35,7 +35,7 @@ class ContextTooLarge(Conflict):
         )
 
 
-async def make_room(work: Work, besides: Callable[[], str]) -> AsyncGenerator[RunEvent]:
+async def make_room(work: RunState, besides: Callable[[], str]) -> AsyncGenerator[RunEvent]:
     """Compress the context if it is nearly full. `besides` returns what is sent along with the messages."""
     window = work.window
     work.context_tokens = measure(work.messages, window, besides)
@@ -83,7 +83,7 @@ class _Summary:
     problem: str | None = None  # why there is none
 
 
-async def _summarise(work: Work, keep: int, made: _Summary) -> AsyncGenerator[RunEvent]:
+async def _summarise(work: RunState, keep: int, made: _Summary) -> AsyncGenerator[RunEvent]:
     """Fill in a summary of what comes before an index, or why there is none."""
     if work.is_without_summary:
         made.problem = "the model failed at it before"
@@ -100,7 +100,7 @@ async def _summarise(work: Work, keep: int, made: _Summary) -> AsyncGenerator[Ru
         made.problem = "the model said nothing"
 
 
-def _question(work: Work, keep: int) -> list[ModelMessage]:
+def _question(work: RunState, keep: int) -> list[ModelMessage]:
     window = work.window
     each = max(200, int(window * 0.05))
     rows = [_written(message, each) for message in view(work.messages[:keep], window)]

@@ -11,14 +11,14 @@ from wakeful.domain.errors import WakefulError
 from wakeful.domain.events import EndedEarly, RecallUpdate, RunEvent, StepSaved, StreamStart
 from wakeful.domain.types import Message, Run, RunNote, Wake
 from wakeful.domain.wakes.wakes import is_schedule
-from wakeful.runtime.executor import BeforeCall, Stop, Stopped
+from wakeful.runtime.executor import BeforeCall, RunStopped, Stop
 from wakeful.runtime.loop.budget import FINISH, NOTES
 from wakeful.runtime.loop.compaction import make_room
 from wakeful.runtime.loop.context import view
 from wakeful.runtime.loop.model_call import BudgetSpent, Reply, ask
 from wakeful.runtime.loop.planning import plan
 from wakeful.runtime.loop.prompt import steer, system_prompt
-from wakeful.runtime.loop.run_state import Means, Patience, SubagentLimits, Work
+from wakeful.runtime.loop.run_state import RetryLimits, RunDeps, RunState, SubagentLimits
 from wakeful.runtime.loop.tool_calls import call_all, shown
 from wakeful.runtime.loop.transcript import final_answer, open_calls, to_data, to_model
 from wakeful.runtime.loop.workspace_context import look_around
@@ -45,7 +45,7 @@ class AgentLoop:
         approvals: Approvals,
         instructions: InstructionFiles,
         directories: Directories,
-        patience: Patience | None = None,
+        patience: RetryLimits | None = None,
         subagents: SubagentLimits | None = None,
     ) -> None:
         self.briefings = briefings
@@ -56,7 +56,7 @@ class AgentLoop:
         self.approvals = approvals
         self.instructions = instructions
         self.directories = directories
-        self.patience = patience or Patience()
+        self.patience = patience or RetryLimits()
         self.subagents = subagents or SubagentLimits()
 
     async def execute(
@@ -67,7 +67,7 @@ class AgentLoop:
         ended = final_answer(saved_steps)
         if ended is None:
             yield StreamStart()
-        means = Means(
+        means = RunDeps(
             brief=lambda: Followed(self.clock, lambda looking: insist(lambda: self._brief(run, stop, looking))),
             before_call=before_call,
             approvals=self.approvals,
@@ -82,16 +82,16 @@ class AgentLoop:
             take_turns=take_turns,
         )
         if ended is not None:
-            for event in _end_as_saved(Work(means, run, await self.briefings.read(run), stop), ended):
+            for event in _end_as_saved(RunState(means, run, await self.briefings.read(run), stop), ended):
                 yield event
             return
         looking = means.brief()
         try:
             async for event in looking.events(set()):
                 yield event
-        except Stopped:
+        except RunStopped:
             return
-        work = Work(means, run, looking.result, stop)
+        work = RunState(means, run, looking.result, stop)
         try:
             async for event in _begin(work):
                 yield event
@@ -107,7 +107,7 @@ class AgentLoop:
         return await look_around(briefing, self.tools, self.instructions, stop, self.clock.now(), looking)
 
 
-async def take_turns(work: Work) -> AsyncGenerator[RunEvent]:
+async def take_turns(work: RunState) -> AsyncGenerator[RunEvent]:
     """Plan if the agent plans, then ask and call until there is an answer, or no more may be spent on one."""
     try:
         if work.wants_plan and not await work.is_spent():
@@ -132,7 +132,7 @@ async def take_turns(work: Work) -> AsyncGenerator[RunEvent]:
             try:
                 async for event in ask(work, _request(work), reply):
                     yield event
-            except (WakefulError, Stopped):
+            except (WakefulError, RunStopped):
                 if reply.text:  # people have read it: it is kept, marked as the piece it is
                     yield work.step("assistant", reply.text, {"cut_off": True})
                 raise
@@ -140,14 +140,14 @@ async def take_turns(work: Work) -> AsyncGenerator[RunEvent]:
                 yield event
             if work.has_ended:
                 return
-    except Stopped:
+    except RunStopped:
         return
     except BudgetSpent:
         for event in _end_early(work, "budget"):
             yield event
 
 
-async def _act_on(work: Work, reply: Reply) -> AsyncGenerator[RunEvent]:
+async def _act_on(work: RunState, reply: Reply) -> AsyncGenerator[RunEvent]:
     """Keep an answer and do what it asks for."""
     work.turns += 1
     assert reply.whole is not None
@@ -172,27 +172,27 @@ async def _act_on(work: Work, reply: Reply) -> AsyncGenerator[RunEvent]:
         yield event
 
 
-def _has_done_nothing(work: Work) -> bool:
+def _has_done_nothing(work: RunState) -> bool:
     """Tell whether a woken run has neither called a tool nor said anything, in this attempt or an earlier one."""
     own = [message for message in work.own("assistant") if "preloaded" not in (message.data or {})]
     return work.briefing.wake is not None and work.depth == 0 and not own
 
 
-async def _limit(work: Work) -> RunNote | None:
+async def _limit(work: RunState) -> RunNote | None:
     """Return which limit forbids another model call, if one does."""
     if work.turns >= work.briefing.agent.max_iterations:
         return "iteration_limit"
     return "budget" if await work.is_spent() else None
 
 
-def _end_early(work: Work, reason: RunNote) -> Generator[RunEvent]:
+def _end_early(work: RunState, reason: RunNote) -> Generator[RunEvent]:
     work.has_ended = True
     yield work.step("assistant", NOTES[reason], {"note": reason}, is_last=True)
     yield EndedEarly(reason=reason)
     yield work.end(NOTES[reason])
 
 
-def _end_as_saved(work: Work, ended: Message) -> Generator[RunEvent]:
+def _end_as_saved(work: RunState, ended: Message) -> Generator[RunEvent]:
     """End a run whose final answer an earlier attempt saved. The model is not asked again."""
     reason: RunNote | None = (ended.data or {}).get("note")
     if reason is not None:
@@ -200,22 +200,22 @@ def _end_as_saved(work: Work, ended: Message) -> Generator[RunEvent]:
     yield work.end(ended.content)
 
 
-def _request(work: Work) -> list[ModelMessage]:
+def _request(work: RunState) -> list[ModelMessage]:
     return to_model(_prompt(work), view(work.messages, work.window), work.briefing.images)
 
 
-def _prompt(work: Work) -> str:
+def _prompt(work: RunState) -> str:
     now = work.briefing.told_at or work.means.clock.now()
     said = (system_prompt(work.briefing, work.run, now, work.tools), steer(work.plan))
     return "\n\n".join(part for part in said if part)
 
 
-def _besides(work: Work) -> str:
+def _besides(work: RunState) -> str:
     """Return what is sent along with the messages, to guess how long it is."""
     return _prompt(work) + "".join(f"{tool.description}{tool.schema}" for tool in work.tools.values())
 
 
-async def _begin(work: Work) -> AsyncGenerator[RunEvent]:
+async def _begin(work: RunState) -> AsyncGenerator[RunEvent]:
     """Put what woke us into the transcript, or go on where an earlier attempt was cut off."""
     own = [message for message in work.messages if message.run_id == work.run.id]
     wake = work.briefing.wake
@@ -240,7 +240,7 @@ async def _begin(work: Work) -> AsyncGenerator[RunEvent]:
             yield event
 
 
-def _opening(work: Work, wake: Wake, count: int) -> list[StepSaved]:
+def _opening(work: RunState, wake: Wake, count: int) -> list[StepSaved]:
     """Return what a woken run begins with, after the first so many that an earlier attempt has saved."""
     label = wake.comment or None
     preloaded = work.briefing.session_config.get("preloaded_messages", ()) if wake.kind == "session" else ()

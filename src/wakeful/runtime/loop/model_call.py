@@ -29,7 +29,7 @@ from wakeful.domain.events import RunEvent, StreamDelta, ThinkingDelta, Thinking
 from wakeful.runtime.loop.budget import PriceUnknown
 from wakeful.runtime.loop.cache_hints import cache_settings
 from wakeful.runtime.loop.context import BYTES_PER_TOKEN
-from wakeful.runtime.loop.run_state import Work, keepable
+from wakeful.runtime.loop.run_state import RunState, keepable
 from wakeful.runtime.models.errors import ModelBusy, ModelCutOff, ModelSilent
 from wakeful.runtime.models.openai_chat.chunks import MOST_CALLS
 from wakeful.runtime.waiting import EVERY, FIRST_SHOWN, Followed, pause
@@ -130,7 +130,7 @@ class Reply:
 
 
 async def ask_quietly(
-    work: Work, messages: list[ModelMessage], reply: Reply, *, with_tools: bool = True
+    work: RunState, messages: list[ModelMessage], reply: Reply, *, with_tools: bool = True
 ) -> AsyncGenerator[RunEvent]:
     """Ask the model something whose answer is not streamed; only the waiting is told."""
     async for event in ask(work, messages, reply, with_tools=with_tools, is_streamed=False):
@@ -139,7 +139,7 @@ async def ask_quietly(
 
 
 async def ask(
-    work: Work, messages: list[ModelMessage], reply: Reply, *, with_tools: bool = True, is_streamed: bool = True
+    work: RunState, messages: list[ModelMessage], reply: Reply, *, with_tools: bool = True, is_streamed: bool = True
 ) -> AsyncGenerator[RunEvent]:
     """Ask the model, again if it is busy, and fill in its reply. While it says nothing, the waiting is told."""
     patience = work.means.patience
@@ -170,7 +170,7 @@ class OutOfTime(Unavailable):
 
     code = "time_limit"
 
-    def __init__(self, work: Work, problem: str) -> None:
+    def __init__(self, work: RunState, problem: str) -> None:
         limit = work.briefing.agent.run_limit.total_seconds()
         super().__init__(
             f"The run's time limit of {limit:g} s was used up while it waited for the model {work.model!r}: {problem} "
@@ -183,7 +183,7 @@ class _Trying:
 
     followed: "Followed[None]"
 
-    def __init__(self, work: Work, reply: Reply) -> None:
+    def __init__(self, work: RunState, reply: Reply) -> None:
         self.reply = reply
         self._work = work
         self._clock = work.means.clock
@@ -275,7 +275,7 @@ class _Trying:
         raise OutOfTime(self._work, f"{silence}.")
 
 
-async def _pause(work: Work, problem: str, seconds: float) -> AsyncGenerator[RunEvent]:
+async def _pause(work: RunState, problem: str, seconds: float) -> AsyncGenerator[RunEvent]:
     """Wait before the next try, and tell why and how long."""
     clock = work.means.clock
     left, until, over = seconds, clock.monotonic() + seconds, asyncio.Event()
@@ -290,7 +290,7 @@ async def _pause(work: Work, problem: str, seconds: float) -> AsyncGenerator[Run
             return
 
 
-async def _stream(work: Work, messages: list[ModelMessage], tools: Sequence[Tool], trying: _Trying) -> None:
+async def _stream(work: RunState, messages: list[ModelMessage], tools: Sequence[Tool], trying: _Trying) -> None:
     """Ask once, and say what comes."""
     reply = trying.reply
     reply.calls = 0  # those of a try that failed do not count
@@ -318,7 +318,7 @@ async def _stream(work: Work, messages: list[ModelMessage], tools: Sequence[Tool
     work.budget.count_model_call(used, _price(work, used))
 
 
-async def _read(work: Work, messages: list[ModelMessage], tools: Sequence[Tool], trying: _Trying) -> RequestUsage:
+async def _read(work: RunState, messages: list[ModelMessage], tools: Sequence[Tool], trying: _Trying) -> RequestUsage:
     reply, followed = trying.reply, trying.followed
     model = await work.means.models.load(work.model)
     await work.means.before_call()
@@ -341,14 +341,14 @@ async def _read(work: Work, messages: list[ModelMessage], tools: Sequence[Tool],
     return response.usage
 
 
-def _price(work: Work, used: RequestUsage) -> int | None:
+def _price(work: RunState, used: RequestUsage) -> int | None:
     cost = work.means.models.price(work.model, used, at=work.means.clock.now())
     if cost is None and work.budget.counts_money:
         raise PriceUnknown(work.model)
     return cost
 
 
-def _settings(work: Work) -> ModelSettings:
+def _settings(work: RunState) -> ModelSettings:
     level = work.briefing.agent.thinking_level
     breakpoints = work.briefing.session_config.get("cache_breakpoints", ())
     settings = ModelSettings() if level is None else ModelSettings(thinking=False if level == "off" else level)

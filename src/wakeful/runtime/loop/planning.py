@@ -8,7 +8,7 @@ from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, Text
 
 from wakeful.domain.events import PlanningStatus, PlanReady, RunEvent, TurnThinking
 from wakeful.runtime.loop.model_call import Reply, ask_quietly
-from wakeful.runtime.loop.run_state import Work
+from wakeful.runtime.loop.run_state import RunState
 
 MOST_SAID = 20_000  # characters of a phase; a planner without end is cut off there
 MOST_STEPS = 20
@@ -45,7 +45,7 @@ _PLAN = _Phase(
 )
 
 
-async def plan(work: Work, request: list[ModelMessage]) -> AsyncGenerator[RunEvent]:
+async def plan(work: RunState, request: list[ModelMessage]) -> AsyncGenerator[RunEvent]:
     """Make the plan of a run. `request` is what the model would be asked without one.
 
     Each phase is saved, so that after a crash planning goes on where it was.

@@ -22,7 +22,7 @@ _LAST_MOMENT = 2.0  # seconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Patience:
+class RetryLimits:
     """How long a model may be silent, and how often it is asked again; in seconds."""
 
     first: float = 605.0  # a little more than our own wire's, whose words are better
@@ -42,7 +42,7 @@ class SubagentLimits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Means:
+class RunDeps:
     """What every worker of this server works with."""
 
     brief: "Callable[[], Followed[Briefing]]"  # reads anew what the run is to know
@@ -54,15 +54,17 @@ class Means:
     workspace_of: Callable[[str], Path]
     directories: Directories
     spent_today: Callable[[Run], Awaitable[Spent]]
-    patience: Patience
+    patience: RetryLimits
     subagents: SubagentLimits
-    take_turns: "Callable[[Work], AsyncGenerator[RunEvent]]"  # how a worker works; subagents are no different
+    take_turns: "Callable[[RunState], AsyncGenerator[RunEvent]]"  # how a worker works; subagents are no different
 
 
-class Work:
+class RunState:
     """The work of one worker on a run. Subagents share the run's budget, its stop and its time."""
 
-    def __init__(self, means: Means, run: Run, briefing: Briefing, stop: Stop, *, of: "Work | None" = None) -> None:
+    def __init__(
+        self, means: RunDeps, run: Run, briefing: Briefing, stop: Stop, *, of: "RunState | None" = None
+    ) -> None:
         self.means = means
         self.run = run
         self.stop = stop

@@ -29,7 +29,7 @@ from wakeful.domain.events import (
 )
 from wakeful.domain.types import Agent, Message
 from wakeful.runtime.loop.parallel import Say
-from wakeful.runtime.loop.run_state import Work
+from wakeful.runtime.loop.run_state import RunState
 from wakeful.tools.registry import ToolResult
 
 log = logging.getLogger(__name__)
@@ -64,7 +64,7 @@ class TooManySubagents(LimitReached):
         super().__init__(f"This run has had its {most} subagents. Do the rest yourself.")
 
 
-async def spawn(parent: Work, subagent_id: str, say: Say, asked: str, task: str) -> ToolResult:
+async def spawn(parent: RunState, subagent_id: str, say: Say, asked: str, task: str) -> ToolResult:
     """Have a task done by another agent and return its answer."""
     helper = _find(parent, asked)
     most = parent.means.subagents.per_run
@@ -94,7 +94,7 @@ async def spawn(parent: Work, subagent_id: str, say: Say, asked: str, task: str)
     return _result(helper.name, metadata, voice.answer, voice.reason)
 
 
-def saved_result(parent: Work, subagent_id: str) -> ToolResult | None:
+def saved_result(parent: RunState, subagent_id: str) -> ToolResult | None:
     """Return the result of a subagent whose final answer was saved before a crash, for the call that has none yet."""
     steps: list[Message] = []
     for message in reversed(parent.messages):
@@ -122,7 +122,7 @@ def _result(name: str, metadata: Mapping[str, Any], answer: str, reason: str | N
 class _Voice:
     """What a subagent says and saves, as it is told and kept by the one who gave it its task."""
 
-    def __init__(self, parent: Work, helper: Agent, subagent_id: str) -> None:
+    def __init__(self, parent: RunState, helper: Agent, subagent_id: str) -> None:
         self._parent = parent
         self._helper = helper
         self._id = subagent_id
@@ -163,7 +163,7 @@ class _Voice:
         return self._parent.step("subagent", step.content, data)
 
 
-def _find(parent: Work, asked: str) -> Agent:
+def _find(parent: RunState, asked: str) -> Agent:
     helpers = parent.briefing.helpers
     for helper in helpers:
         if asked in (helper.id, helper.name):
@@ -174,7 +174,7 @@ def _find(parent: Work, asked: str) -> Agent:
     raise NoSuchHelper(asked, [helper.name for helper in helpers])
 
 
-def _begin(parent: Work, helper: Agent, task: str) -> Work:
+def _begin(parent: RunState, helper: Agent, task: str) -> RunState:
     """Make the work of a subagent: another mind in the parent's rooms, with no more than the parent's tools."""
     briefing, agent = parent.briefing, parent.briefing.agent
     may_go_on = parent.depth + 1 < parent.means.subagents.depth
@@ -205,7 +205,7 @@ def _begin(parent: Work, helper: Agent, task: str) -> Work:
         created_at=parent.means.clock.now(),
         run_id=parent.run.id,
     )
-    return Work(
+    return RunState(
         parent.means,
         parent.run,
         replace(

@@ -12,10 +12,10 @@ from pydantic_ai.messages import ToolCallPart
 from wakeful.domain.agents.agents import asks_before
 from wakeful.domain.agents.profiles import SWITCH_PROFILE
 from wakeful.domain.events import RunEvent, ToolCall, ToolStarted
-from wakeful.runtime.loop.approval import Verdict, ask_person
-from wakeful.runtime.loop.arguments import BadArguments, TooDeep, read_arguments, to_keep
+from wakeful.runtime.loop.approval import ApprovalVerdict, ask_person
+from wakeful.runtime.loop.arguments import TooDeep, UnreadableArguments, read_arguments, to_keep
 from wakeful.runtime.loop.parallel import Chorus, Say, Worker
-from wakeful.runtime.loop.run_state import Work, keepable
+from wakeful.runtime.loop.run_state import RunState, keepable
 from wakeful.runtime.loop.subagents import saved_result, spawn
 from wakeful.runtime.loop.transcript import INTERRUPTED
 from wakeful.runtime.waiting import Followed
@@ -28,7 +28,7 @@ _NOT_DONE = ToolResult(text=INTERRUPTED, success=False, metadata={"code": "inter
 
 
 async def call_all(
-    work: Work, calls: Sequence[ToolCallPart], *, is_first_begun: bool = False
+    work: RunState, calls: Sequence[ToolCallPart], *, is_first_begun: bool = False
 ) -> AsyncGenerator[RunEvent]:
     """Call tools one after the other, and side by side those that are made for it.
 
@@ -46,7 +46,7 @@ async def call_all(
         for place, call in enumerate(group):
             if work.stop.is_requested or work.mishaps.reason() is not None:
                 return
-            verdict = Verdict(is_in_doubt=is_begun and place == 0)
+            verdict = ApprovalVerdict(is_in_doubt=is_begun and place == 0)
             async for event in _ask_first(work, call, verdict):
                 yield event
             if verdict.is_stopped:
@@ -70,14 +70,14 @@ def shown(calls: Sequence[ToolCallPart]) -> list[dict[str, Any]]:
     return [{"call_id": call.tool_call_id, "tool": call.tool_name, "args": _as_shown(call)} for call in calls]
 
 
-def _is_side_by_side(work: Work, call: ToolCallPart) -> bool:
+def _is_side_by_side(work: RunState, call: ToolCallPart) -> bool:
     tool = work.tools.get(call.tool_name)
     return tool is not None and tool.is_side_by_side
 
 
-async def _call_together(work: Work, calls: Sequence[ToolCallPart], *, is_begun: bool) -> AsyncGenerator[RunEvent]:
+async def _call_together(work: RunState, calls: Sequence[ToolCallPart], *, is_begun: bool) -> AsyncGenerator[RunEvent]:
     async def follow(call: ToolCallPart, say: Say) -> None:
-        verdict = Verdict(is_in_doubt=is_begun)
+        verdict = ApprovalVerdict(is_in_doubt=is_begun)
         async for event in _ask_first(work, call, verdict):
             await say(event)
         if verdict.is_stopped:
@@ -92,21 +92,23 @@ async def _call_together(work: Work, calls: Sequence[ToolCallPart], *, is_begun:
         yield event
 
 
-async def _ask_first(work: Work, call: ToolCallPart, verdict: Verdict) -> AsyncGenerator[RunEvent]:
+async def _ask_first(work: RunState, call: ToolCallPart, verdict: ApprovalVerdict) -> AsyncGenerator[RunEvent]:
     if call.tool_name not in work.tools or not asks_before(work.briefing.agent, call.tool_name):
         return
-    with suppress(BadArguments):  # it will be refused without a person's help
+    with suppress(UnreadableArguments):  # it will be refused without a person's help
         args = read_arguments(call)
         async for event in ask_person(work, call, args, verdict):
             yield event
 
 
-def _follow(work: Work, call: ToolCallPart, verdict: Verdict) -> "Followed[ToolResult]":
+def _follow(work: RunState, call: ToolCallPart, verdict: ApprovalVerdict) -> "Followed[ToolResult]":
     tools, tool = work.means.tools, work.tools.get(call.tool_name)
     return Followed(work.means.clock, lambda _: _perform(work, call, verdict), partial(tools.tell_call, tool))
 
 
-async def _perform(work: Work, call: ToolCallPart, verdict: Verdict, *, say: Say | None = None) -> ToolResult:
+async def _perform(
+    work: RunState, call: ToolCallPart, verdict: ApprovalVerdict, *, say: Say | None = None
+) -> ToolResult:
     tool = work.tools.get(call.tool_name)
     if verdict.refusal is not None:
         return verdict.refusal
@@ -114,7 +116,7 @@ async def _perform(work: Work, call: ToolCallPart, verdict: Verdict, *, say: Say
         return saved_result(work, call.tool_call_id) or _NOT_DONE
     try:
         args = read_arguments(call)
-    except BadArguments as error:
+    except UnreadableArguments as error:
         return ToolResult(text=error.message, success=False, metadata={"code": error.code})
     agent = work.briefing.agent
     directories = work.means.directories
@@ -138,7 +140,7 @@ def _started(call: ToolCallPart) -> ToolStarted:
     return ToolStarted(tool=call.tool_name, args=_as_shown(call), call_id=call.tool_call_id)
 
 
-def _note(work: Work, call: ToolCallPart, result: ToolResult) -> Generator[RunEvent]:
+def _note(work: RunState, call: ToolCallPart, result: ToolResult) -> Generator[RunEvent]:
     """Count a call and return what is said and kept of it."""
     args = _as_shown(call)
     work.budget.count_tool_call()
@@ -168,5 +170,5 @@ def _as_shown(call: ToolCallPart) -> dict[str, Any]:
         return to_keep(read_arguments(call))
     except TooDeep:
         return {"unreadable": "nested too deeply"}
-    except BadArguments:
+    except UnreadableArguments:
         return {"unreadable": to_keep(str(call.args))}

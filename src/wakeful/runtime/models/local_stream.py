@@ -22,7 +22,7 @@ class Think:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class LocalCall:
     tool: str
     arguments: Mapping[str, Any] | str = field(default_factory=dict[str, Any])  # a string goes out as it is
     id: str | None = None  # None: one is made
@@ -36,7 +36,7 @@ class Spend:
     output: int
 
 
-Piece = Say | Think | Call | Spend
+Piece = Say | Think | LocalCall | Spend
 
 
 @dataclass
@@ -59,7 +59,7 @@ class Playback(StreamedResponse):
             elif isinstance(piece, Think):
                 for event in self._parts_manager.handle_thinking_delta(vendor_part_id=None, content=piece.text):
                     yield event
-            elif isinstance(piece, Call):
+            elif isinstance(piece, LocalCall):
                 self.finish_reason = "tool_call"
                 yield self._parts_manager.handle_tool_call_part(
                     vendor_part_id=None,

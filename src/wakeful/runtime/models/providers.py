@@ -31,7 +31,7 @@ from wakeful.runtime.models.errors import (
     translate,
 )
 from wakeful.runtime.models.openai_chat.endpoint import Endpoint, origin_of
-from wakeful.runtime.models.openai_chat.model import OpenAIChat, Patience
+from wakeful.runtime.models.openai_chat.model import ModelTimeouts, OpenAIChat
 
 DEMO = "demo"
 CHAT = "openai-chat"  # our own wire
@@ -51,7 +51,7 @@ class Models:
         base_url: str | None = None,
         api_key: str | None = None,
         clock: Clock | None = None,
-        patience: Patience | None = None,
+        patience: ModelTimeouts | None = None,
         window: int = DEFAULT_WINDOW,
     ) -> None:
         self.default = default_model

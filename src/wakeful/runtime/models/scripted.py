@@ -19,16 +19,16 @@ from pydantic_ai.models import ModelRequestParameters, StreamedResponse
 from pydantic_ai.settings import ModelSettings
 
 from wakeful.clock import Clock, SystemClock
-from wakeful.runtime.models.local_stream import Call, Piece, Playback, Say, Spend, Think
+from wakeful.runtime.models.local_stream import LocalCall, Piece, Playback, Say, Spend, Think
 from wakeful.runtime.models.openai_chat.streaming import StreamingModel
 
-__all__ = ["Call", "Say", "ScriptedModel", "Spend", "Think", "Turn", "scripted"]
+__all__ = ["LocalCall", "Say", "ScriptedModel", "Spend", "Think", "Turn", "scripted"]
 
 Turn = Sequence[Piece | BaseException | float | Callable[[], Awaitable[object]]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class ModelRequest:
     """One request, as the model saw it."""
 
     messages: list[ModelMessage]
@@ -43,7 +43,7 @@ class ScriptedModel(StreamingModel):
         super().__init__()
         self._turns = turns
         self._clock = clock or SystemClock()
-        self.asked: list[Asked] = []
+        self.asked: list[ModelRequest] = []
 
     @property
     def model_name(self) -> str:
@@ -67,7 +67,7 @@ class ScriptedModel(StreamingModel):
         model_request_parameters: ModelRequestParameters,
         run_context: RunContext[Any] | None = None,  # noqa: ARG002  (the library's signature)
     ) -> AsyncGenerator[StreamedResponse]:
-        asked = Asked(messages=list(messages), settings=model_settings, parameters=model_request_parameters)
+        asked = ModelRequest(messages=list(messages), settings=model_settings, parameters=model_request_parameters)
         self.asked.append(asked)
         if len(self.asked) > len(self._turns):
             self.check_used_up()

@@ -34,12 +34,14 @@ _BYTES_ACKED_AT, _TCP_INFO_BYTES = 120, 128
 class BodyTooSlow(HTTPException):
     def __init__(self) -> None:
         super().__init__(
-            408, "The body of the request came too slowly. Send it again, in one go.", headers={"Connection": "close"}
+            408,
+            "The body of the request came too slowly. Send it again, in one go.",
+            headers={"Connection": "close"},
         )
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
-class Connection:
+class ClientConnection:
     """One connection, from when it is accepted until it is gone."""
 
     transport: asyncio.Transport
@@ -59,16 +61,16 @@ class Connections:
         self._most_per_address = most_per_address
         self.seconds = seconds
         self._unread_seconds: float | None = None
-        self._all: set[Connection] = set()
+        self._all: set[ClientConnection] = set()
         # By address, and in the order in which they came: dicts are ordered sets here.
-        self._unauthenticated: dict[Connection, None] = {}
-        self._by_network: dict[str, dict[Connection, None]] = {}
+        self._unauthenticated: dict[ClientConnection, None] = {}
+        self._by_network: dict[str, dict[ClientConnection, None]] = {}
         self._task: asyncio.Task[None] | None = None
 
-    def add(self, transport: asyncio.Transport) -> Connection:
+    def add(self, transport: asyncio.Transport) -> ClientConnection:
         """Register a new connection, and close the oldest unauthenticated one if there are too many."""
         peer: Any = transport.get_extra_info("peername")
-        connection = Connection(
+        connection = ClientConnection(
             transport=transport, network=network_of(str(peer[0])) if peer else "", since=_now(), taken_at=_now()
         )
         self._all.add(connection)
@@ -83,22 +85,22 @@ class Connections:
             self._task = asyncio.get_running_loop().create_task(self._watch())
         return connection
 
-    def mark_authenticated(self, connection: Connection) -> None:
+    def mark_authenticated(self, connection: ClientConnection) -> None:
         """Take a connection off the cap for unauthenticated ones."""
         if self._unauthenticated.pop(connection, connection) is None:
             self._leave_network(connection)
 
-    def forget(self, connection: Connection) -> None:
+    def forget(self, connection: ClientConnection) -> None:
         self.mark_authenticated(connection)
         self._all.discard(connection)
 
-    def _leave_network(self, connection: Connection) -> None:
+    def _leave_network(self, connection: ClientConnection) -> None:
         neighbours = self._by_network[connection.network]
         del neighbours[connection]
         if not neighbours:
             del self._by_network[connection.network]
 
-    def _close(self, connection: Connection) -> None:
+    def _close(self, connection: ClientConnection) -> None:
         self.forget(connection)
         connection.transport.abort()  # not close(), which waits for a client that reads nothing
 
@@ -115,7 +117,7 @@ class Connections:
                     self._close(connection)
         self._task = None
 
-    def _is_overdue(self, connection: Connection, now: float) -> bool:
+    def _is_overdue(self, connection: ClientConnection, now: float) -> bool:
         unsent, taken = connection.transport.get_write_buffer_size(), count_taken(connection.transport)
         if unsent == 0 or taken > connection.taken:
             connection.taken_at = now
@@ -169,7 +171,7 @@ def count_untaken(transport: asyncio.Transport) -> int:
 def abort(state: dict[str, Any]) -> None:
     """Close the connection of a request without waiting for what its client has not read."""
     if "connection" in state:
-        cast("Connection", state["connection"]).transport.abort()
+        cast("ClientConnection", state["connection"]).transport.abort()
 
 
 def mark_authenticated(state: dict[str, Any]) -> None:
@@ -192,7 +194,7 @@ class TimedRequests:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         state = cast("dict[str, Any]", scope.get("state") or {})
-        connection: Connection | None = state.get("connection")
+        connection: ClientConnection | None = state.get("connection")
         if connection is None:
             await self._app(scope, receive, send)
             return

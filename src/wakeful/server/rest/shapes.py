@@ -40,22 +40,22 @@ def check_text(text: str) -> str:
 
 Text = Annotated[str, StringConstraints(max_length=100_000), AfterValidator(check_text)]
 
-AskedTime = Annotated[AwareDatetime, Strict(strict=False)]  # written as text, since JSON has no times
+TimeField = Annotated[AwareDatetime, Strict(strict=False)]  # written as text, since JSON has no times
 
 
-class Asked(BaseModel):
+class RequestBody(BaseModel):
     """A body that someone sends. An unknown field is refused, not ignored; `true` or `"5"` is no number."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
-class Told(BaseModel):
+class Shape(BaseModel):
     """A body that we answer with."""
 
     model_config = ConfigDict(from_attributes=True)
 
 
-class Sparse(Told):
+class Sparse(Shape):
     """A body in which a field with nothing to say is left out, not null."""
 
     @model_serializer(mode="wrap")
@@ -64,5 +64,5 @@ class Sparse(Told):
         return {name: value for name, value in written.items() if value is not None}
 
 
-class Done(Told):
+class Done(Shape):
     ok: bool = True

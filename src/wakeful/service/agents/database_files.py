@@ -21,7 +21,7 @@ from wakeful.agentdb.files.open_database import Request
 from wakeful.agentdb.keys.agent_keys import AgentKeys, Vault, with_journal
 from wakeful.agentdb.operations import MAKES
 from wakeful.agentdb.process import arguments
-from wakeful.agentdb.process.engine import Answered, Engine
+from wakeful.agentdb.process.engine import DatabaseEngine, WorkerAnswer
 from wakeful.clock import Clock
 from wakeful.domain.errors import WakefulError
 from wakeful.domain.events import DbUpdate
@@ -63,7 +63,7 @@ class AgentFiles:
         self,
         store: Store,
         clock: Clock,
-        engine: Engine,
+        engine: DatabaseEngine,
         vault: Vault,
         feed: Feed,
         quota: int,
@@ -248,7 +248,7 @@ class AgentFiles:
         frame = DbUpdate(agent_id=agent.id, table=table, in_flight=self._in_flight[agent.id], last_change=last_change)
         self._feed.tell(agent.user_id, frame)
 
-    async def _ask(self, by: By, op: str, args: Values, *, is_writing: bool = False) -> Answered:
+    async def _ask(self, by: By, op: str, args: Values, *, is_writing: bool = False) -> WorkerAnswer:
         try:
             return await self._ask_as_it_is(by, op, args, is_writing=is_writing)
         except WakefulError as error:
@@ -256,7 +256,7 @@ class AgentFiles:
                 error.message = for_people(error.message)
             raise
 
-    async def _ask_as_it_is(self, by: By, op: str, args: Values, *, is_writing: bool) -> Answered:
+    async def _ask_as_it_is(self, by: By, op: str, args: Values, *, is_writing: bool) -> WorkerAnswer:
         arguments.check(args)
         agent_id = by.agent.id
         path = self._vault.database_of(agent_id)
@@ -401,7 +401,7 @@ class AgentFiles:
             "a new one."
         )
 
-    async def _warn(self, agent: Agent, answered: Answered) -> None:
+    async def _warn(self, agent: Agent, answered: WorkerAnswer) -> None:
         assert answered.used is not None
         assert answered.quota is not None
         await self._notice(notices.storage_low(agent, answered.used, answered.quota, self._clock.now()))

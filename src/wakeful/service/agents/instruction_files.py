@@ -29,10 +29,10 @@ from wakeful.domain.inbox import notices
 from wakeful.domain.resources import OutOfResources
 from wakeful.domain.types import Agent
 from wakeful.service.agents.directories import Directories
-from wakeful.service.agents.workspace import Limits, NoSuchPath, Workspace
+from wakeful.service.agents.workspace import NoSuchPath, Workspace, WorkspaceLimits
 from wakeful.store.store import Store, Tx
 
-_LIMITS = Limits(bytes=1_000_000_000, file_bytes=MAX_FILE, files=10_000)
+_LIMITS = WorkspaceLimits(bytes=1_000_000_000, file_bytes=MAX_FILE, files=10_000)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -125,7 +125,7 @@ class AccessDenied(Forbidden):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class WorkspaceLimits:
     """How much one workspace may hold."""
 
     bytes: int
@@ -143,7 +143,7 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stretch:
+class TextRange:
     """A part of a file."""
 
     data: bytes
@@ -156,7 +156,7 @@ class Workspace:
     def __init__(self, root: Path) -> None:
         self._root = root
 
-    def read(self, path: str, *, offset: int, limit: int) -> Stretch:
+    def read(self, path: str, *, offset: int, limit: int) -> TextRange:
         """Read a part of a file."""
         folders, name = self._split_file(path)
         with self._opened(folders, path) as folder:
@@ -167,11 +167,13 @@ class Workspace:
             status = os.fstat(descriptor)  # looked at again: it may have been exchanged since
             if not stat.S_ISREG(status.st_mode):
                 raise NotAFile(path, _kind(status))
-            return Stretch(data=_read(descriptor, offset, limit), size=status.st_size)
+            return TextRange(data=_read(descriptor, offset, limit), size=status.st_size)
         finally:
             os.close(descriptor)
 
-    def write(self, path: str, data: bytes, *, append: bool, limits: Limits, may_instruct: bool = False) -> int:
+    def write(
+        self, path: str, data: bytes, *, append: bool, limits: WorkspaceLimits, may_instruct: bool = False
+    ) -> int:
         """Write a whole file, or none of it, and return its size. Callers see to it that only one writes at a time.
 
         Every tool writes through here, so this is where the owner's AGENTS.md is protected.
@@ -255,7 +257,7 @@ class Workspace:
         except NoSuchPath:
             return None
 
-    def _refuse_over_quota(self, more_bytes: int, more_files: int, limits: Limits) -> None:
+    def _refuse_over_quota(self, more_bytes: int, more_files: int, limits: WorkspaceLimits) -> None:
         total, count = more_bytes, more_files
         for entry in self.entries(recursive=True):
             total += entry.size

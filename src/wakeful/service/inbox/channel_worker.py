@@ -51,7 +51,7 @@ def main() -> None:
     from apprise.manager_plugins import NotificationManager
 
     NotificationManager().schemas()  # reads the plugins, which are files, before the guard stands
-    guard = Guard(order.get("private_hosts", ()))
+    guard = AddressGuard(order.get("private_hosts", ()))
     sys.addaudithook(guard)
     if "look" in order:
         _answer(look(order["look"], guard))
@@ -66,7 +66,7 @@ def main() -> None:
         list(threads.map(send, addresses))
 
 
-def look(url: str, guard: "Guard") -> dict[str, Any]:
+def look(url: str, guard: "AddressGuard") -> dict[str, Any]:
     """Say what a URL is about: its schema, its host if it names one, and why it cannot be a channel."""
     from apprise import Apprise
     from apprise.manager_plugins import NotificationManager
@@ -123,7 +123,7 @@ def _is_address(host: str) -> bool:
     return True
 
 
-class Guard:
+class AddressGuard:
     """Refuses, in this process and from now on, what no channel needs."""
 
     def __init__(self, private_hosts: Iterable[str]) -> None:
@@ -180,7 +180,7 @@ class Guard:
         raise Refused(reason)
 
 
-def _send(url: str, title: str, body: str, guard: Guard, logs: "_Logs") -> str | None:
+def _send(url: str, title: str, body: str, guard: AddressGuard, logs: "_Logs") -> str | None:
     """Send, and return why it failed, or None."""
     from apprise import Apprise, AppriseAsset, PersistentStoreMode
 

@@ -32,7 +32,7 @@ _TEST = ("A test from Wakeful", "This channel works: what your agents have to te
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class Deliveries:
     """What became of a notice outside of the inbox."""
 
     deliveries: tuple[Delivery, ...] = ()
@@ -114,7 +114,7 @@ class Channels:
         [delivery] = await self._send(choose, *_TEST)
         return delivery
 
-    async def deliver(self, notice: Notice) -> Told:
+    async def deliver(self, notice: Notice) -> Deliveries:
         """Tell a notice to every channel of its person that is on. It stays in the inbox, whatever happens here."""
         is_muted = False
 
@@ -126,7 +126,7 @@ class Channels:
 
         body = notice.body if notice.told_at is None else f"{notice.body}\n\n{_AGAIN}"
         deliveries = await self._send(choose, notice.title, body)
-        return Told(deliveries=tuple(deliveries), is_muted=is_muted)
+        return Deliveries(deliveries=tuple(deliveries), is_muted=is_muted)
 
     async def _send(self, choose: Any, title: str, body: str) -> list[Delivery]:
         now = self._clock.now()

@@ -8,7 +8,7 @@ from wakeful.domain.doors import next_run
 from wakeful.domain.inbox import notices
 from wakeful.domain.types import Agent, Notice, Run
 from wakeful.hub import Hub, user_topic
-from wakeful.service.inbox.channels import Channels, Told
+from wakeful.service.inbox.channels import Channels, Deliveries
 from wakeful.service.retrying import insist
 from wakeful.service.wakes.next_runs import ViewsOf
 from wakeful.store.store import Store, Tx
@@ -23,7 +23,7 @@ class Notified:
     notice: Notice
     is_new: bool
     open_pages: int = 0  # on this node
-    told: Told | None = None  # None: nobody else, because it is not new
+    told: Deliveries | None = None  # None: nobody else, because it is not new
 
 
 class Notify:

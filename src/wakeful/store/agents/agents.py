@@ -15,7 +15,7 @@ class NoSuchAgent(NotFound):
         super().__init__(f"There is no agent {agent_id!r}. `wakeful agent ls` and GET /agents list yours.")
 
 
-class Agents:
+class AgentRows:
     """Statements about who works and for whom, in one transaction."""
 
     def __init__(self, statements: Statements) -> None:

@@ -9,7 +9,7 @@ from wakeful.store.drivers.database import Row, Statements
 from wakeful.store.rows import AGENTS, RUNS, from_micros, to_micros
 
 
-class Directories:
+class DirectoryRows:
     """Statements about data directories, in one transaction."""
 
     def __init__(self, statements: Statements) -> None:

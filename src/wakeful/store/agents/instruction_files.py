@@ -6,7 +6,7 @@ from wakeful.store.drivers.database import Statements
 from wakeful.store.rows import to_micros
 
 
-class InstructionFiles:
+class InstructionFileRows:
     """Statements about accepted contents, in one transaction."""
 
     def __init__(self, statements: Statements) -> None:

@@ -17,7 +17,7 @@ from wakeful.domain.resources import find_shortage
 from wakeful.store import queries
 from wakeful.store.drivers.database import Listener, Params, Row, SideConnection, Values, Work
 from wakeful.store.drivers.postgres_errors import LOST, errors_named
-from wakeful.store.drivers.postgres_limits import UNLIMITED, Limits, keep_alive
+from wakeful.store.drivers.postgres_limits import UNLIMITED, SessionLimits, keep_alive
 from wakeful.store.errors import BrokenReference, ConnectionLost, StoreClosed, StoreUnavailable
 
 T = TypeVar("T")
@@ -58,7 +58,7 @@ class PostgresDatabase:
 
     def __init__(self, url: str, *, most_connections: int = 12, lease: timedelta = timedelta(seconds=30)) -> None:
         self._url = url
-        self._limits = Limits.of_lease(lease)
+        self._limits = SessionLimits.of_lease(lease)
         self._name = secrets.token_hex(4)  # of this node, on what it tells the others
         self._most_connections = most_connections
         self._pool: asyncpg.Pool[Any] | None = None
@@ -175,7 +175,7 @@ class PostgresDatabase:
 
     async def side_connection(self) -> SideConnection:
         with errors_named():
-            return _Side(await self._connect(command_timeout=self._limits.reach))
+            return _PostgresSide(await self._connect(command_timeout=self._limits.reach))
 
     def listen(self, listener: Listener) -> None:
         self._listeners.append(listener)
@@ -411,7 +411,7 @@ class _Statements:
         self.news.append(news)
 
 
-class _Side:
+class _PostgresSide:
     def __init__(self, connection: "asyncpg.Connection[Any]") -> None:
         self._connection = connection
         self._queries = queries.for_postgres()

@@ -48,7 +48,7 @@ WHERE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class SessionLimits:
     """Seconds, made for a lease: within that and five more, another node has taken over."""
 
     idle: float  # for which a transaction may stand still between two statements before the server ends it
@@ -57,7 +57,7 @@ class Limits:
     reach: float  # for which we wait for a new connection, or for the answer to a heartbeat
 
     @classmethod
-    def of_lease(cls, lease: timedelta) -> "Limits":
+    def of_lease(cls, lease: timedelta) -> "SessionLimits":
         seconds = lease.total_seconds()
         return cls(
             # Heartbeats come three times per lease, and one of them may have to wait until a row is free.

@@ -97,7 +97,7 @@ class SqliteDatabase:
         return contextlib.nullcontext()  # the lock on the data directory has done it
 
     async def side_connection(self) -> SideConnection:
-        return _Side(self.connect())
+        return _SqliteSide(self.connect())
 
     def listen(self, listener: Listener) -> None:
         self._listeners.append(listener)
@@ -187,7 +187,7 @@ class SqliteDatabase:
         return connection
 
 
-class _Side:
+class _SqliteSide:
     def __init__(self, connection: apsw.Connection) -> None:
         self.connection = connection
         self._statements = SqliteStatements(connection)

@@ -6,7 +6,7 @@ from wakeful.store.drivers.database import Statements
 from wakeful.store.rows import CHANNELS
 
 
-class Channels:
+class ChannelRows:
     """Statements about the ways to reach people, in one transaction."""
 
     def __init__(self, statements: Statements) -> None:

@@ -22,7 +22,7 @@ class Pass:
     token_id: str  # the token it was made with
 
 
-class Accounts:
+class AccountRows:
     """Statements about people and what lets them in, in one transaction."""
 
     def __init__(self, statements: Statements) -> None:

@@ -7,7 +7,7 @@ from wakeful.store.rows import APPROVALS
 NEWS = "approval"
 
 
-class Approvals:
+class ApprovalRows:
     """Statements about approvals, in one transaction. Whoever changes one has locked its run first."""
 
     def __init__(self, statements: Statements) -> None:

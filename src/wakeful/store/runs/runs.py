@@ -40,7 +40,7 @@ class Claimed:
     limit: timedelta
 
 
-class Runs:
+class RunRows:
     """Statements about runs, in one transaction."""
 
     def __init__(self, statements: Statements) -> None:

@@ -19,7 +19,7 @@ class Spent:
     runs: int = 0
 
 
-class Usage:
+class UsageRows:
     """Statements about what was used, in one transaction."""
 
     def __init__(self, statements: Statements) -> None:

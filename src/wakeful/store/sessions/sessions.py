@@ -40,7 +40,7 @@ class Extent:
     last_seq: int
 
 
-class Sessions:
+class SessionRows:
     """Statements about sessions, in one transaction."""
 
     def __init__(self, statements: Statements) -> None:

@@ -41,7 +41,7 @@ class DueWake:
         return read_bounds(self.agent_bounds)
 
 
-class Wakes:
+class WakeRows:
     """Statements about wakes, in one transaction."""
 
     def __init__(self, statements: Statements) -> None:

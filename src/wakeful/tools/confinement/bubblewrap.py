@@ -2,10 +2,10 @@
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from wakeful.tools.confinement.rules import Rules
+    from wakeful.tools.confinement.rules import ConfinementRules
 
 
-def wrapped(rules: "Rules", temp: str, filter_descriptor: int, directory: str) -> "list[str]":
+def wrapped(rules: "ConfinementRules", temp: str, filter_descriptor: int, directory: str) -> "list[str]":
     """Return the start of a command line; the program to run comes after it."""
     words = [
         rules["bwrap"], "--die-with-parent", "--new-session",

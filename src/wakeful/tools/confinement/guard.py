@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import _socket
     from typing import NoReturn
 
-    from wakeful.tools.confinement.rules import Rules
+    from wakeful.tools.confinement.rules import ConfinementRules
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
@@ -28,12 +28,12 @@ _MOST_ROUNDS = 500
 _NOT_CONFINED, _NOT_STARTED = 126, 127
 
 
-def guarded(*command: str, rules: "Rules | None") -> list[str]:
+def guarded(*command: str, rules: "ConfinementRules | None") -> list[str]:
     """Return how this process starts a command under a guard; without rules it is not confined."""
     return [sys.executable, "-I", "-S", __file__, str(os.getpid()), json.dumps(rules), *command]
 
 
-def main(server: int, rules: "Rules | None", command: list[str]) -> int:
+def main(server: int, rules: "ConfinementRules | None", command: list[str]) -> int:
     """Run a command to its end, or to ours."""
     libc = ctypes.CDLL(None)
     # What leaves the group, as daemons do, becomes our child when its parent ends, so nothing gets away.
@@ -62,7 +62,7 @@ def main(server: int, rules: "Rules | None", command: list[str]) -> int:
     return code if code >= 0 else _die_of(-code)
 
 
-def _start(rules: "Rules | None", temp: str | None, command: list[str]) -> int:
+def _start(rules: "ConfinementRules | None", temp: str | None, command: list[str]) -> int:
     """Start the program, confined by the rules if there are any, and return its process id. Raises OSError."""
     if rules is None or temp is None:
         return _spawn(command)
@@ -75,7 +75,7 @@ def _spawn(command: list[str]) -> int:
     return os.posix_spawnp(command[0], command, os.environ, setsigmask=[], setsigdef=[signal.SIGPIPE, signal.SIGXFSZ])
 
 
-def _start_in_bubblewrap(rules: "Rules", temp: str, command: list[str]) -> int:
+def _start_in_bubblewrap(rules: "ConfinementRules", temp: str, command: list[str]) -> int:
     from wakeful.tools.confinement.bubblewrap import wrapped
     from wakeful.tools.confinement.seccomp import make_filter
 
@@ -88,7 +88,7 @@ def _start_in_bubblewrap(rules: "Rules", temp: str, command: list[str]) -> int:
         os.close(descriptor)
 
 
-def _start_in_landlock(rules: "Rules", command: list[str]) -> int:
+def _start_in_landlock(rules: "ConfinementRules", command: list[str]) -> int:
     """Fork, confine the child and have it become the program. There is one thread only, so Python can run there."""
     import _socket
 
@@ -109,7 +109,7 @@ def _start_in_landlock(rules: "Rules", command: list[str]) -> int:
     return child
 
 
-def _become(rules: "Rules", command: list[str], guard: "_socket.socket") -> "NoReturn":
+def _become(rules: "ConfinementRules", command: list[str], guard: "_socket.socket") -> "NoReturn":
     import _socket
 
     from wakeful.tools.confinement import kernel, landlock, seccomp
@@ -135,7 +135,7 @@ def _become(rules: "Rules", command: list[str], guard: "_socket.socket") -> "NoR
     os._exit(_NOT_STARTED)
 
 
-def _make_temp(rules: "Rules") -> str:
+def _make_temp(rules: "ConfinementRules") -> str:
     """Make a temporary directory that is the program's alone."""
     path = f"{rules['temp']}/wakeful-{os.urandom(8).hex()}"
     os.mkdir(path, 0o700)  # noqa: PTH102

@@ -30,7 +30,7 @@ SYSTEM = (
 )  # fmt: skip
 
 
-class Rules(TypedDict):
+class ConfinementRules(TypedDict):
     """How the guard confines one program."""
 
     level: Literal["bubblewrap", "landlock"]
@@ -48,9 +48,9 @@ def make_rules(
     write: Iterable[str | Path] = (),
     network: bool = False,
     hidden: Sequence[Path] = (),
-) -> Rules:
+) -> ConfinementRules:
     """Make rules with the directories of the system to read, and none of the hidden directories among them."""
-    return Rules(
+    return ConfinementRules(
         level=level,
         bwrap=find_bubblewrap() or "",
         read=[*_system(tuple(hidden)), *_spellings(read)],

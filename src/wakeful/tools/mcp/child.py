@@ -18,7 +18,7 @@ from mcp_types import jsonrpc_message_adapter
 from wakeful.domain.agents.mcp_servers import McpServer, hide_secrets
 from wakeful.service.agents.workspace import make_private_directory
 from wakeful.tools.confinement.guard import guarded
-from wakeful.tools.confinement.rules import SEARCH_PATH, Rules
+from wakeful.tools.confinement.rules import SEARCH_PATH, ConfinementRules
 
 log = logging.getLogger(__name__)
 
@@ -29,7 +29,7 @@ PATIENCE = 2.0  # seconds for each way to end
 
 @asynccontextmanager
 async def started(
-    server: McpServer, home: Path, rules: Rules | None, on_end: Callable[[], None], last_words: bytearray
+    server: McpServer, home: Path, rules: ConfinementRules | None, on_end: Callable[[], None], last_words: bytearray
 ) -> AsyncGenerator[TransportStreams]:
     """Start the program, confined unless there are no rules; end it and its children when the block is left.
 

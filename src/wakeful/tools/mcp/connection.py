@@ -19,7 +19,7 @@ _MOST_PAGES = 100
 _CLOSE_PATIENCE = 8.0  # a program has three chances of two seconds
 
 
-class Connection:
+class McpConnection:
     """Opened once, closed once. What it cannot do any more it says by `is_over`."""
 
     def __init__(self, open_line: OpenLine, most_tools: int) -> None:

@@ -24,14 +24,14 @@ from wakeful.domain.errors import Unavailable
 from wakeful.domain.events import Waiting
 from wakeful.service.resources import shortage
 from wakeful.tools.confinement.probe import find_confinement
-from wakeful.tools.confinement.rules import SEARCH_PATH, Rules, make_rules
+from wakeful.tools.confinement.rules import SEARCH_PATH, ConfinementRules, make_rules
 from wakeful.tools.registry import Arguments, Tool, ToolContext, ToolResult
 
 if TYPE_CHECKING:
     from mcp.client._transport import TransportStreams
     from mcp_types import Tool as McpTool
 
-    from wakeful.tools.mcp.connection import Connection
+    from wakeful.tools.mcp.connection import McpConnection
 
 log = logging.getLogger(__name__)
 
@@ -137,8 +137,8 @@ class _Line:
         self._confining = confining
         self._home = home
         self._limits = limits
-        self._starting: asyncio.Task[Connection] | None = None  # one start at a time, whoever waits for it
-        self._connection: Connection | None = None
+        self._starting: asyncio.Task[McpConnection] | None = None  # one start at a time, whoever waits for it
+        self._connection: McpConnection | None = None
         self._closing: set[asyncio.Task[None]] = set()
         self._failures = 0
         self._retry_at = 0.0
@@ -252,7 +252,7 @@ class _Line:
             await connection.close()
         await asyncio.gather(*self._closing, return_exceptions=True)
 
-    async def _connected(self) -> "Connection":
+    async def _connected(self) -> "McpConnection":
         if self._connection is not None and self._connection.is_usable:
             return self._connection
         if self._starting is None:
@@ -268,14 +268,14 @@ class _Line:
         # A run that is stopped meanwhile does not take the start away from others who wait for it.
         return await asyncio.shield(self._starting)
 
-    def _note_started(self, task: "asyncio.Task[Connection]") -> None:
+    def _note_started(self, task: "asyncio.Task[McpConnection]") -> None:
         self._starting = None
         if not task.cancelled():
             task.exception()  # told to those who waited, if anyone still does
 
-    async def _start(self) -> "Connection":
+    async def _start(self) -> "McpConnection":
         connecting = await asyncio.to_thread(import_module, "wakeful.tools.mcp.connection")
-        connection: Connection = connecting.Connection(self._open_line, self._limits.tools)
+        connection: McpConnection = connecting.Connection(self._open_line, self._limits.tools)
         seconds = self._limits.start if self.is_known else max(self._limits.first_start, self._limits.start)
         try:
             await connection.open(seconds)
@@ -313,7 +313,7 @@ class _Line:
         address: Any = import_module("wakeful.tools.mcp.address")
         return address.reached(self._server)
 
-    def _rules(self) -> Rules | None:
+    def _rules(self) -> ConfinementRules | None:
         """Make what the program is confined by; None: nothing. Raises if it should be confined and cannot be."""
         if self._is_unconfined:
             return None
@@ -347,7 +347,7 @@ class _Line:
         self._error, self._wrote = problem, ""
         log.warning("MCP server failed", extra={"server": self._server.name, "problem": problem})
 
-    def _learn(self, connection: "Connection") -> None:
+    def _learn(self, connection: "McpConnection") -> None:
         """Make tools of ours of those it lists, as many as may be shown."""
         known: dict[str, Tool] = {}
         unfit = 0
@@ -362,7 +362,7 @@ class _Line:
         self.note = _note(self._server.name, connection, self._limits.tools, unfit)
 
 
-def _note(name: str, connection: "Connection", most: int, unfit: int) -> str | None:
+def _note(name: str, connection: "McpConnection", most: int, unfit: int) -> str | None:
     parts: list[str] = []
     if len(connection.tools) > most:
         at_least = "" if connection.is_every_tool_listed else "at least "

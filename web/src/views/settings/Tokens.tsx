@@ -2,13 +2,13 @@ import { useQuery } from "@tanstack/react-query";
 import { type FormEvent, useState } from "react";
 import { call } from "../../api/client";
 import * as queries from "../../api/queries";
-import type { NewToken } from "../../api/rest.generated";
+import type { NewTokenShape } from "../../api/rest.generated";
 import { CopyButton } from "../../components/CodeBlock";
 import { Time } from "../../components/times";
 import { Problem } from "./Problem";
 import { Section } from "./Section";
 
-const SCOPES: [NewToken["scope"], string][] = [
+const SCOPES: [NewTokenShape["scope"], string][] = [
   ["read", "read: look"],
   ["chat", "chat: and talk"],
   ["schedule", "schedule: and book"],
@@ -19,7 +19,7 @@ export function Tokens() {
   const tokens = useQuery(queries.tokens).data ?? [];
   const me = useQuery(queries.me).data;
   const [name, setName] = useState("");
-  const [scope, setScope] = useState<NewToken["scope"]>("chat");
+  const [scope, setScope] = useState<NewTokenShape["scope"]>("chat");
   const make = queries.useAct(() => call("POST /tokens", { body: { name, scope } }), [["tokens"]], () => setName(""));
   const revoke = queries.useAct((id: string) => call("DELETE /tokens/{token_id}", { path: { token_id: id } }), [["tokens"]]);
   const submit = (event: FormEvent) => {
@@ -59,7 +59,7 @@ export function Tokens() {
       )}
       <form className="row wrap" onSubmit={submit}>
         <input value={name} required maxLength={200} placeholder="Name of the program" aria-label="Name of the program" onChange={(event) => setName(event.target.value)} />
-        <select value={scope} aria-label="Scope" onChange={(event) => setScope(event.target.value as NewToken["scope"])}>
+        <select value={scope} aria-label="Scope" onChange={(event) => setScope(event.target.value as NewTokenShape["scope"])}>
           {SCOPES.map(([value, text]) => (
             <option key={value} value={value}>
               {text}

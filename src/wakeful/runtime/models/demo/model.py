@@ -30,7 +30,7 @@ from wakeful.domain.errors import Invalid
 from wakeful.domain.wakes.when import WEEKDAYS, parse_when
 from wakeful.runtime.models.demo.database import DATABASE_SENTENCES
 from wakeful.runtime.models.demo.grammar import make_sentence
-from wakeful.runtime.models.local_stream import Call, Piece, Playback, Say, Spend, Think
+from wakeful.runtime.models.local_stream import LocalCall, Piece, Playback, Say, Spend, Think
 from wakeful.runtime.models.openai_chat.streaming import StreamingModel
 
 DELAY = 0.01  # seconds between deltas, so that a person sees a stream
@@ -290,7 +290,7 @@ def answer(messages: Sequence[ModelMessage], shown: frozenset[str]) -> list[Piec
         return [Say(f"The demo model sums nothing up. It began so: {said[-1][len(SUMMARY) :][:LONGEST_EXCERPT]}")]
     if said:
         pieces = _obey(_tidy(said[-1]), shown)
-        return [_first_of(piece, messages, shown) if isinstance(piece, Call) else piece for piece in pieces]
+        return [_first_of(piece, messages, shown) if isinstance(piece, LocalCall) else piece for piece in pieces]
     results = [part for part in parts if isinstance(part, ToolReturnPart)]
     if not results:
         return _help(shown)
@@ -302,7 +302,7 @@ def answer(messages: Sequence[ModelMessage], shown: frozenset[str]) -> list[Piec
     return [told] if following is None or following.tool not in shown else [told, following]
 
 
-def _next_of(messages: Sequence[ModelMessage]) -> Call | None:
+def _next_of(messages: Sequence[ModelMessage]) -> LocalCall | None:
     """Return the booking that is left to do after the work it was told to do first."""
     done: set[str] = set()
     for message in reversed(messages):
@@ -315,7 +315,9 @@ def _next_of(messages: Sequence[ModelMessage]) -> Call | None:
             brief, seconds = _brief(_tidy(chain["work"])), _seconds(chain["when"] or NEXT_BY_ITSELF)
             if brief is None or seconds is None:
                 return None
-            return Call("schedule_next_run", {"in_seconds": seconds, "instructions": f"{brief} {_and_then(chain)}"})
+            return LocalCall(
+                "schedule_next_run", {"in_seconds": seconds, "instructions": f"{brief} {_and_then(chain)}"}
+            )
         done |= {part.tool_name for part in parts if isinstance(part, ToolReturnPart)}
     return None
 
@@ -324,7 +326,7 @@ def _and_then(chain: re.Match[str]) -> str:
     return f"Then book your next run {chain['when'] or NEXT_BY_ITSELF} with schedule_next_run."
 
 
-def _read(text: str) -> Call | None:
+def _read(text: str) -> LocalCall | None:
     """Find what a sentence means; the end of a chain goes into the brief, or waits until the work is done."""
     chain = CHAIN.fullmatch(text)
     if chain is None:
@@ -334,21 +336,21 @@ def _read(text: str) -> Call | None:
     if booked is None or not isinstance(booked.arguments, dict):
         return _understand(work)
     brief = f"{booked.arguments['additional_context_message']} {_and_then(chain)}"
-    return Call(booked.tool, {**booked.arguments, "additional_context_message": brief})
+    return LocalCall(booked.tool, {**booked.arguments, "additional_context_message": brief})
 
 
-def _first_of(call: Call, messages: Sequence[ModelMessage], shown: frozenset[str]) -> Call:
+def _first_of(call: LocalCall, messages: Sequence[ModelMessage], shown: frozenset[str]) -> LocalCall:
     """Return what has to be done before a call can be made: the table for memories, which the prompt does not name."""
     if call.tool != "db_insert" or not isinstance(call.arguments, dict) or call.arguments["table"] != MEMORIES:
         return call
     prompts = [part.content for message in messages for part in message.parts if isinstance(part, SystemPromptPart)]
     is_there = any(f"> table {MEMORIES} (" in prompt for prompt in prompts)
-    return call if is_there or "db_create_table" not in shown else Call("db_create_table", MEMORIES_TABLE)
+    return call if is_there or "db_create_table" not in shown else LocalCall("db_create_table", MEMORIES_TABLE)
 
 
 def _next_step(
     results: Sequence[ToolReturnPart], messages: Sequence[ModelMessage], shown: frozenset[str]
-) -> Call | None:
+) -> LocalCall | None:
     """Return what follows from a tool's answer: what a table was made for, and that a chart is shown."""
     if len(results) != 1 or not {"db_insert", "db_run_view"} <= shown:
         return None
@@ -359,7 +361,7 @@ def _next_step(
     if result.tool_name == "db_create_table" and asked == MEMORIES_TABLE:  # it may have been there, unnamed
         return _read(_tidy(_last_sentence(messages)))
     if result.tool_name == "db_define_view" and is_good and str(asked.get("name")).endswith(CHART):
-        return Call("db_run_view", {"name": asked.get("name")})
+        return LocalCall("db_run_view", {"name": asked.get("name")})
     return None
 
 
@@ -384,7 +386,7 @@ def _obey(text: str, shown: frozenset[str]) -> list[Piece]:
 
 def _plan(phase: int, sentence: str, shown: frozenset[str]) -> list[Piece]:
     """Answer a planner's question about the sentence that the work is about."""
-    call = next((piece for piece in _obey(_tidy(sentence), shown) if isinstance(piece, Call)), None)
+    call = next((piece for piece in _obey(_tidy(sentence), shown) if isinstance(piece, LocalCall)), None)
     steps = ["Say what I can do"] if call is None else [f"Call {call.tool}", "Say what it answered"]
     if phase < 3:
         known = "I know no sentence like that" if call is None else f"I know this sentence: it means {call.tool}"
@@ -398,21 +400,21 @@ def _last_sentence(messages: Sequence[ModelMessage]) -> str:
     return next((text for part in reversed(parts) if not PLANNING.match(text := _text(part))), "")
 
 
-def _remember(text: str) -> Call | None:
+def _remember(text: str) -> LocalCall | None:
     """Take what is to be remembered whole: the time at the end of it is not one to wake at."""
     return _understand(text) if text.lower().startswith("remember that ") else None
 
 
-def _understand(text: str) -> Call | None:
+def _understand(text: str) -> LocalCall | None:
     for sentence in SENTENCES:
         match = sentence.pattern.fullmatch(text)
         arguments = None if match is None else sentence.arguments(match)
         if arguments is not None:
-            return Call(sentence.tool, arguments)
+            return LocalCall(sentence.tool, arguments)
     return None
 
 
-def _schedule(text: str) -> Call | None:
+def _schedule(text: str) -> LocalCall | None:
     """Read a sentence with a time in it, before or after what is to be done."""
     if match := RIGHT_AWAY.fullmatch(text):
         return _book({"call_type": "immediate"}, match["rest"])
@@ -451,12 +453,12 @@ def _recurring(said: re.Match[str]) -> dict[str, Any] | None:
     return {"call_type": "recurring", "when": f"in {length}", "interval_seconds": seconds}
 
 
-def _book(timing: Mapping[str, Any], rest: str) -> Call | None:
+def _book(timing: Mapping[str, Any], rest: str) -> LocalCall | None:
     brief = _brief(_tidy(rest))
     if brief is None:
         return None
     booking = {**timing, "internal_comment": f"Demo: {_tidy(rest)}"[:200], "additional_context_message": brief}
-    return Call("schedule_recall", booking)
+    return LocalCall("schedule_recall", booking)
 
 
 def _brief(text: str) -> str | None:

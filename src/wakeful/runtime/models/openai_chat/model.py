@@ -43,7 +43,7 @@ PLAIN_SETTINGS = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Patience:
+class ModelTimeouts:
     """How long a provider may be silent, in seconds."""
 
     first: float = 600.0  # until the first chunk; a local model may have to be loaded
@@ -53,13 +53,13 @@ class Patience:
 class OpenAIChat(StreamingModel):
     """`openai-chat:NAME` at one endpoint."""
 
-    def __init__(self, name: str, endpoint: Endpoint, clock: Clock, *, patience: Patience | None = None) -> None:
+    def __init__(self, name: str, endpoint: Endpoint, clock: Clock, *, patience: ModelTimeouts | None = None) -> None:
         # The provider decides what it supports, so nothing is left out or rewritten on its behalf.
         super().__init__(profile=ModelProfile(supports_thinking=True, supports_inline_system_prompts=True))
         self._name = name
         self._endpoint = endpoint
         self._clock = clock
-        self._patience = patience or Patience()
+        self._patience = patience or ModelTimeouts()
 
     @property
     def model_name(self) -> str:
@@ -120,7 +120,7 @@ class OpenAIChat(StreamingModel):
 class Reading:
     """One request: a task reads the provider's bytes as they come, whatever the consumer is doing."""
 
-    def __init__(self, model: str, endpoint: Endpoint, body: dict[str, Any], patience: Patience) -> None:
+    def __init__(self, model: str, endpoint: Endpoint, body: dict[str, Any], patience: ModelTimeouts) -> None:
         self._model = model
         self._endpoint = endpoint
         self._patience = patience

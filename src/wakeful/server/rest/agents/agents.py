@@ -11,7 +11,7 @@ from wakeful.domain.agents.agents import MOST_DATABASE_MB, MOST_MODELS, MOST_SUB
 from wakeful.domain.bounds.bounds import PRESETS, is_customised
 from wakeful.domain.types import Agent, Bounds, Budgets, ScheduleMode, ThinkingLevel
 from wakeful.server.auth import Admin, Reader
-from wakeful.server.rest.shapes import Asked, Done, Id, Label, PathId, Sparse, Text, Told, Zone
+from wakeful.server.rest.shapes import Done, Id, Label, PathId, RequestBody, Shape, Sparse, Text, Zone
 from wakeful.server.routes import DoorRoute
 from wakeful.server.services import ServicesDep
 
@@ -29,7 +29,7 @@ Clock = Annotated[str, Field(pattern=r"^([01]\d|2[0-3]):[0-5]\d$")]
 Model = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^\S+$")]
 
 
-class BudgetsShape(Told):
+class BudgetsShape(Shape):
     """What an agent may spend; null: no limit."""
 
     run_tokens: Count | None = None
@@ -38,7 +38,7 @@ class BudgetsShape(Told):
     day_cost: Money | None = None
 
 
-class ScheduleShape(Told):
+class BoundsShape(Shape):
     """How far an agent may go with booking its own next run."""
 
     mode: ScheduleMode
@@ -51,7 +51,7 @@ class ScheduleShape(Told):
     days: list[int]
 
 
-class AgentShape(Told):
+class AgentShape(Shape):
     """An agent and its settings."""
 
     id: str
@@ -82,12 +82,12 @@ class AgentShape(Told):
         "`timezone`, to null or to the stored zone, answers the question."
     )
     self_scheduling: bool
-    schedule: ScheduleShape
+    schedule: BoundsShape
     created_at: AwareDatetime
     updated_at: AwareDatetime
 
 
-class SpentShape(Told):
+class SpentShape(Shape):
     """What was used since an instant; planning and subagents included."""
 
     since: AwareDatetime
@@ -97,7 +97,7 @@ class SpentShape(Told):
     cost: float
 
 
-class AgentUsage(Told):
+class AgentUsage(Shape):
     """What an agent has used today, by its own midnight, and what it may use; left is null without a limit."""
 
     today: SpentShape
@@ -116,22 +116,22 @@ class ModelTrialShape(Sparse):
     reason: str | None = None
 
 
-class ToolShape(Told):
+class ToolShape(Shape):
     """A tool that an agent can be given; without a toolset, other settings of the agent show it."""
 
     name: str
     toolset: str | None
 
 
-class ToolList(Told):
+class ToolList(Shape):
     tools: list[ToolShape]
 
 
-class Agents(Told):
+class AgentList(Shape):
     agents: list[AgentShape]
 
 
-class BudgetsChange(Asked):
+class BudgetsChange(RequestBody):
     """What is left out stays; null lifts a limit."""
 
     run_tokens: Count | None = None
@@ -140,7 +140,7 @@ class BudgetsChange(Asked):
     day_cost: Money | None = None
 
 
-class ScheduleChange(Asked):
+class ScheduleChange(RequestBody):
     """A mode sets every bound; what comes with it is changed afterwards."""
 
     mode: ScheduleMode | None = None
@@ -152,7 +152,7 @@ class ScheduleChange(Asked):
     days: Annotated[list[Annotated[int, Field(ge=0, le=6)]], Field(max_length=7)] | None = None
 
 
-class AgentChange(Asked):
+class AgentChange(RequestBody):
     """What is left out stays."""
 
     name: Label | None = None
@@ -182,9 +182,9 @@ class NewAgent(AgentChange):
 
 
 @router.get("/agents")
-async def list_agents(caller: Reader, services: ServicesDep) -> Agents:
+async def list_agents(caller: Reader, services: ServicesDep) -> AgentList:
     """List the caller's agents."""
-    return Agents(agents=[_tell(agent) for agent in await services.agents.of_user(caller.user.id)])
+    return AgentList(agents=[_tell(agent) for agent in await services.agents.of_user(caller.user.id)])
 
 
 @router.post("/agents", status_code=201)
@@ -344,7 +344,7 @@ def _tell(agent: Agent) -> AgentShape:
         is_zone_known=agent.known_zone is not None,
         offered_timezone=agents.offered_zone(agent),
         self_scheduling=agent.self_scheduling,
-        schedule=ScheduleShape(
+        schedule=BoundsShape(
             mode=bounds.mode,
             is_customised=is_customised(bounds),
             max_horizon_seconds=int(bounds.max_horizon.total_seconds()),

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from wakeful.domain.agents.instruction_files import MAX_FILE, InstructionFile
 from wakeful.server.auth import Admin, Reader
-from wakeful.server.rest.shapes import Asked, PathId, Text, Told
+from wakeful.server.rest.shapes import PathId, RequestBody, Shape, Text
 from wakeful.server.routes import DoorRoute
 from wakeful.server.services import ServicesDep
 
@@ -16,7 +16,7 @@ router = APIRouter(route_class=DoorRoute, tags=["agents"])
 FilePath = Annotated[str, Path(max_length=200, description="`AGENTS.md`, or `skills/NAME.md`.")]
 
 
-class InstructionFileShape(Told):
+class InstructionFileShape(Shape):
     """A file that instructs an agent, as it is on disk now."""
 
     path: str
@@ -26,23 +26,23 @@ class InstructionFileShape(Told):
     text: str
 
 
-class InstructionFiles(Told):
+class InstructionFileList(Shape):
     files: list[InstructionFileShape]
 
 
-class NewText(Asked):
+class NewText(RequestBody):
     text: Annotated[Text, Field(max_length=MAX_FILE)]
 
 
-class Seen(Asked):
+class Seen(RequestBody):
     digest: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 
 @router.get("/agents/{agent_id}/instructions")
-async def list_instructions(caller: Reader, services: ServicesDep, agent_id: PathId) -> InstructionFiles:
+async def list_instructions(caller: Reader, services: ServicesDep, agent_id: PathId) -> InstructionFileList:
     """List the files that instruct an agent (`AGENTS.md`, its skills), and whether each is accepted."""
     found = await services.instructions.list(agent_id, caller.user.id)
-    return InstructionFiles(files=[_shape(file) for file in found])
+    return InstructionFileList(files=[_shape(file) for file in found])
 
 
 @router.post("/agents/{agent_id}/instructions/{path:path}/accept")

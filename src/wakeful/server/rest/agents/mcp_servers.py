@@ -5,14 +5,14 @@ from fastapi import APIRouter
 from wakeful.domain.agents.confinement import Confined
 from wakeful.domain.agents.mcp_servers import McpKind, McpStatus
 from wakeful.server.auth import Reader
-from wakeful.server.rest.shapes import Told
+from wakeful.server.rest.shapes import Shape
 from wakeful.server.routes import DoorRoute
 from wakeful.server.services import ServicesDep
 
 router = APIRouter(route_class=DoorRoute, tags=["mcp servers"])
 
 
-class McpServerShape(Told):
+class McpServerShape(Shape):
     """An MCP server; without its command or address, which only the settings file has."""
 
     name: str
@@ -25,13 +25,13 @@ class McpServerShape(Told):
     last_error: str | None
 
 
-class McpServers(Told):
+class McpServerList(Shape):
     mcp_servers: list[McpServerShape]
 
 
 @router.get("/mcp-servers")
-async def list_mcp_servers(caller: Reader, services: ServicesDep) -> McpServers:
+async def list_mcp_servers(caller: Reader, services: ServicesDep) -> McpServerList:
     """List the MCP servers that an agent can be given, and how they do on this node."""
     is_owner = caller.user.role == "owner"
     states = [state for state in services.mcp_states() if is_owner or state.for_users]
-    return McpServers(mcp_servers=[McpServerShape.model_validate(state) for state in states])
+    return McpServerList(mcp_servers=[McpServerShape.model_validate(state) for state in states])

@@ -9,7 +9,7 @@ from wakeful.domain.errors import Invalid
 from wakeful.server.auth import Admin, Chatter, Reader
 from wakeful.server.rest.database.shapes import Cell, TableName
 from wakeful.server.rest.database.views import Render, ViewShape
-from wakeful.server.rest.shapes import Asked, Done, Id, PathId, Sparse, Told
+from wakeful.server.rest.shapes import Done, Id, PathId, RequestBody, Shape, Sparse
 from wakeful.server.routes import DoorRoute
 from wakeful.server.services import ServicesDep
 
@@ -22,20 +22,20 @@ Actor = Literal["agent", "user", "migration", "system"]
 Op = Literal["schema", "insert", "update", "soft_delete", "restore", "execute", "import", "undo", "purge"]
 
 
-class TableBrief(Told):
+class TableBrief(Shape):
     name: str
     purpose: str
     rows: int
     deleted_rows: int
 
 
-class ViewBrief(Told):
+class ViewBrief(Shape):
     name: str
     render: Render
     pinned: bool
 
 
-class DatabaseShape(Told):
+class DatabaseShape(Shape):
     """What there is. The two sizes are null while the database is locked, for then nobody can look inside."""
 
     state: Literal["none", "open", "locked"]
@@ -47,7 +47,7 @@ class DatabaseShape(Told):
     views: list[ViewBrief]
 
 
-class ColumnShape(Told):
+class ColumnShape(Shape):
     name: str
     type: str  # as SQLite calls it
     required: bool
@@ -56,13 +56,13 @@ class ColumnShape(Told):
     system: bool  # kept by the host
 
 
-class IndexShape(Told):
+class IndexShape(Shape):
     name: str
     unique: bool
     columns: list[str | None]  # null: an expression
 
 
-class SystemTableShape(Told):
+class SystemTableShape(Shape):
     name: str
     columns: list[ColumnShape]
     indexes: list[IndexShape]
@@ -74,21 +74,21 @@ class TableShape(SystemTableShape):
     deleted_rows: int
 
 
-class StorageShape(Told):
+class DatabaseStorageShape(Shape):
     used_bytes: int
     quota_bytes: int
 
 
-class SchemaShape(Told):
+class SchemaShape(Shape):
     """Tables, views and room; the host's own tables only if they were asked for."""
 
     tables: list[TableShape]
     views: list[ViewShape]
-    storage: StorageShape
+    storage: DatabaseStorageShape
     system_tables: list[SystemTableShape]
 
 
-class ChangeShape(Told):
+class ChangeShape(Shape):
     """One entry of the changelog. Of a row that was updated, before and after hold only what is different."""
 
     id: int
@@ -110,37 +110,37 @@ class Changes(Sparse):
     next: int | None = None
 
 
-class Verified(Told):
+class Verified(Shape):
     intact: bool
     broken_at: int | None  # the first entry that is not as it was written; 1 if another whole chain is there
     is_cut_off: bool  # entries at the end are missing that this server has written
 
 
-class SnapshotShape(Told):
+class SnapshotShape(Shape):
     name: str
     at: AwareDatetime
     bytes: int
     kept_until: AwareDatetime | None  # null: it goes when five later ones are there
 
 
-class Snapshots(Told):
+class Snapshots(Shape):
     snapshots: list[SnapshotShape]
 
 
-class TableToRecover(Asked):
+class TableToRecover(RequestBody):
     """Without `new_name` the table gets its own name back."""
 
     table: TableName
     new_name: TableName | None = None
 
 
-class Recovered(Told):
+class Recovered(Shape):
     table: str
     recovered: int  # rows, deleted ones too
     snapshot: str
 
 
-class TakenBack(Told):
+class TakenBack(Shape):
     statements: int
     tables: list[str]
     snapshot: str | None  # the file as it was before
@@ -154,18 +154,18 @@ class LeftShape(Sparse):
     why: str
 
 
-class Undone(Told):
+class Undone(Shape):
     run_id: str
     undone: int  # rows put back
     left: list[LeftShape]  # the first of them
     left_count: int
 
 
-class Confirmation(Asked):
+class Confirmation(RequestBody):
     confirm: Annotated[str, Field(max_length=1_000, description="The agent's name, as a sign that it is meant.")]
 
 
-class DatabaseKey(Told):
+class DatabaseKey(Shape):
     """What another SQLCipher program needs to open the file."""
 
     path: str  # of the file, on the server's machine; with -wal and -shm beside it while the server runs

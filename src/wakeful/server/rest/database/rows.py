@@ -19,7 +19,7 @@ from wakeful.server.rest.database.shapes import (
     read_object,
     renamed,
 )
-from wakeful.server.rest.shapes import Asked, PathId, Text, Told
+from wakeful.server.rest.shapes import PathId, RequestBody, Shape, Text
 from wakeful.server.routes import DoorRoute, takes_large_bodies
 from wakeful.server.services import ServicesDep
 
@@ -53,7 +53,7 @@ class Rows(Found):
     total: int
 
 
-class NewRows(Asked):
+class NewRows(RequestBody):
     rows: Annotated[list[Values], Field(min_length=1, max_length=1_000)]
 
 
@@ -61,21 +61,21 @@ class RowsToMatch(NewRows):
     conflict_columns: Annotated[list[TableName], Field(min_length=1, max_length=50)]  # by which a row is the same
 
 
-class RowsChange(Asked):
+class RowsChange(RequestBody):
     row_ids: RowIds
     changes: Annotated[Values, Field(min_length=1)]
 
 
-class ChosenRows(Asked):
+class ChosenRows(RequestBody):
     row_ids: RowIds
 
 
-class Added(Told):
+class Added(Shape):
     inserted: int
     row_ids: list[int]
 
 
-class Matched(Told):
+class Matched(Shape):
     """What became of the rows: a row that was deleted is revived."""
 
     inserted: int
@@ -85,22 +85,22 @@ class Matched(Told):
     row_ids: list[int]
 
 
-class Updated(Told):
+class Updated(Shape):
     updated: int
     row_ids: list[int]
 
 
-class Deleted(Told):
+class Deleted(Shape):
     deleted: int
     row_ids: list[int]
 
 
-class Restored(Told):
+class Restored(Shape):
     restored: int
     row_ids: list[int]
 
 
-class NewImport(Asked):
+class NewImport(RequestBody):
     """A file as a text. Without `create`, the table must be there."""
 
     table: TableName
@@ -110,7 +110,7 @@ class NewImport(Asked):
     source: Annotated[Text, Field(max_length=200)] = ""  # the name of the file, for the changelog
 
 
-class Imported(Told):
+class Imported(Shape):
     table: str
     imported: int
     created_table: bool

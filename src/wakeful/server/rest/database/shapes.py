@@ -9,7 +9,7 @@ from fastapi import Path
 from pydantic import Field
 
 from wakeful.domain.errors import Invalid, WakefulError
-from wakeful.server.rest.shapes import Told
+from wakeful.server.rest.shapes import Shape
 
 MOST_ROWS = 5_000
 MOST_IDS = 900
@@ -24,14 +24,14 @@ Limit = Annotated[int, Field(ge=1, le=MOST_ROWS)]
 Json = Annotated[str, Field(max_length=4_000)]  # an object, in a query string, which has its own bound of 64 kB
 
 
-class Blob(Told):
+class Blob(Shape):
     base64: str
 
 
 Cell = str | int | float | Blob | None
 
 
-class Found(Told):
+class Found(Shape):
     """Rows as lists, in the order of the columns; truncated when there were more, or more bytes, than are shown."""
 
     columns: list[str]

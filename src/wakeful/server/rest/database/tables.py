@@ -8,7 +8,7 @@ from pydantic import Field
 
 from wakeful.server.auth import Admin, Chatter
 from wakeful.server.rest.database.shapes import Cell, PathTable
-from wakeful.server.rest.shapes import Asked, PathId, Sparse, Text, Told
+from wakeful.server.rest.shapes import PathId, RequestBody, Shape, Sparse, Text
 from wakeful.server.routes import DoorRoute
 from wakeful.server.services import ServicesDep
 
@@ -19,7 +19,7 @@ ColumnType = Literal["text", "integer", "real", "boolean", "date", "datetime", "
 Sql = Annotated[Text, Field(max_length=100_000)]
 
 
-class NewColumn(Asked):
+class NewColumn(RequestBody):
     name: Name
     type: ColumnType = "text"
     required: bool = False
@@ -31,7 +31,7 @@ class NewColumn(Asked):
 Columns = Annotated[list[NewColumn], Field(min_length=1, max_length=100)]
 
 
-class NewTable(Asked):
+class NewTable(RequestBody):
     """A table; the host adds its three columns."""
 
     name: Name
@@ -40,16 +40,16 @@ class NewTable(Asked):
     indexes: Annotated[Sequence[Sequence[Name]], Field(max_length=20)] = ()
 
 
-class NewColumns(Asked):
+class NewColumns(RequestBody):
     columns: Columns
 
 
-class TableChanged(Told):
+class TableChanged(Shape):
     table: str
     columns: list[str]
 
 
-class NewMigration(Asked):
+class NewMigration(RequestBody):
     """Statements, separated by `;`. All or none are kept, and the file is copied first."""
 
     purpose: Annotated[Text, Field(min_length=1, max_length=2_000)]
@@ -57,13 +57,13 @@ class NewMigration(Asked):
     down_sql: Sql = ""  # what takes it back
 
 
-class Migrated(Told):
+class Migrated(Shape):
     statements: int
     tables: list[str]
     snapshot: str | None  # the file as it was before; null if there was no table yet
 
 
-class WritingStatement(Asked):
+class WritingStatement(RequestBody):
     sql: Sql
     params: dict[str, Any] | list[Any] | None = None
 

@@ -8,7 +8,7 @@ from pydantic import AwareDatetime, Field
 
 from wakeful.server.auth import Chatter, Reader
 from wakeful.server.rest.database.shapes import Found, Limit, PathView
-from wakeful.server.rest.shapes import Asked, Done, PathId, Text, Told
+from wakeful.server.rest.shapes import Done, PathId, RequestBody, Shape, Text
 from wakeful.server.routes import DoorRoute
 from wakeful.server.services import ServicesDep
 
@@ -19,13 +19,13 @@ Default = str | int | float | bool | None
 Params = dict[str, Any] | list[Any] | None  # an object for :names, a list for ?
 
 
-class ParameterShape(Told):
+class ParameterShape(Shape):
     name: str
     description: str = ""
     default: Default = None  # see `required_parameters` for those that have none
 
 
-class ViewShape(Told):
+class ViewShape(Shape):
     """A SELECT with a name."""
 
     name: str
@@ -39,11 +39,11 @@ class ViewShape(Told):
     updated_at: AwareDatetime
 
 
-class Views(Told):
+class Views(Shape):
     views: list[ViewShape]
 
 
-class NewParameter(Asked):
+class NewParameter(RequestBody):
     """One that comes with a default, be it null, may be left out when the view is run."""
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,62}$")]
@@ -51,7 +51,7 @@ class NewParameter(Asked):
     default: Default = None
 
 
-class NewView(Asked):
+class NewView(RequestBody):
     sql: Text
     description: Annotated[Text, Field(max_length=2_000)] = ""
     parameters: Annotated[Sequence[NewParameter], Field(max_length=50)] = ()
@@ -59,22 +59,22 @@ class NewView(Asked):
     pinned: bool | None = None  # null: as it was
 
 
-class ViewSaved(Told):
+class ViewSaved(Shape):
     view: str
     outcome: Literal["created", "replaced"]
     pinned: bool
 
 
-class Pin(Asked):
+class Pin(RequestBody):
     pinned: bool
 
 
-class Arguments(Asked):
+class ViewArguments(RequestBody):
     params: dict[str, Any] | None = None
     limit: Limit = 1_000
 
 
-class Statement(Asked):
+class StatementBody(RequestBody):
     sql: Text
     params: Params = None
     limit: Limit = 1_000
@@ -88,7 +88,7 @@ class ViewFound(Found):
 
 
 @router.post("/agents/{agent_id}/db/query")
-async def run_query(caller: Reader, services: ServicesDep, agent_id: PathId, asked: Statement) -> Found:
+async def run_query(caller: Reader, services: ServicesDep, agent_id: PathId, asked: StatementBody) -> Found:
     """Run one statement that only reads, as a view would be before it is saved."""
     by = await services.data.person(agent_id, caller.user.id)
     found = await services.data.query(
@@ -139,7 +139,7 @@ async def pin_view(caller: Chatter, services: ServicesDep, agent_id: PathId, vie
 
 @router.post("/agents/{agent_id}/db/views/{view}/run")
 async def run_view(
-    caller: Reader, services: ServicesDep, agent_id: PathId, view: PathView, asked: Arguments
+    caller: Reader, services: ServicesDep, agent_id: PathId, view: PathView, asked: ViewArguments
 ) -> ViewFound:
     """Show what a saved view finds now."""
     by = await services.data.person(agent_id, caller.user.id)

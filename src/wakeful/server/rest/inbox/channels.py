@@ -8,7 +8,7 @@ from pydantic import AwareDatetime, Field, StringConstraints
 from wakeful.domain.inbox.channels import MOST_NAME
 from wakeful.domain.types import Channel
 from wakeful.server.auth import Admin, Reader
-from wakeful.server.rest.shapes import LABEL, Asked, Done, PathId, Sparse, Told
+from wakeful.server.rest.shapes import LABEL, Done, PathId, RequestBody, Shape, Sparse
 from wakeful.server.routes import DoorRoute
 from wakeful.server.services import ServicesDep
 
@@ -19,7 +19,7 @@ Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max
 Url = Annotated[str, Field(description="As apprise writes it, such as ntfy://TOPIC. It is never shown again.")]
 
 
-class ChannelShape(Told):
+class ChannelShape(Shape):
     """A channel. Of its address only where it goes is shown."""
 
     id: str
@@ -32,17 +32,17 @@ class ChannelShape(Told):
     created_at: AwareDatetime
 
 
-class ChannelList(Told):
+class ChannelList(Shape):
     channels: list[ChannelShape]
 
 
-class NewChannel(Asked):
+class NewChannel(RequestBody):
     name: Name
     url: Url
     enabled: bool = True
 
 
-class ChannelChange(Asked):
+class ChannelChange(RequestBody):
     """What is left out stays."""
 
     name: Name | None = None

@@ -10,14 +10,14 @@ from wakeful.domain.inbox.notices import call_to_approve
 from wakeful.domain.types import Notice
 from wakeful.server.auth import Chatter, Reader
 from wakeful.server.rest.pages import Most
-from wakeful.server.rest.shapes import Done, PathId, Told
+from wakeful.server.rest.shapes import Done, PathId, Shape
 from wakeful.server.routes import DoorRoute
 from wakeful.server.services import ServicesDep
 
 router = APIRouter(route_class=DoorRoute, tags=["notifications"])
 
 
-class ActionShape(Told):
+class ActionShape(Shape):
     """Something that can be done about it: a request to this server."""
 
     label: str
@@ -26,7 +26,7 @@ class ActionShape(Told):
     body: dict[str, Any]
 
 
-class NotificationShape(Told):
+class NotificationShape(Shape):
     """Something a person should know."""
 
     id: str
@@ -43,7 +43,7 @@ class NotificationShape(Told):
     actions: list[ActionShape] = Field(default_factory=list[ActionShape])
 
 
-class Notifications(Told):
+class Notifications(Shape):
     notifications: list[NotificationShape]
 
 

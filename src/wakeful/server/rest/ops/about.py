@@ -6,13 +6,13 @@ from fastapi import APIRouter, Request
 
 from wakeful.domain.agents.confinement import Confined
 from wakeful.server.auth import Reader
-from wakeful.server.rest.shapes import Told
+from wakeful.server.rest.shapes import Shape
 from wakeful.server.routes import DoorRoute
 
 router = APIRouter(route_class=DoorRoute, tags=["health"])
 
 
-class About(Told):
+class About(Shape):
     """A server, as far as everyone who uses it may know it."""
 
     version: str

@@ -3,14 +3,14 @@
 from fastapi import APIRouter
 
 from wakeful.server.auth import Reader
-from wakeful.server.rest.shapes import Told
+from wakeful.server.rest.shapes import Shape
 from wakeful.server.routes import DoorRoute
 from wakeful.server.services import ServicesDep
 
 router = APIRouter(route_class=DoorRoute, tags=["health"])
 
 
-class RetentionShape(Told):
+class RetentionShape(Shape):
     """For how long what is over is kept; set in the server's settings."""
 
     events_hours: int  # a run's streamed pieces after its end; its messages stay
@@ -18,7 +18,7 @@ class RetentionShape(Told):
     forget_recalls_after_days: int  # recurring recalls that nobody looks after; 0: never
 
 
-class StorageShape(Told):
+class StorageShape(Shape):
     """Bytes on disk; of workspaces and databases, those of the node that answers."""
 
     store_bytes: int

@@ -8,14 +8,14 @@ from pydantic import AwareDatetime, Field
 from wakeful.domain.people.accounts import LOGIN_LASTS, TICKET_LASTS
 from wakeful.domain.types import Role, Scope
 from wakeful.server.auth import AccountsDep, Admin, Reader
-from wakeful.server.rest.shapes import Asked, AskedTime, Done, Id, Label, PathId, Told, Zone
+from wakeful.server.rest.shapes import Done, Id, Label, PathId, RequestBody, Shape, TimeField, Zone
 from wakeful.server.routes import DoorRoute
 from wakeful.server.tickets import target_in, with_ticket
 
 router = APIRouter(route_class=DoorRoute, tags=["accounts"])
 
 
-class UserShape(Told):
+class UserShape(Shape):
     """A person."""
 
     id: str
@@ -25,16 +25,16 @@ class UserShape(Told):
     created_at: AwareDatetime
 
 
-class Users(Told):
+class Users(Shape):
     users: list[UserShape]
 
 
-class NewUser(Asked):
+class NewUser(RequestBody):
     name: Label
     role: Role = "user"
 
 
-class UserChange(Asked):
+class UserChange(RequestBody):
     """What is left out stays."""
 
     name: Label | None = None
@@ -42,7 +42,7 @@ class UserChange(Asked):
     timezone: Zone | None = None
 
 
-class Me(Told):
+class Me(Shape):
     """Who the caller is, and what the token they brought may do."""
 
     user: UserShape
@@ -50,7 +50,7 @@ class Me(Told):
     token_id: str
 
 
-class TokenShape(Told):
+class TokenShape(Shape):
     """A token, without its secret."""
 
     id: str
@@ -62,47 +62,47 @@ class TokenShape(Told):
     expires_at: AwareDatetime | None
 
 
-class Tokens(Told):
+class Tokens(Shape):
     tokens: list[TokenShape]
 
 
-class NewToken(Asked):
+class NewTokenShape(RequestBody):
     name: Label
     scope: Scope
-    expires_at: AskedTime | None = None
+    expires_at: TimeField | None = None
     user_id: Id | None = None  # for someone else; an owner may
 
 
-class MadeToken(Told):
+class MadeToken(Shape):
     """A new token. Its secret is shown this once."""
 
     token: TokenShape
     secret: str
 
 
-class NewLoginLink(Asked):
+class NewLoginLink(RequestBody):
     user_id: Id | None = None  # for someone else; an owner may
 
 
-class LoginLink(Told):
+class LoginLink(Shape):
     """A link that logs a browser in, once; `path` follows the server's address."""
 
     path: str
     expires_in: int  # seconds
 
 
-class Ticket(Told):
+class Ticket(Shape):
     """What opens one socket, as `?ticket=`."""
 
     ticket: str
     expires_in: int  # seconds
 
 
-class NewDownloadTicket(Asked):
+class NewDownloadTicket(RequestBody):
     path: Annotated[str, Field(max_length=8000, pattern=r'^/[!"$-~]*$')]  # of this server, with its query
 
 
-class DownloadTicket(Told):
+class DownloadTicket(Shape):
     """The path that was asked for, with the ticket in it: good for one GET."""
 
     path: str
@@ -154,7 +154,7 @@ async def list_tokens(caller: Admin, accounts: AccountsDep) -> Tokens:
 
 
 @router.post("/tokens", status_code=201)
-async def make_token(caller: Admin, accounts: AccountsDep, asked: NewToken) -> MadeToken:
+async def make_token(caller: Admin, accounts: AccountsDep, asked: NewTokenShape) -> MadeToken:
     """Make a token; the answer is the only place that ever shows its secret.
 
     A browser may do so within ten minutes of its login.

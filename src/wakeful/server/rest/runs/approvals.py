@@ -7,7 +7,7 @@ from pydantic import AfterValidator, AwareDatetime, Field
 
 from wakeful.domain.runs.approvals import ApprovalStatus
 from wakeful.server.auth import Chatter, Reader
-from wakeful.server.rest.shapes import Asked, PathId, Sparse, Told, check_text
+from wakeful.server.rest.shapes import PathId, RequestBody, Shape, Sparse, check_text
 from wakeful.server.routes import DoorRoute
 from wakeful.server.services import ServicesDep
 
@@ -17,7 +17,7 @@ router = APIRouter(route_class=DoorRoute, tags=["runs"])
 CallId = Annotated[str, Path(min_length=1, max_length=500), AfterValidator(check_text)]
 
 
-class ApprovalShape(Told):
+class ApprovalShape(Shape):
     """A call that a person was asked about."""
 
     call_id: str
@@ -29,16 +29,16 @@ class ApprovalShape(Told):
     answered_at: AwareDatetime | None
 
 
-class Approvals(Told):
+class ApprovalList(Shape):
     approvals: list[ApprovalShape]
 
 
-class Answer(Asked):
+class Answer(RequestBody):
     approve: bool
     note: Annotated[str, Field(max_length=2_000), AfterValidator(check_text)] | None = None  # for the agent to read
 
 
-class Answered(Sparse):
+class ApprovalAnswered(Sparse):
     """What came of it; `run_id` is the new run of one that did not wait."""
 
     ok: bool = True
@@ -46,16 +46,16 @@ class Answered(Sparse):
 
 
 @router.get("/runs/{run_id}/approvals")
-async def list_approvals(caller: Reader, services: ServicesDep, run_id: PathId) -> Approvals:
+async def list_approvals(caller: Reader, services: ServicesDep, run_id: PathId) -> ApprovalList:
     """List the calls that a run asked about."""
     found = await services.approvals.of_run(run_id, caller.user.id)
-    return Approvals(approvals=[ApprovalShape.model_validate(each) for each in found])
+    return ApprovalList(approvals=[ApprovalShape.model_validate(each) for each in found])
 
 
 @router.post("/runs/{run_id}/approvals/{call_id:path}")
 async def answer_approval(
     caller: Chatter, services: ServicesDep, run_id: PathId, call_id: CallId, asked: Answer
-) -> Answered:
+) -> ApprovalAnswered:
     """Approve a call or not. Approving a call of a headless run, which did not wait, runs it again with that call."""
     again = await services.approvals.answer(run_id, call_id, caller.user.id, approve=asked.approve, note=asked.note)
-    return Answered(run_id=None if again is None else again.id)
+    return ApprovalAnswered(run_id=None if again is None else again.id)

@@ -9,7 +9,7 @@ from pydantic import AwareDatetime, Field
 from wakeful.domain.types import Run, RunNote, RunStatus, RunUsage, ScheduledBy, Trigger, WakeKind
 from wakeful.server.auth import Chatter, Reader
 from wakeful.server.rest.pages import Most, Page, next_page, read_page
-from wakeful.server.rest.shapes import Id, PathId, Sparse, Told
+from wakeful.server.rest.shapes import Id, PathId, Shape, Sparse
 from wakeful.server.routes import DoorRoute
 from wakeful.server.services import ServicesDep
 from wakeful.service.runs.runs import Stopped
@@ -19,7 +19,7 @@ router = APIRouter(route_class=DoorRoute, tags=["runs"])
 _MOST_FRAMES = 5_000
 
 
-class UsageShape(Told):
+class UsageShape(Shape):
     """What a run has used; a cost of null: nobody knows the price."""
 
     model: str
@@ -30,7 +30,7 @@ class UsageShape(Told):
     tool_calls: int
 
 
-class RunShape(Told):
+class RunShape(Shape):
     """One execution of an agent, or the record of one that was not to be."""
 
     id: str
@@ -62,7 +62,7 @@ class RunDetail(RunShape):
     usage: UsageShape | None
 
 
-class Runs(Sparse):
+class RunList(Sparse):
     runs: list[RunDetail]
     next: str | None = None
 
@@ -103,7 +103,7 @@ async def list_runs(
     status: RunStatus | None = None,
     most: Most = 50,
     page: Page = None,
-) -> Runs:
+) -> RunList:
     """List the caller's runs and what each used, the latest first; with an agent, that agent's history."""
     found = await services.runs.find(
         caller.user.id,
@@ -116,7 +116,7 @@ async def list_runs(
     )
     last = found[-1] if found else None
     used = await services.runs.usage([run.id for run in found])
-    return Runs(
+    return RunList(
         runs=[_detail(run, used.get(run.id)) for run in found],
         next=next_page(found, most, last and last.queued_at, last and last.id),
     )

@@ -15,7 +15,7 @@ from wakeful.server.auth import Chatter, Reader
 from wakeful.server.rest.pages import Most, Page, next_page, read_page
 from wakeful.server.rest.runs.runs import StopAnswer
 from wakeful.server.rest.sessions.uploads import keep_uploads
-from wakeful.server.rest.shapes import Asked, Done, Id, PathId, Sparse, Text, Told
+from wakeful.server.rest.shapes import Done, Id, PathId, RequestBody, Shape, Sparse, Text
 from wakeful.server.rest.wakes.wakes import RecallShape, tell_recall
 from wakeful.server.routes import DoorRoute, takes_large_bodies
 from wakeful.server.services import ServicesDep
@@ -30,7 +30,7 @@ Wanted = Annotated[
 ]
 
 
-class SubagentStep(Told):
+class SubagentStep(Shape):
     """Whose step it is. The id is that of the call that gave the subagent its task."""
 
     id: str
@@ -38,7 +38,7 @@ class SubagentStep(Told):
     role: str
 
 
-class MessageShape(Told):
+class MessageShape(Shape):
     """One entry of a transcript."""
 
     id: str
@@ -63,7 +63,7 @@ class MessageShape(Told):
     subagent: SubagentStep | None = None  # of a step that a subagent took, with the role subagent
 
 
-class SessionShape(Told):
+class SessionShape(Shape):
     """A conversation."""
 
     id: str
@@ -87,17 +87,17 @@ class SessionDetail(SessionShape):
     messages: list[MessageShape]
 
 
-class Sessions(Sparse):
+class SessionList(Sparse):
     sessions: list[SessionShape]
     next: str | None = None
 
 
-class NewSession(Asked):
+class NewSession(RequestBody):
     agent_id: Id | None = None  # without: the caller's first agent
     title: Title = ""
 
 
-class SessionChange(Asked):
+class SessionChange(RequestBody):
     """What is left out stays. Another agent goes on there with all of its own tools."""
 
     model_config = ConfigDict(json_schema_extra={"minProperties": 1})
@@ -112,29 +112,29 @@ class SessionChange(Asked):
         return self
 
 
-class FileName(Asked):
+class FileName(RequestBody):
     name: Text = ""
     path: Text
     size: int | None = None  # as the upload told it; nobody looks at it
 
 
-class NewMessage(Asked):
+class NewMessage(RequestBody):
     content: Annotated[str, Field(min_length=1, max_length=MOST_CONTENT)]
     images: Annotated[list[str], Field(max_length=MOST_IMAGES)] | None = None
     files: Annotated[list[FileName], Field(max_length=MOST_FILES)] | None = None
 
 
-class MessageTaken(Told):
+class MessageTaken(Shape):
     run_id: str
 
 
-class UploadShape(Told):
+class UploadShape(Shape):
     name: str
     path: str
     size: int
 
 
-class Uploads(Told):
+class UploadList(Shape):
     files: list[UploadShape]
 
 
@@ -163,13 +163,13 @@ async def list_sessions(
     has_recall: bool = False,
     most: Most = 50,
     page: Page = None,
-) -> Sessions:
+) -> SessionList:
     """List the caller's sessions, the latest first: all, or those with words in the title, or with a recall waiting."""
     found = await services.sessions.find(
         caller.user.id, agent_id=agent_id, named=q, with_recall=has_recall, before=read_page(page), most=most
     )
     last = found[-1].session if found else None
-    return Sessions(
+    return SessionList(
         sessions=[_tell(view) for view in found],
         next=next_page(found, most, last and last.updated_at, last and last.id),
     )
@@ -234,10 +234,10 @@ async def stop_session(caller: Chatter, services: ServicesDep, session_id: PathI
 
 @router.post("/sessions/{session_id}/uploads", status_code=201)
 @takes_large_bodies
-async def upload(caller: Chatter, services: ServicesDep, session_id: PathId, files: list[UploadFile]) -> Uploads:
+async def upload(caller: Chatter, services: ServicesDep, session_id: PathId, files: list[UploadFile]) -> UploadList:
     """Give files to a conversation; name their paths in a message to have the agent look at them."""
     kept = await keep_uploads(files, session_id, caller.user.id, services)
-    return Uploads(files=[UploadShape(name=each.name, path=each.path, size=each.size) for each in kept])
+    return UploadList(files=[UploadShape(name=each.name, path=each.path, size=each.size) for each in kept])
 
 
 @router.get("/sessions/{session_id}/images/{image_id}", response_class=Response)

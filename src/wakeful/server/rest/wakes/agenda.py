@@ -9,7 +9,7 @@ from wakeful.domain.doors.recall import RecallRequest
 from wakeful.domain.wakes.agenda import Planned
 from wakeful.server.auth import Reader
 from wakeful.server.rest.runs.runs import RunShape
-from wakeful.server.rest.shapes import Id, Told
+from wakeful.server.rest.shapes import Id, Shape
 from wakeful.server.routes import DoorRoute
 from wakeful.server.services import ServicesDep
 
@@ -18,7 +18,7 @@ router = APIRouter(route_class=DoorRoute, tags=["agenda"])
 Words = Annotated[str, Query(max_length=200)]
 
 
-class PlannedShape(Told):
+class PlannedShape(Shape):
     """A run to come. `at` is later than `nominal_at` only for the `reason`."""
 
     wake_id: str
@@ -32,12 +32,12 @@ class PlannedShape(Told):
     reason: str | None
 
 
-class AgendaShape(Told):
+class AgendaShape(Shape):
     ran: list[RunShape]
     planned: list[PlannedShape]
 
 
-class TimeShape(Told):
+class TimeShape(Shape):
     """One time of a recall to be."""
 
     nominal_at: AwareDatetime
@@ -46,7 +46,7 @@ class TimeShape(Told):
     reason: str | None
 
 
-class Preview(Told):
+class Preview(Shape):
     times: list[TimeShape]
 
 

@@ -10,7 +10,7 @@ from wakeful.domain.doors.next_run import NextRunRequest
 from wakeful.domain.types import OnMiss, Priority, ScheduledBy, Wake, WakeStatus
 from wakeful.server.auth import Planner, Reader
 from wakeful.server.rest.runs.runs import RunShape
-from wakeful.server.rest.shapes import Asked, Done, PathId, Text, Told
+from wakeful.server.rest.shapes import Done, PathId, RequestBody, Shape, Text
 from wakeful.server.routes import DoorRoute
 from wakeful.server.services import ServicesDep
 
@@ -19,7 +19,7 @@ router = APIRouter(route_class=DoorRoute, tags=["next runs"])
 Short = Annotated[Text, Field(max_length=200)]
 
 
-class NewNextRun(Asked):
+class NewNextRun(RequestBody):
     """A next run to book: at a time with its zone, so many seconds from now, or `when` in words."""
 
     instructions: Text
@@ -32,7 +32,7 @@ class NewNextRun(Asked):
     on_miss: Literal["skip", "run_once", "run_catchup"] | None = None
 
 
-class NextRunShape(Told):
+class NextRunShape(Shape):
     """What waits in an agent's slot."""
 
     id: str
@@ -51,11 +51,11 @@ class NextRunShape(Told):
     updated_at: AwareDatetime
 
 
-class NextRunAnswer(Told):
+class NextRunAnswer(Shape):
     next_run: NextRunShape | None
 
 
-class NextRunBooked(Told):
+class NextRunBooked(Shape):
     """The next run, what became of the time that was asked for, and what the agent may still book today."""
 
     next_run: NextRunShape

@@ -8,23 +8,23 @@ from pydantic import AwareDatetime, Field
 from wakeful.domain.bounds.pauses import PausePreset
 from wakeful.domain.types import FOREVER, Pause
 from wakeful.server.auth import Planner, Reader
-from wakeful.server.rest.shapes import Asked, AskedTime, Done, PathId, Text, Told
+from wakeful.server.rest.shapes import Done, PathId, RequestBody, Shape, Text, TimeField
 from wakeful.server.routes import DoorRoute
 from wakeful.server.services import ServicesDep
 
 router = APIRouter(route_class=DoorRoute, tags=["pauses"])
 
 
-class NewPause(Asked):
+class NewPause(RequestBody):
     """A pause until an instant or as a preset says; without either, until someone resumes."""
 
-    until: AskedTime | None = None
+    until: TimeField | None = None
     preset: PausePreset | None = None
     reason: Annotated[Text, Field(max_length=1_000)] = ""
     stop: bool = False  # also stop what is under way, chat included
 
 
-class PauseShape(Told):
+class PauseShape(Shape):
     """A stretch of time in which wakes wait."""
 
     id: str
@@ -34,7 +34,7 @@ class PauseShape(Told):
     reason: str
 
 
-class PauseAnswer(Told):
+class PauseAnswer(Shape):
     pause: PauseShape | None
 
 

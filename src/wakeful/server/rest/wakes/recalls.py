@@ -6,7 +6,7 @@ from wakeful.domain.doors.recall import RecallRequest
 from wakeful.domain.types import CallType, OnMiss, Priority
 from wakeful.server.auth import Planner, Reader
 from wakeful.server.rest.runs.runs import RunShape
-from wakeful.server.rest.shapes import Asked, Done, PathId, Sparse, Text, Told
+from wakeful.server.rest.shapes import Done, PathId, RequestBody, Shape, Sparse, Text
 from wakeful.server.rest.wakes.wakes import RecallShape, Runs, Seconds, When, tell_recall
 from wakeful.server.routes import DoorRoute
 from wakeful.server.services import ServicesDep
@@ -14,7 +14,7 @@ from wakeful.server.services import ServicesDep
 router = APIRouter(route_class=DoorRoute, tags=["recalls"])
 
 
-class NewRecall(Asked):
+class NewRecall(RequestBody):
     """A recall to book."""
 
     call_type: CallType
@@ -31,7 +31,7 @@ class NewRecall(Asked):
     internal_comment: Text = ""
 
 
-class RecallChange(Asked):
+class RecallChange(RequestBody):
     """What is left out stays."""
 
     additional_context_message: Text | None = None
@@ -46,7 +46,7 @@ class RecallChange(Asked):
     priority: Priority | None = None
 
 
-class RecallAnswer(Told):
+class RecallAnswer(Shape):
     recall: RecallShape | None
 
 

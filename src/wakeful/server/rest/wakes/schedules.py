@@ -11,7 +11,7 @@ from wakeful.domain.doors.schedule import Schedule, ScheduleKind, ScheduleReques
 from wakeful.domain.errors import Invalid
 from wakeful.server.auth import Planner, Reader
 from wakeful.server.rest.pages import Most, Page, next_page, read_page
-from wakeful.server.rest.shapes import Asked, Done, PathId, Sparse, Text, Told
+from wakeful.server.rest.shapes import Done, PathId, RequestBody, Shape, Sparse, Text
 from wakeful.server.routes import DoorRoute
 from wakeful.server.services import ServicesDep
 
@@ -22,7 +22,7 @@ Fields = Annotated[
 ]
 
 
-class NewSchedule(Asked):
+class NewSchedule(RequestBody):
     """A schedule to book: exactly one of `delay_ms`, `at` and `when`; `session_config` with kind session only."""
 
     kind: ScheduleKind
@@ -36,7 +36,7 @@ class NewSchedule(Asked):
     ephemeral: bool = False
 
 
-class ErrorShape(Told):
+class ErrorShape(Shape):
     """Why a schedule failed or was cancelled; `data` has what else is known, such as reason, delivery_phase, run_id."""
 
     model_config = ConfigDict(from_attributes=True, populate_by_name=True)
@@ -46,7 +46,7 @@ class ErrorShape(Told):
     data: dict[str, str]
 
 
-class ScheduleShape(Told):
+class ScheduleShape(Shape):
     """What is public about a schedule, live or ended."""
 
     id: str
@@ -71,7 +71,7 @@ class ScheduleBooked(Sparse):
     warning: str | None = None
 
 
-class ChosenFields(Told):
+class ChosenFields(Shape):
     """A schedule with the fields that were asked for."""
 
     id: str | None = None
@@ -88,7 +88,7 @@ class ChosenFields(Told):
     created_at: AwareDatetime | None = None
 
 
-class ChosenSchedules(Told):
+class ChosenSchedules(Shape):
     schedules: list[ChosenFields]
     next: str | None = None
 

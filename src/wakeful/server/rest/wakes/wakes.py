@@ -21,7 +21,7 @@ from wakeful.domain.types import (
 from wakeful.server.auth import Planner, Reader
 from wakeful.server.rest.pages import Most, Page, next_page, read_page
 from wakeful.server.rest.runs.runs import RunShape
-from wakeful.server.rest.shapes import Asked, Done, Id, PathId, Sparse, Text, Told
+from wakeful.server.rest.shapes import Done, Id, PathId, RequestBody, Shape, Sparse, Text
 from wakeful.server.routes import DoorRoute
 from wakeful.server.services import ServicesDep
 
@@ -32,7 +32,7 @@ Seconds = Annotated[int, Field(ge=1, le=MOST_SECONDS)]
 Runs = Annotated[int, Field(ge=1, le=MOST_RUNS)]
 
 
-class WakeShape(Told):
+class WakeShape(Shape):
     """A promise to wake an agent."""
 
     id: str
@@ -69,7 +69,7 @@ class WakeShape(Told):
     updated_at: AwareDatetime
 
 
-class LastRun(Told):
+class LastRun(Shape):
     """How the latest occurrence of a wake ended."""
 
     id: str
@@ -83,7 +83,7 @@ class WakeWithLastRun(WakeShape):
     last_run: LastRun | None
 
 
-class WakeChange(Asked):
+class WakeChange(RequestBody):
     """What is left out stays. The rules of recurrence are for recalls only."""
 
     instructions: Text | None = None
@@ -99,12 +99,12 @@ class WakeChange(Asked):
     muted: bool | None = None  # what a muted wake has to tell goes to the inbox and to no channel
 
 
-class Wakes(Sparse):
+class WakeList(Sparse):
     wakes: list[WakeWithLastRun]
     next: str | None = None
 
 
-class RecallShape(Told):
+class RecallShape(Shape):
     """A recall under the names of its door."""
 
     id: str
@@ -132,7 +132,7 @@ class RecallShape(Told):
     updated_at: AwareDatetime
 
 
-class DecisionShape(Told):
+class DecisionShape(Shape):
     """One link of the chain of decisions about a wake."""
 
     nominal_at: AwareDatetime
@@ -142,7 +142,7 @@ class DecisionShape(Told):
     detail: dict[str, Any]
 
 
-class Why(Told):
+class Why(Shape):
     decisions: list[DecisionShape]
 
 
@@ -155,14 +155,14 @@ async def list_wakes(
     live: Annotated[bool, Query(description="Only what waits: pending or queued.")] = False,
     most: Most = 50,
     page: Page = None,
-) -> Wakes:
+) -> WakeList:
     """List the caller's wakes, the soonest first."""
     found = await services.wakes.find(
         caller.user.id, agent_id=agent_id, status=status, is_live=live, after=read_page(page), most=most
     )
     last = found[-1] if found else None
     last_runs = await services.wakes.last_runs(found)
-    return Wakes(
+    return WakeList(
         wakes=[_with_last_run(wake, last_runs.get(wake.id)) for wake in found],
         next=next_page(found, most, last and last.nominal_at, last and last.id),
     )
