@@ -18,8 +18,8 @@ from playwright.async_api import Browser, CDPSession, Page, async_playwright
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
 from browser.visits import find_chromium, log_in, visit
+from live_server import TOKEN, Server, running_server
 from openai_server import improvise
-from served import TOKEN, Server, served
 from wakeful.domain.ids import new_id
 from wakeful.domain.types import Message
 
@@ -132,7 +132,7 @@ async def main() -> None:
     figures: dict[str, float] = {"chat_script_kb": measure_size()}
     with tempfile.TemporaryDirectory() as folder:
         places = {"data_dir": f"{folder}/data", "config_dir": f"{folder}/config"}
-        async with served(places, always=improvise) as server, async_playwright() as playwright:
+        async with running_server(places, always=improvise) as server, async_playwright() as playwright:
             browser = await playwright.chromium.launch(executable_path=find_chromium(), chromium_sandbox=False)
             login = await log_in(server.address, TOKEN)
             session = await fill(server)

@@ -15,7 +15,7 @@ from playwright.async_api import Browser, Page, async_playwright, expect
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
 from browser.visits import find_chromium, go, log_in, send, visit
-from served import TOKEN, Server, served
+from live_server import TOKEN, Server, running_server
 
 ROOT = Path(__file__).parent.parent
 IMAGES = ROOT / "docs" / "images"
@@ -91,7 +91,7 @@ async def main() -> None:
     IMAGES.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         settings = {"data_dir": f"{folder}/data", "config_dir": f"{folder}/config"}
-        async with served(settings, model="demo") as server, async_playwright() as playwright:
+        async with running_server(settings, model="demo") as server, async_playwright() as playwright:
             browser = await playwright.chromium.launch(executable_path=find_chromium(), chromium_sandbox=False)
             login = await log_in(server.address, TOKEN)
             gardener = (await server.change_agent(name="Gardener"))["id"]

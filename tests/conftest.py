@@ -16,8 +16,8 @@ import httpx2
 import pytest
 import uvicorn.server
 
+from harness import Harness
 from wakeful.store.migrate import load_migrations
-from world import World
 
 IS_LONG = os.environ.get("WAKEFUL_TEST_LONG") == "1"
 BACKENDS = ("sqlite", "postgres")
@@ -161,9 +161,9 @@ def backend_settings(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str
 
 
 @pytest.fixture
-async def world(backend_settings: dict[str, object]) -> AsyncIterator[World]:
+async def harness(backend_settings: dict[str, object]) -> AsyncIterator[Harness]:
     """A node on each backend with a manual clock; nothing moves unless the test says so."""
-    world = World(backend_settings)
-    async with world.node.opened():
-        await world.settle_in()
-        yield world
+    harness = Harness(backend_settings)
+    async with harness.node.opened():
+        await harness.settle_in()
+        yield harness

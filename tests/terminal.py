@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import forked
+import forked_process
 
 
 class Terminal:
@@ -19,7 +19,7 @@ class Terminal:
         self._folder = folder
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        return forked.run(arguments, self.environment, self._folder / "errors")
+        return forked_process.run(arguments, self.environment, self._folder / "errors")
 
     def read(self, *arguments: str):
         done = self.run(*arguments, "--json")
@@ -32,7 +32,7 @@ def a_terminal(folder: Path, **settings: str) -> Iterator[Terminal]:
     """Start a server with its data in a folder, and open a terminal beside it."""
     plain = {key: value for key, value in os.environ.items() if not key.startswith("WAKEFUL_")}
     places = {"WAKEFUL_DATA_DIR": str(folder / "data"), "WAKEFUL_CONFIG_DIR": str(folder / "config"), **settings}
-    process = forked.Forked(("serve", "--port", "0"), plain | places, folder / "log")
+    process = forked_process.Forked(("serve", "--port", "0"), plain | places, folder / "log")
     try:
         port = re.search(r"http://127.0.0.1:(\d+)", process.stdout.readline())
         assert port is not None, (folder / "log").read_text()

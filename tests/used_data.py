@@ -11,7 +11,7 @@ from typing import Any
 
 import httpx
 
-import forked
+import forked_process
 
 TOKEN = "a-token-for-all-tests"
 COLUMNS = [{"name": "title", "type": "text"}]
@@ -64,7 +64,7 @@ class Place:
     def tried(self, *arguments: str) -> Iterator["Running | None"]:
         """Start a server; None if it ends by itself, and then the log has its reasons."""
         self.log.unlink(missing_ok=True)
-        running = Running(forked.Forked(("serve", "--port", "0", *arguments), self.environment, self.log))
+        running = Running(forked_process.Forked(("serve", "--port", "0", *arguments), self.environment, self.log))
         try:
             if running.find_address():
                 yield running
@@ -80,7 +80,7 @@ class Place:
 class Running:
     """A server process and a client of its owner."""
 
-    def __init__(self, process: forked.Forked) -> None:
+    def __init__(self, process: forked_process.Forked) -> None:
         self.process = process
         self.said = ""  # on its standard output
         self._client: httpx.Client | None = None

@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from databases import AT, KEY, QUOTA, TASKS
+from harness import eventually
 from wakeful.agentdb.files import files
 from wakeful.agentdb.files.open_database import Request
 from wakeful.agentdb.process import worker
 from wakeful.agentdb.process.engine import DatabaseEngine, WorkerBroke
 from wakeful.agentdb.process.process import STOPPING
-from world import eventually
 
 BOMB = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT max(x) FROM n"
 

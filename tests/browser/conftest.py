@@ -18,7 +18,7 @@ import pytest_asyncio
 from playwright.async_api import Browser, BrowserContext, Page, StorageState, async_playwright, expect
 
 from browser.visits import PATIENCE, NoChromium, find_chromium, log_in, visit
-from forked import Forked
+from forked_process import Forked
 from wakeful.server.login import STORAGE_KEY
 
 ROOT = Path(__file__).parents[2]

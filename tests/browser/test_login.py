@@ -4,8 +4,8 @@ import pytest
 from playwright.async_api import expect
 
 from browser.attempts import FETCH, SOCKET
+from live_server import running_server as serve_here
 from old_data import copy_old_data
-from served import served as serve_here
 from tls_proxy import tls_proxy
 from wakeful.server.login import STORAGE_KEY
 

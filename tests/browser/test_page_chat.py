@@ -10,8 +10,8 @@ import pytest_asyncio
 from playwright.async_api import expect
 
 from browser.visits import send, visit
+from live_server import Patient, Tap, running_server
 from openai_server import call, calls, refuse, say, stream, text, thinking
-from served import Patient, Tap, served
 from wakeful.domain.ids import new_id
 from wakeful.domain.types import Message
 
@@ -22,7 +22,7 @@ PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgG
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def server(own_files):
-    async with served(own_files, patient=Patient(retries=0)) as server:
+    async with running_server(own_files, patient=Patient(retries=0)) as server:
         yield server
 
 

@@ -6,7 +6,7 @@ import pytest
 from playwright.async_api import expect
 
 from browser.visits import log_in, send, visit
-from crash.talk import HALF, TOKEN, Served
+from crash.server_process import HALF, TOKEN, ServerProcess
 from openai_server import OpenAIServer, calls, say
 from openai_server import call as tool_call
 
@@ -19,7 +19,7 @@ async def test_a_page_that_watches_a_run_cut_off_by_a_crash_sees_it_go_on(built_
     written = calls(*tool_call("write_file", '{"path": "a.txt", "content": "hello"}'))
     async with OpenAIServer(written, HALF, say("The whole answer.")) as provider:
         model = {"WAKEFUL_MODEL": "openai-chat:test", "WAKEFUL_MODEL_BASE_URL": provider.base_url}
-        server = Served(tmp_path, plain | places | model | {"WAKEFUL_TOKEN": TOKEN})
+        server = ServerProcess(tmp_path, plain | places | model | {"WAKEFUL_TOKEN": TOKEN})
         try:
             await server.start()
             session = (await server.send("POST", "/sessions", {"title": "Watched"}))["id"]

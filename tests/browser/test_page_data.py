@@ -10,7 +10,7 @@ import pytest_asyncio
 from playwright.async_api import expect
 
 from browser.visits import send
-from served import eventually, served
+from live_server import eventually, running_server
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -19,7 +19,7 @@ TASKS = "title,cost,note\nmilk,2,\nbread,3,fresh\ntea,5,green\nbutter,4,\n"
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def server(own_files):
-    async with served(own_files, model="demo", agent_database_mb=1) as server:
+    async with running_server(own_files, model="demo", agent_database_mb=1) as server:
         yield server
 
 

@@ -11,8 +11,8 @@ import pytest_asyncio
 from playwright.async_api import expect
 
 from browser.visits import go
+from live_server import Patient, running_server
 from openai_server import call, calls, say, stream, thinking
-from served import Patient, served
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -35,7 +35,7 @@ VIEWS = [
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def server(own_files):
-    async with served(own_files, patient=Patient(retries=0)) as server:
+    async with running_server(own_files, patient=Patient(retries=0)) as server:
         yield server
 
 

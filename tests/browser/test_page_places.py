@@ -8,8 +8,8 @@ import pytest_asyncio
 from playwright.async_api import expect
 
 from browser.visits import logged_in, send
+from live_server import TOKEN, Patient, eventually, running_server
 from openai_server import improvise
-from served import TOKEN, Patient, eventually, served
 from wakeful.clock import ManualClock
 from wakeful.domain.ids import new_id
 from wakeful.domain.types import Notice, Session
@@ -22,7 +22,7 @@ BRIEF = "Read notes.txt with read_file and say what it contains."
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def server(own_files):
-    async with served(own_files, always=improvise, patient=Patient(retries=0)) as server:
+    async with running_server(own_files, always=improvise, patient=Patient(retries=0)) as server:
         yield server
 
 

@@ -8,8 +8,8 @@ from playwright.async_api import expect
 
 from browser.visits import go, send
 from browser.xss import PAYLOADS
+from live_server import Patient, running_server
 from openai_server import call, calls, say, stream, text, thinking, usage
-from served import Patient, served
 from wakeful.domain.ids import new_id
 from wakeful.domain.types import Message, Notice
 
@@ -20,7 +20,7 @@ RENDERS = ("table", "bar", "line", "pie", "number")
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def server(own_files):
-    async with served(own_files, patient=Patient(retries=0)) as server:
+    async with running_server(own_files, patient=Patient(retries=0)) as server:
         yield server
 
 

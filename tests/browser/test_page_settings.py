@@ -10,8 +10,8 @@ from playwright.async_api import expect
 
 from browser.visits import go, log_in
 from http_server import HttpServer
+from live_server import Patient, eventually, running_server
 from openai_server import improvise, refuse
-from served import Patient, eventually, served
 from wakeful.domain.agents.mcp_servers import McpServer
 from wakeful.domain.types import Notice
 
@@ -31,7 +31,7 @@ async def answer(exchange):
 async def server(own_files):
     settings = own_files | {"fetch_private_hosts": ["127.0.0.1"]}
     mcp = {"calc": McpServer(name="calc", command=CALC, is_limited=False)}
-    async with served(settings, always=answer, patient=Patient(retries=0), mcp=mcp) as server:
+    async with running_server(settings, always=answer, patient=Patient(retries=0), mcp=mcp) as server:
         yield server
 
 

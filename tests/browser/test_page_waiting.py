@@ -12,11 +12,11 @@ import pytest_asyncio
 from playwright.async_api import expect
 
 from browser.visits import send
+from harness import NOON
+from live_server import Patient, Tap, running_server
 from openai_server import refuse, say
-from served import Patient, Tap, served
 from wakeful.clock import ManualClock
 from wakeful.domain.agents.mcp_servers import McpServer
-from world import NOON
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -32,7 +32,7 @@ def clock():
 async def server(own_files, clock):
     mcp = {"files": McpServer(name="files", command=("/nowhere/files-mcp",))}
     patient = Patient(first=60, retries=3)
-    async with served(own_files, patient=patient, clock=clock, lease_seconds=3600, mcp=mcp) as server:
+    async with running_server(own_files, patient=patient, clock=clock, lease_seconds=3600, mcp=mcp) as server:
         yield server
 
 

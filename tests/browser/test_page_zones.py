@@ -4,8 +4,8 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import expect
 
+from live_server import eventually, running_server
 from openai_server import chunk, improvise, stream
-from served import eventually, served
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -21,7 +21,7 @@ async def answer(exchange):
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def server(own_files):
-    async with served(own_files, always=answer) as server:
+    async with running_server(own_files, always=answer) as server:
         yield server
 
 

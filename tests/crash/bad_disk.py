@@ -58,7 +58,7 @@ class BadDisk:
 
 
 class Launched:
-    """As much of a `forked.Forked` as tests need, of a process with a fresh interpreter."""
+    """As much of a `forked_process.Forked` as tests need, of a process with a fresh interpreter."""
 
     def __init__(self, command: list[str], environment: Mapping[str, str], errors: Path) -> None:
         with errors.open("ab") as log:

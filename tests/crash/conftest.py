@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from crash.talk import TOKEN, Launch, Served, Start, Talk
-from forked import Forked
+from crash.server_process import TOKEN, Conversation, Launch, ServerProcess, Start
+from forked_process import Forked
 from openai_server import Answer, OpenAIServer
 
 
@@ -32,13 +32,13 @@ def talking(environment: dict[str, str], tmp_path: Path) -> Start:
         launch: Launch = Forked,
         prepare: Callable[[], None] | None = None,
         **settings: str,
-    ) -> AsyncIterator[tuple[Talk, OpenAIServer]]:
+    ) -> AsyncIterator[tuple[Conversation, OpenAIServer]]:
         async with OpenAIServer(*script, always=always) as provider:
             given = environment | settings | {"WAKEFUL_MODEL_BASE_URL": provider.base_url}
-            served = Served(tmp_path, given, launch)
+            served = ServerProcess(tmp_path, given, launch)
             try:
                 await served.start(prepare=prepare)
-                talk = Talk(served, tmp_path)
+                talk = Conversation(served, tmp_path)
                 await talk.open()
                 yield talk, provider
             finally:

@@ -17,10 +17,10 @@ import httpx
 import pytest
 
 from crash.bad_disk import BadDisk
-from crash.scene import IS_LONG
-from crash.talk import FINAL, Start, Talk, results
+from crash.crash_harness import IS_LONG
+from crash.server_process import FINAL, Conversation, Start, results
 from databases import AT, KEY, QUOTA, TASKS, Database
-from forked import Forked
+from forked_process import Forked
 from openai_server import Exchange, call, calls, say
 from wakeful.agentdb.errors import DatabaseUnavailable
 from wakeful.agentdb.files.open_database import Request
@@ -104,7 +104,7 @@ async def test_a_failing_disk_at_the_stop_loses_nothing(disk, tmp_path, monkeypa
 # ── A whole server ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-async def book_now(talk: Talk, name: str) -> httpx.Response:
+async def book_now(talk: Conversation, name: str) -> httpx.Response:
     """Ask for a session and in it a recall that is due at once."""
     opened = await talk.served.client.post("/sessions", json={"title": name})
     if not opened.is_success:
@@ -187,7 +187,7 @@ async def test_the_store_comes_back_by_itself_when_its_disk_does(talking: Start,
         assert {run["attempt"] for run in await all_runs(talk)} == {1}
 
 
-async def booked(talk: Talk, name: str) -> str:
+async def booked(talk: Conversation, name: str) -> str:
     """Book, again as long as the store is not back yet."""
     async with asyncio.timeout(30):
         while True:
@@ -197,11 +197,11 @@ async def booked(talk: Talk, name: str) -> str:
             await asyncio.sleep(0.05)
 
 
-async def has_run(talk: Talk, wake_id: str) -> bool:
+async def has_run(talk: Conversation, wake_id: str) -> bool:
     return any(run["status"] in FINAL for run in (await talk.served.get(f"/runs?wake_id={wake_id}"))["runs"])
 
 
-async def all_runs(talk: Talk) -> list[dict[str, Any]]:
+async def all_runs(talk: Conversation) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     page: str | None = ""
     while page is not None:
@@ -211,9 +211,9 @@ async def all_runs(talk: Talk) -> list[dict[str, Any]]:
     return found
 
 
-async def is_ready(talk: Talk) -> bool:
+async def is_ready(talk: Conversation) -> bool:
     return (await talk.served.client.get("/readyz")).status_code == 200
 
 
-async def is_unready(talk: Talk) -> bool:
+async def is_unready(talk: Conversation) -> bool:
     return (await talk.served.client.get("/readyz")).status_code == 503

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from crash.scene import IS_LONG, LEASE, Scene
-from crash.worker import STEPS
-from world import HOUR, MINUTE, SECOND, World
+from crash.crash_harness import IS_LONG, LEASE, CrashHarness
+from crash.node_process import STEPS
+from harness import HOUR, MINUTE, SECOND, Harness
 
 HOURS, DAYS = 3_600.0, 86_400.0
 WAKES = 400 if IS_LONG else 10
@@ -21,11 +21,11 @@ MICROSECONDS = 1_000_000
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-def scene(request, tmp_path):
+def crash(request, tmp_path):
     url = request.getfixturevalue("postgres_url") if request.param == "postgres" else None
-    scene = Scene(tmp_path, url, max_attempts=3)
-    yield scene
-    scene.clean_up()
+    crash = CrashHarness(tmp_path, url, max_attempts=3)
+    yield crash
+    crash.clean_up()
 
 
 @pytest.fixture
@@ -40,39 +40,39 @@ def set_clock(file: Path, seconds: float) -> Path:
     return draft.replace(file)
 
 
-def ledger(scene: Scene, what: str, **more: Any) -> Counter[str]:
+def ledger(crash: CrashHarness, what: str, **more: Any) -> Counter[str]:
     """Count what became of everything that was to happen once, and print it."""
     rows: dict[str, list[Row]] = {}
-    for run in scene.runs():
+    for run in crash.runs():
         rows.setdefault(run.wake_id or run.id, []).append(run)
-    steps = scene.steps()
+    steps = crash.steps()
     counted = Counter(
         fired=sum(len(each) for each in rows.values()),
         done=sum(run.status == "success" for each in rows.values() for run in each),
-        lost=sum(wake.id not in rows for wake in scene.wakes()),
+        lost=sum(wake.id not in rows for wake in crash.wakes()),
         doubled=sum(tuple(steps.get(run.id, ())) != STEPS for each in rows.values() for run in each),
         cut_off=sum(run.attempt > 1 for each in rows.values() for run in each),
-        begun_again=sum(line["attempt"] > 1 for line in scene.lines("start")),
+        begun_again=sum(line["attempt"] > 1 for line in crash.lines("start")),
     )
     failed = Counter(run.reason for each in rows.values() for run in each if run.status != "success")
     print(f"\n{what}: {dict(counted)} failed by reason: {dict(failed)} {more}")
     return counted
 
 
-def test_steps_of_the_clock_cut_off_no_run(scene, clock):
+def test_steps_of_the_clock_cut_off_no_run(crash, clock):
     """Each step comes while runs are at work, and lasts longer than it takes to take over a dead node's."""
     chance = random.Random(7)
 
-    async def arrange(world: World) -> None:
+    async def arrange(harness: Harness) -> None:
         for number in range(CHATS):
-            await world.node.runs.ask((await world.session()).id, world.user.id, f"Hello {number}?")
+            await harness.node.runs.ask((await harness.session()).id, harness.user.id, f"Hello {number}?")
         for number in range(WAKES):
-            await world.book(at=world.clock.now() + (number % 2) * SECOND)
+            await harness.book(at=harness.clock.now() + (number % 2) * SECOND)
 
-    scene.book(arrange)
-    begin = [scene.start(lingers=1.2, clock=clock) for _ in range(2 if scene.settings.get("database_url") else 1)]
+    crash.book(arrange)
+    begin = [crash.start(lingers=1.2, clock=clock) for _ in range(2 if crash.settings.get("database_url") else 1)]
     for process in begin:
-        scene.wait_for("up", process)
+        crash.wait_for("up", process)
     shifts = [HOURS, DAYS, -HOURS]
     if IS_LONG:
         shifts = [chance.choice([HOURS, DAYS, -HOURS, -DAYS, 0.0, 30 * DAYS, 40.0]) for _ in range(24)] + [0.0]
@@ -82,68 +82,68 @@ def test_steps_of_the_clock_cut_off_no_run(scene, clock):
         set_at.append(time.time())
         time.sleep(LEASE * (chance.uniform(0.3, 2.5) if IS_LONG else 0.5))
     set_clock(clock, DAYS)  # so that nothing waits for a time that the clock has not come to
-    scene.wait_until_done()
-    ends = {line["run"]: line["at"] for line in scene.lines("end")}
+    crash.wait_until_done()
+    ends = {line["run"]: line["at"] for line in crash.lines("end")}
     through = sum(
-        any(line["at"] < at < ends.get(line["run"], time.time()) for at in set_at) for line in scene.lines("start")
+        any(line["at"] < at < ends.get(line["run"], time.time()) for at in set_at) for line in crash.lines("start")
     )
-    counted = ledger(scene, "clock steps", steps=len(shifts) + 1, runs_through_a_step=through)
+    counted = ledger(crash, "clock steps", steps=len(shifts) + 1, runs_through_a_step=through)
     assert through > WAKES / 4, "hardly a run was at work when the clock was set"
     assert counted["fired"] == counted["done"] == WAKES + CHATS
     assert not any(counted[fault] for fault in ("lost", "doubled", "cut_off", "begun_again"))
-    assert "Traceback" not in scene.log()
+    assert "Traceback" not in crash.log()
 
 
-def test_a_month_away_is_counted_exactly_and_at_once(scene, clock):
+def test_a_month_away_is_counted_exactly_and_at_once(crash, clock):
     rules = 20
 
-    async def arrange(world: World) -> None:
+    async def arrange(harness: Harness) -> None:
         for _ in range(rules):
-            await world.book(call_type="recurring", cron="* * * * *", timezone="Europe/Berlin")
-        await world.book(at=world.clock.now() + HOUR)
+            await harness.book(call_type="recurring", cron="* * * * *", timezone="Europe/Berlin")
+        await harness.book(at=harness.clock.now() + HOUR)
 
-    scene.book(arrange)
-    first = {wake.id: wake.nominal_at for wake in scene.wakes()}
+    crash.book(arrange)
+    first = {wake.id: wake.nominal_at for wake in crash.wakes()}
     set_clock(clock, ABSENCE)
-    with scene.running(clock=clock):
+    with crash.running(clock=clock):
         began = time.monotonic()
-        scene.wait_for("end", count=rules + 1, seconds=60)
+        crash.wait_for("end", count=rules + 1, seconds=60)
         took = time.monotonic() - began
-    runs = {run.wake_id: run for run in reversed(scene.runs())}  # the earliest of each
-    for wake in scene.wakes():
+    runs = {run.wake_id: run for run in reversed(crash.runs())}  # the earliest of each
+    for wake in crash.wakes():
         run = runs[wake.id]
         assert run.nominal_at == first[wake.id]
         if wake.call_type == "recurring":
             last = (run.queued_at // (60 * MICROSECONDS)) * 60 * MICROSECONDS
             assert run.covers == (last - first[wake.id]) // (60 * MICROSECONDS) + 1
-    ledger(scene, "a month away", rules=rules, seconds_until_all_had_run=round(took, 2))
+    ledger(crash, "a month away", rules=rules, seconds_until_all_had_run=round(took, 2))
     assert took < 15, "it stood still"
-    assert "Traceback" not in scene.log()
+    assert "Traceback" not in crash.log()
 
 
 @pytest.mark.skipif(not IS_LONG, reason="upkeep looks once a minute")
-def test_a_start_in_2098_and_an_hour_back_leave_no_recurring_wake_silent(scene, clock):
-    async def arrange(world: World) -> None:
-        at = world.clock.now() + SECOND
-        await world.book(call_type="recurring", every=5 * SECOND, at=at, max_runs=1_000)
-        await world.book(call_type="recurring", cron="* * * * *", timezone="Europe/Berlin")
-        await world.book(call_type="recurring", every=MINUTE, at=at)
+def test_a_start_in_2098_and_an_hour_back_leave_no_recurring_wake_silent(crash, clock):
+    async def arrange(harness: Harness) -> None:
+        at = harness.clock.now() + SECOND
+        await harness.book(call_type="recurring", every=5 * SECOND, at=at, max_runs=1_000)
+        await harness.book(call_type="recurring", cron="* * * * *", timezone="Europe/Berlin")
+        await harness.book(call_type="recurring", every=MINUTE, at=at)
 
-    scene.book(arrange)
+    crash.book(arrange)
     silent = {}
     for name, before in (("2098", 26_000 * DAYS), ("an hour back", HOURS)):
         set_clock(clock, before)
-        with scene.running(clock=clock):
-            scene.wait_for("end", count=len(scene.lines("end")) + 3)
+        with crash.running(clock=clock):
+            crash.wait_for("end", count=len(crash.lines("end")) + 3)
         set_clock(clock, 0)
-        began, seen = time.time(), len(scene.lines("start"))
-        with scene.running(clock=clock):
-            scene.wait_for("start", count=seen + 6, seconds=200)
-        silent[name] = round(scene.lines("start")[seen]["at"] - began, 1)
-        late = [wake for wake in scene.wakes() if wake.nominal_at > (time.time() + 2 * 60) * MICROSECONDS]
+        began, seen = time.time(), len(crash.lines("start"))
+        with crash.running(clock=clock):
+            crash.wait_for("start", count=seen + 6, seconds=200)
+        silent[name] = round(crash.lines("start")[seen]["at"] - began, 1)
+        late = [wake for wake in crash.wakes() if wake.nominal_at > (time.time() + 2 * 60) * MICROSECONDS]
         # A cron time that had fired under the wrong clock does not fire again, an hour long.
         assert [wake.cron for wake in late] == ["* * * * *"] * (name == "an hour back" and len(late))
-    told = scene.query("SELECT title FROM notifications WHERE code = 'replanned'")
+    told = crash.query("SELECT title FROM notifications WHERE code = 'replanned'")
     assert told
-    ledger(scene, "put right", seconds_until_the_first=silent, notices=len(told))
-    assert "Traceback" not in scene.log()
+    ledger(crash, "put right", seconds_until_the_first=silent, notices=len(told))
+    assert "Traceback" not in crash.log()

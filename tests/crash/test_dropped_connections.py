@@ -12,7 +12,7 @@ import asyncpg
 import pytest
 
 from conftest import IS_LONG
-from crash.talk import TOKEN, Served
+from crash.server_process import TOKEN, ServerProcess
 from openai_server import Exchange, OpenAIServer, call, calls, say
 
 WAKES = 500 if IS_LONG else 30
@@ -88,7 +88,7 @@ def environment(postgres_url, tmp_path):
 refused: list[str] = []
 
 
-async def send(served: Served, method: str, path: str, body: dict[str, Any]) -> Any:
+async def send(served: ServerProcess, method: str, path: str, body: dict[str, Any]) -> Any:
     """Ask, and ask again as often as it is refused with the assurance that nothing was changed."""
     while True:
         answer = await served.client.request(method, path, json=body)
@@ -98,7 +98,7 @@ async def send(served: Served, method: str, path: str, body: dict[str, Any]) -> 
         refused.append(answer.text)
 
 
-async def book(served: Served) -> list[str]:
+async def book(served: ServerProcess) -> list[str]:
     """Book wakes that each begin a session of their own, in a moment and spread over a while."""
     [agent] = (await served.get("/agents"))["agents"]
     change = {
@@ -119,7 +119,7 @@ async def book(served: Served) -> list[str]:
     return booked
 
 
-async def runs_of(served: Served) -> list[dict[str, Any]]:
+async def runs_of(served: ServerProcess) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     page: str | None = ""
     while page is not None:
@@ -131,7 +131,7 @@ async def runs_of(served: Served) -> list[dict[str, Any]]:
 
 async def test_a_terminated_connection_costs_no_wake(environment, postgres_url, tmp_path):
     async with OpenAIServer(always=work) as provider:
-        served = Served(tmp_path, environment | {"WAKEFUL_MODEL_BASE_URL": provider.base_url})
+        served = ServerProcess(tmp_path, environment | {"WAKEFUL_MODEL_BASE_URL": provider.base_url})
         try:
             for _ in range(NODES):
                 await served.start()

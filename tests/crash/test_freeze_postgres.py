@@ -5,9 +5,9 @@ from multiprocessing.process import BaseProcess
 
 import pytest
 
-from crash.scene import IS_LONG, LEASE, Scene, book_one, check_everything_happened_once, go_on
+from crash.crash_harness import IS_LONG, LEASE, CrashHarness, book_one, check_everything_happened_once, go_on
+from harness import Harness
 from silent_line import Lost, SilentLine
-from world import World
 
 FREEZES = (*[LEASE] * 10, 30, 30) if IS_LONG else (LEASE,)  # leases, each for one round
 SILENCES = (*[LEASE] * 3, 30) if IS_LONG else (LEASE,)
@@ -21,45 +21,45 @@ MOMENTS = (*FIRE, *CLAIM, *SAVE, *FINISH)
 
 
 @pytest.fixture
-def scene(lease, tmp_path, postgres_url):
-    scene = Scene(tmp_path, postgres_url, lease_seconds=lease)
-    yield scene
-    scene.clean_up()
+def crash(lease, tmp_path, postgres_url):
+    crash = CrashHarness(tmp_path, postgres_url, lease_seconds=lease)
+    yield crash
+    crash.clean_up()
 
 
 def book(wakes: int):
-    async def arrange(world: World) -> None:
+    async def arrange(harness: Harness) -> None:
         for _ in range(wakes):
-            await book_one(world)
+            await book_one(harness)
 
     return arrange
 
 
-def book_until_frozen(scene: Scene, nodes: int) -> int:
+def book_until_frozen(crash: CrashHarness, nodes: int) -> int:
     """Book wakes until each node has met its moment, and return how many. One that is to freeze while it fires meets no
     wake as long as others fire them all; in the end it is the only one left to do so."""
     wakes = 2 * nodes
-    scene.book(book(wakes))
+    crash.book(book(wakes))
     end = time.monotonic() + 60
-    while len(scene.lines("frozen")) < nodes:
-        assert time.monotonic() < end, f"{len(scene.lines('frozen'))} of {nodes} nodes froze; {scene.log()[-2000:]}"
+    while len(crash.lines("frozen")) < nodes:
+        assert time.monotonic() < end, f"{len(crash.lines('frozen'))} of {nodes} nodes froze; {crash.log()[-2000:]}"
         time.sleep(1)
-        scene.book(book(1))
+        crash.book(book(1))
         wakes += 1
     return wakes
 
 
-def takeovers(scene: Scene, frozen: list[BaseProcess], rescuer: BaseProcess) -> list[float]:
+def takeovers(crash: CrashHarness, frozen: list[BaseProcess], rescuer: BaseProcess) -> list[float]:
     """Return the seconds from each freeze until another node went on with what the frozen one held."""
-    owners = {line["owner"]: line["pid"] for line in scene.lines("up")}
-    frozen_at = {line["pid"]: line["at"] for line in scene.lines("frozen")}
+    owners = {line["owner"]: line["pid"] for line in crash.lines("up")}
+    frozen_at = {line["pid"]: line["at"] for line in crash.lines("frozen")}
     held = {
         change["run_id"]: frozen_at[owners[change["owner"]]]
-        for change in scene.changes("running")
+        for change in crash.changes("running")
         if owners[change["owner"]] in {process.pid for process in frozen}
     }
     begun: dict[str, float] = {}
-    for line in scene.lines("start", rescuer):
+    for line in crash.lines("start", rescuer):
         begun.setdefault(line["run"], line["at"])
     return [begun[run_id] - at for run_id, at in held.items() if run_id in begun]
 
@@ -68,24 +68,24 @@ def takeovers(scene: Scene, frozen: list[BaseProcess], rescuer: BaseProcess) -> 
 
 
 @pytest.mark.parametrize("lease", FREEZES)
-def test_nodes_frozen_inside_their_transactions_are_taken_over(scene, lease):
+def test_nodes_frozen_inside_their_transactions_are_taken_over(crash, lease):
     one_each = {"max_headless_runs": 1}
-    frozen = [scene.start(one_each, freezes_after=moment) for moment in MOMENTS]
-    scene.wait_for("up", count=len(frozen))
-    wakes = book_until_frozen(scene, len(frozen))
-    last = max(line["at"] for line in scene.lines("frozen"))
-    with scene.running() as rescuer:
-        scene.wait_until_done(seconds=lease + GRACE + 60)
+    frozen = [crash.start(one_each, freezes_after=moment) for moment in MOMENTS]
+    crash.wait_for("up", count=len(frozen))
+    wakes = book_until_frozen(crash, len(frozen))
+    last = max(line["at"] for line in crash.lines("frozen"))
+    with crash.running() as rescuer:
+        crash.wait_until_done(seconds=lease + GRACE + 60)
         done = time.time() - last
-        took = takeovers(scene, frozen, rescuer)
+        took = takeovers(crash, frozen, rescuer)
         for process in frozen:  # awake again, each finds its transaction gone and its lease lost
             go_on(process)
-    scene.book(book(len(frozen)))  # and works on, without the other node
-    scene.wait_until_done()
+    crash.book(book(len(frozen)))  # and works on, without the other node
+    crash.wait_until_done()
     assert len(took) >= len(CLAIM + SAVE + FINISH)
     assert max(took) <= lease + GRACE
     assert done <= lease + GRACE
-    check_everything_happened_once(scene, wakes + len(frozen))
+    check_everything_happened_once(crash, wakes + len(frozen))
     print(
         f"lease {lease} s: {len(frozen)} nodes frozen, {len(took)} runs taken over, longest {max(took):.1f} s, "
         f"{wakes} wakes done {done:.1f} s after the last freeze; 0 lost, doubled, early or failed"
@@ -105,18 +105,18 @@ SHORT = LINES[1:2] + LINES[4:5]  # a save by the same node, a finish by another
 
 @pytest.mark.parametrize("lease", SILENCES)
 @pytest.mark.parametrize(("mark", "lost", "takes_all"), LINES if IS_LONG else SHORT)
-def test_a_commit_on_a_line_that_falls_silent(scene, lease, mark: bytes, lost: Lost, takes_all: bool):
-    line = SilentLine(scene.settings["database_url"], mark, lost, takes_all=takes_all)
+def test_a_commit_on_a_line_that_falls_silent(crash, lease, mark: bytes, lost: Lost, takes_all: bool):
+    line = SilentLine(crash.settings["database_url"], mark, lost, takes_all=takes_all)
     with line.running():
-        first = scene.start({"database_url": line.url}, pause=0.2)
-        scene.wait_for("up", first)
-        scene.book(book_one)
+        first = crash.start({"database_url": line.url}, pause=0.2)
+        crash.wait_for("up", first)
+        crash.book(book_one)
         assert line.fell_silent.wait(20)
         silent_at = time.monotonic()
-        with scene.running() as second:
-            scene.wait_until_done(seconds=lease + GRACE + 60)
+        with crash.running() as second:
+            crash.wait_until_done(seconds=lease + GRACE + 60)
             took = time.monotonic() - silent_at
-        by = "another node" if scene.lines("start", second) else "the same node"
+        by = "another node" if crash.lines("start", second) else "the same node"
         assert took <= lease + GRACE
-        check_everything_happened_once(scene, 1)
+        check_everything_happened_once(crash, 1)
         print(f"lease {lease} s, {lost} lost: done by {by} after {took:.1f} s; 0 lost, doubled, early or failed")

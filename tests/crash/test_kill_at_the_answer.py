@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from crash.aim import (
+from crash.crash_harness import IS_LONG
+from crash.kill_points import (
     die_with_a_subagents_answer_saved,
     die_with_the_answer_saved,
     die_with_the_answer_saved_and_a_stop_requested,
 )
-from crash.scene import IS_LONG
-from crash.talk import Start, Talk, check_stream, results, writes
+from crash.server_process import Conversation, Start, check_stream, results, writes
 from openai_server import call, calls, say, stream, text, usage
 
 # The other aims are kept on both stores: what differs there is what happens to the transaction.
@@ -24,13 +24,13 @@ short_on_sqlite = pytest.mark.parametrize(
 ANSWER = stream(*text("The whole ", "answer."), usage(100, 10))
 
 
-async def start_again(talk: Talk, run_id: str) -> dict[str, Any]:
+async def start_again(talk: Conversation, run_id: str) -> dict[str, Any]:
     await talk.served.wait_until_killed()
     await talk.served.start()
     return await talk.wait_for_end(run_id)
 
 
-async def check_answered_once(talk: Talk, run_id: str, answer: str = "The whole answer.") -> None:
+async def check_answered_once(talk: Conversation, run_id: str, answer: str = "The whole answer.") -> None:
     [run] = [each for each in await talk.runs() if each["id"] == run_id]
     assert (run["status"], run["attempt"], run["error"]) == ("success", 1, None)
     assert (await talk.messages()).count(("assistant", answer)) == 1

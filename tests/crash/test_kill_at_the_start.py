@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from crash.aim import CALLS, die_once_claimed, die_soon_after_a_claim, note_calls
-from crash.scene import IS_LONG
-from crash.talk import FINAL, Start, Talk
+from crash.crash_harness import IS_LONG
+from crash.kill_points import CALLS, die_once_claimed, die_soon_after_a_claim, note_calls
+from crash.server_process import FINAL, Conversation, Start
 from openai_server import Exchange, say
 
 KILLS = 200 if IS_LONG else 4
@@ -74,7 +74,7 @@ async def test_in_a_crash_loop_no_run_is_given_up_that_never_reached_a_model(tal
             assert len(said) == len(set(said)) <= 2
 
 
-async def _book(talk: Talk, task: str) -> str:
+async def _book(talk: Conversation, task: str) -> str:
     """Book a recall for in a moment, in a session of its own."""
     session_id = (await talk.served.send("POST", "/sessions", {"title": task}))["id"]
     booking = {"call_type": "once", "when": "1 second", "additional_context_message": task}
@@ -82,7 +82,7 @@ async def _book(talk: Talk, task: str) -> str:
     return session_id
 
 
-async def _runs(talk: Talk) -> list[dict[str, Any]]:
+async def _runs(talk: Conversation) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     page = await talk.served.get("/runs?limit=200")
     found += page["runs"]

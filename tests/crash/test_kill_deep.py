@@ -4,7 +4,7 @@ import asyncio
 import json
 from typing import Any
 
-from crash.talk import HALF, INTERRUPTED, Start, Talk, check_stream, results, told
+from crash.server_process import HALF, INTERRUPTED, Conversation, Start, check_stream, results, told
 from openai_server import Answer, Exchange, OpenAIServer, call, calls, refuse, say, stream, text, usage
 from wakeful.domain.quoting import quote_block
 
@@ -43,7 +43,7 @@ async def test_killed_while_it_plans_it_plans_on_where_it_was(talking: Start) ->
         assert [role for role, _ in await talk.messages()] == ["user", "planning", "plan", "assistant"]
 
 
-async def _is_at_phase(talk: Talk, run_id: str, phase: int) -> bool:
+async def _is_at_phase(talk: Conversation, run_id: str, phase: int) -> bool:
     return any(frame.get("phase") == phase for frame in await talk.frames(run_id))
 
 
@@ -122,7 +122,7 @@ async def test_killed_while_subagents_work_the_parent_goes_on_with_what_is_finis
         assert (await talk.messages())[-1] == ("assistant", "I know what is left.")
 
 
-async def _is_kept(talk: Talk, role: str, content: str) -> bool:
+async def _is_kept(talk: Conversation, role: str, content: str) -> bool:
     return (role, content) in await talk.messages()
 
 

@@ -10,13 +10,13 @@ import time
 from pathlib import Path
 from typing import Any
 
-from crash.judge import Judge
-from crash.scene import IS_LONG
-from crash.talk import PATIENCE, Served
-from crash.tasks import TaskModel
-from crash.visitors import House, Visitors
+from crash.clients import House, Visitors
+from crash.crash_harness import IS_LONG
+from crash.ledger import Judge
+from crash.server_process import PATIENCE, ServerProcess
+from crash.task_model import TaskModel
+from harness import eventually
 from openai_server import OpenAIServer
-from world import eventually
 
 KILLS = int(os.environ.get("WAKEFUL_TEST_KILLS", "260" if IS_LONG else "2"))
 SEED = int(os.environ.get("WAKEFUL_TEST_SEED", "16"))
@@ -36,7 +36,7 @@ def make_house(environment: dict[str, str], folder: Path, base_url: str) -> Hous
     for number in range(2 if "WAKEFUL_DATABASE_URL" in environment else 1):
         place = folder / f"node-{number}"  # for its log
         place.mkdir()
-        nodes.append(Served(place, environment))
+        nodes.append(ServerProcess(place, environment))
     return House(nodes, environment, folder)
 
 
@@ -68,7 +68,7 @@ async def test_nothing_is_lost_doubled_or_early_over_all_doors(environment: dict
             await house.close()
 
 
-async def wait_until_idle(node: Served, house: House) -> None:
+async def wait_until_idle(node: ServerProcess, house: House) -> None:
     """Wait until nothing waits and nothing runs; what was cut off comes back one at a time."""
 
     async def is_idle() -> bool:

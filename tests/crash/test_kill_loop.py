@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from confined import processes_with_home
-from crash.talk import HALF, INTERRUPTED, Start, Talk, check_stream, results, runs_on, told, writes
+from crash.server_process import HALF, INTERRUPTED, Conversation, Start, check_stream, results, runs_on, told, writes
 from openai_server import Exchange, OpenAIServer, call, calls, say, usage
 
 # ── SIGKILL in the middle of a model call ───────────────────────────────────────────────────────────────────────────
@@ -94,11 +94,11 @@ async def test_killed_in_the_middle_of_a_tool_call_the_model_is_told_and_nothing
         assert shown == [("call_1", True), ("call_2", False), ("call_3", True)]
 
 
-async def _is_there(talk: Talk, name: str) -> bool:
+async def _is_there(talk: Conversation, name: str) -> bool:
     return talk.file(name).endswith("\n")
 
 
-async def _is_gone(talk: Talk) -> bool:
+async def _is_gone(talk: Conversation) -> bool:
     """Tell whether no command runs any more, whatever process id it had inside its confinement."""
     return not processes_with_home(talk.workspace)
 
@@ -304,12 +304,12 @@ async def test_another_node_goes_on_with_a_dead_nodes_run(talking: Start) -> Non
 # ── SIGKILL while a person is asked ─────────────────────────────────────────────────────────────────────────────────
 
 
-async def mark(talk: Talk, *tools: str) -> None:
+async def mark(talk: Conversation, *tools: str) -> None:
     [agent] = (await talk.served.get("/agents"))["agents"]
     await talk.served.send("PATCH", f"/agents/{agent['id']}", {"ask_before": list(tools)})
 
 
-async def count(talk: Talk, run_id: str, kind: str) -> int:
+async def count(talk: Conversation, run_id: str, kind: str) -> int:
     return sum(frame["type"] == kind for frame in await talk.frames(run_id))
 
 

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from crash.scene import (
+from crash.crash_harness import (
     FINAL,
     IS_LONG,
     LEASE,
-    Scene,
+    CrashHarness,
     book_many,
     book_one,
     check_everything_happened_once,
@@ -24,135 +24,135 @@ from crash.scene import (
     pause,
     stop,
 )
-from crash.worker import STEPS
+from crash.node_process import STEPS
 
 KILLS = 500 if IS_LONG else 50
 WAKES = 10_000 if IS_LONG else 1_000
 
 
 @pytest.fixture
-def scene(tmp_path):
-    scene = Scene(tmp_path)
-    yield scene
-    scene.clean_up()
+def crash(tmp_path):
+    crash = CrashHarness(tmp_path)
+    yield crash
+    crash.clean_up()
 
 
 # ── SIGKILL ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_killed_again_and_again_nothing_is_lost_and_nothing_happens_twice(scene):
+def test_killed_again_and_again_nothing_is_lost_and_nothing_happens_twice(crash):
     chance = random.Random(1)
-    scene.book(book_many(WAKES, seconds=KILLS * 0.5, seed=1))
+    crash.book(book_many(WAKES, seconds=KILLS * 0.5, seed=1))
     kills = 0
     while kills < KILLS:
-        process = scene.start()
+        process = crash.start()
         time.sleep(chance.uniform(0.05, 1.0))
         kills += kill(process) == -9
-    with scene.running():
-        scene.wait_until_done()
-    check_everything_happened_once(scene, WAKES)
-    assert sum(run.attempt > 1 for run in scene.runs()) > KILLS / 2, "hardly anything was interrupted"
-    assert any(line["steps"] for line in scene.lines("start")), "no attempt went on from a saved step"
+    with crash.running():
+        crash.wait_until_done()
+    check_everything_happened_once(crash, WAKES)
+    assert sum(run.attempt > 1 for run in crash.runs()) > KILLS / 2, "hardly anything was interrupted"
+    assert any(line["steps"] for line in crash.lines("start")), "no attempt went on from a saved step"
 
 
-def test_what_was_acknowledged_survives_a_kill(scene):
-    check_nothing_acknowledged_is_lost(scene, rounds=50 if IS_LONG else 5, seed=2)
+def test_what_was_acknowledged_survives_a_kill(crash):
+    check_nothing_acknowledged_is_lost(crash, rounds=50 if IS_LONG else 5, seed=2)
 
 
 def test_a_run_goes_on_at_once_after_a_kill_from_its_last_saved_step(tmp_path):
-    scene = Scene(tmp_path, lease_seconds=60)  # nobody waits for that: whoever held the store before is gone
+    crash = CrashHarness(tmp_path, lease_seconds=60)  # nobody waits for that: whoever held the store before is gone
     try:
-        scene.book(book_one)
-        first = scene.start(lingers=60)
-        scene.wait_for("step", first, count=2)
+        crash.book(book_one)
+        first = crash.start(lingers=60)
+        crash.wait_for("step", first, count=2)
         kill(first)
-        with scene.running() as second:
-            scene.wait_until_done(seconds=10)
-        [line] = scene.lines("start", second)
+        with crash.running() as second:
+            crash.wait_until_done(seconds=10)
+        [line] = crash.lines("start", second)
         assert (line["steps"], line["attempt"]) == (list(STEPS), 2)
-        check_everything_happened_once(scene, 1)
+        check_everything_happened_once(crash, 1)
     finally:
-        scene.clean_up()
+        crash.clean_up()
 
 
 def test_a_run_that_kills_its_process_three_times_is_given_up_and_the_others_are_not(tmp_path):
-    scene = Scene(tmp_path, max_attempts=3)
+    crash = CrashHarness(tmp_path, max_attempts=3)
     try:
 
-        async def arrange(world):
-            killer = await world.book(kind="message", at=world.clock.now())
-            return killer, [await world.book(call_type="immediate") for _ in range(5)]
+        async def arrange(harness):
+            killer = await harness.book(kind="message", at=harness.clock.now())
+            return killer, [await harness.book(call_type="immediate") for _ in range(5)]
 
-        killer, others = scene.book(arrange)
+        killer, others = crash.book(arrange)
         for _ in range(3):
-            process = scene.start(dies=True)
+            process = crash.start(dies=True)
             process.join(30)
             assert process.exitcode == -9
-        with scene.running(dies=True):
-            scene.wait_until_done()
-        rows = {run.wake_id: run for run in scene.runs()}
-        ends = {wake.id: (wake.status, wake.reason) for wake in scene.wakes()}
+        with crash.running(dies=True):
+            crash.wait_until_done()
+        rows = {run.wake_id: run for run in crash.runs()}
+        ends = {wake.id: (wake.status, wake.reason) for wake in crash.wakes()}
         assert rows[killer.id].status == "interrupted"
         assert rows[killer.id].attempt == 3
         assert ends[killer.id] == ("failed", "interrupted")
-        assert scene.query("SELECT code, run_id FROM notifications") == [
+        assert crash.query("SELECT code, run_id FROM notifications") == [
             {"code": "interrupted", "run_id": rows[killer.id].id}
         ]
         assert [(rows[wake.id].status, ends[wake.id][0]) for wake in others] == [("success", "fired")] * 5
     finally:
-        scene.clean_up()
+        crash.clean_up()
 
 
 # ── SIGSTOP ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_process_that_stood_still_goes_on_with_its_own_run(scene):
-    scene.book(book_one)
-    with scene.running(blocks=1) as process:
-        scene.wait_for("step", count=2)
+def test_a_process_that_stood_still_goes_on_with_its_own_run(crash):
+    crash.book(book_one)
+    with crash.running(blocks=1) as process:
+        crash.wait_for("step", count=2)
         pause(process)
         time.sleep(2 * LEASE)
-        before = scene.run()
+        before = crash.run()
         go_on(process)
-        scene.wait_until_done(seconds=LEASE + 5)
+        crash.wait_until_done(seconds=LEASE + 5)
     assert (before.status, before.fence) == ("running", 1)
-    check_everything_happened_once(scene, 1)
-    assert [change["fence"] for change in scene.changes(*FINAL)] == [1], "nobody else could have taken it"
-    assert [(line["attempt"], line["steps"]) for line in scene.lines("start")] == [(1, [])]
+    check_everything_happened_once(crash, 1)
+    assert [change["fence"] for change in crash.changes(*FINAL)] == [1], "nobody else could have taken it"
+    assert [(line["attempt"], line["steps"]) for line in crash.lines("start")] == [(1, [])]
 
 
 # ── SIGTERM ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_told_to_go_it_gives_back_what_is_unfinished_at_once_and_untried(scene):
-    scene.book(book_one)
-    process = scene.start(lingers=60)
-    scene.wait_for("step", count=2)
+def test_told_to_go_it_gives_back_what_is_unfinished_at_once_and_untried(crash):
+    crash.book(book_one)
+    process = crash.start(lingers=60)
+    crash.wait_for("step", count=2)
     began = time.monotonic()
     assert stop(process) == 0
     assert time.monotonic() - began < 5
-    released = scene.run()
+    released = crash.run()
     assert (released.status, released.attempt, released.owner, released.lease_until) == ("queued", 0, None, None)
-    with scene.running(pause=0.01) as second:
-        scene.wait_until_done()
-    [line] = scene.lines("start", second)
+    with crash.running(pause=0.01) as second:
+        crash.wait_until_done()
+    [line] = crash.lines("start", second)
     assert (line["steps"], line["attempt"]) == (list(STEPS), 1)
-    check_everything_happened_once(scene, 1)
+    check_everything_happened_once(crash, 1)
 
 
 def test_told_to_go_again_and_again_it_never_counts_an_attempt(tmp_path):
-    scene = Scene(tmp_path, max_attempts=1)
+    crash = CrashHarness(tmp_path, max_attempts=1)
     try:
-        scene.book(book_one)
+        crash.book(book_one)
         for number in range(1, 4):
-            process = scene.start(lingers=60)
-            scene.wait_for("start", count=number)
+            process = crash.start(lingers=60)
+            crash.wait_for("start", count=number)
             assert stop(process) == 0
-        with scene.running():
-            scene.wait_until_done()
-        check_everything_happened_once(scene, 1)
+        with crash.running():
+            crash.wait_until_done()
+        check_everything_happened_once(crash, 1)
     finally:
-        scene.clean_up()
+        crash.clean_up()
 
 
 def test_the_server_itself_goes_when_it_is_told_to(tmp_path):
@@ -181,20 +181,20 @@ def test_the_server_itself_goes_when_it_is_told_to(tmp_path):
 # ── The heartbeat ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_an_event_loop_blocked_for_ten_seconds_keeps_its_lease(scene):
-    scene.book(book_one)
-    with scene.running(blocks=10):
-        scene.wait_until_done()
-    check_everything_happened_once(scene, 1)
-    run = scene.run()
+def test_an_event_loop_blocked_for_ten_seconds_keeps_its_lease(crash):
+    crash.book(book_one)
+    with crash.running(blocks=10):
+        crash.wait_until_done()
+    check_everything_happened_once(crash, 1)
+    run = crash.run()
     assert (run.attempt, run.fence) == (1, 1)
     assert run.finished_at - run.started_at >= 10_000_000  # microseconds
 
 
-def test_an_event_loop_blocked_for_longer_than_that_goes_on_with_the_run(scene):
-    scene.book(book_one)
+def test_an_event_loop_blocked_for_longer_than_that_goes_on_with_the_run(crash):
+    crash.book(book_one)
     blocked = LEASE + 4
-    with scene.running(blocks=blocked, give_up_after=1):
-        scene.wait_until_done(seconds=blocked + LEASE + 5)
-    check_everything_happened_once(scene, 1)
-    assert [change["fence"] for change in scene.changes(*FINAL)] == [1], "nobody else could have taken it"
+    with crash.running(blocks=blocked, give_up_after=1):
+        crash.wait_until_done(seconds=blocked + LEASE + 5)
+    check_everything_happened_once(crash, 1)
+    assert [change["fence"] for change in crash.changes(*FINAL)] == [1], "nobody else could have taken it"

@@ -16,7 +16,7 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-import forked
+import forked_process
 from conftest import IS_LONG
 from used_data import COLUMNS, Place, Running
 
@@ -209,7 +209,7 @@ def find_begun(place: Place) -> bool:
 
 def kill_after(place: Place, sign: str, seconds: float, *arguments: str) -> None:
     """Start a server, wait until a file is there, and kill the server a moment later, whatever it is at."""
-    process = forked.Forked(("serve", "--port", "0", *arguments), place.environment, place.log)
+    process = forked_process.Forked(("serve", "--port", "0", *arguments), place.environment, place.log)
     give_up = time.monotonic() + 30
     while not any(place.folder.glob(sign)):
         assert time.monotonic() < give_up

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from confined import ALL_LEVELS, processes_with_home
-from world import eventually
+from harness import eventually
 
 TESTS = Path(__file__).parents[1]
 NODE = """
@@ -18,7 +18,7 @@ from pathlib import Path
 from confined import at_level
 from wakeful.domain.mcp_servers import McpServer
 from wakeful.tools.outside.servers import Confining, McpServers
-from world import tool_context
+from harness import tool_context
 
 async def main(script, home, level):
     read = (sys.prefix, sys.base_prefix, str(Path(script).parent))

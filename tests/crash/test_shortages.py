@@ -8,9 +8,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from crash.server_process import Conversation, Start, results
 from crash.shortage import Descriptors
-from crash.talk import Start, Talk, results
-from forked import Forked
+from forked_process import Forked
 from openai_server import Answer, Exchange, call, calls, say
 
 TABLE = {"name": "tasks", "purpose": "What is to be done.", "columns": [{"name": "title", "type": "text"}]}
@@ -18,7 +18,7 @@ NOW = {"call_type": "immediate", "additional_context_message": "Look at the task
 TOO_FEW = "The server has no file descriptors left"
 
 
-async def make_table(talk: Talk) -> str:
+async def make_table(talk: Conversation) -> str:
     """Let the agent have a database, and return where it is reached."""
     db = f"/agents/{talk.agent_id}/db"
     await talk.served.send("POST", f"{db}/tables", TABLE)
@@ -26,17 +26,17 @@ async def make_table(talk: Talk) -> str:
     return db
 
 
-async def book_now(talk: Talk) -> str:
+async def book_now(talk: Conversation) -> str:
     """Book a recall that is due at once, and return its wake."""
     session = (await talk.served.send("POST", "/sessions", {"title": "Woken"}))["id"]
     return (await talk.served.send("POST", f"/sessions/{session}/recall", NOW))["recall"]["id"]
 
 
-async def why(talk: Talk, wake_id: str) -> list[str]:
+async def why(talk: Conversation, wake_id: str) -> list[str]:
     return [each["code"] for each in (await talk.served.get(f"/wakes/{wake_id}/why"))["decisions"]]
 
 
-async def ready(talk: Talk) -> tuple[int, Any]:
+async def ready(talk: Conversation) -> tuple[int, Any]:
     answer = await talk.served.client.get("/readyz")
     return answer.status_code, answer.json()["problems"]
 

@@ -19,9 +19,9 @@ import asyncpg
 import pytest
 
 from conftest import IS_LONG
-from crash.talk import FINAL, TOKEN, Served
+from crash.server_process import FINAL, TOKEN, ServerProcess
+from harness import eventually
 from openai_server import Exchange, OpenAIServer, say
-from world import eventually
 
 WAKES = 100 if IS_LONG else 10
 LEASE = 10 if IS_LONG else 2
@@ -237,7 +237,7 @@ class Model:
 
 
 @asynccontextmanager
-async def serving(trouble: Trouble, folder: Path) -> AsyncIterator[tuple[Served, Model]]:
+async def serving(trouble: Trouble, folder: Path) -> AsyncIterator[tuple[ServerProcess, Model]]:
     model = Model()
     async with OpenAIServer(always=model) as provider:
         environment = {
@@ -248,7 +248,7 @@ async def serving(trouble: Trouble, folder: Path) -> AsyncIterator[tuple[Served,
             "WAKEFUL_MODEL_BASE_URL": provider.base_url,
             "WAKEFUL_LEASE_SECONDS": str(LEASE),
         } | trouble.settings
-        served = Served(folder, environment)
+        served = ServerProcess(folder, environment)
         try:
             await served.start()
             yield served, model
@@ -256,7 +256,7 @@ async def serving(trouble: Trouble, folder: Path) -> AsyncIterator[tuple[Served,
             await served.clean_up()
 
 
-async def new_session(served: Served) -> str:
+async def new_session(served: ServerProcess) -> str:
     return (await served.send("POST", "/sessions", {"title": "Bookings"}))["id"]
 
 
@@ -264,7 +264,7 @@ def wanted(words: str, delay_ms: int) -> dict[str, Any]:
     return {"kind": "session", "message": words, "session_config": {}, "delay_ms": delay_ms}
 
 
-async def runs_of(served: Served) -> dict[str, list[dict[str, Any]]]:
+async def runs_of(served: ServerProcess) -> dict[str, list[dict[str, Any]]]:
     """Return all runs by the schedule that they are of."""
     found: dict[str, list[dict[str, Any]]] = {}
     page: str | None = ""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from forked import Forked
+from forked_process import Forked
 
 DOCS = Path(__file__).parents[2] / "docs"
 COMMANDS = Path(sys.executable).parent

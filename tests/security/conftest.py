@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from served import Provider, Server, provided, served
+from live_server import Provider, Server, provided, running_server
 
 PLACES = ("sqlite", "postgres", "two nodes")
 
@@ -45,7 +45,7 @@ async def place(store_settings: dict[str, object], tmp_path: Path) -> AsyncItera
 
         async def start(name: str) -> Server:
             folders = {"data_dir": tmp_path / name, "config_dir": tmp_path / f"{name}-config"}
-            return await stack.enter_async_context(served(settings | folders, provider))
+            return await stack.enter_async_context(running_server(settings | folders, provider))
 
         home = await start("a")
         yield Place(home, await start("b") if store_settings["is_two"] else home)

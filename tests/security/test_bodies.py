@@ -4,8 +4,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from knocking import code_of, send_raw
-from served import TOKEN, served
+from live_server import TOKEN, running_server
+from raw_requests import code_of, send_raw
 
 JSON = {"content-type": "application/json"}
 MB = 1024 * 1024
@@ -125,7 +125,7 @@ async def test_a_body_over_the_limit_is_refused_however_it_is_sent(place):
 async def server(tmp_path):
     """The plainest server: no store is asked here."""
     settings = {"data_dir": tmp_path / "data", "config_dir": tmp_path / "config", "store_encryption": False}
-    async with served(settings) as server:
+    async with running_server(settings) as server:
         yield server
 
 

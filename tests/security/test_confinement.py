@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 from confined import LEVELS, at_level
+from harness import tool_context
 from wakeful.tools import confinement
 from wakeful.tools.confinement import guard
 from wakeful.tools.confinement.guard import guarded
 from wakeful.tools.confinement.rules import make_rules
 from wakeful.tools.registry import Tools
 from wakeful.tools.shell import ShellSettings, shell_tools
-from world import tool_context
 
 SECRET = "the-device-key"
 

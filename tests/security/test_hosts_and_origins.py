@@ -4,8 +4,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from knocking import open_socket, send_raw
-from served import TOKEN
+from live_server import TOKEN
+from raw_requests import open_socket, send_raw
 
 UPGRADE = (
     "Connection: Upgrade",

@@ -10,8 +10,8 @@ from itertools import count
 import pytest
 
 from conftest import IS_LONG
-from knocking import code_of
-from served import TOKEN, eventually, provided, served
+from live_server import TOKEN, eventually, provided, running_server
+from raw_requests import code_of
 from wakeful.agentdb.files.files import connect, opens
 from wakeful.agentdb.keys.agent_keys import Vault
 from wakeful.agentdb.keys.keys import load_device_key
@@ -231,7 +231,11 @@ async def test_two_nodes_on_one_directory_rotate_and_read_at_once(tmp_path, swep
         "config_dir": tmp_path / "config",
         "database_url": swept_postgres_url,
     }
-    async with provided() as provider, served(settings, provider) as one, served(settings, provider) as two:
+    async with (
+        provided() as provider,
+        running_server(settings, provider) as one,
+        running_server(settings, provider) as two,
+    ):
         [agent] = (await one.call("GET", "/agents"))["agents"]
         path = f"/agents/{agent['id']}/db"
         await one.call("POST", f"{path}/import", json={"table": "notes", "text": "note\nfirst\n"})

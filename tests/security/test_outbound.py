@@ -7,9 +7,9 @@ from urllib.parse import quote, unquote
 import pytest
 
 from http_server import HttpServer
-from knocking import code_of
+from live_server import of_kind
 from openai_server import call, calls, say
-from served import of_kind
+from raw_requests import code_of
 from wakeful.domain.errors import WakefulError
 from wakeful.domain.types import Channel
 from wakeful.tools.web.addresses import AddressRefused

@@ -5,8 +5,8 @@ from datetime import timedelta
 
 import pytest
 
-from knocking import code_of, open_socket
-from served import eventually
+from live_server import eventually
+from raw_requests import code_of, open_socket
 from wakeful.domain.people import accounts
 from wakeful.server.gate import COOKIE, PAGE_HEADER
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from doors import CHOSEN, opened_doors
-from served import served
-from world import World
+from asgi_client import CHOSEN, opened_doors
+from harness import Harness
+from live_server import running_server
 
 
 @pytest.fixture
@@ -15,7 +15,7 @@ def settings(tmp_path):
 
 @pytest.fixture
 async def server(backend_settings):
-    async with served(backend_settings) as server:
+    async with running_server(backend_settings) as server:
         yield server
 
 
@@ -33,6 +33,6 @@ async def client(server, session):
 @pytest.fixture
 async def doors(tmp_path):
     """The gate and the accounts alone, with a clock that stands still."""
-    world = World({"data_dir": tmp_path, "config_dir": tmp_path, "store_encryption": False, "token": CHOSEN})
-    async with opened_doors(world) as doors:
+    harness = Harness({"data_dir": tmp_path, "config_dir": tmp_path, "store_encryption": False, "token": CHOSEN})
+    async with opened_doors(harness) as doors:
         yield doors

@@ -3,8 +3,8 @@
 import pytest
 
 from conftest import BACKENDS
+from live_server import running_server
 from old_data import copy_old_data
-from served import served
 
 
 @pytest.fixture(params=BACKENDS)
@@ -17,6 +17,6 @@ def old(request, tmp_path):
 @pytest.fixture
 async def upgraded(old):
     """Today's server, started on the copy."""
-    async with served(old.settings) as server:
+    async with running_server(old.settings) as server:
         server.rest.headers["Authorization"] = f"Bearer {old.facts['token']}"
         yield server

@@ -3,7 +3,7 @@
 import logging
 
 from confined import at_level
-from served import of_kind, served
+from live_server import of_kind, running_server
 from wakeful.domain.agents.mcp_servers import McpServer
 from wakeful.tools.confinement.probe import find_confinement
 
@@ -49,7 +49,7 @@ async def me(server, old):
 
 async def confinements(old, *servers):
     """Start a server with these MCP servers and return how each is run, with its note."""
-    async with served(old.settings | {"mcp": {server.name: server for server in servers}}) as server:
+    async with running_server(old.settings | {"mcp": {server.name: server for server in servers}}) as server:
         listed = (await get(server, "/mcp-servers", old.facts["token"]))["mcp_servers"]
     return {each["name"]: (each["confinement"], each["note"]) for each in listed}
 
@@ -73,6 +73,6 @@ async def test_programs_of_before_run_as_before_and_say_so_and_new_ones_are_conf
 
 async def test_on_a_new_store_every_program_is_confined(tmp_path):
     settings = {"data_dir": tmp_path / "data", "config_dir": tmp_path / "config"}
-    async with served(settings, mcp={"old": OLD}) as server:
+    async with running_server(settings, mcp={"old": OLD}) as server:
         [told] = (await server.call("GET", "/mcp-servers"))["mcp_servers"]
     assert told["confinement"] == find_confinement().of(is_unconfined=False)

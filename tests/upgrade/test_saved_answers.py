@@ -3,12 +3,12 @@
 import asyncpg
 import pytest
 
-from served import eventually, served
+from harness import MINUTE
+from live_server import eventually, running_server
 from wakeful.app.files import database_of
 from wakeful.clock import SystemClock
 from wakeful.config import Settings
 from wakeful.store.rows import to_micros
-from world import MINUTE
 
 KILLED = """
     UPDATE runs SET status = 'running', finished_at = NULL, lease_until = {lease_until} WHERE id = '{run_id}';
@@ -44,7 +44,7 @@ async def test_the_model_is_not_asked_again_and_the_answer_stands_once(old, note
             WHERE run_id = '{run_id}' AND position = (SELECT MAX(position) FROM messages WHERE run_id = '{run_id}');
         """
     await ask(old, script)
-    async with served(old.settings) as server:
+    async with running_server(old.settings) as server:
         server.rest.headers["Authorization"] = f"Bearer {old.facts['token']}"
 
         async def is_over():

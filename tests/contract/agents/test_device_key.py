@@ -1,0 +1,87 @@
+"""Another device key: what hangs on the old one is carried over, and a crash in the middle loses nothing."""
+
+import pytest
+
+from harness import NOON
+from wakeful.agentdb.errors import DatabaseLocked
+from wakeful.agentdb.keys import keys
+from wakeful.app import files
+from wakeful.app.building import build
+from wakeful.app.files import rotate_device_key, show_recovery_key
+from wakeful.config import Settings
+from wakeful.domain.errors import Conflict, NotFound, Unavailable
+from wakeful.domain.types import User
+from wakeful.service.agents.database import By
+
+COLUMNS = [{"name": "title", "type": "text"}]
+
+
+@pytest.fixture
+async def settings(backend_settings):
+    """A server that has run: two agents with a database each, of which one has lost its key."""
+    settings = Settings.model_validate(backend_settings)
+    node = build(settings)
+    async with node.opened():
+        user = await node.agents.add_user(User(id="ada", name="Ada", role="owner", created_at=NOON))
+        for name in ("Kept", "Lost"):
+            agent = await node.agents.make(user, name, {"toolsets": ("database",)})
+            await node.services.data.create_table(By(agent=agent), "tasks", "x", COLUMNS)
+            await node.services.data.insert(By(agent=agent), "tasks", [{"title": name}])
+            if name == "Lost":
+                (settings.data_dir / "agents" / agent.id / "db.key").write_text("nonsense")
+    return settings
+
+
+async def titles(settings):
+    """Start the server, and read what its agents keep."""
+    node = build(settings)
+    found = {}
+    async with node.opened():
+        for agent in await node.agents.of_user("ada"):
+            try:
+                rows = await node.services.data.query(By(agent=agent), "SELECT title FROM tasks")
+                found[agent.name] = rows["rows"]
+            except DatabaseLocked:
+                found[agent.name] = "locked"
+    return found
+
+
+async def test_everything_is_carried_over(settings):
+    before = show_recovery_key(settings)
+    text, locked = rotate_device_key(settings)
+    assert show_recovery_key(settings) == text != before
+    assert len(locked) == 1
+    assert await titles(settings) == {"Kept": [["Kept"]], "Lost": "locked"}
+    [old] = settings.config_dir.glob("device.key.*.old")
+    assert keys.to_recovery_key(bytes.fromhex(old.read_text())) == before
+
+
+@pytest.mark.parametrize("step", ["change_key", "end_rotation"])
+async def test_a_rotation_that_was_cut_off_is_finished(settings, monkeypatch, step):
+    place = files if step == "change_key" else keys
+    with monkeypatch.context() as broken:
+
+        def die(*_):
+            raise KeyboardInterrupt
+
+        broken.setattr(place, step, die)
+        if step == "change_key" and settings.database_url is not None:
+            broken.setattr(keys, "end_rotation", die)  # on PostgreSQL there is no store to encrypt
+        with pytest.raises(KeyboardInterrupt):
+            rotate_device_key(settings)
+    with pytest.raises(Unavailable, match="wakeful key rotate"):
+        build(settings)
+    text, _ = rotate_device_key(settings)
+    assert show_recovery_key(settings) == text
+    assert await titles(settings) == {"Kept": [["Kept"]], "Lost": "locked"}
+
+
+async def test_it_is_refused_while_a_server_runs_or_the_key_is_not_ours(settings, backend_settings, tmp_path):
+    if settings.database_url is None:
+        async with build(settings).opened():
+            with pytest.raises(Unavailable, match=r"wakeful\.lock|in use|another"):
+                rotate_device_key(settings)
+    with pytest.raises(Conflict, match="WAKEFUL_DEVICE_KEY"):
+        rotate_device_key(settings.model_copy(update={"device_key": "00" * 32}))
+    with pytest.raises(NotFound, match="no device key"):
+        rotate_device_key(settings.model_copy(update={"config_dir": tmp_path / "none"}))

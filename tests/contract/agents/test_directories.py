@@ -1,0 +1,446 @@
+"""Nodes on one PostgreSQL with separate disks: an agent's memory is in one data directory, and nowhere twice."""
+
+import asyncio
+import json
+import sqlite3
+
+import asyncpg
+import pytest
+
+from harness import HOUR, MINUTE, SECOND, Harness, doing
+from wakeful.agentdb.keys.keys import load_device_key, to_recovery_key
+from wakeful.app.building import build
+from wakeful.app.files import restore_device_key, rotate_device_key
+from wakeful.config import Settings
+from wakeful.domain.agents.directories import MemoryElsewhere
+from wakeful.domain.errors import Conflict, Unavailable
+from wakeful.service.agents.database import By
+
+COLUMNS = [{"name": "title", "type": "text"}]
+LEASE = 30 * SECOND
+
+
+@pytest.fixture
+async def harness(tmp_path, swept_postgres_url):
+    """A world whose own node is here; `there` makes nodes on another disk."""
+    settings = {"data_dir": tmp_path / "here", "config_dir": tmp_path / "config", "database_url": swept_postgres_url}
+    harness = Harness(settings)
+    async with harness.node.opened():
+        await harness.settle_in()
+        yield harness
+
+
+@pytest.fixture
+async def there(harness, tmp_path):
+    """A node with a data directory and a device key of its own."""
+    node = harness.another_node(data_dir=tmp_path / "there", config_dir=tmp_path / "other-config")
+    async with node.opened():
+        yield node
+
+
+async def make_table(node, agent):
+    return await node.services.data.create_table(By(agent=agent), "tasks", "x", COLUMNS)
+
+
+async def agent_of(node, harness, **changes):
+    """Add an agent and bind it to a node's data directory."""
+    agent = await harness.add_agent(toolsets=("database",), **changes)
+    await make_table(node, agent)
+    return agent
+
+
+async def turn(node):
+    await node.engine.scheduler.turn()
+    await node.engine.runner.turn()
+    await node.engine.runner.idle()
+
+
+# ── One memory ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_second_node_makes_no_second_database(harness, there, tmp_path):
+    agent = await agent_of(harness.node, harness)
+    for ask in (
+        make_table(there, agent),
+        there.services.data.schema(By(agent=agent)),
+        there.services.data.query(By(agent=agent), "SELECT 1"),
+        there.services.data.files.state(agent),
+        there.services.data.files.rotate_key(By(agent=agent)),
+        there.services.data.files.erase(agent),
+        there.services.directories.bind(agent.id),
+    ):
+        with pytest.raises(MemoryElsewhere, match="here"):
+            await ask
+    assert list((tmp_path / "there" / "agents").iterdir()) == []
+    assert (await harness.node.services.data.schema(By(agent=agent)))["tables"]
+
+
+async def test_of_two_nodes_that_make_the_first_file_at_once_one_wins(harness, there, tmp_path):
+    agents = [await harness.add_agent(toolsets=("database",)) for _ in range(10)]
+    made = await asyncio.gather(
+        *[make_table(node, agent) for agent in agents for node in (harness.node, there)], return_exceptions=True
+    )
+    refused = [error for error in made if isinstance(error, BaseException)]
+    assert len(refused) == len(agents)
+    assert all(isinstance(error, MemoryElsewhere) for error in refused), refused
+    assert len(list(tmp_path.glob("*/agents/*/db.sqlite"))) == len(agents)
+
+
+async def test_a_look_at_an_agent_without_files_binds_nobody(harness, there):
+    agent = await harness.add_agent(toolsets=("database",))
+    assert await harness.node.services.data.files.state(agent) == "none"
+    assert (await harness.node.services.data.schema(By(agent=agent)))["tables"] == []
+    await make_table(there, agent)
+
+
+async def test_a_node_on_the_same_directory_shares_the_memory(harness):
+    agent = await agent_of(harness.node, harness)
+    async with harness.another_node().opened() as _:
+        pass
+    second = harness.another_node()
+    async with second.opened():
+        assert (await second.services.data.schema(By(agent=agent)))["tables"]
+
+
+async def test_the_database_of_an_agent_deleted_elsewhere_is_erased_where_it_is(harness, there, tmp_path):
+    agent = await agent_of(harness.node, harness)
+    await there.agents.delete(agent.id, harness.user.id)
+    assert list(tmp_path.glob("here/agents/*/db.key"))
+    await harness.node.engine.upkeep.tidy()
+    assert not list(tmp_path.glob("here/agents/*/db.*"))
+
+
+# ── Claiming ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_run_goes_to_a_node_with_its_agents_directory(harness, there):
+    bound, free = await agent_of(harness.node, harness), await harness.add_agent()
+    wakes = [await harness.book(agent=agent, at=harness.clock.now() + MINUTE) for agent in (bound, free)]
+    harness.clock.advance(MINUTE)
+    await turn(there)
+    assert [ran.run.wake_id for ran in harness.executor.ran] == [wakes[1].id]
+    await turn(harness.node)
+    assert [ran.run.wake_id for ran in harness.executor.ran] == [wakes[1].id, wakes[0].id]
+
+
+async def test_a_message_goes_to_a_node_with_its_agents_directory(harness, there):
+    agent = await agent_of(harness.node, harness)
+    await harness.node.services.directories.arrive()
+    session = await harness.session(agent)
+    run = await there.runs.ask(session.id, harness.user.id, "Hello")
+    await turn(there)
+    assert (await harness.run(run.id)).status == "queued"
+    await turn(harness.node)
+    assert (await harness.run(run.id)).status == "success"
+
+
+async def test_a_node_on_the_same_directory_takes_over(harness, there):
+    agent = await agent_of(harness.node, harness)
+    wake = await harness.book(agent=agent, at=harness.clock.now() + MINUTE)
+    harness.clock.advance(MINUTE)
+    second = harness.another_node()
+    async with second.opened():
+        await turn(second)
+    assert [run.status for run in await harness.runs_of(wake)] == ["success"]
+
+
+async def test_a_run_whose_agent_was_bound_elsewhere_meanwhile_goes_on_there(harness, there):
+    agent = await harness.add_agent(toolsets=("database",))
+    wake = await harness.book(agent=agent, at=harness.clock.now() + MINUTE)
+
+    async def touch(run):
+        if len(harness.executor.ran) == 1:  # on this node; now the other one makes the first file
+            await make_table(there, agent)
+            await make_table(harness.node, agent)
+
+    harness.executor.by_wake[wake.id] = doing(touch)
+    harness.clock.advance(MINUTE)
+    await turn(harness.node)
+    await turn(harness.node)
+    [run] = await harness.runs_of(wake)
+    assert (run.status, run.attempt) == ("queued", 0)
+    await turn(there)
+    [run] = await harness.runs_of(wake)
+    assert (run.status, run.attempt, len(harness.executor.ran)) == ("success", 1, 2)
+
+
+async def test_a_session_is_not_handed_over_in_mid_run_to_an_agent_whose_memory_is_elsewhere(harness, there):
+    other = await agent_of(there, harness, name="Other")
+    agent = await harness.add_agent(profiles=(other.id,))
+    session = await harness.session(agent)
+    run = await harness.node.runs.ask(session.id, harness.user.id, "Hello")
+    with pytest.raises(MemoryElsewhere, match="there"):
+        await harness.node.services.profiles.switch(run, agent, "Other", ())
+    assert (await harness.node.sessions.get(session.id, harness.user.id)).agent_id == agent.id
+
+
+# ── Held ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+async def away(harness, there):
+    """An agent whose directory had a node, which is gone."""
+    agent = await agent_of(there, harness)
+    await there.services.directories.arrive()
+    await there.services.directories.leave()
+    return agent
+
+
+async def codes(harness):
+    return [notice.code for notice in await harness.notices()]
+
+
+async def test_a_wake_whose_directory_is_away_is_held_and_runs_when_it_is_back(harness, there, away):
+    wake = await harness.book(agent=away, at=harness.clock.now() + HOUR, on_miss="skip")
+    harness.clock.advance(HOUR)
+    await harness.turn()
+    for _ in range(3):
+        await harness.node.engine._holds.sweep()
+    [run] = await harness.runs_of(wake)
+    assert (run.status, run.reason) == ("queued", "memory_elsewhere")
+    assert await codes(harness) == ["memory_elsewhere"]
+    assert [said.code for said in await harness.why(wake)].count("memory_elsewhere") == 1
+    assert harness.node.engine.readiness().is_ready
+    [held] = harness.node.engine.held()
+    assert (held["reason"], held["directory"], held["agents"]) == (
+        "memory_elsewhere",
+        there.services.directories.id,
+        1,
+    )
+    harness.clock.advance(5 * HOUR)
+    await harness.turn()
+    assert not harness.executor.ran
+
+    await there.services.directories.arrive()
+    await turn(there)
+    [run] = await harness.runs_of(wake)
+    assert (run.status, run.reason, run.covers) == ("success", None, 1)
+    assert (await harness.wake(wake)).status == "fired"
+    await harness.node.engine._holds.sweep()
+    assert harness.node.engine.held() == []
+
+
+async def test_a_recurring_wake_that_is_held_waits_in_one_row_and_is_told_once(harness, there, away):
+    wake = await harness.book(agent=away, call_type="recurring", every=HOUR, at=harness.clock.now() + HOUR)
+    for _ in range(4):
+        harness.clock.advance(HOUR)
+        await harness.turn()
+        await harness.node.engine._holds.sweep()
+    [run] = await harness.runs_of(wake)
+    assert (run.status, run.reason, run.covers) == ("queued", "memory_elsewhere", 4)
+    assert await codes(harness) == ["memory_elsewhere"]
+    assert [said.code for said in await harness.why(wake)].count("memory_elsewhere") == 1
+
+
+async def test_each_time_the_directory_goes_away_there_is_a_notice(harness, there, away):
+    for _ in range(2):
+        await harness.book(agent=away, at=harness.clock.now() + HOUR)
+        harness.clock.advance(HOUR)
+        await harness.turn()
+        await harness.node.engine._holds.sweep()
+        await there.services.directories.arrive()
+        await turn(there)
+        await there.services.directories.leave()
+    assert await codes(harness) == ["memory_elsewhere"] * 2
+
+
+async def test_a_restart_of_a_node_is_no_absence(harness, there, away):
+    await harness.book(agent=away, at=harness.clock.now() + SECOND)
+    await there.services.directories.arrive()
+    await there.services.directories.leave()
+    harness.clock.advance(20 * SECOND)
+    await harness.turn()
+    await harness.node.engine._holds.sweep()
+    assert await codes(harness) == []
+
+
+async def test_a_person_is_told_at_once_that_the_agent_cannot_be_reached(harness, there, away):
+    session = await harness.session(away)
+    wake = await harness.book(agent=away)
+    for ask in (
+        harness.node.runs.ask(session.id, harness.user.id, "Hello"),
+        harness.node.wakes.run_now(wake.id, harness.user.id),
+    ):
+        with pytest.raises(MemoryElsewhere, match=r"there.*Start the node with that data directory"):
+            await ask
+    assert (await harness.wake(wake)).status == "pending"
+    await there.services.directories.arrive()
+    await harness.node.runs.ask(session.id, harness.user.id, "Hello")
+
+
+async def test_a_message_that_waits_for_a_directory_ends_after_ten_minutes_and_can_be_continued(harness, there, away):
+    session = await harness.session(away)
+    await there.services.directories.arrive()
+    run = await harness.node.runs.ask(session.id, harness.user.id, "Hello")
+    await there.services.directories.leave()
+    harness.clock.advance(9 * MINUTE)
+    await harness.node.engine._holds.sweep()
+    assert (await harness.run(run.id)).status == "queued"
+    harness.clock.advance(2 * MINUTE)
+    await harness.node.engine._holds.sweep()
+    ended = await harness.run(run.id)
+    assert (ended.status, ended.reason) == ("interrupted", "memory_elsewhere")
+    assert "Start the node" in (ended.error or "")
+    with pytest.raises(MemoryElsewhere):
+        await harness.node.runs.go_on(run.id, harness.user.id)
+    await there.services.directories.arrive()
+    await harness.node.runs.go_on(run.id, harness.user.id)
+    await turn(there)
+    assert (await harness.run(run.id)).status == "success"
+
+
+async def test_what_is_held_holds_up_nobody_else(harness, there, away):
+    """After a crash runs come back one at a time, and one that cannot come back must not be waited for."""
+    wakes = [
+        await harness.book(agent=agent, at=harness.clock.now() + MINUTE) for agent in (away, await harness.add_agent())
+    ]
+    harness.clock.advance(MINUTE)
+    await harness.node.engine.scheduler.turn()
+    await harness.sql("UPDATE runs SET is_resuming = 1, started_at = queued_at, fence = 1")
+    await harness.node.engine._holds.sweep()
+    await harness.work()
+    assert [ran.run.wake_id for ran in harness.executor.ran] == [wakes[1].id]
+
+
+async def test_a_low_run_that_is_held_is_not_dropped_for_want_of_a_slot(harness, there, away):
+    wake = await harness.book(agent=away, at=harness.clock.now() + MINUTE, priority="low")
+    harness.clock.advance(MINUTE)
+    await harness.turn()
+    harness.clock.advance(HOUR)
+    assert await harness.node.engine._firing.shed_low() == []
+    assert [run.status for run in await harness.runs_of(wake)] == ["queued"]
+
+
+# ── The id of a directory ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_data_directory_has_one_id_for_ever(backend_settings):
+    found = set()
+    for _ in range(2):
+        node = build(Settings.model_validate(backend_settings))
+        async with node.opened():
+            found.add(node.services.directories.id)
+    file = backend_settings["data_dir"] / "directory.json"
+    assert found == {json.loads(file.read_text())["id"]}
+    assert file.stat().st_mode & 0o777 == 0o600
+
+
+async def test_two_nodes_that_start_at_once_have_one_id(tmp_path, swept_postgres_url):
+    settings = {"data_dir": tmp_path, "config_dir": tmp_path / "config", "database_url": swept_postgres_url}
+    nodes = [build(Settings.model_validate(settings)) for _ in range(4)]
+
+    async def enter(node):
+        async with node.opened():
+            return node.services.directories.id
+
+    assert len(set(await asyncio.gather(*map(enter, nodes)))) == 1
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["agents", "config", "directory.json"]
+
+
+async def test_an_id_that_cannot_be_read_is_named(backend_settings):
+    backend_settings["data_dir"].mkdir()
+    (backend_settings["data_dir"] / "directory.json").write_text("nonsense")
+    with pytest.raises(Unavailable, match=r"directory\.json.*Restore it"):
+        async with build(Settings.model_validate(backend_settings)).opened():
+            pass
+
+
+# ── Device keys ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def start(settings):
+    async with build(settings).opened():
+        pass
+
+
+@pytest.fixture
+async def settings(harness):
+    """The settings of a node that has a database in its directory."""
+    await agent_of(harness.node, harness)
+    return harness.node.settings
+
+
+async def test_a_node_with_another_device_key_does_not_start_on_the_same_directory(settings, tmp_path):
+    other = settings.model_copy(update={"config_dir": tmp_path / "other-config"})
+    with pytest.raises(Unavailable, match=r"device key.*wakeful key restore"):
+        await start(other)
+    restore_device_key(other, to_recovery_key(load_device_key(settings.config_dir)))
+    await start(other)
+    assert load_device_key(other.config_dir).hex() not in (settings.data_dir / "directory.json").read_text()
+
+
+async def test_a_lost_file_is_no_way_past_the_comparison(settings, tmp_path):
+    file = settings.data_dir / "directory.json"
+    file.write_text(json.dumps({"id": json.loads(file.read_text())["id"]}))
+    with pytest.raises(Unavailable, match="wakeful key restore"):
+        await start(settings.model_copy(update={"config_dir": tmp_path / "other-config"}))
+    await start(settings)
+
+
+async def test_a_rotation_keeps_the_comparison_in_step(settings):
+    rotate_device_key(settings)
+    await start(settings)
+    [old] = settings.config_dir.glob("device.key.*.old")
+    (settings.config_dir / "device.key").unlink()
+    old.rename(settings.config_dir / "device.key")
+    with pytest.raises(Unavailable, match="wakeful key restore"):
+        await start(settings)
+
+
+async def test_a_running_node_with_the_old_key_is_noticed(harness, settings):
+    await harness.node.services.directories.arrive()
+    rotate_device_key(settings)
+    with pytest.raises(Unavailable, match="running node"):
+        async with harness.another_node().opened():
+            pass
+    await harness.node.services.directories.leave()
+    async with harness.another_node().opened():
+        pass
+
+
+async def test_a_lost_key_can_be_given_up_and_put_back(settings, tmp_path):
+    right = to_recovery_key(load_device_key(settings.config_dir))
+    lost = settings.model_copy(update={"config_dir": tmp_path / "new-config"})
+    file = settings.data_dir / "directory.json"
+    file.write_text(json.dumps({"id": json.loads(file.read_text())["id"], "device_key": None}))
+    await start(lost)
+    with pytest.raises(Unavailable, match="wakeful key restore"):
+        await start(settings)
+    with pytest.raises(Conflict, match="opens none"):
+        restore_device_key(lost, to_recovery_key(bytes(32)))
+    restore_device_key(lost, right)
+    await start(lost)
+    await start(settings)
+
+
+# ── A store that was left behind ────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_an_empty_postgresql_beside_a_full_embedded_store_is_refused(tmp_path, postgres_url):
+    embedded = Settings.model_validate({"data_dir": tmp_path / "data", "config_dir": tmp_path / "config"})
+    await start(embedded)
+    shared = Settings.model_validate(
+        {"data_dir": tmp_path / "data", "config_dir": tmp_path / "config", "database_url": postgres_url}
+    )
+    with pytest.raises(Unavailable, match=r"wakeful\.sqlite.*WAKEFUL_DATABASE_URL.*serve --new"):
+        await start(shared)
+    connection = await asyncpg.connect(postgres_url)
+    assert await connection.fetchval("SELECT COUNT(*) FROM pg_tables WHERE schemaname = 'public'") == 0
+    await connection.close()
+    await start(embedded)
+    (tmp_path / "data" / "wakeful.sqlite").rename(tmp_path / "old.sqlite")
+    await start(shared)
+
+
+async def test_a_postgresql_with_agents_in_it_starts_beside_any_store(harness, tmp_path):
+    sqlite3.connect(tmp_path / "here" / "wakeful.sqlite").execute("CREATE TABLE t (x)").connection.close()
+    async with harness.another_node().opened():
+        pass
+
+
+async def test_tables_without_agents_are_as_empty_as_none(tmp_path, swept_postgres_url):
+    settings = {"data_dir": tmp_path, "config_dir": tmp_path / "config", "database_url": swept_postgres_url}
+    await start(Settings.model_validate(settings))
+    (tmp_path / "wakeful.sqlite").write_bytes(b"content")
+    with pytest.raises(Unavailable, match="is empty"):
+        await start(Settings.model_validate(settings))

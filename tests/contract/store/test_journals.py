@@ -1,0 +1,165 @@
+"""Journals (WAL) are moved into the files they stand beside: now and then, and always at a graceful stop."""
+
+import asyncio
+import os
+import shutil
+import signal
+import time
+from contextlib import closing
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+
+from harness import Harness
+from wakeful.agentdb.files import files
+from wakeful.agentdb.keys.agent_keys import Vault
+from wakeful.agentdb.keys.keys import load_device_key
+from wakeful.app.files import STORE_FILE
+from wakeful.service.agents.database_files import By
+
+COLUMNS: list[dict[str, Any]] = [{"name": "title", "type": "text"}]
+
+
+@pytest.fixture
+def settings(tmp_path):
+    return {"data_dir": tmp_path / "data", "config_dir": tmp_path / "config"}
+
+
+def sizes(data_dir: Path) -> tuple[int, int]:
+    """Return the bytes of the store's file and of its journal."""
+    journal = data_dir / f"{STORE_FILE}-wal"
+    return (data_dir / STORE_FILE).stat().st_size, journal.stat().st_size if journal.exists() else 0
+
+
+async def test_a_checkpoint_moves_the_stores_journal_into_its_file(settings):
+    harness = Harness(settings)
+    async with harness.node.opened():
+        await harness.settle_in()
+        for _ in range(30):
+            await harness.book()
+        before, journal = sizes(settings["data_dir"])
+        assert journal > 500_000
+        await harness.node.engine.upkeep.checkpoint()
+        after, journal = sizes(settings["data_dir"])
+        assert after > before
+        assert journal == 0
+        await harness.book()
+
+
+async def test_the_engine_checkpoints_by_itself(settings, monkeypatch):
+    monkeypatch.setattr("wakeful.runtime.engine.CHECKPOINT_EVERY", timedelta(seconds=0.1))
+    harness = Harness(settings)
+    async with harness.node.running():
+        await harness.settle_in()
+        await harness.book()
+        async with asyncio.timeout(5):
+            while sizes(settings["data_dir"])[1]:  # noqa: ASYNC110  (nobody tells when it is done)
+                await asyncio.sleep(0.02)
+
+
+async def test_bookings_do_not_wait_for_checkpoints(settings):
+    harness = Harness(settings)
+    async with harness.node.opened():
+        await harness.settle_in()
+        is_over = False
+
+        async def checkpoint() -> int:
+            count = 0
+            while not is_over:
+                await harness.node.engine.upkeep.checkpoint()
+                count += 1
+            return count
+
+        checkpointing = asyncio.create_task(checkpoint())
+        booked, longest = [], 0.0
+        for _ in range(40):
+            began = time.monotonic()
+            booked.append(await harness.book())
+            longest = max(longest, time.monotonic() - began)
+        is_over = True
+        assert await checkpointing > 1
+        assert longest < 1.0
+        for wake in booked:
+            assert (await harness.wake(wake)).id == wake.id
+
+
+async def test_a_journal_never_grows_beyond_what_a_commit_checkpoints(settings):
+    harness = Harness(settings)
+    async with harness.node.opened():
+        await harness.settle_in()
+        for _ in range(250):
+            await harness.book()
+            file, journal = sizes(settings["data_dir"])
+            assert journal < 9_000_000
+    assert file > 100_000
+
+
+# ── Agents' databases ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def write_rows(harness: Harness, count: int) -> None:
+    by = By(agent=harness.agent)
+    files_ = harness.node.services.data
+    await files_.create_table(by, "tasks", "What is to be done.", COLUMNS, [])
+    await files_.insert(by, "tasks", [{"title": f"Task {number}"} for number in range(count)])
+
+
+def file_of(harness: Harness) -> Path:
+    return harness.settings["data_dir"] / "agents" / harness.agent.id / "db.sqlite"
+
+
+def rows_in_file_alone(harness: Harness, folder: Path) -> int:
+    """Count the rows in a copy of the file without its journal, opened with its key."""
+    device_key = load_device_key(harness.settings["config_dir"])
+    key = (
+        Vault(lambda each: harness.settings["data_dir"] / "agents" / each, lambda: device_key)
+        .open(harness.agent.id)
+        .current
+    )
+    copy = Path(shutil.copy(file_of(harness), folder / "copy.sqlite"))
+    with closing(files.open_copy(copy, key)) as raw:
+        return raw.execute("SELECT count(*) FROM tasks").get
+
+
+async def test_after_a_graceful_stop_an_agents_rows_are_in_its_file(settings, tmp_path):
+    harness = Harness(settings)
+    async with harness.node.opened():
+        await harness.settle_in()
+        await write_rows(harness, 3)
+    assert sorted(path.name for path in file_of(harness).parent.glob("db.*")) == ["db.key", "db.sqlite"]
+    assert rows_in_file_alone(harness, tmp_path) == 3
+
+
+async def test_a_journal_that_a_killed_worker_left_is_moved_at_the_next_graceful_stop(settings, tmp_path):
+    harness = Harness(settings)
+    async with harness.node.opened():
+        await harness.settle_in()
+        await write_rows(harness, 3)
+        for pid in harness.node.services.data.files._engine.pids:
+            os.kill(pid, signal.SIGKILL)
+        await asyncio.sleep(0.1)
+        with pytest.raises(apsw.Error):
+            rows_in_file_alone(harness, tmp_path)
+    assert rows_in_file_alone(harness, tmp_path) == 3
+    again = Harness(settings)
+    again.user, again.agent = harness.user, harness.agent
+    async with again.node.opened():
+        found = await again.node.services.data.query(By(agent=harness.agent), "SELECT count(*) FROM tasks", None)
+    assert found["rows"] == [[3]]
+
+
+async def test_the_journal_of_a_file_without_a_byte_is_not_touched_at_a_stop(settings, tmp_path):
+    """SQLite deletes the journal of such a file when it opens it, and it may be all there is."""
+    harness = Harness(settings)
+    async with harness.node.opened():
+        await harness.settle_in()
+        await write_rows(harness, 3)
+        for pid in harness.node.services.data.files._engine.pids:
+            os.kill(pid, signal.SIGKILL)
+        await asyncio.sleep(0.1)
+        os.truncate(file_of(harness), 0)
+        journal = file_of(harness).with_name("db.sqlite-wal").read_bytes()
+    assert file_of(harness).with_name("db.sqlite-wal").read_bytes() == journal

@@ -1,0 +1,296 @@
+"""A small world to test the engine in: a person, agents, sessions, a manual clock, an executor with a script."""
+
+import asyncio
+import math
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from wakeful.app.building import Wakeful, build
+from wakeful.clock import Clock, ManualClock
+from wakeful.config import Settings
+from wakeful.domain import ids
+from wakeful.domain.bounds.bounds import PRESETS
+from wakeful.domain.events import RunEvent
+from wakeful.domain.types import Agent, Decision, Message, Notice, Run, Session, User, Wake
+from wakeful.domain.wakes import wakes
+from wakeful.runtime.executor import BeforeCall, Stop
+from wakeful.tools.registry import ToolContext
+
+NOON = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)  # a Monday
+SECOND, MINUTE, HOUR, DAY = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
+
+Script = Callable[[Run, Sequence[Message], Stop], AsyncIterator[RunEvent]]
+
+
+@dataclass
+class Ran:
+    """One execution, as the executor saw it."""
+
+    run: Run
+    steps: list[str]
+    at: datetime
+
+
+async def eventually(condition: Callable[[], Awaitable[bool]], seconds: float = 2.0) -> None:
+    """Wait in real time until something holds, for what moves by itself."""
+    async with asyncio.timeout(seconds):
+        while not await condition():  # noqa: ASYNC110  (it moves by itself and tells nobody)
+            await asyncio.sleep(0.01)
+
+
+class Gate:
+    """A script that keeps a run at work until it is opened."""
+
+    def __init__(self) -> None:
+        self._entered = 0
+        self._open = asyncio.Event()
+
+    @property
+    def is_holding(self) -> int:
+        """Return how many runs stand before it."""
+        return 0 if self._open.is_set() else self._entered
+
+    def open(self) -> None:
+        self._open.set()
+
+    async def __call__(self, run: Run, steps: Sequence[Message], stop: Stop) -> AsyncIterator[RunEvent]:
+        self._entered += 1
+        try:
+            await self._open.wait()
+        finally:
+            self._entered -= 1
+        return
+        yield
+
+
+def doing(act: Callable[[Run], Awaitable[object]]) -> Script:
+    """Make a script that does one thing in the middle of a run."""
+
+    async def script(run: Run, steps: Sequence[Message], stop: Stop) -> AsyncIterator[RunEvent]:
+        await act(run)
+        return
+        yield
+
+    return script
+
+
+class ScriptedExecutor:
+    """Notes every execution; does nothing more unless a script is given for everything, one wake or one session."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self.ran: list[Ran] = []
+        self.default: Script | None = None
+        self.by_wake: dict[str, Script] = {}
+        self.by_session: dict[str, Script] = {}
+        self.is_calling = True  # False: its runs reach no model or tool call
+
+    async def execute(
+        self, run: Run, saved_steps: Sequence[Message], stop: Stop, before_call: BeforeCall
+    ) -> AsyncIterator[RunEvent]:
+        self.ran.append(Ran(run, [step.content for step in saved_steps], self._clock.now()))
+        if self.is_calling:
+            await before_call()
+        script = self.by_wake.get(run.wake_id or "") or self.by_session.get(run.session_id or "", self.default)
+        if script is not None:
+            async for event in script(run, saved_steps, stop):
+                yield event
+
+
+class Harness:
+    """One node and the people and agents in it."""
+
+    def __init__(self, settings: dict[str, object], *, now: datetime = NOON) -> None:
+        self.settings = settings
+        self.clock = ManualClock(now)
+        self.executor = ScriptedExecutor(self.clock)
+        self._gates: list[Gate] = []
+        self.node = self.another_node()
+        self.user = User(id=ids.new_id(), name="Ada", role="owner", created_at=now)
+        self.agent = self.make_agent()
+
+    def another_node(self, **settings: Any) -> Wakeful:
+        """Put together a node on the same store, clock and executor; the caller opens it."""
+        return build(Settings.model_validate(self.settings | settings), executor=self.executor, clock=self.clock)
+
+    async def settle_in(self) -> None:
+        await self.node.agents.add_user(self.user)
+        await self.node.agents.add(self.agent)
+
+    def make_agent(self, **changes: Any) -> Agent:
+        now = self.clock.now()
+        agent = Agent(
+            id=ids.new_id(),
+            user_id=self.user.id,
+            name="Agent",
+            timezone="Europe/Berlin",
+            self_scheduling=True,
+            bounds=PRESETS["reactive"],
+            run_limit=30 * MINUTE,
+            created_at=now,
+            updated_at=now,
+        )
+        return replace(agent, **changes)
+
+    async def add_agent(self, **changes: Any) -> Agent:
+        return await self.node.agents.add(self.make_agent(**changes))
+
+    async def session(self, agent: Agent | None = None) -> Session:
+        return await self.node.sessions.open((agent or self.agent).id, self.user.id)
+
+    async def book(self, *, agent: Agent | None = None, session: Session | None = None, **request: Any) -> Wake:
+        """Book a wake; by default a person's recall, once, in an hour, in a session of its own."""
+        agent = agent or self.agent
+        kind = request.get("kind", "recall")
+        if session is None and kind != "next_run":
+            session = await self.session(agent)
+        now = self.clock.now()
+        call_type = request.get("call_type", "once")
+        defaults: dict[str, Any] = {
+            "kind": kind,
+            "call_type": call_type,
+            "instructions": "Read notes.txt with read_file.",
+            "timezone": agent.timezone,
+            "scheduled_by": "user",
+        }
+        if call_type != "immediate" and "cron" not in request:
+            defaults["at"] = now + HOUR
+        if call_type == "recurring" and "cron" not in request:
+            defaults["every"] = HOUR
+        wake = wakes.create(
+            agent_id=agent.id,
+            user_id=self.user.id,
+            session_id=session.id if session else None,
+            now=now,
+            rules=self.node.rules,
+            **(defaults | request),
+        )
+        return await self.node.wakes.book(wake)
+
+    async def turn(self) -> datetime:
+        """Let scheduler and runner turn, and what was claimed run to its end; return when the scheduler looks next."""
+        until = await self.node.engine.scheduler.turn()
+        await self.work()
+        return until
+
+    async def work(self) -> None:
+        """Let the runner turn as long as it finds work, and what it claimed run to its end or to a gate."""
+        begun = -1
+        while begun < len(self.executor.ran):
+            begun = len(self.executor.ran)
+            await self.node.engine.runner.turn()
+            await self._settle()
+
+    async def _settle(self) -> None:
+        if not self._gates:
+            await self.node.engine.runner.idle()
+        while self._is_working():  # noqa: ASYNC110  (the runner tells nobody how far it is)
+            await asyncio.sleep(0.001)
+
+    async def turn_at(self, at: datetime) -> datetime:
+        self.clock.set(at)
+        return await self.turn()
+
+    async def live_until(self, end: datetime, *, most_turns: int = 10_000) -> None:
+        """Go from moment to moment, as the loop does, until there is nothing left to do before the end."""
+        for _ in range(most_turns):
+            until = await self.turn()
+            while self._is_working() or until <= self.clock.now():
+                until = await self.turn()
+            if until > end:
+                self.clock.set(end)
+                await self.turn()
+                return
+            self.clock.set(until)
+        raise AssertionError(f"still busy at {self.clock.now()} after {most_turns} turns")
+
+    def _is_working(self) -> bool:
+        return self.node.engine.runner.active > sum(gate.is_holding for gate in self._gates)
+
+    def gate(self) -> Gate:
+        """Make a script that keeps runs at work; turns do not wait for those."""
+        self._gates.append(Gate())
+        return self._gates[-1]
+
+    @asynccontextmanager
+    async def talking(self, session: Session) -> AsyncIterator[Run]:
+        """Let the user say something and the agent be at work on it until the block ends."""
+        gate = self.executor.by_session[session.id] = self.gate()
+        run = await self.node.runs.ask(session.id, self.user.id, "Hello?")
+        await self.work()
+        assert (await self.run(run.id)).status == "running"
+        try:
+            yield run
+        finally:
+            del self.executor.by_session[session.id]
+            await self.let_through(gate)
+
+    async def let_through(self, gate: Gate) -> None:
+        """Open a gate and wait until what stood before it has ended."""
+        gate.open()
+        await self._settle()
+
+    async def crash(self) -> None:
+        """Lose all runs at work without a word, as a process that dies does; their leases run out by themselves.
+
+        The node goes on as the next process, which has another owner.
+        """
+        runner = self.node.engine.runner
+        runner.compare(math.inf, set())
+        await runner.idle()
+        await self.sql("UPDATE runs SET owner = 'a process that died' WHERE status = 'running'")
+
+    async def sql(self, script: str) -> None:
+        """Change the store behind everyone's back."""
+        await self.node.store._database.run_script(script)
+
+    async def wake(self, wake: Wake) -> Wake:
+        return await self.node.wakes.get(wake.id, self.user.id)
+
+    async def runs_of(self, wake: Wake) -> list[Run]:
+        return await self.node.store.read(lambda tx: tx.runs.of_wake(wake.id))
+
+    async def is_over(self, run: Run) -> bool:
+        return (await self.run(run.id)).finished_at is not None
+
+    async def run(self, run_id: str) -> Run:
+        return await self.node.runs.get(run_id, self.user.id)
+
+    async def notices(self) -> list[Notice]:
+        return await self.node.store.read(lambda tx: tx.notices.of_user(self.user.id))
+
+    async def why(self, wake: Wake) -> list[Decision]:
+        return await self.node.wakes.why(wake.id, self.user.id)
+
+
+def tool_context(workspace: Path, *toolsets: str) -> ToolContext:
+    """Make what a tool is told about the run it works for: an agent with these toolsets, and this workspace."""
+    agent = Agent(
+        id=ids.new_id(),
+        user_id="user",
+        name="Agent",
+        toolsets=toolsets,
+        timezone="UTC",
+        self_scheduling=False,
+        bounds=PRESETS["reactive"],
+        run_limit=HOUR,
+        created_at=NOON,
+        updated_at=NOON,
+    )
+    run = Run(
+        id=ids.new_id(),
+        agent_id=agent.id,
+        user_id="user",
+        session_id="session",
+        wake_id=None,
+        kind=None,
+        trigger="message",
+        scheduled_by="user",
+        nominal_at=NOON,
+        queued_at=NOON,
+    )
+    return ToolContext(run=run, agent=agent, workspace=workspace)

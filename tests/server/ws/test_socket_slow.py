@@ -1,0 +1,264 @@
+"""A client that does not read: nobody else notices, it is closed in time, and gets everything when it comes back."""
+
+import asyncio
+import socket
+from contextlib import AsyncExitStack
+from urllib.parse import urlsplit
+
+import pytest
+
+from live_server import TOKEN, Tap, Timer, assert_consecutive, eventually, running_server, text_of
+from openai_server import event, stream, text, usage
+from wakeful.app import serving
+from wakeful.domain.events import Notification
+from wakeful.hub import MOST_BYTES, MOST_FRAMES
+from wakeful.runtime.loop.model_call import Reply
+from wakeful.server.ws import open_sockets, protocol
+
+LONG = "x" * 150_000
+FLOOD = 30  # frames of that size: more than the buffers of a connection hold
+MANY = 80  # frames of that size: far more than a queue and the buffers of a connection hold
+
+
+@pytest.fixture
+async def server(tmp_path, monkeypatch):
+    monkeypatch.setattr(
+        Reply.__init__, "__defaults__", (10**9,)
+    )  # longer answers than a run may give, to fill what lies in between
+    settings = {"data_dir": tmp_path / "data", "config_dir": tmp_path / "config", "store_encryption": False}
+    async with running_server(settings) as server:
+        yield server
+
+
+def narrow(server):
+    """Connect with a small receive buffer."""
+    parts = urlsplit(server.address)
+    connection = socket.socket()
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 64 * 1024)
+    connection.connect((parts.hostname, parts.port))
+    return connection
+
+
+def stuck(server, session):
+    """A client whose buffers are as small as they can be and who does not read."""
+    return server.watch(session, max_queue=1, sock=narrow(server))
+
+
+def queues(server, session):
+    """The queues of those who watch a session."""
+    return list(server.node.services.hub._topics[f"session:{session}"])
+
+
+async def test_a_client_that_does_not_read_delays_nobody_and_gets_everything_later(server):
+    session = await server.session()
+    tap = Tap()
+    server.provider.then(tap)
+    async with stuck(server, session) as slow, server.watch(session) as quick:
+        await quick.say("Say much")
+        await quick.until("stream_start")
+        for number in range(MANY):
+            async with Timer() as timer:
+                tap.say(f"{number} {LONG}")
+                await quick.until("stream_delta")
+            assert timer.seconds < 2.0
+        tap.end()
+        end = (await quick.until("stream_end"))[-1]
+        frames = await slow.until("stream_end", seconds=30)
+        assert frames[-1] == end
+        assert_consecutive(frames, first=1)
+        assert text_of(frames) == end["content"]
+        await slow.nothing_more()
+
+
+async def test_the_queue_of_a_client_that_does_not_read_is_bounded(server):
+    session = await server.session()
+    server.provider.then(stream(*[piece for number in range(MANY) for piece in (*text(LONG), 0.021)]))
+    async with stuck(server, session) as slow, server.watch(session) as quick:
+        await quick.say("Say much")
+        most = 0
+        while (await quick.next(30))["type"] != "stream_end":
+            for queue in queues(server, session):
+                assert len(queue._frames) <= MOST_FRAMES
+                most = max(most, queue._bytes)
+        assert most <= MOST_BYTES
+        assert any(queue.is_behind for queue in queues(server, session))
+        assert text_of(await slow.until("stream_end", seconds=30)) == LONG * MANY
+
+
+async def test_a_client_that_does_not_read_is_read_a_bounded_page_from_the_store(server):
+    session = await server.session()
+    frames = await flood(server, session)
+    rows = await server.node.store.read(lambda tx: tx.sessions.events_after(session, 0, 200, MOST_BYTES))
+    sizes = [sum(len(frame) for frame in row.frames) for row in rows]  # a row is what was said in 100 ms
+    assert sum(sizes[:-1]) < MOST_BYTES <= sum(sizes)
+    assert [frame.seq for frame in await server.node.services.stream.after(session, 0)][-1] == rows[-1].last_seq
+    seen = []
+    while more := await server.node.services.stream.after(session, seen[-1] if seen else 0):
+        seen += [frame.seq for frame in more]
+    assert seen == list(range(1, frames[-1]["seq"] + 1))
+
+
+async def test_a_client_that_leaves_without_reading_leaves_nothing_behind(server):
+    session = await server.session()
+    server.provider.then(stream(*[piece for _ in range(20) for piece in (*text(LONG), 0.021)]))
+    async with server.watch(session) as quick:
+        async with stuck(server, session) as slow:
+            await quick.say("Say much")
+            await quick.until("stream_delta")
+            slow.cut()
+        await quick.until("stream_end", seconds=30)
+
+        async def is_alone():
+            return len(queues(server, session)) == 1
+
+        await eventually(is_alone)
+
+
+async def test_the_first_piece_of_an_answer_is_not_held_back(server):
+    session = await server.session()
+    tap = Tap()
+    server.provider.then(tap)
+    async with server.watch(session) as client:
+        await client.say("Go on")
+        await client.until("stream_start")
+        async with Timer() as timer:
+            tap.say("Well")
+            assert (await client.next())["delta"] == "Well"
+        assert timer.seconds < 1.0  # the bench measures it properly
+        tap.end()
+        await client.until("stream_end")
+
+
+async def test_pieces_that_come_close_together_are_one_frame(server):
+    session = await server.session()
+    many = b"".join(event(piece) for piece in text(*["word "] * 3_000))
+    server.provider.then(stream(many, usage(1, 3_000)))
+    async with server.watch(session) as client:
+        frames = await client.ask("Say much")
+    assert text_of(frames) == "word " * 3_000
+    assert len(frames) < 300
+
+
+# ── Closed in time ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def pinging(monkeypatch):
+    """Have servers that start from now on ping often, and wait for little."""
+    monkeypatch.setattr(serving, "_PING_SECONDS", 0.5)
+    monkeypatch.setattr(protocol, "_CLOSE_SECONDS", 1.0)
+
+
+@pytest.fixture
+async def pinging_server(pinging, server):
+    return server
+
+
+async def flood(server, session):
+    """Have a session say more than all buffers between the server and a client hold."""
+    server.provider.then(stream(*[piece for _ in range(FLOOD) for piece in (*text(LONG), 0.021)]))
+    async with server.watch(session) as quick:
+        await quick.say("Say much")
+        return await quick.until("stream_end", seconds=30)
+
+
+async def flood_events(server):
+    user = (await server.call("GET", "/me"))["user"]["id"]
+    async with server.watch_events() as quick:
+        for number in range(FLOOD):
+            server.node.services.feed.tell(
+                user, Notification(notification_id=str(number), code="x", title="", body=LONG)
+            )
+        return [await quick.next() for _ in range(FLOOD)]
+
+
+async def is_unwatched(server, topic):
+    return server.node.services.hub.count_listeners(topic) == 0
+
+
+async def test_a_watcher_that_reads_nothing_is_closed_and_catches_up_later(pinging_server):
+    server = pinging_server
+    session = await server.session()
+    async with stuck(server, session) as slow:
+        frames = await flood(server, session)
+        await eventually(lambda: is_unwatched(server, f"session:{session}"), seconds=10)
+        slow.cut()
+    async with server.watch(session, after=frames[0]["seq"] - 1) as again:
+        assert await again.until("stream_end") == frames
+
+
+async def test_a_watcher_of_events_that_reads_nothing_is_closed_and_catches_up_later(pinging_server):
+    server = pinging_server
+    user = (await server.call("GET", "/me"))["user"]["id"]
+    async with server.watch_events(max_queue=1, sock=narrow(server)) as slow:
+        frames = await flood_events(server)
+        await eventually(lambda: is_unwatched(server, f"user:{user}"), seconds=10)
+        slow.cut()
+    async with server.watch_events(after=frames[0]["seq"] - 1) as again:
+        assert [await again.next() for _ in frames] == frames
+
+
+async def test_a_watcher_that_reads_again_before_it_is_cut_off_is_told_why(pinging_server, monkeypatch):
+    monkeypatch.setattr(protocol, "_CLOSE_SECONDS", 20.0)
+    server = pinging_server
+    session = await server.session()
+    async with stuck(server, session) as slow:
+        await flood(server, session)
+        await asyncio.sleep(1.5)  # longer than a ping is waited for
+        assert await slow.closing() == (1013, "This client read nothing for some time. Connect again with ?after=SEQ.")
+
+
+async def test_a_watcher_that_reads_slowly_is_not_closed(pinging_server):
+    async with pinging_server.watch_events(max_queue=1, sock=narrow(pinging_server)) as slow:
+        frames = await flood_events(pinging_server)
+        for frame in frames:  # about 2 MB a second, behind 3 MB: every ping comes too late
+            assert await slow.next() == frame
+            await asyncio.sleep(0.08)
+        await slow.socket.ping()
+        await slow.nothing_more()
+
+
+# ── When the server stops ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def read_nothing(server, path):
+    """Ask for something over HTTP and read nothing of the answer."""
+    reader, writer = await asyncio.open_connection(sock=narrow(server), limit=1)
+    writer.write(f"GET {path} HTTP/1.1\r\nHost: {urlsplit(server.address).netloc}\r\n".encode())
+    writer.write(f"Authorization: Bearer {TOKEN}\r\n\r\n".encode())
+    await reader.readexactly(1)
+    return writer
+
+
+async def test_clients_that_read_nothing_do_not_hold_up_the_end_of_the_server(settings, monkeypatch):
+    monkeypatch.setattr(Reply.__init__, "__defaults__", (10**9,))
+    async with AsyncExitStack() as held, running_server(settings) as server:
+        session = await server.session()
+        await held.enter_async_context(stuck(server, session))
+        await flood(server, session)
+        writer = await read_nothing(server, f"/sessions/{session}")
+        held.callback(writer.transport.abort)
+        began = asyncio.get_running_loop().time()
+    assert asyncio.get_running_loop().time() - began < 4.5  # uvicorn would wait for them for 5 s
+
+
+# ── When its token ends ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_client_that_reads_nothing_does_not_keep_others_from_being_closed(settings, monkeypatch):
+    monkeypatch.setattr(Reply.__init__, "__defaults__", (10**9,))
+    monkeypatch.setattr(open_sockets.OpenSockets.__init__, "__defaults__", (0.1,))
+    monkeypatch.setattr(open_sockets, "_CLOSE_SECONDS", 0.5)
+    async with running_server(settings) as server:
+        session, other = await server.session(), await server.session()
+        made = await server.call("POST", "/tokens", json={"name": "script", "scope": "chat"})
+        async with (
+            server.watch(
+                session, token=made["secret"], max_queue=1, sock=narrow(server)
+            ),  # first, so that it is closed first
+            server.watch(other, token=made["secret"]) as reading,
+        ):
+            await flood(server, session)
+            await server.call("DELETE", f"/tokens/{made['token']['id']}")
+            assert (await reading.closing(5))[0] == 4001
+            await eventually(lambda: is_unwatched(server, f"session:{session}"), seconds=5)
