@@ -84,6 +84,7 @@ class OpenAIServer:
 
     async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self._server.close()
+        await asyncio.sleep(0.01)  # a connection that was accepted just now gets its task: without one nobody closes it
         for task in tuple(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -297,7 +297,7 @@ async def test_a_silent_model_ends_the_run_inside_its_limit_with_words(harness):
         began = harness.clock.monotonic()
         where = origin(server)
         error, waits = await run.fail()
-        assert harness.clock.monotonic() - began < 60
+        assert harness.clock.monotonic() - began <= 60
     assert error.code == "time_limit"
     assert error.message.startswith("The run's time limit of 60 s was used up while it waited for the model")
     assert re.search(rf"{where} has said nothing for 2\d s\.", error.message)
