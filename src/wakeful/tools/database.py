@@ -86,7 +86,7 @@ class DbUpsert(Arguments):
     conflict_columns: list[str] = Field(description='The columns by which a row is the same, such as ["url"].')
 
 
-class DatabaseUpdate(Arguments):
+class DbUpdate(Arguments):
     table: Table
     set: dict[str, Any] = Field(description="Columns and their new values.")
     where: Where
@@ -247,7 +247,7 @@ def database_tools(data: AgentData, workspace_bytes: int) -> list[Tool]:
         ),
         made(
             "db_update",
-            DatabaseUpdate,
+            DbUpdate,
             "Change the rows that meet a condition. Deleted rows are not touched.",
             lambda by, asked: data.update(by, asked.table, asked.set, asked.where),
         ),
