@@ -9,18 +9,14 @@ from typing import Any, get_args, get_type_hints
 
 from fastapi.routing import APIRoute
 
-from wakeful.app.building import build, build_tools
+from wakeful.app.building import build
 from wakeful.config import Settings
 from wakeful.domain.agents.agents import TOOLSETS
 from wakeful.domain.events import SessionFrame, UserFrame, wire_name
 from wakeful.domain.wakes.when import FORMS
 from wakeful.server.app import create_app
 from wakeful.server.login_attempts import Tries
-from wakeful.service.inbox.notify import Notify
-from wakeful.tools.profiles import profile_tools
 from wakeful.tools.registry import Tool
-from wakeful.tools.skills import skill_tools
-from wakeful.tools.web.web import Fetcher
 
 FOLDER = Path(__file__).parent.parent / "docs/reference"
 
@@ -171,20 +167,11 @@ def _fields(frame: Any) -> str:
 
 def _toolsets() -> list[str]:
     with tempfile.TemporaryDirectory() as folder:
-        node = build(Settings.model_validate({"data_dir": folder, "config_dir": folder}))
-        services = node.services
-        notify = Notify(node.store, node.clock, services.channels, services.hub, services.data.views_of)
-        more = [
-            *skill_tools(services.workspace_of, services.instructions),
-            *profile_tools(services.profiles, lambda _: ()),
-        ]
-        tools = build_tools(
-            services.recalls, services.schedules, services.next_runs, notify, Fetcher(), services.data, more=more
-        )
+        catalog = build(Settings.model_validate({"data_dir": folder, "config_dir": folder})).catalog
     parts: list[str] = []
     for toolset in TOOLSETS:
-        parts.append(f"\n## `{toolset}`\n\n" + "\n".join(map(_tool, tools.of([toolset]))))
-    others = "\n".join(map(_tool, tools.without_toolset()))
+        parts.append(f"\n## `{toolset}`\n\n" + "\n".join(map(_tool, catalog.of([toolset]))))
+    others = "\n".join(map(_tool, catalog.without_toolset()))
     parts.append(f"\n## Without a toolset\n\n{WITHOUT_TOOLSET}\n{others}")
     return parts
 

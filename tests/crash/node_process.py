@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from harness import Harness
-from wakeful.app import building
+from wakeful.app import build_engine, building
 from wakeful.clock import Clock, ServerClock, SystemClock
 from wakeful.config import Settings
 from wakeful.domain.events import RunEvent, StepSaved
@@ -115,7 +115,7 @@ async def _work(settings: dict[str, Any], journal: Path, script: Script) -> None
     logging.basicConfig(filename=journal.with_suffix(".log"), format="%(process)d %(asctime)s %(message)s")
     if script.give_up_after is not None:
         patience = timedelta(seconds=script.give_up_after)
-        building.Heartbeat = functools.partial(LeaseHeartbeat, give_up_after=patience)  # type: ignore[misc]
+        build_engine.LeaseHeartbeat = functools.partial(LeaseHeartbeat, give_up_after=patience)  # type: ignore[misc]
     stopping = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopping.set)
     lines = Journal(journal)

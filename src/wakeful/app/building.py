@@ -1,109 +1,52 @@
-"""Puts one node together: its store, its services, its engine."""
+"""One node: its store, its services, its tools and its engine."""
 
 import asyncio
-import ssl
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from datetime import timedelta
-from functools import cache
-from pathlib import Path
-from secrets import token_hex
+from functools import partial
 
-import httpx2
-
-from wakeful.agentdb.keys.agent_keys import Vault
-from wakeful.agentdb.keys.keys import is_recovery_key_unshown, to_recovery_key
-from wakeful.agentdb.process.engine import DatabaseEngine as DatabaseEngine
+from wakeful.app.build_base import build_base
+from wakeful.app.build_engine import build_engine
+from wakeful.app.build_loop import build_briefings, build_loop, build_models, build_titles
+from wakeful.app.build_services import build_services
+from wakeful.app.build_tools import build_fetcher, build_mcp_servers, build_tools
 from wakeful.app.directories import make_private
-from wakeful.app.earlier_data import check_device_key, check_empty_store
-from wakeful.app.files import database_of, device_key_of, note_started
-from wakeful.clock import Clock, ServerClock, SystemClock
+from wakeful.app.earlier_data import check_empty_store
+from wakeful.app.files import note_started
+from wakeful.clock import Clock
 from wakeful.config import Settings
-from wakeful.domain.agents.agents import Known
-from wakeful.domain.agents.skills import Skill
 from wakeful.domain.bounds.limits import Rules
 from wakeful.domain.runs.runs import Outcome
-from wakeful.domain.types import Agent, Run
-from wakeful.hub import Hub
+from wakeful.domain.types import Run
 from wakeful.runtime.engine import Engine
 from wakeful.runtime.executor import Executor
-from wakeful.runtime.heartbeat import LeaseHeartbeat
-from wakeful.runtime.loop.loop import AgentLoop
-from wakeful.runtime.loop.run_state import SubagentLimits
-from wakeful.runtime.loop.titles import Titles
 from wakeful.runtime.models.check import try_model
-from wakeful.runtime.models.providers import Models
-from wakeful.runtime.runner import Runner
-from wakeful.runtime.scheduler import Scheduler
 from wakeful.server.services import Services
 from wakeful.service.agents.agents import AgentService
-from wakeful.service.agents.database import AgentData
-from wakeful.service.agents.database_files import AgentFiles
-from wakeful.service.agents.database_prompt import DataInWords
-from wakeful.service.agents.directories import Directories
-from wakeful.service.agents.instruction_files import InstructionFiles
 from wakeful.service.agents.mcp_servers import settle_unconfined
-from wakeful.service.inbox.channel_process import ChannelProcess
-from wakeful.service.inbox.channels import Channels
-from wakeful.service.inbox.feed import Feed
-from wakeful.service.inbox.notices import NoticeService
-from wakeful.service.inbox.notify import Notify
 from wakeful.service.inbox.outbox import Outbox
-from wakeful.service.people.accounts import Accounts
-from wakeful.service.resources import find_shortages
-from wakeful.service.runs.approvals import Approvals
-from wakeful.service.runs.claims import Claims
-from wakeful.service.runs.memory_holds import MemoryHolds
-from wakeful.service.runs.metrics import Metrics
 from wakeful.service.runs.runs import RunService
-from wakeful.service.runs.stopping import Stopping
-from wakeful.service.sessions.briefing import Briefings
 from wakeful.service.sessions.presence import PresenceService
-from wakeful.service.sessions.profiles import Profiles
 from wakeful.service.sessions.sessions import SessionService
 from wakeful.service.sessions.stream import Stream
-from wakeful.service.sessions.uploads import Uploads
-from wakeful.service.storage import Retention, Storage
 from wakeful.service.store_loss import report_loss
-from wakeful.service.upkeep import Upkeep
-from wakeful.service.wakes.agenda import AgendaService
-from wakeful.service.wakes.firing import Firing
-from wakeful.service.wakes.next_runs import NextRuns
 from wakeful.service.wakes.pauses import PauseService
-from wakeful.service.wakes.recalls import Recalls
-from wakeful.service.wakes.schedules import Schedules
-from wakeful.service.wakes.wake_edits import Bookings
 from wakeful.service.wakes.wakes import WakeService
-from wakeful.service.wakes.wrong_clock import WrongClock
 from wakeful.store.store import Store
-from wakeful.tools.database import database_tools
-from wakeful.tools.files import file_tools
-from wakeful.tools.mcp.servers import Confining, McpLimits, McpServers
-from wakeful.tools.next_run import next_run_tools
-from wakeful.tools.notify import notify_tools
-from wakeful.tools.profiles import profile_tools
-from wakeful.tools.recall import recall_tools
-from wakeful.tools.registry import Outside, Tool, Tools
-from wakeful.tools.scheduler import scheduler_tools
-from wakeful.tools.shell import ShellSettings, TellRefused, shell_tools
-from wakeful.tools.skills import skill_tools
-from wakeful.tools.subagents import subagent_tools
-from wakeful.tools.web.web import Fetcher, web_tools
-
-_WORKSPACE_BYTES = 1024 * 1024 * 1024
+from wakeful.tools.registry import ToolCatalog
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wakeful:
-    """One node: its store, its services, its engine."""
+    """One node: its store, its services, its tools and its engine."""
 
     settings: Settings
     clock: Clock
     rules: Rules
     store: Store
     services: Services
-    pauses: PauseService
+    catalog: ToolCatalog
     engine: Engine
     recovery_key: str | None  # of a device key that no successful start has shown yet
     note_started: Callable[[], None]  # once it is reached and has shown its recovery key
@@ -121,6 +64,10 @@ class Wakeful:
     @property
     def runs(self) -> RunService:
         return self.services.runs
+
+    @property
+    def pauses(self) -> PauseService:
+        return self.services.pauses
 
     @property
     def sessions(self) -> SessionService:
@@ -167,159 +114,27 @@ class Wakeful:
 
 def build(settings: Settings, *, executor: Executor | None = None, clock: Clock | None = None) -> Wakeful:
     """Put one node together. Nothing is opened and nothing moves until it is entered."""
-    check_device_key(settings)
-    device_key = device_key_of(settings)
-    is_unshown = settings.device_key is None and is_recovery_key_unshown(settings.config_dir)
-    store = Store(database_of(settings, clock))
-    if clock is None:
-        clock = ServerClock(store.read_clock) if store.is_shared else SystemClock()
-    rules = _rules(settings)
-    owner = token_hex(8)  # new at every start, so a process never takes a predecessor's claims for its own
-    hub = Hub()
-    presence = PresenceService(store, clock, owner)
-    stream = Stream(store, hub, owner)
-    feed = Feed(store, hub, clock)
-
-    def workspace_of(agent_id: str) -> Path:
-        return settings.data_dir / "agents" / agent_id / "workspace"
-
-    lease = timedelta(seconds=settings.lease_seconds)
-    directories = Directories(store, clock, settings.data_dir, device_key, owner, lease)
-    uploads = Uploads(store, clock, directories, settings.data_dir / "agents", workspace_of)
-    sessions = SessionService(store, clock, uploads)
-    wakes = WakeService(store, clock, rules, directories)
-    files = _agent_files(settings, store, clock, feed, device_key, directories)
-    data = AgentData(store, files)
-    recalls = Recalls(store, stream, wakes, clock, rules, lambda agent: tools.names_for(agent), data.names)
-
-    async def prepare(agent: Agent) -> list[str]:
-        return await tools.prepare(agent)
-
-    async def skills_of(agent: Agent) -> list[Skill]:
-        await directories.check(agent.id)
-        return list((await instructions.for_prompt(agent)).skills)
-
-    schedules = Schedules(
-        store, wakes, clock, rules, lambda agent: tools.names_for(agent), prepare, skills_of, settings.model
-    )
-    next_runs = NextRuns(store, wakes, clock, rules, lambda agent: tools.names_for(agent), data.views_of)
-    agents = AgentService(
-        store,
-        stream,
-        clock,
-        timedelta(seconds=settings.run_limit_seconds),
-        files.erase_deleted,
-        known=lambda: Known(mcp_servers=settings.mcp, tools=tools.own_names, database_mb=settings.agent_database_mb),
-    )
-    sending = ChannelProcess(private_hosts=settings.fetch_private_hosts, seconds=settings.channel_timeout_seconds)
-    channels = Channels(store, clock, sending, settings.fetch_private_hosts)
-    outbox = Outbox(store, clock, channels)
-    stopping = Stopping(store, stream, clock, rules)
-    runs = RunService(store, stopping, clock, rules, directories)
-    pauses = PauseService(store, runs, clock)
-    models = _models(settings, clock)
-    fetcher = Fetcher(private_hosts=frozenset(settings.fetch_private_hosts), tls=_trusted())
-    in_words = DataInWords(files, clock)
-    briefings = Briefings(store, clock, in_words.show_views, in_words.describe)
-    titles = Titles(briefings, sessions, runs, models, clock)
-    instructions = InstructionFiles(store, clock, directories, workspace_of)
-    mcp_limits = McpLimits(
-        first_start=settings.mcp_first_start_seconds,
-        start=settings.mcp_start_seconds,
-        call=settings.mcp_call_seconds,
-        tools=settings.mcp_most_tools,
-    )
-    own_directories = (settings.data_dir, settings.config_dir)
-    mcp_servers = McpServers(settings.mcp, settings.data_dir / "mcp", mcp_limits, Confining(hidden=own_directories))
-    notices = NoticeService(store, clock)
-    shell = ShellSettings(
-        hidden=own_directories,
-        read=settings.shell_read,
-        has_network=settings.shell_network,
-        is_unconfined=settings.shell_unconfined,
-    )
-    profiles = Profiles(store, stream, clock, directories)
-    approvals = Approvals(store, clock)
-    tools = build_tools(
-        recalls,
-        schedules,
-        next_runs,
-        Notify(store, clock, channels, hub, data.views_of),
-        fetcher,
-        data,
-        agents.check_self_scheduling,
-        mcp_servers,
-        instructions=instructions,
-        more=[*skill_tools(workspace_of, instructions), *profile_tools(profiles, lambda agent: tools.names_for(agent))],
-        shell=shell,
-        tell_shell_refused=notices.add_shell_refused,
-    )
-    if executor is None:
-        subagents = SubagentLimits(depth=settings.subagent_depth, per_run=settings.subagents_per_run)
-        executor = AgentLoop(
-            briefings, models, tools, clock, workspace_of, approvals, instructions, directories, subagents=subagents
-        )
-    metrics = Metrics(store, clock)
+    base = build_base(settings, clock)
+    store, clock = base.store, base.clock
+    models, fetcher, mcp_servers = build_models(base), build_fetcher(settings), build_mcp_servers(settings)
+    catalog = ToolCatalog(outside=mcp_servers)
+    services = build_services(base, catalog, mcp_servers, partial(try_model, models))
+    tools = build_tools(base, services, catalog, fetcher)
+    briefings = build_briefings(base, services)
+    titles = build_titles(base, services, briefings, models)
+    outbox = Outbox(store, clock, services.channels)
 
     def note_finished(run: Run, outcome: Outcome) -> None:
-        metrics.note_finished(run, outcome)
+        services.metrics.note_finished(run, outcome)
         titles.note_finished(run, outcome)
 
-    retention = _retention(settings)
-    upkeep = Upkeep(
-        store,
-        clock,
-        recalls,
-        outbox,
-        retention,
-        files.finish_erasing,
-        uploads.remove_orphans,
-        owner,
-        WrongClock(store, clock),
-    )
-    claims = Claims(store, stream, clock, rules, owner, lease, directories)
-    firing = Firing(store, stream, clock, rules, owner, settings.claim_batch, directories, lease)
-    holds = MemoryHolds(store, stream, clock, rules, directories)
-    runner = Runner(claims, clock, executor, settings.max_headless_runs, note_finished)
-    engine = _engine(
-        settings, store, clock, firing, stopping, claims, runner, upkeep, directories, holds, presence, files
-    )
+    executor = executor or build_loop(base, services, briefings, models, tools)
+    engine = build_engine(base, services, outbox, executor, note_finished)
     store.listen(engine.hear)
-    store.listen(stream.hear)
-    store.listen(feed.hear)
-    store.listen(approvals.hear)
+    store.listen(services.stream.hear)
+    store.listen(services.feed.hear)
+    store.listen(services.approvals.hear)
     store.listen(outbox.hear)
-    services = Services(
-        accounts=Accounts(store, clock),
-        agenda=AgendaService(store, clock, rules),
-        agents=agents,
-        approvals=approvals,
-        bookings=Bookings(store, wakes, recalls, clock),
-        channels=channels,
-        data=data,
-        directories=directories,
-        feed=feed,
-        hub=hub,
-        instructions=instructions,
-        mcp_states=mcp_servers.states,
-        metrics=metrics,
-        next_runs=next_runs,
-        notices=notices,
-        pauses=pauses,
-        presence=presence,
-        profiles=profiles,
-        recalls=recalls,
-        runs=runs,
-        schedules=schedules,
-        sessions=sessions,
-        storage=Storage(store, settings.data_dir, retention),
-        stream=stream,
-        toolset_of=tools.toolset_of,
-        uploads=uploads,
-        try_model=lambda name: try_model(models, name),
-        wakes=wakes,
-        workspace_of=workspace_of,
-    )
 
     async def settle() -> None:
         mcp_servers.keep_unconfined(await settle_unconfined(store, settings.mcp))
@@ -330,141 +145,18 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
         await models.aclose()
         await fetcher.aclose()
         await mcp_servers.aclose()
-        await files.aclose()
+        await services.data.files.aclose()
 
     return Wakeful(
         settings=settings,
         clock=clock,
-        rules=rules,
+        rules=base.rules,
         store=store,
         services=services,
-        pauses=pauses,
+        catalog=catalog,
         engine=engine,
-        recovery_key=to_recovery_key(device_key) if is_unshown else None,
-        note_started=lambda: note_started(settings, device_key, clock.now()),
+        recovery_key=base.recovery_key,
+        note_started=lambda: note_started(settings, base.device_key, clock.now()),
         settle=settle,
         put_away=put_away,
-    )
-
-
-def build_tools(
-    recalls: Recalls,
-    schedules: Schedules,
-    next_runs: NextRuns,
-    notify: Notify,
-    fetcher: Fetcher,
-    data: AgentData,
-    check_scheduling: Callable[[Agent], Awaitable[None]] | None = None,
-    outside: Outside | None = None,
-    instructions: InstructionFiles | None = None,
-    more: Iterable[Tool] = (),
-    shell: ShellSettings | None = None,
-    tell_shell_refused: TellRefused | None = None,
-) -> Tools:
-    """Put every tool together that an agent can be given."""
-    return Tools(
-        [
-            *recall_tools(recalls),
-            *scheduler_tools(schedules),
-            *next_run_tools(next_runs),
-            *database_tools(data, _WORKSPACE_BYTES),
-            *notify_tools(notify),
-            *file_tools(_WORKSPACE_BYTES, instructions),
-            *web_tools(fetcher),
-            *shell_tools(shell, tell_shell_refused),
-            *subagent_tools(),
-            *more,
-        ],
-        check_scheduling,
-        outside,
-    )
-
-
-def _agent_files(
-    settings: Settings, store: Store, clock: Clock, feed: Feed, device_key: bytes, directories: Directories
-) -> AgentFiles:
-    return AgentFiles(
-        store,
-        clock,
-        DatabaseEngine(max(2, settings.agent_database_workers)),
-        Vault(lambda agent_id: settings.data_dir / "agents" / agent_id, lambda: device_key),
-        feed,
-        settings.agent_database_mb * 1024 * 1024,
-        directories,
-        settings.data_dir / "agents",
-    )
-
-
-def _models(settings: Settings, clock: Clock) -> Models:
-    return Models(
-        settings.model,
-        base_url=settings.model_base_url,
-        api_key=None if settings.model_api_key is None else settings.model_api_key.get_secret_value(),
-        clock=clock,
-        window=settings.context_window,
-    )
-
-
-def _engine(
-    settings: Settings,
-    store: Store,
-    clock: Clock,
-    firing: Firing,
-    stopping: Stopping,
-    claims: Claims,
-    runner: Runner,
-    upkeep: Upkeep,
-    directories: Directories,
-    holds: MemoryHolds,
-    presence: PresenceService,
-    files: AgentFiles,
-) -> Engine:
-    scheduler = Scheduler(
-        firing,
-        stopping,
-        clock,
-        settings.claim_batch,
-        lease=claims.lease,
-        on_queued=runner.nudge,
-        is_full=lambda: runner.is_full,
-        are_leases_behind=lambda: claims.is_behind,
-    )
-    return Engine(
-        firing=firing,
-        scheduler=scheduler,
-        runner=runner,
-        heartbeat=LeaseHeartbeat(claims, runner.compare),
-        upkeep=upkeep,
-        directories=directories,
-        holds=holds,
-        presence=presence,
-        clock=clock,
-        is_shared=store.is_shared,
-        are_leases_behind=lambda: claims.is_behind,
-        find_problems=lambda: [*filter(None, [store.health.problem]), *find_shortages(), *files.problems()],
-    )
-
-
-def _retention(settings: Settings) -> Retention:
-    return Retention(
-        events=timedelta(hours=settings.retention_events_hours),
-        skipped=timedelta(days=settings.retention_skipped_days),
-        forget_recalls_after_days=settings.forget_recalls_after_days,
-    )
-
-
-@cache
-def _trusted() -> ssl.SSLContext:
-    """Return whom we trust on the web: read once, because that takes as long as the rest of a start."""
-    return httpx2.create_ssl_context()
-
-
-def _rules(settings: Settings) -> Rules:
-    return Rules(
-        grace=timedelta(seconds=settings.grace_seconds),
-        defer_by=timedelta(seconds=settings.defer_seconds),
-        max_deferrals=settings.max_deferrals,
-        runs_per_hour=settings.runs_per_hour,
-        min_every=timedelta(seconds=settings.min_interval_seconds),
-        max_attempts=settings.max_attempts,
     )

@@ -1,4 +1,4 @@
-"""What the routes call: every service, handed in once."""
+"""Every service of a node, handed to the routes in one piece."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,6 +21,7 @@ from wakeful.service.people.accounts import Accounts
 from wakeful.service.runs.approvals import Approvals
 from wakeful.service.runs.metrics import Metrics
 from wakeful.service.runs.runs import RunService
+from wakeful.service.runs.stopping import Stopping
 from wakeful.service.sessions.presence import PresenceService
 from wakeful.service.sessions.profiles import Profiles
 from wakeful.service.sessions.sessions import SessionService
@@ -38,7 +39,7 @@ from wakeful.service.wakes.wakes import WakeService
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Services:
-    """The verbs behind the doors."""
+    """Every write and read that a route, a tool or the engine can ask for."""
 
     accounts: Accounts
     agenda: AgendaService
@@ -62,13 +63,14 @@ class Services:
     runs: RunService
     schedules: Schedules
     sessions: SessionService
+    stopping: Stopping
     storage: Storage
     stream: Stream
-    toolset_of: Mapping[str, str | None]  # every tool of our own, by its name
+    toolset_of: Callable[[], Mapping[str, str | None]]  # of every tool of our own, by its name
     try_model: Callable[[str | None], Awaitable[ModelTrial]]  # by name; None: the server's own
     uploads: Uploads
     wakes: WakeService
-    workspace_of: Callable[[str], Path]  # where an agent's files lie
+    workspace_of: Callable[[str], Path]  # the directory of an agent's files
 
 
 async def _services(request: Request) -> Services:

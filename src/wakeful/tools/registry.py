@@ -101,31 +101,27 @@ class Outside(Protocol):
         ...
 
 
-class Tools:
-    """Every tool this server has, and those of the servers it is connected with."""
+class ToolCatalog:
+    """The tools of this server and of its MCP servers: names, toolsets, schemas, and which agent is shown which.
 
-    def __init__(
-        self,
-        tools: Iterable[Tool],
-        check_scheduling: Callable[[Agent], Awaitable[None]] | None = None,
-        outside: Outside | None = None,
-    ) -> None:
-        self._by_name = {tool.name: tool for tool in tools}
-        self._check_scheduling = check_scheduling  # raises if the agent, as it is now, may not schedule
+    It is made before the services that check names against it, and filled with the tools that call those services.
+    """
+
+    def __init__(self, tools: Iterable[Tool] = (), outside: Outside | None = None) -> None:
+        self._by_name: dict[str, Tool] = {}
         self._outside = outside
+        self.add(tools)
 
-    @property
-    def toolsets(self) -> frozenset[str]:
-        return frozenset(tool.toolset for tool in self._by_name.values() if tool.toolset is not None)
+    def add(self, tools: Iterable[Tool]) -> None:
+        self._by_name |= {tool.name: tool for tool in tools}
 
     @property
     def own_names(self) -> frozenset[str]:
-        """Return the names of all tools that are not from outside."""
+        """Return the names of all tools that are not from an MCP server."""
         return frozenset(self._by_name)
 
-    @property
     def toolset_of(self) -> dict[str, str | None]:
-        """Return which toolset each tool is in that is not from outside."""
+        """Return the toolset of each tool that is not from an MCP server."""
         return {tool.name: tool.toolset for tool in self._by_name.values()}
 
     def without_toolset(self) -> list[Tool]:
@@ -133,7 +129,7 @@ class Tools:
         return [tool for tool in self._by_name.values() if tool.toolset is None]
 
     async def prepare(self, agent: Agent) -> list[str]:
-        """Have the servers running that an agent has on, and return what its model should know about them."""
+        """Start the MCP servers that an agent has on, and return what its model should know about them."""
         if self._outside is None or not agent.mcp_servers:
             return []
         return await self._outside.prepare(agent.mcp_servers)
@@ -171,12 +167,24 @@ class Tools:
             shown += [tool for tool in self._outside.tools_of(agent.mcp_servers) if tool.name not in taken]
         return [tool for tool in shown if only is None or tool.name in only]
 
+
+class Tools:
+    """Calls the tools of a catalog."""
+
+    def __init__(
+        self,
+        catalog: ToolCatalog | Iterable[Tool],
+        check_scheduling: Callable[[Agent], Awaitable[None]] | None = None,
+    ) -> None:
+        self.catalog = catalog if isinstance(catalog, ToolCatalog) else ToolCatalog(catalog)
+        self._check_scheduling = check_scheduling  # raises if the agent, as it is now, may not schedule
+
     async def call(self, name: str, arguments: Mapping[str, Any], context: ToolContext) -> ToolResult:
         """Call a tool of this agent. A wrong call or a refusal is a result the model can learn from.
 
         Raises only if the store is away and the call may be made again as soon as it is back.
         """
-        shown = {tool.name: tool for tool in self.shown_to(context.agent, context.only)}
+        shown = {tool.name: tool for tool in self.catalog.shown_to(context.agent, context.only)}
         tool = shown.get(name)
         if tool is None:
             return ToolResult(text=_unknown(name, shown), success=False, metadata={"code": "unknown_tool"})
@@ -186,7 +194,7 @@ class Tools:
             return _tell(tool, _explain(tool, error))
         try:
             if tool.toolset in SCHEDULING and self._check_scheduling is not None:
-                await self._check_scheduling(context.agent)  # whoever turned it off during this run is heard
+                await self._check_scheduling(context.agent)  # it may have been turned off during this run
             return await tool.act(context, parsed)
         except WakefulError as error:
             if isinstance(error, StoreUnavailable) and tool.is_repeatable:

@@ -43,8 +43,8 @@ async def shop(call):
 async def test_all_are_there_and_only_with_the_toolset(harness):
     with_it, without = await harness.add_agent(toolsets=("database",)), await harness.add_agent(toolsets=("files",))
     tools = Tools(database_tools(harness.node.services.data, 1))
-    assert tools.names_for(with_it) == NAMES.split()
-    assert tools.names_for(without) == []
+    assert tools.catalog.names_for(with_it) == NAMES.split()
+    assert tools.catalog.names_for(without) == []
 
 
 async def test_every_tool_does_its_work(shop):

@@ -119,10 +119,10 @@ async def test_a_session_with_some_skills_reads_no_others(harness, tools):
 
 async def test_an_agent_without_skills_is_not_shown_the_tools(harness, tools):
     reader, writer = context(harness).agent, context(harness, may_write=True).agent
-    assert not {"read_skill", "write_skill"} & set(tools.names_for(reader))
-    assert {"read_skill", "write_skill"} <= set(tools.names_for(writer))
+    assert not {"read_skill", "write_skill"} & set(tools.catalog.names_for(reader))
+    assert {"read_skill", "write_skill"} <= set(tools.catalog.names_for(writer))
     await keep(harness, "report.md", REPORT)
-    assert {"read_skill", "write_skill"} & set(tools.names_for(reader)) == {"read_skill"}
+    assert {"read_skill", "write_skill"} & set(tools.catalog.names_for(reader)) == {"read_skill"}
 
 
 # ── Writing ─────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -46,9 +46,8 @@ def context(tmp_path):
 
 
 def test_only_the_tools_of_the_toolsets_asked_for_are_shown():
-    assert [tool.name for tool in TOOLS.of(["voice"])] == ["say"]
-    assert [tool.name for tool in TOOLS.of(["voice", "noise"])] == ["say", "shout"]
-    assert TOOLS.toolsets == {"voice", "noise"}
+    assert [tool.name for tool in TOOLS.catalog.of(["voice"])] == ["say"]
+    assert [tool.name for tool in TOOLS.catalog.of(["voice", "noise"])] == ["say", "shout"]
 
 
 async def test_a_call_hands_its_arguments_and_the_context_to_the_tool(context):
@@ -102,6 +101,6 @@ async def test_a_tool_that_breaks_ends_neither_the_run_nor_tells_its_details(con
 
 
 def test_the_schema_forbids_what_the_tool_does_not_take():
-    (tool,) = TOOLS.of(["voice"])
+    (tool,) = TOOLS.catalog.of(["voice"])
     assert tool.schema["additionalProperties"] is False
     assert tool.schema["required"] == ["words"]

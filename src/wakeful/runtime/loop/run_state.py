@@ -87,7 +87,7 @@ class RunState:
         self.briefing = briefing
         self.model = briefing.agent.model or self.means.models.default
         self.window = self.means.models.context_window(self.model)
-        shown = self.means.tools.shown_to(briefing.agent, briefing.only)
+        shown = self.means.tools.catalog.shown_to(briefing.agent, briefing.only)
         self.tools: dict[str, Tool] = {tool.name: tool for tool in shown}
 
     def own(self, role: str) -> list[Message]:

@@ -193,7 +193,7 @@ def _begin(parent: RunState, helper: Agent, task: str) -> RunState:
         subagents=tuple(each.id for each in briefing.helpers if each.id in allowed),
     )
     tools = parent.means.tools
-    shown = [tool for tool in tools.shown_to(helper, None) if tool.name in parent.tools]
+    shown = [tool for tool in tools.catalog.shown_to(helper, None) if tool.name in parent.tools]
     only = [tool.name for tool in shown if tool.toolset not in SCHEDULING]
     assert parent.run.session_id is not None
     asked = Message(

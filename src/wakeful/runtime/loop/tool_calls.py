@@ -103,7 +103,7 @@ async def _ask_first(work: RunState, call: ToolCallPart, verdict: ApprovalVerdic
 
 def _follow(work: RunState, call: ToolCallPart, verdict: ApprovalVerdict) -> "Followed[ToolResult]":
     tools, tool = work.means.tools, work.tools.get(call.tool_name)
-    return Followed(work.means.clock, lambda _: _perform(work, call, verdict), partial(tools.tell_call, tool))
+    return Followed(work.means.clock, lambda _: _perform(work, call, verdict), partial(tools.catalog.tell_call, tool))
 
 
 async def _perform(

@@ -72,6 +72,11 @@ class InstructionFiles:
             left_out=[*left_out, *problems],
         )
 
+    async def skills_of(self, agent: Agent) -> Sequence[Skill]:
+        """Return the accepted skills of an agent whose files are on this node."""
+        await self._directories.check(agent.id)
+        return (await self.for_prompt(agent)).skills
+
     async def list(self, agent_id: str, user_id: str) -> list[InstructionFile]:
         """Return an agent's instruction files as they are on disk now, each with whether it is accepted."""
         await self._store.read(lambda tx: tx.agents.get(agent_id, user_id))

@@ -230,7 +230,7 @@ async def test_agent_model(caller: Admin, services: ServicesDep, agent_id: PathI
 @router.get("/tools")
 async def list_tools(_caller: Reader, services: ServicesDep) -> ToolList:
     """List every tool of this server's own, for the settings that name tools."""
-    return ToolList(tools=[ToolShape(name=name, toolset=toolset) for name, toolset in services.toolset_of.items()])
+    return ToolList(tools=[ToolShape(name=name, toolset=toolset) for name, toolset in services.toolset_of().items()])
 
 
 @router.patch("/agents/{agent_id}")

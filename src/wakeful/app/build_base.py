@@ -1,0 +1,69 @@
+"""The base of a node: settings, clock, store and device key, which everything else is built on."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from secrets import token_hex
+
+from wakeful.agentdb.keys.keys import is_recovery_key_unshown, to_recovery_key
+from wakeful.app.earlier_data import check_device_key
+from wakeful.app.files import database_of, device_key_of
+from wakeful.clock import Clock, ServerClock, SystemClock
+from wakeful.config import Settings
+from wakeful.domain.bounds.limits import Rules
+from wakeful.store.store import Store
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Base:
+    """Settings, clock, store and device key of one node."""
+
+    settings: Settings
+    clock: Clock
+    rules: Rules
+    store: Store
+    owner: str  # of this process's claims
+    device_key: bytes
+    recovery_key: str | None  # of a device key that no successful start has shown yet
+
+    @property
+    def lease(self) -> timedelta:
+        return timedelta(seconds=self.settings.lease_seconds)
+
+    @property
+    def agents_dir(self) -> Path:
+        return self.settings.data_dir / "agents"
+
+    def workspace_of(self, agent_id: str) -> Path:
+        """Return the directory of an agent's files."""
+        return self.agents_dir / agent_id / "workspace"
+
+
+def build_base(settings: Settings, clock: Clock | None) -> Base:
+    """Make the store, not opened yet, and the device key if this is the first start."""
+    check_device_key(settings)
+    device_key = device_key_of(settings)
+    is_unshown = settings.device_key is None and is_recovery_key_unshown(settings.config_dir)
+    store = Store(database_of(settings, clock))
+    if clock is None:
+        clock = ServerClock(store.read_clock) if store.is_shared else SystemClock()
+    return Base(
+        settings=settings,
+        clock=clock,
+        rules=_rules(settings),
+        store=store,
+        owner=token_hex(8),  # new at every start, so a process never takes a predecessor's claims for its own
+        device_key=device_key,
+        recovery_key=to_recovery_key(device_key) if is_unshown else None,
+    )
+
+
+def _rules(settings: Settings) -> Rules:
+    return Rules(
+        grace=timedelta(seconds=settings.grace_seconds),
+        defer_by=timedelta(seconds=settings.defer_seconds),
+        max_deferrals=settings.max_deferrals,
+        runs_per_hour=settings.runs_per_hour,
+        min_every=timedelta(seconds=settings.min_interval_seconds),
+        max_attempts=settings.max_attempts,
+    )

@@ -1,0 +1,129 @@
+"""The services of a node: every write that a route, a tool or the engine can ask for."""
+
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+
+from wakeful.agentdb.keys.agent_keys import Vault
+from wakeful.agentdb.process.engine import DatabaseEngine
+from wakeful.app.build_base import Base
+from wakeful.config import Settings
+from wakeful.domain.agents.agents import Known
+from wakeful.domain.agents.model_checks import ModelTrial
+from wakeful.hub import Hub
+from wakeful.server.services import Services
+from wakeful.service.agents.agents import AgentService
+from wakeful.service.agents.database import AgentData
+from wakeful.service.agents.database_files import AgentFiles
+from wakeful.service.agents.directories import Directories
+from wakeful.service.agents.instruction_files import InstructionFiles
+from wakeful.service.inbox.channel_process import ChannelProcess
+from wakeful.service.inbox.channels import Channels
+from wakeful.service.inbox.feed import Feed
+from wakeful.service.inbox.notices import NoticeService
+from wakeful.service.people.accounts import Accounts
+from wakeful.service.runs.approvals import Approvals
+from wakeful.service.runs.metrics import Metrics
+from wakeful.service.runs.runs import RunService
+from wakeful.service.runs.stopping import Stopping
+from wakeful.service.sessions.presence import PresenceService
+from wakeful.service.sessions.profiles import Profiles
+from wakeful.service.sessions.sessions import SessionService
+from wakeful.service.sessions.stream import Stream
+from wakeful.service.sessions.uploads import Uploads
+from wakeful.service.storage import Retention, Storage
+from wakeful.service.wakes.agenda import AgendaService
+from wakeful.service.wakes.next_runs import NextRuns
+from wakeful.service.wakes.pauses import PauseService
+from wakeful.service.wakes.recalls import Recalls
+from wakeful.service.wakes.schedules import Schedules
+from wakeful.service.wakes.wake_edits import Bookings
+from wakeful.service.wakes.wakes import WakeService
+from wakeful.tools.mcp.servers import McpServers
+from wakeful.tools.registry import ToolCatalog
+
+TryModel = Callable[[str | None], Awaitable[ModelTrial]]
+
+
+def build_services(base: Base, catalog: ToolCatalog, mcp_servers: McpServers, try_model: TryModel) -> Services:
+    """Make every service. Those that check tool names look into the catalog, which is filled afterwards."""
+    settings, store, clock, rules = base.settings, base.store, base.clock, base.rules
+    hub = Hub()
+    stream, feed = Stream(store, hub, base.owner), Feed(store, hub, clock)
+    directories = Directories(store, clock, settings.data_dir, base.device_key, base.owner, base.lease)
+    instructions = InstructionFiles(store, clock, directories, base.workspace_of)
+    uploads = Uploads(store, clock, directories, base.agents_dir, base.workspace_of)
+    files = _agent_files(base, feed, directories)
+    data = AgentData(store, files)
+    wakes = WakeService(store, clock, rules, directories)
+    recalls = Recalls(store, stream, wakes, clock, rules, catalog.names_for, data.names)
+    tools_of, prepare, skills_of = catalog.names_for, catalog.prepare, instructions.skills_of
+    stopping = Stopping(store, stream, clock, rules)
+    runs = RunService(store, stopping, clock, rules, directories)
+    return Services(
+        accounts=Accounts(store, clock),
+        agenda=AgendaService(store, clock, rules),
+        agents=_agents(base, stream, files, catalog),
+        approvals=Approvals(store, clock),
+        bookings=Bookings(store, wakes, recalls, clock),
+        channels=_channels(base),
+        data=data,
+        directories=directories,
+        feed=feed,
+        hub=hub,
+        instructions=instructions,
+        mcp_states=mcp_servers.states,
+        metrics=Metrics(store, clock),
+        next_runs=NextRuns(store, wakes, clock, rules, tools_of, data.views_of),
+        notices=NoticeService(store, clock),
+        pauses=PauseService(store, runs, clock),
+        presence=PresenceService(store, clock, base.owner),
+        profiles=Profiles(store, stream, clock, directories),
+        recalls=recalls,
+        runs=runs,
+        schedules=Schedules(store, wakes, clock, rules, tools_of, prepare, skills_of, settings.model),
+        sessions=SessionService(store, clock, uploads),
+        stopping=stopping,
+        storage=Storage(store, settings.data_dir, _retention(settings)),
+        stream=stream,
+        toolset_of=catalog.toolset_of,
+        try_model=try_model,
+        uploads=uploads,
+        wakes=wakes,
+        workspace_of=base.workspace_of,
+    )
+
+
+def _agents(base: Base, stream: Stream, files: AgentFiles, catalog: ToolCatalog) -> AgentService:
+    def known() -> Known:
+        settings = base.settings
+        return Known(mcp_servers=settings.mcp, tools=catalog.own_names, database_mb=settings.agent_database_mb)
+
+    run_limit = timedelta(seconds=base.settings.run_limit_seconds)
+    return AgentService(base.store, stream, base.clock, run_limit, files.erase_deleted, known=known)
+
+
+def _agent_files(base: Base, feed: Feed, directories: Directories) -> AgentFiles:
+    settings = base.settings
+    return AgentFiles(
+        base.store,
+        base.clock,
+        DatabaseEngine(max(2, settings.agent_database_workers)),
+        Vault(lambda agent_id: base.agents_dir / agent_id, lambda: base.device_key),
+        feed,
+        settings.agent_database_mb * 1024 * 1024,
+        directories,
+        base.agents_dir,
+    )
+
+
+def _channels(base: Base) -> Channels:
+    private, seconds = base.settings.fetch_private_hosts, base.settings.channel_timeout_seconds
+    return Channels(base.store, base.clock, ChannelProcess(private_hosts=private, seconds=seconds), private)
+
+
+def _retention(settings: Settings) -> Retention:
+    return Retention(
+        events=timedelta(hours=settings.retention_events_hours),
+        skipped=timedelta(days=settings.retention_skipped_days),
+        forget_recalls_after_days=settings.forget_recalls_after_days,
+    )
