@@ -22,7 +22,7 @@ from websockets.exceptions import ConnectionClosed
 
 from openai_server import Answer, Exchange, OpenAIServer, chunk, event
 from wakeful.app.building import Wakeful, build
-from wakeful.app.serving import serve
+from wakeful.app.listening import serve
 from wakeful.clock import Clock
 from wakeful.config import Settings
 from wakeful.domain.types import Run, Wake
@@ -316,7 +316,7 @@ async def running_server(
         node = build(Settings.model_validate(given | dict(settings) | more), clock=clock)
         _make_patient(node, patient or Patient())
         address: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-        serving = asyncio.create_task(serve(node, lambda told, _login: address.set_result(told)))
+        serving = asyncio.create_task(serve(node.settings, lambda: node, lambda told, *_: address.set_result(told)))
         try:
             await asyncio.wait((serving, address), return_when=asyncio.FIRST_COMPLETED)
             if serving.done():

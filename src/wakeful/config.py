@@ -2,7 +2,6 @@
 
 import os
 import re
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
@@ -12,18 +11,26 @@ from typing import Annotated, Literal, Self, get_args
 from urllib.parse import urlsplit
 
 from platformdirs import user_config_path, user_data_path
-from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationError,
+    model_validator,
+)
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
+from wakeful import sources
 from wakeful.domain.agents.mcp_servers import McpServer, read_servers
+from wakeful.sources import DEFAULT_HOST, DEFAULT_PORT, FILE_NAME, PREFIX, TOKEN_FILE, Given, as_variable
 
-PREFIX = "WAKEFUL_"
-TEST_PREFIX = "WAKEFUL_TEST_"  # read by our tests alone
-FILE_NAME = "wakeful.toml"
+__all__ = ["TOKEN_FILE", "ConfigError", "Settings", "describe_settings", "load_settings", "secrets_of"]
+
 SHORTEST_TOKEN = 20  # characters, where other machines reach the server
-TOKEN_FILE = "token"  # in the config directory; made at first start
 
 
 class ConfigError(Exception):
@@ -100,10 +107,10 @@ Whole = Annotated[int, BeforeValidator(_refuse_bool)]
 WORD = r"^\S+$"
 
 
-class Settings(BaseSettings):
+class Settings(BaseModel):
     """What an operator may choose. `load_settings` fills it; by itself it reads nothing."""
 
-    model_config = SettingsConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True, validate_default=True)
 
     data_dir: Annotated[Directory, Says(default="`~/.local/share/wakeful` on Linux")] = Field(
         default_factory=lambda: user_data_path("wakeful", appauthor=False),
@@ -126,9 +133,9 @@ class Settings(BaseSettings):
     ] = Field(None, description="The key that encrypts the embedded store and wraps the agents' own keys.")
 
     host: Annotated[HostName, Says(accepts="a host name or an IP address")] = Field(
-        "127.0.0.1", description="The address to listen on. One that other machines reach needs `allowed_hosts`."
+        DEFAULT_HOST, description="The address to listen on. One that other machines reach needs `allowed_hosts`."
     )
-    port: Whole = Field(8420, ge=0, le=65535, description="The port to listen on; 0 takes any free one.")
+    port: Whole = Field(DEFAULT_PORT, ge=0, le=65535, description="The port to listen on; 0 takes any free one.")
     allowed_hosts: Annotated[
         tuple[HostName, ...],
         BeforeValidator(_split_commas),
@@ -276,17 +283,6 @@ class Settings(BaseSettings):
         90, ge=1, le=3650, description="How long skipped occurrences are kept one by one before they are rolled up."
     )
 
-    @classmethod
-    def settings_customise_sources(
-        cls,
-        settings_cls: type[BaseSettings],  # noqa: ARG003  (the library's signature)
-        init_settings: PydanticBaseSettingsSource,
-        *_: PydanticBaseSettingsSource,
-        **__: PydanticBaseSettingsSource,
-    ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Take arguments only, so that a test's Settings never depends on the machine it runs on."""
-        return (init_settings,)
-
     @model_validator(mode="after")
     def _refuse_own_directories(self) -> Self:
         """Keep the keys from confined programs: nobody means them who names a directory around them."""
@@ -363,13 +359,13 @@ def load_settings(environ: Mapping[str, str] | None = None, **options: object) -
     environ = os.environ if environ is None else environ
     options = {name: value for name, value in options.items() if value is not None}
     problems: list[str] = []
-    config_dir = _find_config_dir(environ, options)
+    config_dir = sources.find_config_dir(environ, options.get("config_dir"))
     given = (
-        _read_file(config_dir, environ, problems)
-        | _read_environment(environ, problems)
-        | _sort(options, place="the command line", spell=str, problems=problems)
+        sources.from_file(config_dir, _read_file(config_dir, environ, problems))
+        | _sort(_read_environment(environ, problems), "the environment", as_variable, problems)
+        | _sort(options, "the command line", str, problems)
     )
-    values = {name: _open_if_file(entry, problems) for name, entry in given.items()}
+    values = {name: sources.open_if_file(entry, problems) for name, entry in given.items()}
     try:
         settings = Settings.model_validate({name: value for name, value in values.items() if value is not None})
     except ValidationError as error:
@@ -380,35 +376,10 @@ def load_settings(environ: Mapping[str, str] | None = None, **options: object) -
     return settings
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Given:
-    """A value as someone wrote it, and where."""
-
-    key: str  # as written there: port, WAKEFUL_PORT, token_file
-    place: str
-    value: object
-    is_file: bool = False  # the value is the path of a file with the secret in it
-
-
-def _find_config_dir(environ: Mapping[str, str], options: Mapping[str, object]) -> Path:
-    named = options.get("config_dir") or environ.get(f"{PREFIX}CONFIG_DIR", "").strip()
-    return _make_absolute(Path(str(named))) if named else user_config_path("wakeful", appauthor=False)
-
-
-def _read_file(config_dir: Path, environ: Mapping[str, str], problems: list[str]) -> dict[str, _Given]:
+def _read_file(config_dir: Path, environ: Mapping[str, str], problems: list[str]) -> dict[str, Given]:
     path = config_dir / FILE_NAME
-    try:
-        written = tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return {}
-    except OSError as error:
-        problems.append(f"{path} cannot be read: {error.strerror}.")
-        return {}
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        problems.append(f"{path} is not a TOML file: {error}.")
-        return {}
-    if "config_dir" in written:
-        del written["config_dir"]
+    written = sources.read_file(path, problems)
+    if written.pop("config_dir", None) is not None:
         problems.append(f"config_dir ({path}) is how this file is found, so set {PREFIX}CONFIG_DIR instead.")
     if "mcp" in written:
         servers, wrong = read_servers(written["mcp"], _secret_from(config_dir, environ))
@@ -417,14 +388,7 @@ def _read_file(config_dir: Path, environ: Mapping[str, str], problems: list[str]
             for name, server in servers.items()
         }
         problems += [f"{problem} ({path})" for problem in wrong]
-    given = _sort(written, place=str(path), spell=str, problems=problems)
-    # A relative path in a file is meant from where the file lies, not from where the server was started.
-    return {
-        name: replace(entry, value=str(config_dir / Path(entry.value).expanduser()))
-        if isinstance(entry.value, str) and (entry.is_file or name == "data_dir")
-        else entry
-        for name, entry in given.items()
-    }
+    return _sort(written, str(path), str, problems)
 
 
 def _expand(paths: Sequence[str]) -> tuple[str, ...]:
@@ -453,59 +417,27 @@ def _secret_from(config_dir: Path, environ: Mapping[str, str]) -> Callable[[Lite
     return read
 
 
-def _read_environment(environ: Mapping[str, str], problems: list[str]) -> dict[str, _Given]:
-    written = {
-        key: value
-        for key, value in environ.items()
-        if key.startswith(PREFIX) and not key.startswith(TEST_PREFIX) and value.strip()
-    }
+def _read_environment(environ: Mapping[str, str], problems: list[str]) -> dict[str, object]:
+    written = sources.read_variables(environ)
     for name in sorted(_FILE_ONLY):
-        if written.pop(_as_variable(name), None) is not None:
-            problems.append(f"{_as_variable(name)} (the environment) is refused: {name} is set in {FILE_NAME} alone.")
-    return _sort(written, place="the environment", spell=_as_variable, problems=problems)
+        if written.pop(as_variable(name), None) is not None:
+            problems.append(f"{as_variable(name)} (the environment) is refused: {name} is set in {FILE_NAME} alone.")
+    return written
 
 
 def _sort(
-    written: Mapping[str, object], *, place: str, spell: Callable[[str], str], problems: list[str]
-) -> dict[str, _Given]:
-    """Give each value the name of its setting; `spell` says how a name is written in this place."""
-    plain = {spell(name): name for name in Settings.model_fields}
-    files = {spell(f"{name}_file"): name for name in sorted(SECRETS)}
-    given: dict[str, _Given] = {}
-    for key, value in written.items():
-        name = plain.get(key) or files.get(key)
-        if name is None:
-            [nearest] = get_close_matches(key, [*plain, *files], n=1, cutoff=0)
+    written: Mapping[str, object], place: str, spell: Callable[[str], str], problems: list[str]
+) -> dict[str, Given]:
+    """Give each value the name of its setting; a name that is not a setting is a problem."""
+    known = [key for keys in sources.spellings(Settings.model_fields, SECRETS, spell) for key in keys]
+    for key in written:
+        if key not in known:
+            [nearest] = get_close_matches(key, known, n=1, cutoff=0)
             problems.append(f"{key} ({place}) is not a setting; the nearest one is {nearest}.")
-        elif name in given:
-            problems.append(f"{given[name].key} and {key} ({place}) give the same secret; keep one of them.")
-        else:
-            given[name] = _Given(key=key, place=place, value=value, is_file=key in files)
-    return given
+    return sources.sort(written, place, spell, Settings.model_fields, SECRETS, problems)
 
 
-def _as_variable(name: str) -> str:
-    return PREFIX + name.upper()
-
-
-def _open_if_file(entry: _Given, problems: list[str]) -> object | None:
-    """Return the value itself, or what its file holds; None after noting a problem."""
-    if not entry.is_file:
-        return entry.value
-    try:
-        secret = Path(str(entry.value)).expanduser().read_text(encoding="utf-8").strip()
-    except OSError as error:
-        problems.append(f"{entry.key} = {entry.value!r} ({entry.place}) cannot be read: {error.strerror}.")
-        return None
-    except UnicodeDecodeError:
-        problems.append(f"{entry.key} = {entry.value!r} ({entry.place}) does not hold text.")
-        return None
-    if not secret:
-        problems.append(f"{entry.key} = {entry.value!r} ({entry.place}) is an empty file.")
-    return secret or None
-
-
-def _explain(detail: ErrorDetails, given: Mapping[str, _Given]) -> str:
+def _explain(detail: ErrorDetails, given: Mapping[str, Given]) -> str:
     if not detail["loc"]:  # a rule about several settings at once words its own message
         return detail["msg"].removeprefix("Value error, ")
     name = str(detail["loc"][0])
@@ -532,7 +464,7 @@ def describe_settings() -> list[SettingNote]:
     return [
         SettingNote(
             name=name,
-            variable=_as_variable(name),
+            variable=as_variable(name),
             accepts=_accepts(field),
             default=_default(field),
             description=field.description or "",

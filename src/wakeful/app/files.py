@@ -9,15 +9,13 @@ from wakeful.agentdb.keys.keys import fingerprint, has_device_key, load_device_k
 from wakeful.app.earlier_data import STORE_FILE, check_empty_store
 from wakeful.clock import Clock, SystemClock
 from wakeful.config import Settings
-from wakeful.domain.errors import Conflict, NotFound, WakefulError
+from wakeful.domain.errors import Conflict, NotFound
 from wakeful.service.agents import directory_file
 from wakeful.store.drivers.database import Database
 from wakeful.store.drivers.postgres import PostgresDatabase
 from wakeful.store.drivers.sequence import SEQUENCE_FILE, Sequence
 from wakeful.store.drivers.sqlite import SqliteDatabase, change_key, hold, size_of
 from wakeful.store.errors import StoreUnreadable
-
-StartError = WakefulError  # what a start may end with and a person can answer; commands know no other room's names
 
 
 def database_of(settings: Settings, clock: Clock | None = None) -> Database:

@@ -6,9 +6,9 @@ import typer
 
 from wakeful.cli.client import connect
 from wakeful.cli.show import AsJson, in_words, show_json, show_table
-from wakeful.cli.zone import tell_zone
+from wakeful.cli.zone import send_zone
 
-Agent = Annotated[str | None, typer.Option(help="Only this agent, by id or name; without it, everything.")]
+Agent = Annotated[str | None, typer.Option(help="Only this agent, by id or name; without it, all of them.")]
 
 
 def agenda(
@@ -34,24 +34,24 @@ def pause(
     ] = "indefinitely",
     until: Annotated[str | None, typer.Option(help="Until when, ISO 8601 with offset; instead of --for.")] = None,
     reason: Annotated[str, typer.Option(help="Why, for people.")] = "",
-    stop: Annotated[bool, typer.Option("--stop", help="Also stop what is under way.")] = False,
+    stop: Annotated[bool, typer.Option("--stop", help="Also stop runs that are under way.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Let wakes wait: of one agent, or all of them."""
+    """Hold back the wakes of one agent, or of all your agents."""
     body: dict[str, Any] = {"reason": reason, "stop": stop}
     body |= {"preset": length} if until is None else {"until": until}
     server = connect()
     if until is None and length == "tomorrow":
-        tell_zone(server)
+        send_zone(server)
     made = server.put(*_path(server.agent_id(agent)), body=body)
     if as_json:
         show_json(made)
     else:
-        typer.echo(f"Paused until {made['pause']['until'] or 'someone resumes'}.")
+        typer.echo(f"Paused until {made['pause']['until'] or 'you resume it'}.")
 
 
 def resume(agent: Agent = None, as_json: AsJson = False) -> None:
-    """Lift a pause. What came due meanwhile is not late because of it."""
+    """End a pause. Wakes that came due meanwhile do not count as late."""
     server = connect()
     done = server.delete(*_path(server.agent_id(agent)))
     if as_json:

@@ -7,7 +7,7 @@ import typer
 from wakeful.cli.client import connect, fail
 from wakeful.cli.show import AsJson, PageOption, in_words, show_json, show_more, show_one, show_table
 
-app = typer.Typer(help="Look at agents, make and change them.", no_args_is_help=True)
+app = typer.Typer(help="List, create and change agents.", no_args_is_help=True, rich_markup_mode=None)
 
 AgentName = Annotated[str, typer.Argument(metavar="AGENT", help="An agent's id or name.")]
 Model = Annotated[str | None, typer.Option(help="Its model; without it, the server's own.")]
@@ -15,16 +15,16 @@ AllowedModel = Annotated[
     list[str] | None,
     typer.Option(
         "--allow-model",
-        help="A model its schedules may ask for besides its own, instead of those so far; may be repeated. '' alone: "
-        "none. Only an owner may set it.",
+        help="A model that its schedules may ask for besides its own; may be repeated, and replaces the list so far. "
+        "'' alone: none. Only an owner may set it.",
     ),
 ]
 Prompt = Annotated[str | None, typer.Option(help="Its system prompt.")]
-Zone = Annotated[str | None, typer.Option(help="Its IANA time zone; without one, yours. '': yours again.")]
+Zone = Annotated[str | None, typer.Option(help="Its IANA time zone; without one, yours. '' to go back to yours.")]
 Description = Annotated[str | None, typer.Option(help="What it is for.")]
 Toolset = Annotated[
     list[str] | None,
-    typer.Option(help="A toolset it has, instead of those it had; may be repeated. '' alone: none."),
+    typer.Option(help="A toolset; may be repeated, and replaces the list so far. '' alone: none."),
 ]
 SelfScheduling = Annotated[
     bool | None, typer.Option("--self-scheduling/--no-self-scheduling", help="Whether it may book its own wakes.")
@@ -50,7 +50,7 @@ def list_agents(as_json: AsJson = False) -> None:
         for each in found["agents"]
     ]
     columns = ("id", "name", "model", "timezone", "self_scheduling", "mode", "toolsets")
-    show_table(rows, columns, empty="No agents. Make one with `wakeful agent add NAME`.")
+    show_table(rows, columns, empty="No agents. Create one with `wakeful agent add NAME`.")
 
 
 @app.command()
@@ -72,15 +72,15 @@ def add(
     toolset: Toolset = None,
     self_scheduling: SelfScheduling = None,
     database_mb: DatabaseMb = None,
-    mode: Annotated[Mode | None, typer.Option(help="How far it may go with booking its next run.")] = None,
+    mode: Annotated[Mode | None, typer.Option(help="How freely it may book its own next run.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make an agent."""
+    """Create an agent."""
     changes = _changes(None, model, allowed_model, prompt, zone, description, toolset, self_scheduling, database_mb)
     if mode is not None:
         changes["schedule"] = {"mode": mode}
     made = connect().post("agents", body={"name": name} | changes)
-    show_json(made) if as_json else typer.echo(f"Made agent {made['id']}.")
+    show_json(made) if as_json else typer.echo(f"Created agent {made['id']}.")
 
 
 @app.command()
@@ -131,7 +131,7 @@ def edit(
     database_mb: DatabaseMb = None,
     as_json: AsJson = False,
 ) -> None:
-    """Change settings of an agent. Switching self-scheduling off ends what it booked."""
+    """Change settings of an agent. Switching self-scheduling off cancels what it booked."""
     changes = _changes(name, model, allowed_model, prompt, zone, description, toolset, self_scheduling, database_mb)
     if not changes:
         fail("Nothing to change: give at least one option, such as --prompt or --toolset.", 2)
@@ -146,7 +146,7 @@ def mode(
     mode: Annotated[Mode | None, typer.Argument(help="Its new mode; without one, it is shown.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show how far an agent may go with booking its next run, or choose a mode, which sets every bound."""
+    """Show how freely an agent may book its own next run, or choose a mode, which sets every limit."""
     server = connect()
     agent_id = server.agent_id(agent)
     if mode is None:
@@ -171,16 +171,16 @@ def next_run(agent: AgentName, as_json: AsJson = False) -> None:
 
 @app.command()
 def rm(agent: AgentName, as_json: AsJson = False) -> None:
-    """End an agent: its wakes are cancelled and its runs stopped."""
+    """Delete an agent: its wakes are cancelled and its runs stopped."""
     server = connect()
     done = server.delete("agents", server.agent_id(agent))
-    show_json(done) if as_json else typer.echo("Ended.")
+    show_json(done) if as_json else typer.echo("Deleted.")
 
 
 def runs(
-    status: Annotated[str | None, typer.Option(help="Only those with this status.")] = None,
+    status: Annotated[str | None, typer.Option(help="Only runs with this status.")] = None,
     agent: Annotated[str | None, typer.Option(help="Only this agent's, by id or name.")] = None,
-    wake: Annotated[str | None, typer.Option(help="Only those of this wake.")] = None,
+    wake: Annotated[str | None, typer.Option(help="Only runs of this wake.")] = None,
     limit: Annotated[int, typer.Option(help="How many at most.", min=1, max=200)] = 50,
     page: PageOption = None,
     as_json: AsJson = False,

@@ -1,4 +1,4 @@
-"""`wakeful channel …`: how you are reached outside of the inbox."""
+"""`wakeful channel …`: how notifications reach you besides the inbox."""
 
 import sys
 from typing import Annotated
@@ -8,7 +8,7 @@ import typer
 from wakeful.cli.client import Server, connect, fail
 from wakeful.cli.show import AsJson, show_json, show_table
 
-app = typer.Typer(help="Set up how notifications reach you.", no_args_is_help=True)
+app = typer.Typer(help="Set up how notifications reach you.", no_args_is_help=True, rich_markup_mode=None)
 
 Named = Annotated[str, typer.Argument(help="The name or the id of a channel, as `wakeful channel ls` shows it.")]
 
@@ -18,7 +18,7 @@ def add(
     name: Annotated[str, typer.Argument(help="What you call it.")],
     url: Annotated[
         str | None,
-        typer.Argument(help="Where it goes, as apprise writes it; without it or with - it is read from stdin."),
+        typer.Argument(help="Its address, as apprise writes it; without it, or with -, it is read from stdin."),
     ] = None,
     off: Annotated[bool, typer.Option("--off", help="Do not use it yet.")] = False,
     as_json: AsJson = False,
@@ -46,7 +46,7 @@ def list_channels(as_json: AsJson = False) -> None:
 
 @app.command(name="test")
 def try_out(channel: Named, as_json: AsJson = False) -> None:
-    """Send a few words over a channel; exit 0 only if they were taken."""
+    """Send a test message over a channel; exit 0 only if it was accepted."""
     server = connect()
     did = server.post("channels", _find(server, channel), "test")
     reason = f": {did['reason']}" if did.get("reason") else ""

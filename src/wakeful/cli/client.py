@@ -1,15 +1,20 @@
-"""How commands speak to a running server: over REST, with the owner's token of this machine."""
+"""The REST client of the commands, with the owner's token of this machine."""
 
-import ssl
-from typing import Any, NoReturn
-from urllib.parse import quote
+import json
+import os
+from http.client import HTTPConnection, HTTPException
+from typing import TYPE_CHECKING, Any, NoReturn
+from urllib.parse import quote, urlencode
 
-import httpx2
 import typer
 
-from wakeful.config import TOKEN_FILE, ConfigError, Settings, load_settings
+from wakeful.sources import DEFAULT_HOST, DEFAULT_PORT, TOKEN_FILE, find_config_dir, read_values
 
-_OPTIONS = {  # which option of a command a field of the server's is
+if TYPE_CHECKING:
+    from wakeful.config import Settings
+
+_TIMEOUT = 30  # seconds
+_OPTIONS = {  # the option of a command that sets a field of a request
     "additional_context_message": "TEXT",
     "at": "--when",
     "columns": "--column",
@@ -39,42 +44,37 @@ _OPTIONS = {  # which option of a command a field of the server's is
     "up_sql": "SQL",
     "when": "--when",
 }
-REFUSED, WRONG, NOT_REACHED = 1, 2, 3  # exit codes: the server's no, a command that cannot be meant so, no server
+REFUSED, WRONG, NOT_REACHED = 1, 2, 3  # exit codes: the server refused, wrong usage, no server
 _NO_AGENT = "You have no agent yet. Make one with `wakeful agent add NAME`."
 
 
 class Server:
-    """A running server. Every failure ends the command with a message and an honest exit code."""
+    """A running server. Every failure ends the command with a message and an exit code."""
 
-    def __init__(self, settings: Settings, token: str) -> None:
-        host = "127.0.0.1" if settings.host in ("0.0.0.0", "::", "localhost") else settings.host
-        self.address = f"http://[{host}]:{settings.port}" if ":" in host else f"http://{host}:{settings.port}"
-        self._http = httpx2.Client(
-            base_url=self.address,
-            headers={"Authorization": f"Bearer {token}"},
-            timeout=30,
-            trust_env=False,
-            verify=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),  # not used; to read whom the web trusts takes 35 ms
-        )
+    def __init__(self, host: str, port: int, token: str) -> None:
+        host = "127.0.0.1" if host in ("0.0.0.0", "::", "localhost") else host
+        self.address = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+        self._http = HTTPConnection(host, port, timeout=_TIMEOUT)
+        self._headers = {"Authorization": f"Bearer {token}"}
 
     def get(self, *path: str, **query: Any) -> Any:
-        return self._get(path, query).json()
+        return json.loads(self.get_text(*path, **query))
 
     def get_text(self, *path: str, **query: Any) -> str:
-        """Return what is no JSON, such as a file."""
-        return self._get(path, query).text
+        """Return a response that is not JSON, such as a file."""
+        return self._call("GET", path, query=query)
 
     def post(self, *path: str, body: Any = None) -> Any:
-        return self._call("POST", path, json=body).json()
+        return json.loads(self._call("POST", path, body))
 
     def put(self, *path: str, body: Any = None) -> Any:
-        return self._call("PUT", path, json=body).json()
+        return json.loads(self._call("PUT", path, body))
 
     def patch(self, *path: str, body: Any = None) -> Any:
-        return self._call("PATCH", path, json=body).json()
+        return json.loads(self._call("PATCH", path, body))
 
     def delete(self, *path: str, body: Any = None) -> Any:
-        return self._call("DELETE", path, json=body).json()
+        return json.loads(self._call("DELETE", path, body))
 
     def agent(self, wanted: str | None) -> dict[str, Any]:
         """Find an agent by its id or name; without either, the only one there is."""
@@ -98,58 +98,76 @@ class Server:
         found = self.get("agents")["agents"]
         return found[0]["id"] if found else fail(_NO_AGENT)
 
-    def _get(self, path: tuple[str, ...], query: dict[str, Any]) -> httpx2.Response:
-        return self._call("GET", path, params={name: value for name, value in query.items() if value is not None})
-
-    def _call(self, method: str, path: tuple[str, ...], **options: Any) -> httpx2.Response:
+    def _call(self, method: str, path: tuple[str, ...], body: Any = None, query: dict[str, Any] | None = None) -> str:
+        target = "/" + "/".join(quote(part, safe="") for part in path)
+        asked = {name: _spell(value) for name, value in (query or {}).items() if value is not None}
+        data = None if body is None else json.dumps(body).encode()
+        headers = self._headers | ({"Content-Type": "application/json"} if data else {})
         try:
-            answer = self._http.request(method, "/" + "/".join(quote(part, safe="") for part in path), **options)
-        except httpx2.TransportError as error:
+            self._http.request(method, f"{target}?{urlencode(asked)}" if asked else target, data, headers)
+            response = self._http.getresponse()
+            status, text = response.status, response.read().decode()
+        except (OSError, HTTPException) as error:
+            read_settings()  # a misspelt setting may be why
             fail(
                 f"No server answers at {self.address} ({type(error).__name__}). Start it with `wakeful serve`, or set "
                 "WAKEFUL_HOST and WAKEFUL_PORT to where it is.",
                 NOT_REACHED,
             )
-        if not answer.is_success:
-            fail(_words_of(answer))
-        return answer
+        if not 200 <= status < 300:
+            fail(_explain(status, text))
+        return text
 
 
-def _words_of(answer: httpx2.Response) -> str:
+def _spell(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _explain(status: int, text: str) -> str:
+    """Return the server's message about a refused request, with the option that it is about."""
     try:
-        problem = answer.json()["error"]
+        problem = json.loads(text)["error"]
         field = problem.get("field") or ""
         option = _OPTIONS.get(field) or _OPTIONS.get(field.partition(".")[0])
         return " ".join(filter(None, (option and f"{option}:", problem["message"], problem.get("hint"))))
     except (ValueError, KeyError, TypeError):
-        return f"The server answered {answer.status_code}, and not in a form I know."
+        return f"The server answered {status} without an explanation. Is something else listening at this address?"
 
 
 def connect() -> Server:
-    """Find the server of these settings, and the token to show it."""
-    try:
-        settings = load_settings()
-    except ConfigError as error:
-        fail(str(error))
-    token = _find_token(settings)
-    if not token:
-        fail(
-            f"There is no token in {settings.config_dir}. "
-            "Start the server once with `wakeful serve`, or set WAKEFUL_TOKEN."
-        )
-    return Server(settings, token)
+    """Find the address of the server and the token for it in the settings.
+
+    The other settings are not checked, unless something is wrong: that takes twice as long as the rest of a command.
+    """
+    problems: list[str] = []
+    given = read_values(os.environ, ("host", "port", "token"), ("token",), problems)
+    port = str(given.get("port", DEFAULT_PORT))
+    if problems or not port.isdecimal():
+        read_settings()
+    token = given.get("token") or _read_token()
+    return Server(str(given.get("host", DEFAULT_HOST)), int(port), str(token))
 
 
-def _find_token(settings: Settings) -> str | None:
-    if settings.token is not None:
-        return settings.token.get_secret_value()
-    path = settings.config_dir / TOKEN_FILE
+def _read_token() -> str:
+    path = find_config_dir(os.environ) / TOKEN_FILE
     try:
-        return path.read_text(encoding="ascii").strip()
-    except FileNotFoundError:
-        return None
+        token = path.read_text(encoding="ascii").strip() if path.exists() else ""
     except (OSError, UnicodeDecodeError) as error:
         fail(f"The token file {str(path)!r} cannot be read: {error}.")
+    if not token:
+        read_settings()  # a misspelt setting may be why
+        fail(f"There is no token in {path.parent}. Start the server once with `wakeful serve`, or set WAKEFUL_TOKEN.")
+    return token
+
+
+def read_settings(*, host: str | None = None, port: int | None = None) -> "Settings":
+    """Return all settings, or end the command with what is wrong with them."""
+    from wakeful.config import ConfigError, load_settings
+
+    try:
+        return load_settings(host=host, port=port)
+    except ConfigError as error:
+        fail(str(error))
 
 
 def fail(message: str, code: int = REFUSED) -> NoReturn:

@@ -9,7 +9,7 @@ import typer
 from wakeful.cli.client import connect, fail
 from wakeful.cli.show import AsJson, show_found, show_json, show_one, show_table
 
-app = typer.Typer(help="Look into an agent's own database, and change it.", no_args_is_help=True)
+app = typer.Typer(help="Look into an agent's own database, and change it.", no_args_is_help=True, rich_markup_mode=None)
 
 Agent = Annotated[str | None, typer.Option(help="Whose: a name or an id. Needed only if you have more than one agent.")]
 Table = Annotated[str, typer.Argument(help="A table, as `wakeful db tables` shows it.")]

@@ -1,23 +1,23 @@
-"""`wakeful key …`: the device key of this machine, on paper and back. Local, for without it no server starts."""
+"""`wakeful key …`: show, restore and rotate the device key of this machine. No server is needed."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from wakeful.cli.client import fail
+from wakeful.cli.client import fail, read_settings
 from wakeful.cli.show import AsJson, show_json
-from wakeful.config import ConfigError, Settings, load_settings
 
-app = typer.Typer(help="Write the device key down, and put it back.", no_args_is_help=True)
+app = typer.Typer(help="Write the device key down, and restore it.", no_args_is_help=True, rich_markup_mode=None)
 
 
 @app.command()
 def show(as_json: AsJson = False) -> None:
-    """Print the recovery key. Whoever has it can read everything that is encrypted here."""
-    from wakeful.app.files import StartError, show_recovery_key
+    """Print the recovery key. It opens everything that is encrypted here, so keep it secret."""
+    from wakeful.app.errors import StartError
+    from wakeful.app.files import show_recovery_key
 
-    settings = _settings()
+    settings = read_settings()
     try:
         text = show_recovery_key(settings)
     except StartError as error:
@@ -27,13 +27,16 @@ def show(as_json: AsJson = False) -> None:
 
 @app.command()
 def restore(
-    file: Annotated[Path | None, typer.Option(help="A file with the recovery key; without it, type it in.")] = None,
+    file: Annotated[
+        Path | None, typer.Option(help="A file with the recovery key; without it, you are asked for it.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Put the device key back from its recovery key. One that is there is moved aside, not overwritten."""
-    from wakeful.app.files import StartError, restore_device_key
+    """Restore the device key from its recovery key. A key that is there is moved aside, not overwritten."""
+    from wakeful.app.errors import StartError
+    from wakeful.app.files import restore_device_key
 
-    settings = _settings()
+    settings = read_settings()
     try:
         # Never as an argument: the shell would keep it in its history.
         text = typer.prompt("Recovery key", err=True) if file is None else file.read_text(encoding="utf-8")
@@ -50,10 +53,11 @@ def restore(
 
 @app.command()
 def rotate(as_json: AsJson = False) -> None:
-    """Put a new device key in place of the old one, which is kept beside it. No server may be running."""
-    from wakeful.app.files import StartError, rotate_device_key
+    """Replace the device key; the old one is kept beside it. Stop the server first."""
+    from wakeful.app.errors import StartError
+    from wakeful.app.files import rotate_device_key
 
-    settings = _settings()
+    settings = read_settings()
     try:
         text, locked = rotate_device_key(settings)
     except StartError as error:
@@ -61,13 +65,6 @@ def rotate(as_json: AsJson = False) -> None:
     if as_json:
         show_json({"recovery_key": text, "locked": locked})
         return
-    typer.echo(f"There is a new device key. Its recovery key, instead of the one you have: {text}")
+    typer.echo(f"The device key was replaced. Its recovery key, instead of the one you have: {text}")
     if locked:
         typer.echo(f"Neither key opens the databases of these agents, which were locked before: {', '.join(locked)}")
-
-
-def _settings() -> Settings:
-    try:
-        return load_settings()
-    except ConfigError as error:
-        fail(str(error))

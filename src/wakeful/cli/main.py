@@ -1,72 +1,74 @@
-"""The `wakeful` command."""
+"""The `wakeful` command. Importing it imports no subcommand: that of the one that is called is imported then."""
 
-from importlib.metadata import version
-from typing import Annotated
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any, NamedTuple
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
-from wakeful.cli import agenda, agents, channels, data, keys, wakes, zone
-from wakeful.cli.client import fail
-from wakeful.config import ConfigError, Settings, load_settings
+
+class Lazy(NamedTuple):
+    """Where a subcommand is, and the line about it in the list of commands."""
+
+    place: str  # module:name, below wakeful.cli
+    help: str
+
+
+COMMANDS = {
+    "serve": Lazy("server:serve", "Run the server until Ctrl-C or SIGTERM."),
+    "migrate": Lazy("server:migrate", "Bring the store's schema up to date."),
+    "version": Lazy("server:version", "Print the version."),
+    "runs": Lazy("agents:runs", "List runs and what each used, the latest first."),
+    "agenda": Lazy("agenda:agenda", "Show what ran and what will run."),
+    "pause": Lazy("agenda:pause", "Hold back the wakes of one agent, or of all your agents."),
+    "resume": Lazy("agenda:resume", "End a pause."),
+    "zone": Lazy("zone:zone", "Show your time zone, or set it."),
+    "wake": Lazy("wakes:app", "Book, list and change wakes."),
+    "agent": Lazy("agents:app", "List, create and change agents."),
+    "channel": Lazy("channels:app", "Set up how notifications reach you."),
+    "db": Lazy("data:app", "Look into an agent's own database, and change it."),
+    "key": Lazy("keys:app", "Write the device key down, and restore it."),
+}
+
+
+class LazyGroup(TyperGroup):
+    """Lists subcommands without importing them, and imports the one that is called."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        for name, lazy in COMMANDS.items():
+            self.add_command(TyperCommand(name, help=lazy.help))
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        name = args[0]
+        if name in COMMANDS:
+            self.add_command(load(name), name)
+        return super().resolve_command(ctx, args)
+
+
+def load(name: str) -> Any:
+    """Import a subcommand."""
+    module, _, attribute = COMMANDS[name].place.partition(":")
+    found: typer.Typer | Callable[..., None] = getattr(import_module(f"wakeful.cli.{module}"), attribute)
+    if isinstance(found, typer.Typer):
+        group = typer.main.get_command(found)
+        group.name = name
+        return group
+    alone = typer.Typer(add_completion=False, rich_markup_mode=None)
+    alone.command(name)(found)
+    return typer.main.get_command(alone)
+
 
 app = typer.Typer(
-    help="A server for agents that set their own alarm.",
+    cls=LazyGroup,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # to load rich for boxes around the help takes longer than everything else together
 )
 
 
-@app.command()
-def serve(
-    host: Annotated[str | None, typer.Option(help="The address to listen on.")] = None,
-    port: Annotated[int | None, typer.Option(help="The port to listen on; 0 takes any free one.")] = None,
-    new: Annotated[
-        bool,
-        typer.Option("--new", help="Begin anew if the store is lost: what is left is moved aside, not deleted."),
-    ] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="With --new: do not ask.")] = False,
-) -> None:
-    """Run the server until it is told to stop (Ctrl-C or SIGTERM)."""
-    if yes and not new:
-        fail("--yes answers the question that --new asks, so it is of no use without it.", 2)
-    settings = _read_settings(host=host, port=port)
-    from wakeful.cli.server import begin_anew, run_server
-
-    if new:
-        begin_anew(settings, is_confirmed=yes)
-    run_server(settings)
-
-
-@app.command()
-def migrate() -> None:
-    """Bring the store's schema up to date. The server does so too when it starts."""
-    settings = _read_settings()
-    from wakeful.cli.server import bring_up_to_date
-
-    bring_up_to_date(settings)
-
-
-@app.command(name="version")
-def version_command() -> None:
-    """Print the version."""
-    typer.echo(version("wakeful"))
-
-
-app.add_typer(wakes.app, name="wake")
-app.add_typer(agents.app, name="agent")
-app.add_typer(channels.app, name="channel")
-app.add_typer(data.app, name="db")
-app.add_typer(keys.app, name="key")
-app.command(name="runs")(agents.runs)
-app.command(name="agenda")(agenda.agenda)
-app.command(name="pause")(agenda.pause)
-app.command(name="resume")(agenda.resume)
-app.command(name="zone")(zone.zone)
-
-
-def _read_settings(host: str | None = None, port: int | None = None) -> Settings:
-    try:
-        return load_settings(host=host, port=port)
-    except ConfigError as error:
-        fail(str(error))
+@app.callback()
+def wakeful() -> None:
+    """Run and use a server for agents that set their own alarm."""

@@ -1,71 +1,70 @@
-"""The commands that are the server. Apart, because to load everything takes two seconds that other commands spare."""
+"""`wakeful serve` and `wakeful migrate`. They import the server only when they are called: that takes seconds."""
 
 import asyncio
 import sys
-from importlib.metadata import version
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from wakeful.app.building import Wakeful, build
-from wakeful.app.files import StartError
-from wakeful.app.serving import hide_memory, serve
-from wakeful.app.set_aside import find_earlier, set_aside
-from wakeful.cli.client import fail
-from wakeful.cli.logs import setup_logging
-from wakeful.config import TOKEN_FILE, Settings, secrets_of
+from wakeful.cli.client import fail, read_settings
+from wakeful.sources import TOKEN_FILE
+
+if TYPE_CHECKING:
+    from wakeful.config import Settings
 
 
-def run_server(settings: Settings) -> None:
-    """Run the server until it is told to stop."""
+def serve(
+    host: Annotated[str | None, typer.Option(help="The address to listen on.")] = None,
+    port: Annotated[int | None, typer.Option(help="The port to listen on; 0 takes any free one.")] = None,
+    new: Annotated[
+        bool,
+        typer.Option("--new", help="Start afresh if the store is lost: other data is moved aside, not deleted."),
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="With --new: do not ask.")] = False,
+) -> None:
+    """Run the server until Ctrl-C or SIGTERM."""
+    if yes and not new:
+        fail("--yes answers the question that --new asks, so it needs --new.", 2)
+    settings = read_settings(host=host, port=port)
+    from wakeful.cli.logs import setup_logging
+    from wakeful.config import secrets_of
+
+    if new:
+        _set_data_aside(settings, is_confirmed=yes)
+    from wakeful.app.errors import StartError
+    from wakeful.app.listening import hide_memory, load_node
+    from wakeful.app.listening import serve as listen
+
     hide_memory()  # it holds keys, and so does its environment
     setup_logging(settings.log_level, settings.log_format, secrets_of(settings))
-    node = _build(settings)
 
-    def announce(address: str, login: str) -> None:
-        typer.echo(f"Wakeful {version('wakeful')} on {address} · {_describe_store(settings)}")
+    def announce(address: str, login: str, recovery_key: str | None) -> None:
+        typer.echo(f"Wakeful {_version()} on {address} · {_describe_store(settings)}")
         typer.echo(f"Log in (once, within 10 minutes): {address}{login}")
         if settings.token is None:
             typer.echo(f"Programs send the token in {settings.config_dir / TOKEN_FILE} as a bearer token.")
-        if node.recovery_key is not None:
+        if recovery_key is not None:
             typer.echo(
                 "Recovery key, not shown at later starts; write it down and keep it apart from this machine: "
-                f"{node.recovery_key}"
+                f"{recovery_key}"
             )
         if settings.model == "demo":
             typer.echo("The model is the built-in demo, which is not an LLM. Set WAKEFUL_MODEL for a real one.")
 
     try:
-        asyncio.run(serve(node, announce))
+        asyncio.run(listen(settings, lambda: load_node(settings), announce))
     except StartError as error:
         fail(str(error))
 
 
-def begin_anew(settings: Settings, *, is_confirmed: bool) -> None:
-    """Move what an earlier server left aside, after asking, so that the start is a first one."""
-    try:
-        earlier = find_earlier(settings)
-        if earlier is None:
-            return
-        typer.echo(f"{earlier.why} These would be moved into a folder set-aside-TIME in {earlier.data_dir}:")
-        for line in earlier.describe():
-            typer.echo(f"  {line}")
-        if not is_confirmed:
-            if not sys.stdin.isatty():
-                fail("Nobody can be asked here whether that is meant, so nothing was changed. Add --yes if it is.")
-            if not typer.confirm("Nothing is deleted. Move them and begin anew?"):
-                fail("Nothing was changed.")
-        folder = set_aside(settings, earlier)
-    except StartError as error:
-        fail(str(error))
-    typer.echo(f"Moved into {folder}: {', '.join(earlier.names)}.")
-
-
-def bring_up_to_date(settings: Settings) -> None:
-    """Apply what is missing of the schema."""
-    node = _build(settings)
+def migrate() -> None:
+    """Bring the store's schema up to date. The server does so too when it starts."""
+    settings = read_settings()
+    from wakeful.app.errors import StartError
+    from wakeful.app.listening import load_node
 
     async def open_and_close() -> None:
-        async with node.opened():
+        async with load_node(settings).opened():
             pass
 
     try:
@@ -75,14 +74,41 @@ def bring_up_to_date(settings: Settings) -> None:
     typer.echo("The schema is up to date.")
 
 
-def _build(settings: Settings) -> Wakeful:
+def version() -> None:
+    """Print the version."""
+    typer.echo(_version())
+
+
+def _version() -> str:
+    from importlib.metadata import version
+
+    return version("wakeful")
+
+
+def _set_data_aside(settings: "Settings", *, is_confirmed: bool) -> None:
+    """Move the data of an earlier server aside, after asking, so that the start is a first one."""
+    from wakeful.app.errors import StartError
+    from wakeful.app.set_aside import find_earlier, set_aside
+
     try:
-        return build(settings)
+        earlier = find_earlier(settings)
+        if earlier is None:
+            return
+        typer.echo(f"{earlier.why} These would be moved into a folder set-aside-TIME in {earlier.data_dir}:")
+        for line in earlier.describe():
+            typer.echo(f"  {line}")
+        if not is_confirmed:
+            if not sys.stdin.isatty():
+                fail("This needs a yes, and there is no terminal to ask on. Nothing was changed. Add --yes to go on.")
+            if not typer.confirm("Nothing is deleted. Move them and start afresh?"):
+                fail("Nothing was changed.")
+        folder = set_aside(settings, earlier)
     except StartError as error:
         fail(str(error))
+    typer.echo(f"Moved into {folder}: {', '.join(earlier.names)}.")
 
 
-def _describe_store(settings: Settings) -> str:
+def _describe_store(settings: "Settings") -> str:
     if settings.database_url is not None:
         return "store on PostgreSQL"
     return f"store in {settings.data_dir}" + ("" if settings.store_encryption else " (not encrypted)")

@@ -1,17 +1,17 @@
-"""How commands show what they got: tables on a terminal, JSON for programs."""
+"""Output of the commands: tables on a terminal, JSON for programs."""
 
 import json
+import os
+import sys
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, NamedTuple, cast
+from unicodedata import category, east_asian_width
 
 import typer
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
-PageOption = Annotated[str | None, typer.Option(help="Where to go on, as the list before said.")]
+PageOption = Annotated[str | None, typer.Option(help="The next page, as the end of a list names it.")]
 
 _COLOURS = {
     "success": "green",
@@ -27,86 +27,103 @@ _COLOURS = {
 }
 
 
+class Cell(NamedTuple):
+    """A text and how it is coloured."""
+
+    text: str
+    colour: str | None = None
+
+
 def show_json(value: Any) -> None:
     typer.echo(json.dumps(value, indent=2, ensure_ascii=False))
 
 
 def show_table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], *, empty: str) -> None:
-    """Print rows as a table; without any, say what there is to do."""
+    """Print rows as a table; without any, print a hint on what to do."""
     if not rows:
         typer.echo(empty)
         return
-    headers = [Text(column.replace("_", " ")) for column in columns]
+    headers = [column.replace("_", " ") for column in columns]
     _print_table(headers, [[_cell(column, row.get(column)) for column in columns] for row in rows])
 
 
 def show_found(found: Mapping[str, Any]) -> None:
-    """Print rows of an agent's database just as they are, but on a line each."""
-    _print_table([Text(_harmless(name)) for name in found["columns"]], [[*map(_value, row)] for row in found["rows"]])
+    """Print rows of an agent's database unchanged, one per line."""
+    _print_table([*map(_harmless, found["columns"])], [[*map(_value, row)] for row in found["rows"]])
     if found["truncated"]:
         typer.echo("There is more than is shown here.")
 
 
-def _print_table(headers: Sequence[Text], rows: Sequence[Sequence[Text]]) -> None:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for header in headers:
-        table.add_column(header, no_wrap=True)
-    for row in rows:
-        table.add_row(*row)
-    console = Console()
-    # An id that is cut off is of no use, so a narrow terminal wraps whole lines instead of squeezing columns.
-    needed = Console(width=10_000).measure(table).maximum
-    (console if needed <= console.width else Console(width=needed)).print(table, crop=False)
+def _print_table(headers: Sequence[str], rows: Sequence[Sequence[Cell]]) -> None:
+    """Print columns side by side. A narrow terminal wraps lines: an id that is cut off would be of no use."""
+    lines = [[Cell(header, "bold") for header in headers], *rows]
+    widths = [max(_width(line[number].text) for line in lines) for number in range(len(headers))]
+    for line in lines:
+        padded = zip(line, widths, strict=True)
+        shown = [_paint(cell) + " " * (width - _width(cell.text)) for cell, width in padded]
+        typer.echo("  ".join(shown).rstrip())
+
+
+def _width(text: str) -> int:
+    """Return how many columns of a terminal a text takes."""
+    return sum(0 if category(each) == "Mn" else 2 if east_asian_width(each) in "WF" else 1 for each in text)
+
+
+def _paint(cell: Cell) -> str:
+    if cell.colour is None or not cell.text or "NO_COLOR" in os.environ or not sys.stdout.isatty():
+        return cell.text
+    if cell.colour in ("bold", "dim"):
+        return typer.style(cell.text, **{cell.colour: True})
+    return typer.style(cell.text, fg=cell.colour)
 
 
 def in_words(code: str | None) -> str | None:
-    """Write a code of the server as people read it: did_nothing is 'did nothing'."""
+    """Write a code of the server for people: did_nothing as 'did nothing'."""
     return code and code.replace("_", " ")
 
 
 def show_more(found: Mapping[str, Any]) -> None:
-    """Say that a list goes on, and how."""
+    """Print how to get the next page of a list, if there is one."""
     if found.get("next"):
-        tell(f"There are more: --page {found['next']}")
+        print_note(f"There are more: --page {found['next']}")
 
 
-def tell(words: str) -> None:
-    """Say something besides what was asked for."""
+def print_note(words: str) -> None:
+    """Print something besides the result, on standard error."""
     typer.secho(words, fg=typer.colors.YELLOW, err=True)
 
 
 def show_one(value: Mapping[str, Any]) -> None:
-    """Print what is known of one thing, a line each."""
+    """Print the fields of one thing, a line each; empty ones are left out."""
     width = max(map(len, value), default=0)
-    console = Console(soft_wrap=True, highlight=False)
     for name, each in value.items():
         if each not in (None, "", [], {}):
-            console.print(Text(f"{name:<{width}}  ", style="bold"), _cell(name, each), sep="", end="\n")
+            typer.echo(_paint(Cell(f"{name:<{width}}  ", "bold")) + _paint(_cell(name, each)))
 
 
-def _value(value: Any) -> Text:
+def _value(value: Any) -> Cell:
     if value is None:
-        return Text("–", style="dim")
-    return Text(_harmless(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)))
+        return Cell("–", "dim")
+    return Cell(_harmless(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)))
 
 
 def _harmless(text: str) -> str:
-    """Write out what would do something to a terminal instead of being shown: a model may have written it."""
+    """Escape control characters, which a model may have written to act on the terminal."""
     return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
 
 
-def _cell(column: str, value: Any) -> Text:
+def _cell(column: str, value: Any) -> Cell:
     if value is None:
-        return Text("–", style="dim")
+        return Cell("–", "dim")
     if column == "status":
-        return Text(str(value), style=_COLOURS.get(str(value), ""))
+        return Cell(str(value), _COLOURS.get(str(value)))
     if (column == "at" or column.endswith("_at")) and isinstance(value, str):
-        return Text(_time(value))
+        return Cell(_time(value))
     if isinstance(value, list) and all(isinstance(each, str) for each in cast("list[Any]", value)):
-        return Text(", ".join(cast("list[str]", value)))
+        return Cell(_harmless(", ".join(cast("list[str]", value))))
     if isinstance(value, dict | list):
-        return Text(_harmless(json.dumps(value, ensure_ascii=False)))
-    return Text(str(value))
+        return Cell(_harmless(json.dumps(value, ensure_ascii=False)))
+    return Cell(_harmless(str(value)))
 
 
 def _time(text: str) -> str:

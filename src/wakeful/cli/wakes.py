@@ -1,4 +1,4 @@
-"""`wakeful wake …`: what will happen, and why something did or did not."""
+"""`wakeful wake …`: book, list and change wakes."""
 
 import time
 from enum import StrEnum
@@ -7,10 +7,10 @@ from typing import Annotated, Any
 import typer
 
 from wakeful.cli.client import Server, connect, fail
-from wakeful.cli.show import AsJson, PageOption, in_words, show_json, show_more, show_one, show_table, tell
-from wakeful.cli.zone import tell_zone
+from wakeful.cli.show import AsJson, PageOption, in_words, print_note, show_json, show_more, show_one, show_table
+from wakeful.cli.zone import send_zone
 
-app = typer.Typer(help="Book, look at and change wakes.", no_args_is_help=True)
+app = typer.Typer(help="Book, list and change wakes.", no_args_is_help=True, rich_markup_mode=None)
 
 WakeId = Annotated[str, typer.Argument(help="The id of a wake, as `wakeful wake ls` shows it.")]
 _LONG_AGO = "2000-01-01T00:00:00Z"  # what is past comes at once
@@ -52,36 +52,44 @@ _OPTIONS = {  # by door: which options it takes besides --when, --agent and --js
 @app.command()
 def add(
     instructions: Annotated[str, typer.Argument(metavar="TEXT", help="What the agent reads when it wakes.")],
-    when: Annotated[str | None, typer.Option(help="30m, 'tomorrow at 09:00', ISO 8601. Without it: at once.")] = None,
+    when: Annotated[str | None, typer.Option(help="30m, 'tomorrow at 09:00' or ISO 8601. Without it: now.")] = None,
     door: Annotated[
         Door,
         typer.Option(
             "--as",
-            help="recall: in a session, perhaps again and again. message: once, when the session is idle. session: in "
-            "a fresh session. next-run: the agent's one slot, in a fresh session.",
+            help="recall: in a session, once or repeatedly. message: once, when the session is idle. session: in a "
+            "new session. next-run: the agent's one next run, in a new session.",
         ),
     ] = Door.recall,
-    session: Annotated[str | None, typer.Option(help="The session it belongs to; without it, a new one.")] = None,
+    session: Annotated[str | None, typer.Option(help="The id of its session; without it, a new one.")] = None,
     agent: Annotated[
-        str | None, typer.Option(help="Whose, by id or name, if no session is given; without it, the first agent's.")
+        str | None, typer.Option(help="The agent, by id or name, if no session is given; without it, your first one.")
     ] = None,
-    every: Annotated[int | None, typer.Option(help="recall: again after so many seconds.")] = None,
-    cron: Annotated[str | None, typer.Option(help="recall: again by a cron rule of five fields.")] = None,
-    zone: Annotated[str | None, typer.Option(help="IANA zone of the time and, for a recall, of its rule.")] = None,
-    until: Annotated[str | None, typer.Option(help="recall: the last moment of a recurring one.")] = None,
+    every: Annotated[int | None, typer.Option(help="recall: repeat every so many seconds.")] = None,
+    cron: Annotated[str | None, typer.Option(help="recall: repeat by a cron rule of five fields.")] = None,
+    zone: Annotated[
+        str | None, typer.Option(help="The IANA time zone of --when and --cron, such as Europe/Berlin.")
+    ] = None,
+    until: Annotated[str | None, typer.Option(help="recall: when to stop repeating.")] = None,
     max_runs: Annotated[int | None, typer.Option(help="recall: how many times at most.")] = None,
-    on_miss: Annotated[Missed | None, typer.Option(help="recall, next-run: what if the server was away.")] = None,
-    priority: Annotated[Priority | None, typer.Option(help="recall, next-run: low gives way to you.")] = None,
+    on_miss: Annotated[
+        Missed | None, typer.Option(help="recall, next-run: what to do about times when the server was down.")
+    ] = None,
+    priority: Annotated[
+        Priority | None, typer.Option(help="recall, next-run: low waits while you are talking to the agent.")
+    ] = None,
     comment: Annotated[str | None, typer.Option(help="A label; not for next-run.")] = None,
-    ephemeral: Annotated[bool, typer.Option("--ephemeral", help="message, session: gone with a restart.")] = False,
+    ephemeral: Annotated[
+        bool, typer.Option("--ephemeral", help="message, session: forget it if the server restarts.")
+    ] = False,
     name: Annotated[str | None, typer.Option(help="session: its title.")] = None,
     tool: Annotated[list[str] | None, typer.Option(help="session: only this tool; may be repeated.")] = None,
     model: Annotated[str | None, typer.Option(help="session: its model.")] = None,
-    view: Annotated[list[str] | None, typer.Option(help="next-run: show this view; may be repeated.")] = None,
+    view: Annotated[list[str] | None, typer.Option(help="next-run: show the agent this view; may be repeated.")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the id alone, for scripts.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Book a wake at one of the doors. Without a time it comes at once."""
+    """Book a wake. Without a time it fires at once."""
     given: dict[str, Any] = {
         "session": session,
         "every": every,
@@ -102,7 +110,7 @@ def add(
     _check_options(door, given)
     server = connect()
     if when or cron or until:
-        tell_zone(server)
+        send_zone(server)
     if door is Door.recall:
         booked, wake_id = _book_recall(server, instructions, when, agent, given)
     elif door is Door.next_run:
@@ -114,15 +122,17 @@ def add(
         return
     typer.echo(f"Booked: {booked['told']}. Wake {wake_id}.")
     if booked.get("clamped"):
-        tell(f"Moved, because of: {', '.join(booked['clamp_reasons'])}.")
+        print_note(f"The time was moved, because of: {', '.join(booked['clamp_reasons'])}.")
     if booked.get("warning"):
-        tell(booked["warning"])
+        print_note(booked["warning"])
 
 
 @app.command(name="ls")
 def list_wakes(
-    status: Annotated[str | None, typer.Option(help="Only those with this status; without it, what waits.")] = None,
-    every_status: Annotated[bool, typer.Option("--all", help="Ended ones too.")] = False,
+    status: Annotated[
+        str | None, typer.Option(help="Only wakes with this status; without it, those still to come.")
+    ] = None,
+    every_status: Annotated[bool, typer.Option("--all", help="Also wakes that are over.")] = False,
     agent: Annotated[str | None, typer.Option(help="Only this agent's, by id or name.")] = None,
     limit: Annotated[int, typer.Option(help="How many at most.", min=1, max=200)] = 50,
     page: PageOption = None,
@@ -143,7 +153,7 @@ def list_wakes(
 
 @app.command()
 def show(wake_id: WakeId, as_json: AsJson = False) -> None:
-    """Show a wake, whichever door it was booked at."""
+    """Show one wake."""
     found = connect().get("wakes", wake_id)
     (show_json if as_json else show_one)(found)
 
@@ -155,15 +165,15 @@ def edit(
     instructions: Annotated[str | None, typer.Option(help="A new text.")] = None,
     every: Annotated[int | None, typer.Option(help="A new interval in seconds, for a recurring recall.")] = None,
     cron: Annotated[str | None, typer.Option(help="A new cron rule, for a recurring recall.")] = None,
-    zone: Annotated[str | None, typer.Option(help="Another IANA zone, for a recall.")] = None,
-    until: Annotated[str | None, typer.Option(help="Another last moment, for a recurring recall.")] = None,
-    max_runs: Annotated[int | None, typer.Option(help="Another number of times, for a recurring recall.")] = None,
-    on_miss: Annotated[Missed | None, typer.Option(help="What if the server was away.")] = None,
-    priority: Annotated[Priority | None, typer.Option(help="low gives way to you.")] = None,
+    zone: Annotated[str | None, typer.Option(help="Another IANA time zone, for a recall.")] = None,
+    until: Annotated[str | None, typer.Option(help="When to stop repeating, for a recurring recall.")] = None,
+    max_runs: Annotated[int | None, typer.Option(help="How many times at most, for a recurring recall.")] = None,
+    on_miss: Annotated[Missed | None, typer.Option(help="What to do about times when the server was down.")] = None,
+    priority: Annotated[Priority | None, typer.Option(help="low waits while you are talking to the agent.")] = None,
     comment: Annotated[str | None, typer.Option(help="A new label.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Change a wake that waits."""
+    """Change a wake that has not fired yet."""
     given = {
         "when": when,
         "instructions": instructions,
@@ -181,21 +191,21 @@ def edit(
         fail("Nothing to change: give at least one option, such as --when or --instructions.", 2)
     server = connect()
     if when or cron or until:
-        tell_zone(server)
+        send_zone(server)
     changed = server.patch("wakes", wake_id, body=body)
     (show_json if as_json else show_one)(changed)
 
 
 @app.command()
 def cancel(wake_id: WakeId, as_json: AsJson = False) -> None:
-    """Cancel a wake that waits."""
+    """Cancel a wake that has not fired yet."""
     done = connect().delete("wakes", wake_id)
     show_json(done) if as_json else typer.echo("Cancelled.")
 
 
 @app.command()
 def skip(wake_id: WakeId, as_json: AsJson = False) -> None:
-    """Leave out the next time of a recurring recall."""
+    """Skip the next time of a recurring recall."""
     wake = connect().post("wakes", wake_id, "skip")
     if as_json:
         show_json(wake)
@@ -208,10 +218,10 @@ def skip(wake_id: WakeId, as_json: AsJson = False) -> None:
 @app.command()
 def run(
     wake_id: WakeId,
-    wait: Annotated[bool, typer.Option("--wait", help="Wait for its end; exit 0 only if it succeeded.")] = False,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait until it ends; exit 0 only if it succeeded.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Run a wake at once, paused or not. One that fires once is used up by it."""
+    """Run a wake now, even if it is paused. A wake that fires once is over then."""
     server = connect()
     begun = server.post("wakes", wake_id, "run-now")
     ended = _wait_for(server, begun["id"]) if wait else begun
@@ -222,12 +232,14 @@ def run(
 
 @app.command()
 def why(wake_id: WakeId, as_json: AsJson = False) -> None:
-    """Tell what was decided about each planned time, and for which reason."""
+    """Show what was decided about each planned time, and why."""
     found = connect().get("wakes", wake_id, "why")
     if as_json:
         show_json(found)
         return
-    show_table(found["decisions"], ("nominal_at", "at", "code", "run_id", "detail"), empty="Nothing was decided yet.")
+    show_table(
+        found["decisions"], ("nominal_at", "at", "code", "run_id", "detail"), empty="Nothing has been decided yet."
+    )
 
 
 def _told(run: dict[str, Any] | None) -> str | None:

@@ -1,4 +1,4 @@
-"""`wakeful zone`, and telling the server this machine's zone when it knows none of its user."""
+"""`wakeful zone`, and sending this machine's time zone to a server that does not know its user's."""
 
 import os
 from pathlib import Path
@@ -8,14 +8,14 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import typer
 
 from wakeful.cli.client import Server, connect
-from wakeful.cli.show import AsJson, show_json, tell
+from wakeful.cli.show import AsJson, print_note, show_json
 
 _LINK, _FILE = Path("/etc/localtime"), Path("/etc/timezone")
 
 
 def zone(
     name: Annotated[
-        str | None, typer.Argument(help="An IANA name such as Europe/Berlin; without one, it is shown.")
+        str | None, typer.Argument(help="An IANA name such as Europe/Berlin; without it, your zone is shown.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -30,17 +30,17 @@ def zone(
         typer.echo(user["timezone"] or "Not known yet. Set it with `wakeful zone NAME`.")
 
 
-def tell_zone(server: Server) -> None:
-    """Send this machine's zone if the server knows none of the user, and say so."""
+def send_zone(server: Server) -> None:
+    """Send this machine's time zone if the server does not know the user's, and print that."""
     me: dict[str, Any] = server.get("me")
     name = machine_zone()
     if me["user"]["timezone"] is None and me["scope"] == "admin" and name is not None:
         server.patch("users", me["user"]["id"], body={"timezone": name})
-        tell(f"Your time zone is now {name}, as on this machine. `wakeful zone NAME` changes it.")
+        print_note(f"Your time zone is now {name}, as on this machine. `wakeful zone NAME` changes it.")
 
 
 def machine_zone() -> str | None:
-    """Return the IANA name of this machine's zone, if it can be told."""
+    """Return the IANA name of this machine's time zone, if it can be found."""
     written = os.environ.get("TZ", "").removeprefix(":")
     for name in (written, *(() if written else (_linked(), _listed()))):
         try:

@@ -25,6 +25,7 @@ from wakeful.server.limits.body_limits import (
 )
 from wakeful.server.limits.connections import mark_authenticated
 from wakeful.server.login_attempts import Tries
+from wakeful.server.security_headers import SECURITY_HEADERS
 from wakeful.server.tickets import take_ticket, target_of
 from wakeful.server.ws.socket_counts import SocketCounts
 from wakeful.service.people.accounts import Accounts
@@ -33,15 +34,6 @@ COOKIE = "wakeful"
 SECURE_COOKIE = "__Host-wakeful"  # with HTTPS: nothing but this very host can set it
 PAGE_HEADER = "X-Wakeful-Page"
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
-
-SECURITY_HEADERS = {
-    "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
-    "Content-Security-Policy": "frame-ancestors 'none'; base-uri 'none'; object-src 'none'",
-    "Referrer-Policy": "no-referrer",
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
-}
 
 
 class OriginNeeded(Forbidden):

@@ -20,7 +20,6 @@ from websockets.exceptions import InvalidStatus
 from live_server import TOKEN, eventually, running_server
 from openai_server import improvise
 from wakeful.cli import client as cli
-from wakeful.config import Settings
 from wakeful.server.limits import connections as limits
 from wakeful.server.limits.connections import Connections, CountedHttp, TimedRequests
 from wakeful.server.ws.protocol import Wire
@@ -149,7 +148,7 @@ async def test_no_connection_waits_for_an_acknowledgement_before_it_sends_the_re
     """With Nagle's algorithm a body waits 40 ms for the client's delayed acknowledgement of the headers."""
     async with running_server(settings, always=improvise) as server:
         port, model_port = urlsplit(server.address).port, urlsplit(server.provider.base_url).port
-        command = cli.Server(Settings(port=port), TOKEN)
+        command = cli.Server("127.0.0.1", port, TOKEN)
         await asyncio.to_thread(command.get, "agents")
         async with server.watch(await server.session()) as client:
             await client.ask("Hello")

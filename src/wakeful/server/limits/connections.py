@@ -15,7 +15,7 @@ import termios
 from dataclasses import dataclass
 from typing import Any, cast
 
-from fastapi import HTTPException
+from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 

@@ -1,0 +1,192 @@
+"""Runs a server until the process is told to stop. It listens first, then loads what takes seconds to import."""
+
+import asyncio
+import contextlib
+import logging
+import resource
+import signal
+import socket
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from contextlib import asynccontextmanager, contextmanager
+from functools import partial
+from importlib.metadata import version
+from typing import TYPE_CHECKING, cast
+
+import uvicorn
+from starlette.types import ASGIApp
+
+from wakeful.agentdb.process.private_memory import hide_memory
+from wakeful.clock import SystemClock
+from wakeful.config import SHORTEST_TOKEN, Settings
+from wakeful.domain.errors import Unavailable
+from wakeful.server.hosts import AllowedHosts
+from wakeful.server.limits.connections import Connections, CountedHttp, TimedRequests
+from wakeful.server.limits.log_limits import bounded_logs
+from wakeful.server.starting import Starting
+from wakeful.server.ws.protocol import LARGEST_OTHER_FRAME, Wire
+
+if TYPE_CHECKING:
+    from wakeful.app.building import Wakeful
+
+__all__ = ["Announce", "hide_memory", "load_node", "serve"]
+
+log = logging.getLogger(__name__)
+
+Announce = Callable[[str, str, str | None], None]  # the address, the path of a login link, a recovery key to show
+
+_BACKLOG = 2048  # connections that the kernel holds for us
+# asyncio accepts so many before the first of them is counted. With 2,048, clients could take every file descriptor in
+# one turn of the loop, and each of the 2,048 failures that follow would be logged.
+_ACCEPTED_AT_ONCE = 16
+_PING_SECONDS = 20.0  # between pings of a WebSocket, and for the answer to one
+_MANY_DESCRIPTORS = 1_048_576  # where the system sets no limit
+
+
+def load_node(settings: Settings) -> "Wakeful":
+    """Import everything and build a node, which takes seconds."""
+    from wakeful.app.building import build
+
+    return build(settings)
+
+
+async def serve(settings: Settings, load: "Callable[[], Wakeful]", announce: Announce) -> None:
+    """Listen, load a node in a thread and run it until the process is told to stop.
+
+    Until the node runs, only /healthz and /readyz are answered, and other requests wait. `announce` is called then.
+    """
+    if settings.has_short_token:
+        log.warning(
+            "the owner's token is short and could be guessed; set WAKEFUL_TOKEN to a longer one",
+            extra={"characters_at_least": SHORTEST_TOKEN},
+        )
+    connections = _count_connections(settings)
+    with bounded_logs(SystemClock()), _listen(settings.host, settings.port) as listener:
+        front = Starting(version("wakeful"), AllowedHosts(settings.host, settings.allowed_hosts))
+        server = _Server(_configure(front, connections))
+        serving = asyncio.create_task(server.serve(sockets=[listener]))
+
+        async def close() -> None:
+            front.give_up()
+            server.should_exit = True
+            connections.hurry()
+            await serving
+
+        try:
+            node, app = await asyncio.to_thread(_load, load)
+            loop, stopping = asyncio.get_running_loop(), asyncio.Event()
+            for number in (signal.SIGINT, signal.SIGTERM):
+                loop.add_signal_handler(number, stopping.set)
+            async with _running(node, close) as login:
+                front.finish(app)
+                announce(_address_of(listener), login, node.recovery_key)
+                await asyncio.to_thread(node.note_started)
+                told = asyncio.create_task(stopping.wait())
+                await asyncio.wait((serving, told), return_when=asyncio.FIRST_COMPLETED)
+                told.cancel()
+        finally:
+            await close()
+
+
+@asynccontextmanager
+async def _running(node: "Wakeful", close: Callable[[], Awaitable[None]]) -> AsyncGenerator[str]:
+    """Open the store and start the engine; yields the path of a login link."""
+    from wakeful.app.serving import welcome
+
+    async with node.opened():
+        login = await welcome(node)
+        await node.engine.start()
+        try:
+            yield login
+        finally:
+            # The engine first, so that other nodes can take over its runs before the last page has been closed.
+            await node.engine.stop()
+            await close()
+
+
+def _load(load: "Callable[[], Wakeful]") -> "tuple[Wakeful, ASGIApp]":
+    node = load()
+    from wakeful.app.serving import build_http, settle_memory
+    from wakeful.tools.confinement.probe import find_confinement, log_confinement
+
+    log_confinement(find_confinement(), is_shell_unconfined=node.settings.shell_unconfined)
+    app = build_http(node)
+    settle_memory()
+    return node, app
+
+
+def _configure(app: ASGIApp, connections: Connections) -> uvicorn.Config:
+    return uvicorn.Config(
+        TimedRequests(app),
+        log_config=None,
+        access_log=False,
+        http=cast("type[asyncio.Protocol]", partial(CountedHttp, connections=connections)),
+        backlog=_ACCEPTED_AT_ONCE,
+        ws=Wire,
+        ws_max_size=LARGEST_OTHER_FRAME,
+        ws_per_message_deflate=False,
+        ws_ping_interval=_PING_SECONDS,
+        ws_ping_timeout=_PING_SECONDS,
+        proxy_headers=False,
+        server_header=False,
+        lifespan="off",
+        timeout_graceful_shutdown=5,
+    )
+
+
+def _address_of(listener: socket.socket) -> str:
+    host, port = listener.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def _count_connections(settings: Settings) -> Connections:
+    """Cap connections so that file descriptors are left for the store and the workers."""
+    descriptors = _raise_descriptor_limit()
+    return Connections(
+        most=descriptors // 2,
+        most_unauthenticated=min(settings.unauthenticated_connections, descriptors // 4),
+        most_per_address=settings.unauthenticated_connections_per_address,
+        seconds=settings.request_timeout_seconds,
+    )
+
+
+def _raise_descriptor_limit() -> int:
+    """Take as many descriptors as the system allows, and return how many."""
+    # Often 1,024 are given at first, and 524,288 to those who ask.
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        with contextlib.suppress(OSError, ValueError):  # macOS allows less than it says
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+            soft = hard
+    return _MANY_DESCRIPTORS if soft == resource.RLIM_INFINITY else soft
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    try:
+        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        listener = socket.create_server((str(address[0]), port), family=family, backlog=_BACKLOG)
+    except OSError as error:
+        raise PortTaken(
+            f"Cannot listen on {host}:{port}: {error.strerror}. "
+            "If another server has that port, stop it or choose another one with --port or WAKEFUL_PORT."
+        ) from error
+    # uvicorn writes headers and body apart, and the body would wait 40 ms for the client's delayed acknowledgement.
+    # Accepted connections inherit it. asyncio sets it only where the protocol is named TCP, and here it is 0.
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return listener
+
+
+class PortTaken(Unavailable):
+    code = "port_taken"
+
+
+class _Server(uvicorn.Server):
+    """Leaves signals to us: uvicorn would raise them again, and end the process before the engine is done."""
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        for each in sockets or []:
+            each.listen(_BACKLOG)  # asyncio has set it to the number of connections that it accepts at once
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None]:
+        yield
