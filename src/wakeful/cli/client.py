@@ -57,6 +57,9 @@ class Server:
         self._http = HTTPConnection(host, port, timeout=_TIMEOUT)
         self._headers = {"Authorization": f"Bearer {token}"}
 
+    def __del__(self) -> None:
+        self._http.close()
+
     def get(self, *path: str, **query: Any) -> Any:
         return json.loads(self.get_text(*path, **query))
 

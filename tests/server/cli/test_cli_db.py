@@ -5,7 +5,6 @@ import re
 import stat
 from contextlib import closing
 
-import httpx2
 import pytest
 import sqlcipher3
 from typer.testing import CliRunner
@@ -80,22 +79,14 @@ def test_a_statement_and_a_view_are_run(tasks):
     assert "'dear'" in refused.stderr
 
 
-def prepared(http, *, base_url, headers, **_):
-    http.base_url = base_url
-    http.headers.update(headers)
-    return http
+def invoke(terminal, *words, typed=None):
+    """Run a command in this process, with what is typed at its prompts."""
+    return CliRunner().invoke(app, ["db", *words], input=typed, env=terminal.environment)
 
 
-def invoke(terminal, monkeypatch, *words, typed=None):
-    """Run a command in this process, with what is typed at its prompts; the connection it opens is closed here."""
-    with closing(httpx2.Client(trust_env=False)) as http, monkeypatch.context() as patched:
-        patched.setattr(httpx2, "Client", lambda **given: prepared(http, **given))
-        return CliRunner().invoke(app, ["db", *words], input=typed, env=terminal.environment)
-
-
-def test_tables_are_made_and_changed_and_views_saved(terminal, monkeypatch):
+def test_tables_are_made_and_changed_and_views_saved(terminal):
     def run(*words):
-        return invoke(terminal, monkeypatch, *words)  # there are many, and each would load Python anew
+        return invoke(terminal, *words)  # there are many, and each would load Python anew
 
     def said(*words):
         done = run(*words)
@@ -203,8 +194,8 @@ def test_the_key_is_shown_to_who_confirms_it_and_opens_the_file(tasks):
 
 
 @pytest.mark.parametrize(("typed", "is_shown"), [("", False), ("Evil\n", False), ("Wakeful\n", True)])
-def test_the_key_is_shown_to_who_types_the_agents_name(tasks, monkeypatch, typed, is_shown):
-    done = invoke(tasks, monkeypatch, "key", "--agent", "Wakeful", typed=typed)
+def test_the_key_is_shown_to_who_types_the_agents_name(tasks, typed, is_shown):
+    done = invoke(tasks, "key", "--agent", "Wakeful", typed=typed)
     assert (done.exit_code == 0, "PRAGMA key" in done.output) == (is_shown, is_shown)
 
 
