@@ -291,14 +291,18 @@ class PostgresDatabase:
 
     async def _keep_ending_stuck(self) -> None:
         """End the connections of nodes that have stopped where the server does not do so by itself."""
+        has_failed = False
         while True:
             await asyncio.sleep(self._limits.idle)
             try:
                 async with self._acquire(self._unsynced) as connection:
                     ended = await connection.fetch(self._limits.end_stuck)
             except StoreUnavailable as error:
-                log.warning("cannot look for connections of stopped nodes: %s", error.message)
+                if not has_failed:  # once an outage: an absent database is logged by everyone who needs it
+                    log.warning("cannot look for connections of stopped nodes: %s", error.message)
+                has_failed = True
             else:
+                has_failed = False
                 if ended:
                     log.warning("connections of stopped nodes ended", extra={"count": len(ended)})
 
