@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from wakeful.domain.bounds.limits import Rules
 from wakeful.domain.types import Agent, Pause, Wake
 from wakeful.domain.wakes import wakes
+from wakeful.domain.wakes.kinds import is_bounded
 
 MOST = 2_000  # entries; a wake every ten seconds fills any week
 _STEPS_OF_ONE = 10_000  # a rule that kept moving a wake without an end would be a fault of ours
@@ -83,7 +84,7 @@ def _facts(wake: Wake, around: Surroundings, now: datetime, at: datetime) -> wak
     is_today = at - now < timedelta(days=1)
     return wakes.Facts(
         agent_timezone=agent.zone,
-        bounds=agent.bounds if wakes.is_bounded(wake) else None,
+        bounds=agent.bounds if is_bounded(wake) else None,
         pauses=[
             pause
             for pause in around.pauses

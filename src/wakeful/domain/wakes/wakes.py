@@ -33,13 +33,13 @@ from wakeful.domain.types import (
 )
 from wakeful.domain.values import replace, value
 from wakeful.domain.wakes import missed, recurrence
+from wakeful.domain.wakes.kinds import KINDS, kind_of, slot_of
 from wakeful.domain.wakes.when import When
 from wakeful.domain.zones import load_zone
 
 MAX_INSTRUCTIONS = 32_000
 MAX_COMMENT = 1_000
 MAX_LIVE_SCHEDULES = 50
-_SCHEDULES: tuple[WakeKind, ...] = ("message", "session")
 
 
 class WakeFiresOnce(Invalid):
@@ -123,7 +123,7 @@ def create(
     _check_texts(instructions, comment)
     if timezone is not None:
         load_zone(timezone)
-    if kind in ("recall", "message") and session_id is None:
+    if KINDS[kind].landing == "origin" and session_id is None:
         raise Invalid(f"A {kind} lands in a session, so it needs one.", field="session_id")
     if call_type == "recurring":
         _check_recurrence(kind, every, cron, timezone, rules)
@@ -137,7 +137,7 @@ def create(
         agent_id=agent_id,
         user_id=user_id,
         session_id=session_id,
-        slot=_slot(kind, agent_id, session_id),
+        slot=slot_of(kind, agent_id, session_id),
         call_type=call_type,
         every=every,
         cron=cron,
@@ -153,7 +153,7 @@ def create(
         context_views=context_views,
         session_config=session_config,
         priority=priority,
-        on_miss=on_miss or ("skip" if kind == "next_run" else "run_once"),
+        on_miss=on_miss or KINDS[kind].on_miss,
         scheduled_by=scheduled_by,
         booked_by_run=booked_by_run,
         tools=tools,
@@ -181,17 +181,6 @@ def tell_wish(wish: Wish, at: datetime | None, final: datetime, cron: str | None
         "final": final.isoformat(),
     }
     return told if wish.zone is None else {**told, "zone": wish.zone}
-
-
-def is_schedule(wake: Wake) -> bool:
-    """Tell whether a wake is one of the scheduler door's, which a session may hold many of."""
-    return wake.kind in _SCHEDULES
-
-
-def _slot(kind: WakeKind, agent_id: str, session_id: str | None) -> str | None:
-    if kind == "recall":
-        return f"session:{session_id}"
-    return f"agent:{agent_id}" if kind == "next_run" else None
 
 
 def _first_instant(
@@ -234,7 +223,7 @@ def _check_texts(instructions: str, comment: str) -> None:
 def _check_recurrence(
     kind: WakeKind, every: timedelta | None, cron: str | None, timezone: str | None, rules: Rules
 ) -> None:
-    if kind != "recall":
+    if not KINDS[kind].can_recur:
         raise Invalid(f"A {kind} fires once; only a recall can be recurring.", field="call_type")
     if (every is None) == (cron is None):
         raise Invalid(
@@ -314,11 +303,6 @@ class Verdict:
     notice: Notice | None = None
 
 
-def is_bounded(wake: Wake) -> bool:
-    """Tell whether modes, quiet hours, days and the daily cap hold this wake: an agent's own next run."""
-    return wake.kind == "next_run" and wake.scheduled_by == "agent"
-
-
 def fire(wake: Wake, facts: Facts, now: datetime, rules: Rules) -> Verdict:
     """Decide about a due wake: hold it, put it off, run it, make up for it, or record that it did not run."""
     if facts.gone is not None:
@@ -382,13 +366,13 @@ def _gives_way(wake: Wake, facts: Facts) -> bool:
 
 def _must_defer(wake: Wake, facts: Facts, rules: Rules) -> bool:
     """A recall gives way to whoever talks in its session, but not for ever, and not to the run that booked it."""
-    is_put_off = wake.kind == "recall" and wake.deferrals < rules.max_deferrals
+    is_put_off = kind_of(wake).can_defer and wake.deferrals < rules.max_deferrals
     return is_put_off and _waits_for_session(wake, facts) and facts.busy_run_id != wake.booked_by_run
 
 
 def _waits_for_session(wake: Wake, facts: Facts) -> bool:
     """Tell whether someone else is at work where this wake lands; its own earlier occurrence is an overlap."""
-    return wake.kind in ("recall", "message") and facts.busy_run_id not in (None, facts.running_run_id)
+    return kind_of(wake).landing == "origin" and facts.busy_run_id not in (None, facts.running_run_id)
 
 
 def _defer(wake: Wake, lateness: missed.Lateness, now: datetime, rules: Rules) -> Verdict:
@@ -448,7 +432,7 @@ def _explain(
 
 def _run(wake: Wake, piece: missed.Piece, status: RunStatus, reason: str | None, now: datetime) -> Run:
     run = ids.run_id(wake.id, piece.first)
-    is_fresh = wake.kind in ("session", "next_run") and status == "queued"
+    is_fresh = kind_of(wake).landing == "fresh" and status == "queued"
     return Run(
         id=run,
         agent_id=wake.agent_id,

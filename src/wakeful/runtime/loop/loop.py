@@ -10,7 +10,7 @@ from wakeful.clock import Clock
 from wakeful.domain.errors import WakefulError
 from wakeful.domain.events import EndedEarly, RecallUpdate, RunEvent, StepSaved, StreamStart
 from wakeful.domain.types import Message, Run, RunNote, Wake
-from wakeful.domain.wakes.wakes import is_schedule
+from wakeful.domain.wakes.kinds import is_schedule
 from wakeful.runtime.executor import BeforeCall, RunStopped, Stop
 from wakeful.runtime.loop.budget import FINISH, NOTES
 from wakeful.runtime.loop.compaction import make_room

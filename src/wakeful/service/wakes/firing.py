@@ -14,6 +14,7 @@ from wakeful.domain.inbox import notices
 from wakeful.domain.runs import runs
 from wakeful.domain.types import Decision, Pause, Run, Wake
 from wakeful.domain.wakes import wakes
+from wakeful.domain.wakes.kinds import is_bounded
 from wakeful.hub import Sent
 from wakeful.service.agents.directories import Directories
 from wakeful.service.runs.run_endings import end_once_wake, note_failure, note_loop_end
@@ -249,7 +250,7 @@ def _facts(each: DueWake, tally: _Tally, pauses: Sequence[Pause], is_talking: bo
     wake = each.wake
     return wakes.Facts(
         agent_timezone=each.agent_timezone,
-        bounds=each.read_bounds() if wakes.is_bounded(wake) else None,
+        bounds=each.read_bounds() if is_bounded(wake) else None,
         pauses=[p for p in pauses if p.user_id == wake.user_id and p.agent_id in (None, wake.agent_id)],
         used_today=tally.used_today,
         started_lately=tally.started,

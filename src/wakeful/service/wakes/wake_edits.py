@@ -8,12 +8,12 @@ from wakeful.domain.doors import recall, schedule
 from wakeful.domain.errors import Invalid
 from wakeful.domain.events import RecallAction
 from wakeful.domain.types import Agent, Run, Wake
-from wakeful.domain.wakes.wakes import is_schedule
+from wakeful.domain.wakes.kinds import is_schedule, kind_of
 from wakeful.service.wakes.recalls import Recalls
 from wakeful.service.wakes.wakes import WakeService
 from wakeful.store.store import Store
 
-_ONLY_FOR_RECALLS = frozenset({"interval_seconds", "cron", "until", "max_runs", "timezone"})
+_ONLY_IF_RECURRING = frozenset({"interval_seconds", "cron", "until", "max_runs", "timezone"})
 
 
 class Bookings:
@@ -29,7 +29,7 @@ class Bookings:
         """Change a wake that waits, within the bounds that its door has for people."""
         wake = await self._wakes.get(wake_id, user_id)
         for name in asked:
-            if name in _ONLY_FOR_RECALLS and wake.kind != "recall":
+            if name in _ONLY_IF_RECURRING and not kind_of(wake).can_recur:
                 raise Invalid(
                     f"`{name}` is {asked[name]!r}, and a {wake.kind} has none: only a recall comes back. Leave it out.",
                     field=name,
