@@ -203,7 +203,7 @@ def all_full() -> Iterator[Trouble]:
 @pytest.fixture
 def sqlite_full() -> Iterator[Trouble]:
     """An embedded store on a small disk, full to the brim."""
-    with small_disk("8m") as disk:
+    with small_disk("48m" if IS_LONG else "8m") as disk:
 
         async def break_it() -> None:
             await asyncio.to_thread(fill, disk / "ballast")
