@@ -8,14 +8,13 @@ import asyncio
 from collections import deque
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
-from functools import cache
-from typing import Any
+from dataclasses import dataclass
 
 import orjson
 from websockets.frames import Frame, Opcode
 
-from wakeful.domain.events import SessionFrame, UserFrame, wire_name
+from wakeful.domain.events import SessionFrame, UserFrame
+from wakeful.domain.frames import to_wire
 
 MOST_FRAMES = 512
 MOST_BYTES = 256 * 1024
@@ -30,25 +29,15 @@ class Sent:
     wire: bytes  # the same as a WebSocket message
 
 
-def encode(frame: SessionFrame | UserFrame, run_id: str | None = None) -> str:
-    """Write a frame as JSON, without the fields that say nothing."""
-    written = {key: value for name, key in _fields(type(frame)) if (value := getattr(frame, name)) is not None}
-    if run_id is not None:
-        written["run_id"] = run_id
-    return orjson.dumps(written, option=orjson.OPT_UTC_Z).decode()
+def encode(frame: SessionFrame | UserFrame) -> str:
+    """Write a frame as JSON, without the fields that are None."""
+    return orjson.dumps(to_wire(frame), option=orjson.OPT_UTC_Z).decode()
 
 
 def numbered(text: str, seq: int) -> Sent:
     """Give an encoded frame its number, without encoding it again, and the form that every client is sent."""
     text = f'{text[:-1]},"seq":{seq}}}'
     return Sent(seq, text, Frame(Opcode.TEXT, text.encode()).serialize(mask=False))
-
-
-@cache
-def _fields(kind: type[Any]) -> tuple[tuple[str, str], ...]:
-    """Return the fields of a frame, each with its name on the wire; `type` comes first."""
-    names = sorted((field.name for field in fields(kind)), key=lambda name: name != "type")
-    return tuple((name, wire_name(name)) for name in names)
 
 
 class Subscription:

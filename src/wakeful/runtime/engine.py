@@ -114,14 +114,11 @@ class Engine:
                 "store away, so this node counts as running until its lease runs out", extra={"problem": error.message}
             )
 
-    def hear(self, news: str) -> None:
-        """Take a hint from the store: look at once instead of at the next turn."""
-        if news in ("wakes", "look"):
-            self.scheduler.nudge()
-        if news in ("runs", "look"):
-            self.runner.nudge()
-        if news in ("stop", "look"):
-            self.runner.look_for_stops()
+    def look_again(self) -> None:
+        """Look at everything at once instead of at the next turn."""
+        self.scheduler.nudge()
+        self.runner.nudge()
+        self.runner.look_for_stops()
 
     def readiness(self) -> Readiness:
         """Say whether wakes are being fired."""

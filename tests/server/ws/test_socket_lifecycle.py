@@ -257,6 +257,7 @@ async def test_a_headless_run_sends_the_same_frames_and_then_a_sync(server, sess
     await server.book(session, "Write a.txt")
     frames = await client.until("session_sync")
     assert kinds(frames) == [
+        "recall_update",
         "stream_start",
         "recall_update",
         "thinking_delta",
@@ -300,8 +301,8 @@ async def test_a_headless_run_that_fails_ends_with_an_error_and_a_sync_and_its_r
     server.provider.then(refuse(400, "No such model."))
     wake = await server.book(session)
     frames = await client.until("session_sync")
-    assert kinds(frames) == ["stream_start", "recall_update", "error", "session_sync"]
-    fired, failed = of_kind(frames, "recall_update")
+    assert kinds(frames) == ["recall_update", "stream_start", "recall_update", "error", "session_sync"]
+    _, fired, failed = of_kind(frames, "recall_update")
     assert [(fired["action"], fired["status"]), (failed["action"], failed["status"])] == [
         ("fired", "fired"), ("failed", "cancelled"),
     ]  # fmt: skip

@@ -1,8 +1,9 @@
-"""Who is present in sessions, and the holds that give them the first word, in the store."""
+"""Presence of people in sessions, and the holds that let them write first, in the store."""
 
 from collections.abc import Sequence
 from datetime import datetime
 
+from wakeful.domain.news import WakeDueSooner
 from wakeful.domain.types import Run
 from wakeful.store import queries
 from wakeful.store.drivers.database import Statements
@@ -48,4 +49,4 @@ class Presence:
             if run.session_id is not None
         ]
         if rows and await self._statements.write_each("hold_sessions", rows):
-            self._statements.tell("wakes")  # every scheduler looks again when the hold ends
+            self._statements.news.append(WakeDueSooner())  # every scheduler looks again when the hold ends
