@@ -85,7 +85,7 @@ class Scheduler:
             await self._firing.shed_low()
         self._on_queued()
         await asyncio.sleep(0)  # the claim is on its way first: someone waits for that
-        next_moment = await self._firing.next_moment()
+        next_moment = await self._firing.next_moment(since=looked_at)
         now = self._clock.now()
         if next_moment is not None and next_moment <= now:
             moved += await self._see_to_left_behind()

@@ -43,7 +43,9 @@ async def end_wake(
         return
     wake = await tx.wakes.get(run.wake_id)
     if wake.status in ("queued", "running"):
-        action = None if wake.status == "running" and status == "fired" else status  # it said so when the run began
+        action = status
+        if status == "fired":  # stopped: either its run has begun, which was said then, or it never will
+            action = None if wake.status == "running" else "cancelled"
         await tx.wakes.move([(replace(wake, status=status, reason=reason, error=error, updated_at=now), action)])
     elif status == "skipped":
         await tx.wakes.move([(replace(wake, updated_at=max(wake.updated_at, now)), "skipped")])

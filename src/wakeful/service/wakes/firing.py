@@ -88,8 +88,8 @@ class Firing:
 
         return await self._store.write(work)
 
-    async def next_moment(self) -> datetime | None:
-        """Return when there is something to look at next."""
+    async def next_moment(self, since: datetime) -> datetime | None:
+        """Return when there is something to look at next; a pause or hold that ended since the last look counts."""
         now = self._clock.now()
         rules = self._rules
         # Other nodes see a step of the clock when they look at it, and put their leases right with the next heartbeat.
@@ -97,9 +97,9 @@ class Firing:
         return await self._store.read(
             lambda tx: tx.wakes.next_moment(
                 self._owner,
-                now,
+                since,
                 rules.shed_after,
-                rules.hold_for,
+                last_hold=now + rules.hold_for,
                 judge_at=now + timedelta(seconds=unjudged),
                 latest=self._latest_lease(now),
             ),

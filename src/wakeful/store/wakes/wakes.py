@@ -228,21 +228,22 @@ class WakeRows:
     async def next_moment(
         self,
         owner: str,
-        now: datetime,
+        since: datetime,
         shed_after: timedelta,
-        hold_for: timedelta,
         *,
+        last_hold: datetime,
         judge_at: datetime,
         latest: datetime,
     ) -> datetime | None:
-        """Return when to look next. Leases are judged from `judge_at` on; one that ends after `latest` is void."""
+        """Return when to look next. What ended after `since` was not seen yet. Leases are judged from `judge_at` on; one that ends
+        after `latest` is void."""
         params = {
             "owner": owner,
             "judge_at": to_micros(judge_at),
             "latest": to_micros(latest),
-            "now": to_micros(now),
+            "now": to_micros(since),
             "shed_after": shed_after // timedelta(microseconds=1),
-            "last_hold": to_micros(now + hold_for),
+            "last_hold": to_micros(last_hold),
         }
         rows = await self._statements.fetch("next_attempt", params)
         at: int | None = rows[0]["at"]
