@@ -275,5 +275,5 @@ async def play(chosen_settings: dict[str, Any], chosen: Sequence[tuple[Any, ...]
 
 def test_on_each_store_a_client_of_events_hears_what_the_ledger_says(backend_settings):
     is_shared = "database_url" in backend_settings
-    few, many = (5, 200) if is_shared else (12, 1_000)
+    few, many = (3, 200) if is_shared else (8, 1_000)
     compare(lambda: backend_settings | {"lease_seconds": 30}, many if IS_LONG else few)
