@@ -1,7 +1,7 @@
 """Publish and subscribe: frames in order, each encoded once, in a bounded queue per subscriber.
 
-A topic's frames have consecutive sequence numbers. What a subscriber misses, because its queue was full or because
-another node said it, it reads from where the frames are kept; the hub only says that there is something.
+A topic's frames have consecutive sequence numbers. A subscriber that missed some, because its queue was full or
+because another node published them, reads them from where they are kept; the hub only wakes it.
 """
 
 import asyncio
@@ -48,7 +48,7 @@ class Subscription:
     def __init__(self) -> None:
         self.wake = asyncio.Event()
         self.is_behind = False  # something is to be read from where the frames are kept
-        self.is_over = False  # what it listens to is gone
+        self.is_over = False  # the topic has ended
         self._frames: deque[Sent] = deque()
         self._bytes = 0
 
@@ -79,7 +79,7 @@ class Subscription:
 
 
 class Hub:
-    """Who listens to what, on this node."""
+    """The subscriptions of this node, by topic."""
 
     def __init__(self) -> None:
         self._topics: dict[str, set[Subscription]] = {}
@@ -89,7 +89,7 @@ class Hub:
 
     @contextmanager
     def subscribe(self, topic: str) -> Generator[Subscription]:
-        """Hear everything that is published from now on."""
+        """Get everything that is published from now on."""
         subscription = Subscription()
         self._topics.setdefault(topic, set()).add(subscription)
         try:
@@ -101,23 +101,23 @@ class Hub:
                 del self._topics[topic]
 
     def publish(self, topic: str, frames: Sequence[Sent]) -> None:
-        """Hand saved frames to those who listen. Never waits for any of them."""
+        """Hand saved frames to the subscribers. Never waits for any of them."""
         for subscription in self._topics.get(topic, ()):
             subscription.put(frames)
 
     def look(self, topic: str) -> None:
-        """Say that something was saved elsewhere; subscribers who have it already find nothing new."""
+        """Have the subscribers read what another node saved; those that have it already find nothing new."""
         for subscription in self._topics.get(topic, ()):
             subscription.fall_behind()
 
     def end(self, topic: str) -> None:
-        """Say that nothing more will come, because what the topic is about is gone."""
+        """End the subscriptions of a topic whose subject was deleted."""
         for subscription in self._topics.get(topic, ()):
             subscription.is_over = True
             subscription.wake.set()
 
     def look_everywhere(self) -> None:
-        """Say that news may have been lost."""
+        """Have every subscriber read again: news may have been lost."""
         for topic in self._topics:
             self.look(topic)
 

@@ -70,7 +70,7 @@ class Engine:
     async def start(self) -> None:
         """Take back what a crash left behind, then begin."""
         if not self._is_shared:
-            # Nobody else can be at work on an embedded store, so whatever another process held is free.
+            # No other process can work on an embedded store, so every run that one held is free.
             await self._firing.forget_ephemeral()
             await self._presence.end_all_of_nodes()
             while await self._firing.recover(every_other_owner=True):
@@ -105,7 +105,7 @@ class Engine:
             with contextlib.suppress(asyncio.CancelledError):
                 await task
         self._tasks = []
-        await self.runner.drain()  # now that nobody claims any more
+        await self.runner.drain()  # now that nothing is claimed any more
         await self._heartbeat.stop()
         try:
             await self._directories.leave()

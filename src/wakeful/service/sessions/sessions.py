@@ -112,7 +112,7 @@ class SessionService:
         return await self._store.write(lambda tx: tx.sessions.rename(session_id, user_id, _title(title)))
 
     async def give_title(self, session_id: str, title: str) -> None:
-        """Name a session that nobody has named."""
+        """Name a session that has no name yet."""
         await self._store.write(lambda tx: tx.sessions.give_title(session_id, title[:MOST_TITLE]))
 
     async def delete(self, session_id: str, user_id: str) -> None:

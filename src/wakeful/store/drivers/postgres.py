@@ -43,7 +43,7 @@ _UNSYNCED = {"synchronous_commit": "off", "lock_timeout": "500"}
 
 # A claim that lost a race for a session, or two transactions that waited for each other: the work may be run again.
 _RACES = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError, asyncpg.UniqueViolationError)
-# After which nobody knows whether the line is alive, or what would come next on it.
+# After these it is not known whether the connection is alive, or what would come next on it.
 _HANGS_UP = (TimeoutError, asyncio.CancelledError)
 
 
@@ -66,7 +66,7 @@ class PostgresDatabase:
         self._most_connections = most_connections
         self._pool: asyncpg.Pool[Any] | None = None
         self._unsynced: asyncpg.Pool[Any] | None = None  # its commits do not wait for the disk
-        self._unlimited: asyncpg.Connection[Any] | None = None  # of whoever holds off the other nodes
+        self._unlimited: asyncpg.Connection[Any] | None = None  # the one that holds off the other nodes
         self._deliver: Deliver = lambda _news: None
         self._tasks: list[asyncio.Task[None]] = []
         self._unsent: list[News] = []
@@ -334,7 +334,7 @@ class PostgresDatabase:
 
 
 def _is_news(record: logging.LogRecord) -> bool:
-    """Leave out that the pool could not connect, with a traceback each time: whoever uses it next says why, once."""
+    """Leave out that the pool could not connect, with a traceback each time: its next user logs why, once."""
     return not str(record.msg).startswith("Failed to restore")
 
 

@@ -121,7 +121,7 @@ class SqliteThread:
         loop = self._ready.get_loop()
         try:
             self._statements = SqliteStatements(self._connect())
-        except Exception as error:  # noqa: BLE001  (whoever waits for the start gets it)
+        except Exception as error:  # noqa: BLE001  (`start` raises it)
             loop.call_soon_threadsafe(self._ready.set_exception, error)
             return
         loop.call_soon_threadsafe(self._ready.set_result, None)

@@ -70,7 +70,7 @@ class RunRows:
         """Return the next free place in the queue of each agent.
 
         An agent with nothing waiting comes in where the queue stands now; one with much waiting queues behind itself.
-        So nobody waits for all of someone else's runs, and nobody is overtaken for ever.
+        So no agent waits for all runs of another, and none is overtaken for ever.
         """
         rows = await self._statements.fetch_many("turns_of_agents", [{"agent_id": each} for each in agent_ids])
         return {
@@ -304,7 +304,7 @@ class RunRows:
         self._statements.news.append(WakeDueSooner())
 
     async def free_stop_wishes(self, most: int) -> list[Run]:
-        """Return runs that are to be stopped and that nobody else holds."""
+        """Return runs that are to be stopped and that no other transaction holds."""
         await self._statements.fetch("forget_lost_stop_wishes", {})
         return [RUNS.read(row) for row in await self._statements.fetch("free_stop_wishes", {"most": most})]
 

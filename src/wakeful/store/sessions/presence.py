@@ -9,7 +9,7 @@ from wakeful.store import queries
 from wakeful.store.drivers.database import Statements
 from wakeful.store.rows import to_micros
 
-MESSAGE = "message"  # the source of those who wrote; any other is a node with an open socket
+MESSAGE = "message"  # the source for a message; any other is a node with an open socket
 
 
 class Presence:
@@ -19,7 +19,7 @@ class Presence:
         self._statements = statements
 
     async def save(self, session_ids: Sequence[str], source: str, until: datetime) -> None:
-        """Note that someone is in these sessions until an instant."""
+        """Note that a person is present in these sessions until an instant."""
         at = to_micros(until)
         rows = [{"session_id": each, "source": source, "until": at} for each in session_ids]
         await self._statements.fetch_many("save_presence", rows)
@@ -35,7 +35,7 @@ class Presence:
         await self._statements.fetch("forget_presence", {"now": to_micros(now), "latest": to_micros(latest)})
 
     async def hold(self, ended: Sequence[Run], now: datetime, until: datetime) -> None:
-        """Let no queued wake start before an instant in the sessions of these runs, if someone is present there."""
+        """Let no queued wake start before an instant in the sessions of these runs, if a person is present there."""
         rows = [
             queries.row_of(
                 "hold_sessions",

@@ -235,8 +235,11 @@ class WakeRows:
         judge_at: datetime,
         latest: datetime,
     ) -> datetime | None:
-        """Return when to look next. What ended after `since` was not seen yet. Leases are judged from `judge_at` on; one that ends
-        after `latest` is void."""
+        """Return when to look next.
+
+        What ended after `since` was not seen yet. Leases are judged from `judge_at` on; one that ends after `latest` is
+        void.
+        """
         params = {
             "owner": owner,
             "judge_at": to_micros(judge_at),
