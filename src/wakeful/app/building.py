@@ -23,6 +23,7 @@ from wakeful.config import Settings
 from wakeful.domain.agents.agents import Known
 from wakeful.domain.agents.skills import Skill
 from wakeful.domain.bounds.limits import Rules
+from wakeful.domain.news import LookAgain, RunQueued, StopAsked, WakeDueSooner
 from wakeful.domain.runs.runs import Outcome
 from wakeful.domain.types import Agent, Run
 from wakeful.hub import Hub
@@ -177,7 +178,7 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
     owner = token_hex(8)  # new at every start, so a process never takes a predecessor's claims for its own
     hub = Hub()
     presence = PresenceService(store, clock, owner)
-    stream = Stream(store, hub, owner)
+    stream = Stream(store, hub)
     feed = Feed(store, hub, clock)
 
     def workspace_of(agent_id: str) -> Path:
@@ -188,9 +189,9 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
     uploads = Uploads(store, clock, directories, settings.data_dir / "agents", workspace_of)
     sessions = SessionService(store, clock, uploads)
     wakes = WakeService(store, clock, rules, directories)
-    files = _agent_files(settings, store, clock, feed, device_key, directories)
+    files = _agent_files(settings, store, clock, device_key, directories)
     data = AgentData(store, files)
-    recalls = Recalls(store, stream, wakes, clock, rules, lambda agent: tools.names_for(agent), data.names)
+    recalls = Recalls(store, wakes, clock, rules, lambda agent: tools.names_for(agent), data.names)
 
     async def prepare(agent: Agent) -> list[str]:
         return await tools.prepare(agent)
@@ -205,7 +206,6 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
     next_runs = NextRuns(store, wakes, clock, rules, lambda agent: tools.names_for(agent), data.views_of)
     agents = AgentService(
         store,
-        stream,
         clock,
         timedelta(seconds=settings.run_limit_seconds),
         files.erase_deleted,
@@ -214,7 +214,7 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
     sending = ChannelProcess(private_hosts=settings.fetch_private_hosts, seconds=settings.channel_timeout_seconds)
     channels = Channels(store, clock, sending, settings.fetch_private_hosts)
     outbox = Outbox(store, clock, channels)
-    stopping = Stopping(store, stream, clock, rules)
+    stopping = Stopping(store, clock, rules)
     runs = RunService(store, stopping, clock, rules, directories)
     pauses = PauseService(store, runs, clock)
     models = _models(settings, clock)
@@ -238,7 +238,7 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
         has_network=settings.shell_network,
         is_unconfined=settings.shell_unconfined,
     )
-    profiles = Profiles(store, stream, clock, directories)
+    profiles = Profiles(store, clock, directories)
     approvals = Approvals(store, clock)
     tools = build_tools(
         recalls,
@@ -277,24 +277,23 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
         owner,
         WrongClock(store, clock),
     )
-    claims = Claims(store, stream, clock, rules, owner, lease, directories)
-    firing = Firing(store, stream, clock, rules, owner, settings.claim_batch, directories, lease)
-    holds = MemoryHolds(store, stream, clock, rules, directories)
+    claims = Claims(store, clock, rules, owner, lease, directories)
+    firing = Firing(store, clock, rules, owner, settings.claim_batch, directories, lease)
+    holds = MemoryHolds(store, clock, rules, directories)
     runner = Runner(claims, clock, executor, settings.max_headless_runs, note_finished)
     engine = _engine(
         settings, store, clock, firing, stopping, claims, runner, upkeep, directories, holds, presence, files
     )
-    store.listen(engine.hear)
-    store.listen(stream.hear)
-    store.listen(feed.hear)
-    store.listen(approvals.hear)
-    store.listen(outbox.hear)
+    store.on(WakeDueSooner, lambda _: engine.scheduler.nudge())
+    store.on(RunQueued, lambda _: engine.runner.nudge())
+    store.on(StopAsked, lambda _: engine.runner.look_for_stops())
+    store.on(LookAgain, lambda _: engine.look_again())
     services = Services(
         accounts=Accounts(store, clock),
         agenda=AgendaService(store, clock, rules),
         agents=agents,
         approvals=approvals,
-        bookings=Bookings(store, wakes, recalls, clock),
+        bookings=Bookings(store, wakes, clock, rules),
         channels=channels,
         data=data,
         directories=directories,
@@ -381,14 +380,13 @@ def build_tools(
 
 
 def _agent_files(
-    settings: Settings, store: Store, clock: Clock, feed: Feed, device_key: bytes, directories: Directories
+    settings: Settings, store: Store, clock: Clock, device_key: bytes, directories: Directories
 ) -> AgentFiles:
     return AgentFiles(
         store,
         clock,
         DatabaseEngine(max(2, settings.agent_database_workers)),
         Vault(lambda agent_id: settings.data_dir / "agents" / agent_id, lambda: device_key),
-        feed,
         settings.agent_database_mb * 1024 * 1024,
         directories,
         settings.data_dir / "agents",

@@ -224,7 +224,9 @@ class SetAside:
     user_id: str
     agent_id: str
     session_id: str | None
+    call_type: CallType
     nominal_at: datetime
+    status: WakeStatus
 
 
 @value

@@ -1,4 +1,4 @@
-"""Saves what a run says, then shows it: the first piece at once, after that a moment's worth at a time."""
+"""Saves the frames of a run: the first at once, after that every 100 ms; they are published when they are saved."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -14,7 +14,7 @@ Save = Callable[[StepSaved | None, Sequence[RunFrame]], Awaitable[None]]
 
 
 class FrameWriter:
-    """The voice of one run. Frames keep their order, and a step is saved together with what was said before it."""
+    """Writes the frames of one run. They keep their order, and a step is saved with the frames before it."""
 
     def __init__(self, save: Save) -> None:
         self._save = save

@@ -160,7 +160,7 @@ class Engine(RuleBasedStateMachine):
         self.do(self.node.store.open(self.now))
 
     def claims_of(self, owner: str) -> Claims:
-        return Claims(self.node.store, self.node.stream, self.harness.clock, self.node.rules, owner, LEASE)
+        return Claims(self.node.store, self.harness.clock, self.node.rules, owner, LEASE)
 
     def is_paused(self, agent_id: str) -> bool:
         return any(who in (None, agent_id) and until > self.now for who, until in self.pauses)
@@ -342,7 +342,7 @@ class Engine(RuleBasedStateMachine):
         self.pass_by(away)
         self.start()
         if not self.node.store.is_shared:
-            firing = Firing(self.node.store, self.node.stream, self.harness.clock, self.node.rules, self.owner)
+            firing = Firing(self.node.store, self.harness.clock, self.node.rules, self.owner)
             while self.do(firing.recover(every_other_owner=True)):
                 pass
             for hold in self.held:

@@ -7,7 +7,6 @@ from typing import Any
 
 from wakeful.domain.bounds.limits import Rules
 from wakeful.domain.errors import Invalid, NotFound
-from wakeful.domain.events import RecallAction, RecallUpdate
 from wakeful.domain.texts import check_note, check_text, show
 from wakeful.domain.types import Agent, CallType, OnMiss, Priority, ScheduledBy, Wake
 from wakeful.domain.wakes import wakes
@@ -17,8 +16,6 @@ from wakeful.domain.zones import load_zone, offset_zone
 
 MOST_SECONDS = 10 * 365 * 86_400
 MOST_RUNS = 1_000_000
-
-_STATUS = {"pending": "pending", "queued": "pending", "running": "fired", "fired": "fired"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,24 +149,6 @@ def read_changes(
     if changes.get("every") is not None:
         changes["every"] = timedelta(seconds=changes["every"])
     return changes, wish
-
-
-def recall_status(wake: Wake) -> str:
-    """Return the status of a recall in the words of its door."""
-    return _STATUS.get(wake.status, "cancelled")
-
-
-def recall_update(wake: Wake, action: RecallAction) -> RecallUpdate:
-    """Make the frame that tells of a change."""
-    assert wake.session_id is not None
-    return RecallUpdate(
-        session_id=wake.session_id,
-        recall_id=wake.id,
-        call_type=wake.call_type,
-        trigger_at=wake.nominal_at,
-        status=recall_status(wake),
-        action=action,
-    )
 
 
 _FIELDS = {

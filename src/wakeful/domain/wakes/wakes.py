@@ -13,6 +13,7 @@ from wakeful.domain import ids
 from wakeful.domain.bounds import bounds as bounds_rule
 from wakeful.domain.bounds.limits import Rules
 from wakeful.domain.errors import Conflict, Invalid, LimitReached
+from wakeful.domain.events import RecallAction
 from wakeful.domain.inbox import notices
 from wakeful.domain.texts import first_words
 from wakeful.domain.types import (
@@ -296,6 +297,7 @@ class Verdict:
     """What firing one wake changes; written together or not at all."""
 
     wake: Wake
+    action: RecallAction | None = None  # what subscribers are shown; None: nothing that they can see has changed
     runs: tuple[Run, ...] = ()
     sessions: tuple[Session, ...] = ()
     fold: Fold | None = None
@@ -306,7 +308,8 @@ class Verdict:
 def fire(wake: Wake, facts: Facts, now: datetime, rules: Rules) -> Verdict:
     """Decide about a due wake: hold it, put it off, run it, make up for it, or record that it did not run."""
     if facts.gone is not None:
-        return Verdict(wake=_end(wake, "cancelled", facts.gone, now), decisions=(_say(wake, now, facts.gone),))
+        ended = _end(wake, "cancelled", facts.gone, now)
+        return Verdict(wake=ended, action="cancelled", decisions=(_say(wake, now, facts.gone),))
     hold = _find_hold(wake, facts, now, rules)
     if hold is not None:
         return _hold(wake, *hold, now)
@@ -386,7 +389,7 @@ def _defer(wake: Wake, lateness: missed.Lateness, now: datetime, rules: Rules) -
         updated_at=now,
     )
     said = _say(wake, now, "deferred", until=deferred.attempt_at.isoformat(), deferrals=deferred.deferrals)
-    return Verdict(wake=deferred, decisions=(said,))
+    return Verdict(wake=deferred, action="deferred", decisions=(said,))
 
 
 def _record(wake: Wake, lateness: missed.Lateness, plan: missed.Plan, facts: Facts, now: datetime) -> Verdict:
@@ -408,6 +411,7 @@ def _record(wake: Wake, lateness: missed.Lateness, plan: missed.Plan, facts: Fac
     sessions = tuple(_fresh_session(wake, run, now) for run in queued if run.session_id != wake.session_id)
     return Verdict(
         wake=_move_on(wake, lateness, plan.next_at, queued, rows, now),
+        action=None if queued or fold else "skipped",  # what is queued says that it fired when its run begins
         runs=(*rows, *queued),
         sessions=sessions,
         fold=fold,
@@ -538,15 +542,15 @@ def skip(wake: Wake, now: datetime) -> Verdict:
     in_time = missed.Lateness(now, is_missed=False)
     plan = missed.divide(wake, in_time, max(wake.nominal_at, now), most=1)
     row = _run(wake, missed.join(plan.runs), "skipped", "skipped_by_request", now)
-    return Verdict(wake=_move_on(wake, in_time, plan.next_at, [], [row], now), runs=(row,))
+    return Verdict(wake=_move_on(wake, in_time, plan.next_at, [], [row], now), action="skipped", runs=(row,))
 
 
 def edit(wake: Wake, changes: Mapping[str, Any], now: datetime, rules: Rules) -> Wake:
-    """Change a pending wake. A new time or rule starts afresh; what has fired already stays."""
+    """Change a pending wake for a person. A new time or rule starts afresh; what has fired already stays."""
     if wake.status != "pending":
         raise WakeNotLive(wake)
     is_planned = bool(changes.keys() & {"nominal_at", "every", "cron", "timezone"})
-    changed = replace(wake, **changes, updated_at=now if is_planned else max(wake.updated_at, now))
+    changed = replace(wake, **changes, seen_at=now, updated_at=now if is_planned else max(wake.updated_at, now))
     _check_texts(changed.instructions, changed.comment)
     if changed.timezone is not None:
         load_zone(changed.timezone)

@@ -8,7 +8,8 @@ from pydantic_ai.messages import ModelMessage, ToolCallPart
 
 from wakeful.clock import Clock
 from wakeful.domain.errors import WakefulError
-from wakeful.domain.events import EndedEarly, RecallUpdate, RunEvent, StepSaved, StreamStart
+from wakeful.domain.events import EndedEarly, RunEvent, StepSaved, StreamStart
+from wakeful.domain.frames import recall_update, wake_fired
 from wakeful.domain.types import Message, Run, RunNote, Wake
 from wakeful.domain.wakes.kinds import is_schedule
 from wakeful.runtime.executor import BeforeCall, RunStopped, Stop
@@ -220,17 +221,10 @@ async def _begin(work: RunState) -> AsyncGenerator[RunEvent]:
     own = [message for message in work.messages if message.run_id == work.run.id]
     wake = work.briefing.wake
     if wake is not None:
+        if not own and wake.kind == "recall" and wake.session_id is not None:
+            yield recall_update(wake, wake_fired(wake.id, work.run))  # saved with the first step, so it is said once
         for step in _opening(work, wake, len(own)):
             yield step
-        if not own and wake.kind == "recall" and wake.session_id is not None:
-            yield RecallUpdate(
-                session_id=wake.session_id,
-                recall_id=wake.id,
-                call_type=wake.call_type,
-                trigger_at=work.run.nominal_at,
-                status="pending" if wake.is_recurring else "fired",
-                action="fired",
-            )
     for message in own:
         if message.role == "tool" and message.data is not None:
             code = message.data["metadata"].get("code")

@@ -24,12 +24,11 @@ from wakeful.agentdb.process import arguments
 from wakeful.agentdb.process.engine import DatabaseEngine, WorkerAnswer
 from wakeful.clock import Clock
 from wakeful.domain.errors import WakefulError
-from wakeful.domain.events import DbUpdate
 from wakeful.domain.inbox import notices
+from wakeful.domain.news import DatabaseChanged
 from wakeful.domain.types import Agent, Notice
 from wakeful.service.agents.changelog_heads import ChangelogHeads, Head
 from wakeful.service.agents.directories import Directories
-from wakeful.service.inbox.feed import Feed
 from wakeful.store.store import Store, Tx
 
 log = logging.getLogger(__name__)
@@ -65,7 +64,6 @@ class AgentFiles:
         clock: Clock,
         engine: DatabaseEngine,
         vault: Vault,
-        feed: Feed,
         quota: int,
         directories: Directories,
         folder: Path,
@@ -74,7 +72,6 @@ class AgentFiles:
         self._clock = clock
         self._engine = engine
         self._vault = vault
-        self._feed = feed
         self._quota = quota
         self._directories = directories
         self._folder = folder  # with one of each agent in it
@@ -108,14 +105,14 @@ class AgentFiles:
         return (await self._ask(by, op, args)).text
 
     async def write(self, by: By, op: str, table: str | None, /, **args: Any) -> Any:
-        """Have something written; those who watch that table, or all of them, are told."""
+        """Have something written, and announce it for that table, or for all of them."""
         async with self._writing(by, table):
             answered = await self._ask(by, op, args, is_writing=True)
             if answered.is_crossing:
                 await self._warn(by.agent, answered)
         if answered.last_change and answered.last_hash:
             self._heads.note(by.agent.id, (answered.last_change, answered.last_hash))
-        self._tell(by.agent, table, last_change=answered.last_change)
+        self._announce(by.agent, table, last_change=answered.last_change)
         return answered.result
 
     async def known_head(self, agent_id: str) -> Head | None:
@@ -134,7 +131,7 @@ class AgentFiles:
             # Both are kept until every file surely has the new one: a crash in between leaves nothing locked.
             self._vault.save(agent.id, AgentKeys(current=token_bytes(32), previous=old))
             await self._finish_rotation(agent)
-        self._tell(agent, None)
+        self._announce(agent, None)
 
     async def show_key(self, by: By) -> tuple[str, bytes]:
         """Return where an agent's file is and its key. That it was shown is recorded before it is."""
@@ -163,7 +160,7 @@ class AgentFiles:
             self._upgraded.discard(agent.id)
             await self._heads.forget(agent.id)
         if had_one:
-            self._tell(agent, None)
+            self._announce(agent, None)
 
     async def finish_erasing(self) -> None:
         """Erase what is left of agents that were deleted, in case a crash came before their databases were gone."""
@@ -201,16 +198,16 @@ class AgentFiles:
 
     @asynccontextmanager
     async def _writing(self, by: By, table: str | None) -> AsyncGenerator[None]:
-        """Let one write at a time at a file, and tell those who watch that one is under way."""
+        """Let one write at a time at a file, and announce that one is under way."""
         agent_id = by.agent.id
         self._in_flight[agent_id] += 1
-        self._tell(by.agent, table)
+        self._announce(by.agent, table)
         try:
             async with self._lock(agent_id):
                 yield
         except BaseException:
             self._landed(agent_id)
-            self._tell(by.agent, table)
+            self._announce(by.agent, table)
             raise
         else:
             self._landed(agent_id)
@@ -244,9 +241,9 @@ class AgentFiles:
     def _lock(self, agent_id: str) -> asyncio.Lock:
         return self._locks.setdefault(agent_id, asyncio.Lock())
 
-    def _tell(self, agent: Agent, table: str | None, last_change: int | None = None) -> None:
-        frame = DbUpdate(agent_id=agent.id, table=table, in_flight=self._in_flight[agent.id], last_change=last_change)
-        self._feed.tell(agent.user_id, frame)
+    def _announce(self, agent: Agent, table: str | None, last_change: int | None = None) -> None:
+        in_flight = self._in_flight[agent.id]
+        self._store.deliver(DatabaseChanged(agent.id, agent.user_id, table, in_flight, last_change))
 
     async def _ask(self, by: By, op: str, args: Values, *, is_writing: bool = False) -> WorkerAnswer:
         try:

@@ -5,7 +5,8 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query
 from pydantic import AwareDatetime, Field
 
-from wakeful.domain.doors.recall import MOST_RUNS, MOST_SECONDS, recall_status
+from wakeful.domain.doors.recall import MOST_RUNS, MOST_SECONDS
+from wakeful.domain.frames import recall_status
 from wakeful.domain.types import (
     CallType,
     OnMiss,
@@ -245,7 +246,7 @@ def tell_recall(wake: Wake) -> RecallShape:
         interval_seconds=None if wake.every is None else int(wake.every.total_seconds()),
         internal_comment=wake.comment,
         additional_context_message=wake.instructions,
-        status=recall_status(wake),
+        status=recall_status(wake.status),
         reason=wake.reason,
         nominal_at=wake.nominal_at,
         attempt_at=wake.attempt_at,
