@@ -28,8 +28,8 @@ SECRETS = """
 ## Secrets
 
 {names} never appear in logs, errors or listings. Each can also be read from a file:
-`{variable}_FILE=/run/secrets/{name}`, or `{name}_file` in the TOML file. Whitespace around the secret is removed. It is an
-error to give both forms in the same place, or a file that is empty or unreadable.
+`{variable}_FILE=/run/secrets/{name}`, or `{name}_file` in the TOML file. Whitespace around the secret is removed. It
+is an error to give both forms in the same place, or a file that is empty or unreadable.
 
 ## Example
 

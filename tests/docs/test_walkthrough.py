@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 DOCS = Path(__file__).parents[2] / "docs"
-LINKS = sorted(set(re.findall(r"\[`([\w.]+)`\]\((\.\./src/[\w/]+\.py)\)", (DOCS / "walkthrough.md").read_text("utf-8"))))
+LINKS = sorted(
+    set(re.findall(r"\[`([\w.]+)`\]\((\.\./src/[\w/]+\.py)\)", (DOCS / "walkthrough.md").read_text("utf-8")))
+)
 
 
 def names_in(module: Path) -> set[str]:
