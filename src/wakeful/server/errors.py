@@ -34,7 +34,7 @@ _CODES = {
     408: "request_timeout",
     413: "body_too_large",
 }
-_MOST_SHOWN = 100  # characters of a value that was refused
+_MAX_SHOWN = 100  # characters of a value that was refused
 
 
 class ErrorDetail(BaseModel):
@@ -120,13 +120,13 @@ class _Short(Repr):
     def __init__(self) -> None:
         super().__init__()
         self.maxlist = self.maxdict = 20
-        self.maxstring = self.maxother = self.maxlong = _MOST_SHOWN
+        self.maxstring = self.maxother = self.maxlong = _MAX_SHOWN
 
 
 def _show(value: object) -> str:
     """Show the beginning of a value; the repr of all of it may have many megabytes."""
-    shown = repr(value[: _MOST_SHOWN + 1]) if isinstance(value, str | bytes) else _Short().repr(value)
-    return shown if len(shown) <= _MOST_SHOWN else shown[:_MOST_SHOWN] + "…"
+    shown = repr(value[: _MAX_SHOWN + 1]) if isinstance(value, str | bytes) else _Short().repr(value)
+    return shown if len(shown) <= _MAX_SHOWN else shown[:_MAX_SHOWN] + "…"
 
 
 async def _answer_http(request: Request, error: Exception) -> JSONResponse:

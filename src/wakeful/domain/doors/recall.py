@@ -15,8 +15,8 @@ from wakeful.domain.wakes.wakes import Wish, wish_of
 from wakeful.domain.wakes.when import BadWhen, parse_when
 from wakeful.domain.zones import load_zone, offset_zone
 
-MOST_SECONDS = 10 * 365 * 86_400
-MOST_RUNS = 1_000_000
+MAX_SECONDS = 10 * 365 * 86_400
+MAX_RUNS = 1_000_000
 
 _STATUS = {"pending": "pending", "queued": "pending", "running": "fired", "fired": "fired"}
 
@@ -85,8 +85,8 @@ def make(
     check_text("additional_context_message", request.instructions, wakes.MAX_INSTRUCTIONS)
     check_note("internal_comment", request.comment, wakes.MAX_COMMENT)
     _check_call_type(request)
-    _check_number("interval_seconds", request.interval_seconds, MOST_SECONDS)
-    _check_number("max_runs", request.max_runs, MOST_RUNS)
+    _check_number("interval_seconds", request.interval_seconds, MAX_SECONDS)
+    _check_number("max_runs", request.max_runs, MAX_RUNS)
     zone, name = _zone(request, agent)
     meant = None if request.when is None else parse_when(request.when, now, zone)
     wish = Wish(requested=request.cron or request.call_type)

@@ -22,7 +22,7 @@ ScheduleStatus = Literal["pending", "queued", "delivered", "cancelled", "failed"
 PREFIX = "sch-"
 MIN_DELAY_MS = 1_000
 MAX_DELAY_MS = 24 * 60 * 60 * 1_000
-MOST_LABEL = 200
+MAX_LABEL = 200
 
 _STATUS: dict[str, ScheduleStatus] = {
     "pending": "pending",
@@ -136,7 +136,7 @@ def make(
 ) -> Wake:
     """Make the wake of a schedule, or say what is wrong with the request."""
     message = check_text("message", request.message, wakes.MAX_INSTRUCTIONS)
-    label = check_note("label", request.label.strip(), MOST_LABEL, is_one_line=True)
+    label = check_note("label", request.label.strip(), MAX_LABEL, is_one_line=True)
     if request.kind == "session" and request.session_config is None:
         raise Invalid(
             "A schedule of kind 'session' needs `session_config`; {} will do. Its keys: "

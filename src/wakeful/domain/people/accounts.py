@@ -208,7 +208,7 @@ class TokenTaken(Conflict):
 
 
 def includes(held: Scope, needed: Scope) -> bool:
-    """Tell whether a scope reaches as far as another."""
+    """Return whether a scope reaches as far as another."""
     return SCOPES.index(held) >= SCOPES.index(needed)
 
 

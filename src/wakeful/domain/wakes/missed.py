@@ -23,7 +23,7 @@ class Lateness:
     grace: timedelta = timedelta(0)  # instants less late than this are not missed
 
     def covers(self, at: datetime) -> bool:
-        """Tell whether this very instant was missed, and not only one before it."""
+        """Return whether this very instant was missed, and not only one before it."""
         return self.is_missed and self.first_due_at - at > self.grace
 
 

@@ -145,7 +145,7 @@ def create(
         wall_clock=wall_clock,
         until=until,
         max_runs=max_runs,
-        booking=None if wish is None else tell_wish(wish, at, nominal_at, cron),
+        booking=None if wish is None else wish_detail(wish, at, nominal_at, cron),
         nominal_at=nominal_at,
         attempt_at=nominal_at,
         comment=comment,
@@ -169,7 +169,7 @@ def wish_of(text: str, meant: When, zone: str | None) -> Wish:
     return Wish(requested=text, at=meant.at, zone=read_in, moved_by=meant.moved_by)
 
 
-def tell_wish(wish: Wish, at: datetime | None, final: datetime, cron: str | None) -> dict[str, Any]:
+def wish_detail(wish: Wish, at: datetime | None, final: datetime, cron: str | None) -> dict[str, Any]:
     """Write down what was asked for and what became of it; `at` is the time before the rule of the wake was applied."""
     moved_by = list(wish.moved_by)
     if at is not None and final != at:
@@ -184,7 +184,7 @@ def tell_wish(wish: Wish, at: datetime | None, final: datetime, cron: str | None
 
 
 def is_schedule(wake: Wake) -> bool:
-    """Tell whether a wake is one of the scheduler door's, which a session may hold many of."""
+    """Return whether a wake is one of the scheduler door's, which a session may hold many of."""
     return wake.kind in _SCHEDULES
 
 
@@ -315,7 +315,7 @@ class Verdict:
 
 
 def is_bounded(wake: Wake) -> bool:
-    """Tell whether modes, quiet hours, days and the daily cap hold this wake: an agent's own next run."""
+    """Return whether modes, quiet hours, days and the daily cap hold this wake: an agent's own next run."""
     return wake.kind == "next_run" and wake.scheduled_by == "agent"
 
 
@@ -387,7 +387,7 @@ def _must_defer(wake: Wake, facts: Facts, rules: Rules) -> bool:
 
 
 def _waits_for_session(wake: Wake, facts: Facts) -> bool:
-    """Tell whether someone else is at work where this wake lands; its own earlier occurrence is an overlap."""
+    """Return whether someone else is at work where this wake lands; its own earlier occurrence is an overlap."""
     return wake.kind in ("recall", "message") and facts.busy_run_id not in (None, facts.running_run_id)
 
 

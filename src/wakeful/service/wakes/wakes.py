@@ -77,7 +77,7 @@ class WakeService:
             before = await tx.wakes.get(wake_id, user_id)
             after = wakes.edit(before, changes, now, self._rules)
             await tx.wakes.edit(after)
-            told = {} if wish is None else wakes.tell_wish(wish, changes["nominal_at"], after.nominal_at, after.cron)
+            told = {} if wish is None else wakes.wish_detail(wish, changes["nominal_at"], after.nominal_at, after.cron)
             await tx.notices.record([_said(before, "edited", now, changed=sorted(changes), **told)])
             tx.tell(f"wake {wake_id}")
             return after

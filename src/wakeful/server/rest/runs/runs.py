@@ -16,7 +16,7 @@ from wakeful.service.runs.runs import Stopped
 
 router = APIRouter(route_class=DoorRoute, tags=["runs"])
 
-_MOST_FRAMES = 5_000
+_MAX_FRAMES = 5_000
 
 
 class UsageShape(Shape):
@@ -138,10 +138,10 @@ async def get_run_events(
 ) -> RunEvents:
     """Show what a run said, from its start or after a sequence number."""
     run = await services.runs.get(run_id, caller.user.id)
-    frames = await services.stream.of_run(run, after, _MOST_FRAMES)
+    frames = await services.stream.of_run(run, after, _MAX_FRAMES)
     return RunEvents(
         events=[orjson.loads(frame.text) for frame in frames],
-        next=frames[-1].seq if len(frames) >= _MOST_FRAMES else None,
+        next=frames[-1].seq if len(frames) >= _MAX_FRAMES else None,
     )
 
 
