@@ -1,6 +1,6 @@
 """The gate in front of everything, for HTTP and WebSocket alike: Host, Origin, then who it is.
 
-It must be the outermost application, so that nothing answers around it. Whoever passes stands at
+It must be the outermost application, so that no route can be reached around it. The authenticated caller is in
 `scope["state"]["identity"]`.
 """
 
@@ -64,7 +64,7 @@ class CrossSite(Forbidden):
 
 
 class Gate:
-    """Lets in who may come in, and sends everyone else away in the one error shape."""
+    """Authenticates requests, and answers the others with an error."""
 
     def __init__(self, app: ASGIApp, accounts: Accounts, tries: Tries, settings: Settings) -> None:
         self._app = app

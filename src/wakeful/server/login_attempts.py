@@ -1,4 +1,4 @@
-"""Wrong tokens are counted, and an address that sent too many is told to wait.
+"""Count wrong tokens, and answer an address that sent too many with 429.
 
 A right token is let in whatever wrong ones did before it: otherwise anyone at the same address, behind the same proxy
 for instance, could lock its owner out. So it is the length of a token that keeps it from being guessed, not this count.

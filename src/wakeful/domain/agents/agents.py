@@ -76,7 +76,7 @@ class McpNotGranted(Forbidden):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
-    """What an agent's settings can name on this server."""
+    """Names that an agent's settings can refer to on this server."""
 
     mcp_servers: Mapping[str, McpServer] = field(default_factory=dict[str, McpServer])
     tools: Collection[str] = ()
@@ -155,7 +155,7 @@ def offered_zone(agent: Agent) -> str | None:
 
 
 def asks_before(agent: Agent, tool: str) -> bool:
-    """Return whether a tool of this agent needs a person's word each time."""
+    """Return whether a tool of this agent needs a person's approval for each call."""
     return any(tool == name or (name.endswith("*") and tool.startswith(name[:-1])) for name in agent.ask_before)
 
 

@@ -52,7 +52,7 @@ class McpServer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class McpState:
-    """What people see of a server: neither its command or address nor a secret."""
+    """The public state of an MCP server, without its command, address and secrets."""
 
     name: str
     kind: McpKind
@@ -66,7 +66,7 @@ class McpState:
 
 def hide_secrets(text: str, server: McpServer, *more: str) -> str:
     """Return a text without the values of the server's variables and headers, nor these."""
-    # A value such as "1" or "-y" is no secret, and hiding it would make the rest unreadable.
+    # A value such as "1" or "-y" is not a secret, and hiding it would make the rest unreadable.
     hidden = [secret for secret in (*server.secrets, *more) if len(secret) >= _SHORTEST_SECRET]
     for secret in sorted(hidden, key=len, reverse=True):
         text = text.replace(secret, "•••")

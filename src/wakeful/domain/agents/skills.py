@@ -13,7 +13,7 @@ _FENCE = "---"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Skill:
-    """How something is done."""
+    """Instructions on how to do something, from a Markdown file."""
 
     name: str
     description: str

@@ -1,4 +1,4 @@
-"""How far an agent may go with booking its own next run: modes with their presets, and the time they leave free.
+"""Limits of an agent's own next run: modes with their presets, and the times they allow.
 
 Quiet hours, days and "today" are wall clock in the agent's IANA zone. Quiet hours last from the first time that clocks
 show their beginning to the first time that they show their end, so a clock change neither tears nor loses them.
@@ -89,13 +89,13 @@ class Stretch:
 
 
 def local_day_start(at: datetime, zone_name: str) -> datetime:
-    """Return the first instant of the local day that `at` lies in."""
+    """Return the first instant of the local day of `at`."""
     zone = load_zone(zone_name)
     return _start_of(at.astimezone(zone).date(), zone)
 
 
 def next_midnight(at: datetime, zone_name: str) -> datetime:
-    """Return the first instant of the local day after the one that `at` lies in."""
+    """Return the first instant of the local day after that of `at`."""
     zone = load_zone(zone_name)
     return _start_of(at.astimezone(zone).date() + DAY, zone)
 

@@ -46,7 +46,7 @@ class ViewNeedsParameters(Invalid):
     def __init__(self, name: str, needed: Sequence[str]) -> None:
         super().__init__(
             f"The view {show(name)} cannot be run without its parameters {', '.join(needed)}. Name one that can, or "
-            "define it anew with defaults.",
+            "define it again with defaults.",
             field="context_views",
         )
 

@@ -207,9 +207,7 @@ def _check_call_type(request: RecallRequest) -> None:
 
 def _check_number(field: str, value: int | None, most: int) -> None:
     if value is not None and not 1 <= value <= most:
-        raise Invalid(
-            f"`{field}` is {show(value)}; accepted is a whole number, at least 1 and at most {most}.", field=field
-        )
+        raise Invalid(f"`{field}` must be a whole number from 1 to {most}, got {show(value)}.", field=field)
 
 
 def _read_until(text: str, now: datetime, zone: str | tzinfo | None) -> datetime:
@@ -225,7 +223,7 @@ def _zone_name(request: RecallRequest, name: str | None) -> str | None:
 
 
 def _zone(request: RecallRequest, agent: Agent) -> tuple[tzinfo | None, str | None]:
-    """Return the zone that the words are meant in, and the one the wake keeps; None: none is known."""
+    """Return the zone for parsing `when`, and the zone of the wake; None: none is known."""
     if request.timezone is not None:
         return load_zone(request.timezone), request.timezone
     if request.timezone_offset is not None:

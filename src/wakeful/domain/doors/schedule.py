@@ -64,7 +64,7 @@ class ErrorSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schedule:
-    """What is public about a schedule, live or ended."""
+    """Public attributes of a schedule, live or ended."""
 
     id: str
     kind: ScheduleKind
@@ -95,7 +95,7 @@ class NotCancellable(Conflict):
     code = "schedule_not_cancellable"
 
     def __init__(self, schedule: Schedule) -> None:
-        next_step = "If its run is still at work, stop that." if schedule.status == "delivered" else "It has ended."
+        next_step = "If its run is still running, stop it." if schedule.status == "delivered" else "It has ended."
         super().__init__(
             f"Schedule {schedule.id!r} is {schedule.status}, so it cannot be cancelled: only pending and queued ones "
             f"can. {next_step}",
@@ -139,7 +139,7 @@ def make(
     label = check_note("label", request.label.strip(), MAX_LABEL, is_one_line=True)
     if request.kind == "session" and request.session_config is None:
         raise Invalid(
-            "A schedule of kind 'session' needs `session_config`; {} will do. Its keys: "
+            "A schedule of kind 'session' needs `session_config`; {} is valid. Its keys: "
             f"{', '.join(session_config.KEYS)}.",
             field="session_config",
         )

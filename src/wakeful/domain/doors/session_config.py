@@ -1,4 +1,4 @@
-"""How a schedule wants its fresh session: which keys there are, what each accepts, and what it means for the agent."""
+"""`session_config` of a schedule: its keys, their validation, and their effect on the agent."""
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -146,7 +146,7 @@ def _skills(field: str, value: object, _allowed: Collection[str]) -> list[str]:
         raise BadSessionConfig(f"`{field}` has {len(names)} names; {MAX_SKILLS} is the most.", field=field)
     for name in names:
         if not _SKILL.fullmatch(name):
-            _refuse(field, name, "names of Markdown files in the agent's `skills/`, without a path")
+            _refuse(field, name, "the name of a Markdown file in the agent's `skills/`, without a path")
     return names
 
 
@@ -165,7 +165,7 @@ def _tool_ids(field: str, value: object, allowed: Collection[str]) -> list[str]:
     names = _texts(field, value)
     for name in names:
         if name not in allowed:
-            _refuse(field, name, f"tools that whoever books has: {', '.join(sorted(allowed)) or 'none'}")
+            _refuse(field, name, f"one of the tools of the booking run: {', '.join(sorted(allowed)) or 'none'}")
     return names
 
 
@@ -192,7 +192,7 @@ def _message(field: str, value: object) -> dict[str, str]:
     given = _object(field, value, f"a message such as {_MESSAGE}")
     unknown = sorted(set(given) - {"role", "content", "timestamp"})
     if unknown:
-        _refuse(f"{field}.{unknown[0]}", given[unknown[0]], "nothing: a message has role, content and timestamp")
+        _refuse(f"{field}.{unknown[0]}", given[unknown[0]], "left out: a message has role, content and timestamp")
     role = given.get("role")
     if role not in ("user", "assistant"):
         _refuse(f"{field}.role", role, "user or assistant")
@@ -223,7 +223,7 @@ def _some_of(field: str, value: object, known: Collection[str]) -> list[str]:
     names = _texts(field, value)
     for name in names:
         if name not in known:
-            _refuse(field, name, f"some of: {', '.join(known)}")
+            _refuse(field, name, f"one of: {', '.join(known)}")
     return names
 
 

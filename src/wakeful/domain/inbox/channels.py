@@ -66,7 +66,7 @@ class PrivateAddress(Forbidden):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delivery:
-    """What one channel really did."""
+    """The result of sending a notification over one channel."""
 
     channel: str  # its name
     outcome: Outcome

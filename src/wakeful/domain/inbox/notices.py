@@ -1,4 +1,4 @@
-"""What people are told in their inbox, in our words."""
+"""Texts of the notices in people's inboxes."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -238,7 +238,7 @@ def columns_renamed(
         f"The rows are as they were; the file as it was before is {snapshot}, among the snapshots."
     )
     if views:
-        body += f" Saved views that use these columns have to be written anew: {_listed(views)}."
+        body += f" Saved views that use these columns have to be rewritten: {_listed(views)}."
     return _about(
         agent,
         now,

@@ -56,7 +56,7 @@ class RunIsOver(Conflict):
 
     def __init__(self, run: Run) -> None:
         super().__init__(
-            f"Run {run.id!r} is {run.status}, so it no longer waits for an answer. Write to the agent anew."
+            f"Run {run.id!r} is {run.status}, so it no longer waits for an answer. Send the agent a new message."
         )
 
 

@@ -1,4 +1,4 @@
-"""How a wake is made, what happens when it is due, and how it ends.
+"""The rules of a wake: creating, firing, editing and ending it.
 
 `fire` is the whole decision about one due wake: pure, from the wake, the facts around it and the time. The scheduler
 does what the verdict says, in one transaction.
@@ -279,7 +279,7 @@ def _check_end(until: datetime | None, max_runs: int | None, nominal_at: datetim
 
 @value
 class Facts:
-    """What surrounds a due wake."""
+    """Facts about a due wake that its row does not contain."""
 
     agent_timezone: str
     bounds: Bounds | None = None  # None: this wake is not bound by them
@@ -289,7 +289,7 @@ class Facts:
     first_lately: datetime | None = None
     busy_run_id: str | None = None  # what its session is doing
     waiting_run_id: str | None = None  # an earlier occurrence that has not begun
-    running_run_id: str | None = None  # an earlier occurrence that is at work
+    running_run_id: str | None = None  # an earlier occurrence that is running
     is_user_talking: bool = False
     gone: str | None = None  # the user or the agent no longer exists
 
@@ -304,7 +304,7 @@ class Fold:
 
 @value
 class Verdict:
-    """What firing one wake changes; written together or not at all."""
+    """The changes that firing one wake makes, written in one transaction."""
 
     wake: Wake
     runs: tuple[Run, ...] = ()
@@ -381,13 +381,13 @@ def _gives_way(wake: Wake, facts: Facts) -> bool:
 
 
 def _must_defer(wake: Wake, facts: Facts, rules: Rules) -> bool:
-    """A recall gives way to whoever talks in its session, but not for ever, and not to the run that booked it."""
+    """Return whether a recall waits for a busy session: not for ever, and not for the run that booked it."""
     is_put_off = wake.kind == "recall" and wake.deferrals < rules.max_deferrals
     return is_put_off and _waits_for_session(wake, facts) and facts.busy_run_id != wake.booked_by_run
 
 
 def _waits_for_session(wake: Wake, facts: Facts) -> bool:
-    """Return whether someone else is at work where this wake lands; its own earlier occurrence is an overlap."""
+    """Return whether another run executes in the session of this wake; its own earlier occurrence is an overlap."""
     return wake.kind in ("recall", "message") and facts.busy_run_id not in (None, facts.running_run_id)
 
 

@@ -1,4 +1,4 @@
-"""Wakes that were planned while the clock was ahead, once it has been put right.
+"""Plan wakes again that were planned while the clock was ahead.
 
 When a wake was last planned stands in its `updated_at`. If that lies ahead of now, the clock was wrong then or is wrong
 now; either way the times that were counted from it are too far off.

@@ -1,4 +1,4 @@
-"""How long a body may be: checked before it is read where it says its length, otherwise while it comes."""
+"""Size limits of request bodies: checked before reading if the length is known, otherwise while reading."""
 
 from fastapi import HTTPException
 from starlette.datastructures import Headers

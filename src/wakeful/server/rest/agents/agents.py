@@ -30,7 +30,7 @@ Model = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^\S+$")]
 
 
 class BudgetsShape(Shape):
-    """What an agent may spend; null: no limit."""
+    """Limits of what an agent may spend; null: no limit."""
 
     run_tokens: Count | None = None
     run_cost: Money | None = None
@@ -39,7 +39,7 @@ class BudgetsShape(Shape):
 
 
 class BoundsShape(Shape):
-    """How far an agent may go with booking its own next run."""
+    """Limits of the next runs that an agent books itself."""
 
     mode: ScheduleMode
     is_customised: bool
@@ -62,7 +62,7 @@ class AgentShape(Shape):
     system_prompt: str
     toolsets: list[str]
     mcp_servers: list[str]
-    ask_before: list[str]  # tools that need a person's word
+    ask_before: list[str]  # tools that need a person's approval
     profiles: list[str]  # ids of agents it may hand over to
     may_write_skills: bool
     subagents: list[str]  # ids of the agents it may give a task to
@@ -88,7 +88,7 @@ class AgentShape(Shape):
 
 
 class SpentShape(Shape):
-    """What was used since an instant; planning and subagents included."""
+    """Usage since a time, including planning and subagents."""
 
     since: AwareDatetime
     runs: int
@@ -98,7 +98,7 @@ class SpentShape(Shape):
 
 
 class AgentUsage(Shape):
-    """What an agent has used today, by its own midnight, and what it may use; left is null without a limit."""
+    """Usage of an agent today, in its time zone, and its limits; left is null without a limit."""
 
     today: SpentShape
     budgets: BudgetsShape
@@ -107,7 +107,7 @@ class AgentUsage(Shape):
 
 
 class ModelTrialShape(Sparse):
-    """What came of asking the model for a word; `reason` is why it gave none, in its provider's words."""
+    """The result of a test request to the model; `reason` is the provider's error, if it failed."""
 
     model: str
     outcome: Literal["answered", "failed", "timed_out"]
@@ -132,7 +132,7 @@ class AgentList(Shape):
 
 
 class BudgetsChange(RequestBody):
-    """What is left out stays; null lifts a limit."""
+    """Fields that are left out stay unchanged; null removes a limit."""
 
     run_tokens: Count | None = None
     run_cost: Money | None = None
@@ -153,7 +153,7 @@ class ScheduleChange(RequestBody):
 
 
 class AgentChange(RequestBody):
-    """What is left out stays."""
+    """Fields that are left out stay unchanged."""
 
     name: Label | None = None
     description: Text | None = None

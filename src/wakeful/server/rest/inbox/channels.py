@@ -43,7 +43,7 @@ class NewChannel(RequestBody):
 
 
 class ChannelChange(RequestBody):
-    """What is left out stays."""
+    """Fields that are left out stay unchanged."""
 
     name: Name | None = None
     url: Url | None = None
@@ -51,7 +51,7 @@ class ChannelChange(RequestBody):
 
 
 class TestShape(Sparse):
-    """What the channel really did."""
+    """The result of sending over the channel."""
 
     outcome: Literal["sent", "failed", "timed_out", "rate_limited"]
     reason: str | None = None

@@ -98,7 +98,7 @@ class NewSession(RequestBody):
 
 
 class SessionChange(RequestBody):
-    """What is left out stays. Another agent goes on there with all of its own tools."""
+    """Fields that are left out stay unchanged. Another agent continues with all of its own tools."""
 
     model_config = ConfigDict(json_schema_extra={"minProperties": 1})
 
@@ -228,7 +228,7 @@ async def send_message(caller: Chatter, services: ServicesDep, session_id: PathI
 
 @router.post("/sessions/{session_id}/stop")
 async def stop_session(caller: Chatter, services: ServicesDep, session_id: PathId) -> StopAnswer:
-    """Stop the run at work in a conversation, within two seconds; if none is, the next one in its queue."""
+    """Stop the running run of a conversation, within two seconds; if there is none, the next queued one."""
     return StopAnswer.of(await services.runs.stop_session(session_id, caller.user.id))
 
 

@@ -20,7 +20,7 @@ Short = Annotated[Text, Field(max_length=200)]
 
 
 class NewNextRun(RequestBody):
-    """A next run to book: at a time with its zone, so many seconds from now, or `when` in words."""
+    """A next run to book: at a time with its zone, a number of seconds from now, or `when` in words."""
 
     instructions: Text
     scheduled_at: Short | None = None
@@ -33,7 +33,7 @@ class NewNextRun(RequestBody):
 
 
 class NextRunShape(Shape):
-    """What waits in an agent's slot."""
+    """The pending next run of an agent, if there is one."""
 
     id: str
     agent_id: str
@@ -99,7 +99,7 @@ async def book_next_run(caller: Planner, services: ServicesDep, agent_id: PathId
 
 @router.delete("/agents/{agent_id}/next-run")
 async def cancel_next_run(caller: Planner, services: ServicesDep, agent_id: PathId) -> Done:
-    """Cancel the next run that waits, whoever booked it; with none booked there is nothing to do."""
+    """Cancel the pending next run, also one that the agent booked; succeeds if there is none."""
     await services.next_runs.cancel(agent_id, caller.user.id)
     return Done()
 

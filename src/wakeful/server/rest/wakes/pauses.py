@@ -21,7 +21,7 @@ class NewPause(RequestBody):
     until: TimeField | None = None
     preset: PausePreset | None = None
     reason: Annotated[Text, Field(max_length=1_000)] = ""
-    stop: bool = False  # also stop what is under way, chat included
+    stop: bool = False  # also stop running runs, chat included
 
 
 class PauseShape(Shape):

@@ -32,7 +32,7 @@ class NewRecall(RequestBody):
 
 
 class RecallChange(RequestBody):
-    """What is left out stays."""
+    """Fields that are left out stay unchanged."""
 
     additional_context_message: Text | None = None
     internal_comment: Text | None = None

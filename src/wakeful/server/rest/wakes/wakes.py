@@ -70,7 +70,7 @@ class WakeShape(Shape):
 
 
 class LastRun(Shape):
-    """How the latest occurrence of a wake ended."""
+    """The result of the latest run of a wake."""
 
     id: str
     status: RunStatus
@@ -84,7 +84,7 @@ class WakeWithLastRun(WakeShape):
 
 
 class WakeChange(RequestBody):
-    """What is left out stays. The rules of recurrence are for recalls only."""
+    """Fields that are left out stay unchanged. Recurrence is for recalls only."""
 
     instructions: Text | None = None
     comment: Text | None = None
