@@ -1,4 +1,4 @@
-"""What can go wrong, a class per fact under a few kinds.
+"""Errors: a class per fact, under a few kinds.
 
 The message names the value and the next step; model, CLI and browser show it unchanged.
 """
@@ -25,7 +25,7 @@ class Invalid(WakefulError):
 
 
 class NotFound(WakefulError):
-    """What was asked for does not exist, or belongs to someone else."""
+    """It does not exist, or belongs to someone else."""
 
     code = "not_found"
 
@@ -77,7 +77,7 @@ class StoreBusy(StoreUnavailable):
 
 
 class DiskFull(Unavailable):
-    """The disk under the server's data has no room left; nobody's quota is meant."""
+    """The disk under the server's data is full; this is not about a quota."""
 
     code = "disk_full"
 

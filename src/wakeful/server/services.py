@@ -1,4 +1,4 @@
-"""What the routes call: every service, handed in once."""
+"""The services that the routes call."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""How a wake is made, what happens when it is due, and how it ends.
+"""The rules of a wake: creating, firing, editing and ending it.
 
 `fire` is the whole decision about one due wake: pure, from the wake, the facts around it and the time. The scheduler
 does what the verdict says, in one transaction.
@@ -146,7 +146,7 @@ def create(
         wall_clock=wall_clock,
         until=until,
         max_runs=max_runs,
-        booking=None if wish is None else tell_wish(wish, at, nominal_at, cron),
+        booking=None if wish is None else wish_detail(wish, at, nominal_at, cron),
         nominal_at=nominal_at,
         attempt_at=nominal_at,
         comment=comment,
@@ -170,7 +170,7 @@ def wish_of(text: str, meant: When, zone: str | None) -> Wish:
     return Wish(requested=text, at=meant.at, zone=read_in, moved_by=meant.moved_by)
 
 
-def tell_wish(wish: Wish, at: datetime | None, final: datetime, cron: str | None) -> dict[str, Any]:
+def wish_detail(wish: Wish, at: datetime | None, final: datetime, cron: str | None) -> dict[str, Any]:
     """Write down what was asked for and what became of it; `at` is the time before the rule of the wake was applied."""
     moved_by = list(wish.moved_by)
     if at is not None and final != at:
@@ -269,7 +269,7 @@ def _check_end(until: datetime | None, max_runs: int | None, nominal_at: datetim
 
 @value
 class Facts:
-    """What surrounds a due wake."""
+    """Facts about a due wake that its row does not contain."""
 
     agent_timezone: str
     bounds: Bounds | None = None  # None: this wake is not bound by them
@@ -279,7 +279,7 @@ class Facts:
     first_lately: datetime | None = None
     busy_run_id: str | None = None  # what its session is doing
     waiting_run_id: str | None = None  # an earlier occurrence that has not begun
-    running_run_id: str | None = None  # an earlier occurrence that is at work
+    running_run_id: str | None = None  # an earlier occurrence that is running
     is_user_talking: bool = False
     gone: str | None = None  # the user or the agent no longer exists
 
@@ -294,7 +294,7 @@ class Fold:
 
 @value
 class Verdict:
-    """What firing one wake changes; written together or not at all."""
+    """The changes that firing one wake makes, written in one transaction."""
 
     wake: Wake
     action: RecallAction | None = None  # what subscribers are shown; None: nothing that they can see has changed
@@ -368,13 +368,13 @@ def _gives_way(wake: Wake, facts: Facts) -> bool:
 
 
 def _must_defer(wake: Wake, facts: Facts, rules: Rules) -> bool:
-    """A recall gives way to whoever talks in its session, but not for ever, and not to the run that booked it."""
+    """Return whether a recall waits for a busy session: not for ever, and not for the run that booked it."""
     is_put_off = kind_of(wake).can_defer and wake.deferrals < rules.max_deferrals
     return is_put_off and _waits_for_session(wake, facts) and facts.busy_run_id != wake.booked_by_run
 
 
 def _waits_for_session(wake: Wake, facts: Facts) -> bool:
-    """Tell whether someone else is at work where this wake lands; its own earlier occurrence is an overlap."""
+    """Return whether another run executes in the session of this wake; its own earlier occurrence is an overlap."""
     return kind_of(wake).landing == "origin" and facts.busy_run_id not in (None, facts.running_run_id)
 
 

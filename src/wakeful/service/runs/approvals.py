@@ -13,7 +13,7 @@ from wakeful.domain.inbox import notices
 from wakeful.domain.news import ApprovalChanged, LookAgain
 from wakeful.domain.runs.approvals import (
     GRANT,
-    MOST_NOTICES,
+    MAX_NOTICES,
     AlreadyAnswered,
     Approval,
     NoSuchApproval,
@@ -74,7 +74,7 @@ class Approvals:
                 await tx.approvals.save(approved)
                 return approved
             await tx.approvals.save(fresh)
-            if run.is_headless and sum(each.status == "refused" for each in known) < MOST_NOTICES:
+            if run.is_headless and sum(each.status == "refused" for each in known) < MAX_NOTICES:
                 agent = await tx.agents.get(run.agent_id, run.user_id)
                 await tx.notices.add(notices.needs_approval(run, agent, call_id, tool, now))
             return fresh

@@ -188,7 +188,7 @@ async def edit(
     """Change a pending wake that this transaction has locked, and record the change."""
     after = wakes.edit(before, changes, now, rules)
     await tx.wakes.edit(after)
-    told = {} if wish is None else wakes.tell_wish(wish, changes["nominal_at"], after.nominal_at, after.cron)
+    told = {} if wish is None else wakes.wish_detail(wish, changes["nominal_at"], after.nominal_at, after.cron)
     await tx.notices.record([_said(before, "edited", now, changed=sorted(changes), **told)])
     return after
 

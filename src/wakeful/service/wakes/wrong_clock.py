@@ -67,4 +67,4 @@ async def _add_notices(tx: Tx, planned: list[tuple[Wake, Wake]], now: datetime) 
     for before, after in planned:
         of_user[before.user_id].append((before, after))
     for theirs in of_user.values():
-        await tx.notices.add(wrong_clock.tell(theirs, now))
+        await tx.notices.add(wrong_clock.to_notice(theirs, now))
