@@ -81,7 +81,7 @@ class Database:
         found: list[dict[str, Any]] = []
         is_more = True
         while is_more:
-            page = self.ask("changelog", most=100_000, before=found[-1]["id"] if found else None, **which)
+            page = self.ask("changelog", limit=100_000, before=found[-1]["id"] if found else None, **which)
             found += page["changes"]
             is_more = page["is_more"]
         return list(reversed(found))
