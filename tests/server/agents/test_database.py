@@ -62,7 +62,7 @@ REFUSED = [
         "POST /agents/{agent_id}/db/tables/{table}/columns",
     ),
     ("POST", "/tables/chores/columns", {"columns": [{"name": "a"}]}, 404, "table", "chores"),
-    ("POST", "/tables/tasks/columns", {"columns": [{"name": "a", "unique": True}]}, 400, "columns", "db migrate"),
+    ("POST", "/tables/tasks/columns", {"columns": [{"name": "a", "unique": True}]}, 400, "columns", "db/migrate"),
     ("POST", "/migrate", {"purpose": "x", "up_sql": 'CREATE TABLE "a/b" (c)'}, 400, "name", "a/b"),
     ("POST", "/migrate", {"purpose": "x", "up_sql": "ATTACH 'x' AS y"}, 403, None, "ATTACH"),
     ("POST", "/tables/tasks/rows/upsert", {"rows": [{"cost": 1}], "conflict_columns": ["title"]}, 400, "rows", "title"),
