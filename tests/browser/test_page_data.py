@@ -313,8 +313,12 @@ async def test_a_migration_is_taken_back_where_it_is_listed(server, keeper, come
     data = server.node.services.data
     [user] = [each for each in (await server.call("GET", "/users"))["users"] if each["role"] == "owner"]
     by = replace(await data.person(keeper.id, user["id"]), run_id=run)
-    await data.migrate(
-        by, "A colour", "ALTER TABLE tasks ADD COLUMN colour TEXT", "ALTER TABLE tasks DROP COLUMN colour"
+    await data.run(
+        by,
+        "migrate",
+        purpose="A colour",
+        up_sql="ALTER TABLE tasks ADD COLUMN colour TEXT",
+        down_sql="ALTER TABLE tasks DROP COLUMN colour",
     )
     async with come(f"{keeper.place}/activity?run={run}") as page:
         await page.get_by_role("button", name="Take back").click()

@@ -41,7 +41,7 @@ from wakeful.server.services import Services
 from wakeful.service.agents.agents import AgentService
 from wakeful.service.agents.database import AgentData
 from wakeful.service.agents.database_files import AgentFiles
-from wakeful.service.agents.database_prompt import DataInWords
+from wakeful.service.agents.database_prompt import DatabasePrompt
 from wakeful.service.agents.directories import Directories
 from wakeful.service.agents.instruction_files import InstructionFiles
 from wakeful.service.agents.mcp_servers import settle_unconfined
@@ -219,7 +219,7 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
     pauses = PauseService(store, runs, clock)
     models = _models(settings, clock)
     fetcher = Fetcher(private_hosts=frozenset(settings.fetch_private_hosts), tls=_trusted())
-    in_words = DataInWords(files, clock)
+    in_words = DatabasePrompt(files, clock)
     briefings = Briefings(store, clock, in_words.show_views, in_words.describe)
     titles = Titles(briefings, sessions, runs, models, clock)
     instructions = InstructionFiles(store, clock, directories, workspace_of)

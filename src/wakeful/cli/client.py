@@ -51,7 +51,7 @@ class Server:
         self.address = f"http://[{host}]:{settings.port}" if ":" in host else f"http://{host}:{settings.port}"
         self._http = httpx2.Client(
             base_url=self.address,
-            headers={"Authorization": f"Bearer {token}"},
+            headers={"Authorization": f"Bearer {token}", "User-Agent": "wakeful-cli"},  # so errors name commands
             timeout=30,
             trust_env=False,
             verify=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),  # not used; to read whom the web trusts takes 35 ms

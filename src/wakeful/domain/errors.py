@@ -82,5 +82,5 @@ class DiskFull(Unavailable):
     code = "disk_full"
 
     def __init__(self, message: str | None = None, *, field: str | None = None, hint: str | None = None) -> None:
-        words = "The server's disk is full, so nothing was written. Tell your user, and try again later."
+        words = "The server's disk is full, so nothing was written. Try again when its operator has freed space."
         super().__init__(message or words, field=field, hint=hint)

@@ -16,10 +16,11 @@ from pathlib import Path
 from secrets import token_bytes
 from typing import Any, Literal
 
-from wakeful.agentdb.errors import DatabaseLocked, DatabaseUnreadable, DataNotFound, for_people
+from wakeful.agentdb.errors import DatabaseLocked, DatabaseUnreadable, DataNotFound
 from wakeful.agentdb.files.open_database import Request
 from wakeful.agentdb.keys.agent_keys import AgentKeys, Vault, with_journal
-from wakeful.agentdb.operations import MAKES
+from wakeful.agentdb.operation import Door
+from wakeful.agentdb.operations import OPERATIONS
 from wakeful.agentdb.process import arguments
 from wakeful.agentdb.process.engine import DatabaseEngine, WorkerAnswer
 from wakeful.clock import Clock
@@ -36,7 +37,6 @@ log = logging.getLogger(__name__)
 SECONDS = 5.0  # for one statement
 LONG_SECONDS = 30.0  # for what goes through a whole file
 
-_LONG = frozenset({"migrate", "down", "import", "export", "undo", "verify", "purge", "rekey", "upgrade", "recover"})
 _NO_KEY = bytes(32)
 _LOCK_AGAIN = 0.05  # seconds
 _JOURNALS_SECONDS = 5.0  # at a graceful stop, for journals that a crash has left
@@ -53,6 +53,7 @@ class By:
     agent: Agent
     actor: Actor = "user"
     run_id: str | None = None
+    door: Door = "command"  # a person came through; error texts name its operations
 
 
 class AgentFiles:
@@ -246,14 +247,6 @@ class AgentFiles:
         self._store.deliver(DatabaseChanged(agent.id, agent.user_id, table, in_flight, last_change))
 
     async def _ask(self, by: By, op: str, args: Values, *, is_writing: bool = False) -> WorkerAnswer:
-        try:
-            return await self._ask_as_it_is(by, op, args, is_writing=is_writing)
-        except WakefulError as error:
-            if by.actor == "user":
-                error.message = for_people(error.message)
-            raise
-
-    async def _ask_as_it_is(self, by: By, op: str, args: Values, *, is_writing: bool) -> WorkerAnswer:
         arguments.check(args)
         agent_id = by.agent.id
         path = self._vault.database_of(agent_id)
@@ -262,7 +255,7 @@ class AgentFiles:
             if await self._is_lost(agent_id):
                 async with self._judging(agent_id, is_writing=is_writing):
                     raise await self._put_aside(by.agent)
-            if op not in MAKES:
+            if not OPERATIONS[op].creates_file:
                 # Nothing is made for the sake of a look: it is asked of an empty database in memory. Snapshots are
                 # beside the file, and may be all that is left of it.
                 place = path if op == "snapshots" else ""
@@ -296,11 +289,12 @@ class AgentFiles:
             op=op,
             path=path,
             key=key.hex(),
-            seconds=LONG_SECONDS if op in _LONG else SECONDS,
+            seconds=LONG_SECONDS if OPERATIONS[op].is_long else SECONDS,
             quota=self._quota if by.agent.database_mb is None else by.agent.database_mb * 1024 * 1024,
             at=self._clock.now().isoformat(),
             actor=by.actor,
             run_id=by.run_id,
+            door=by.door if by.actor == "user" else "tool",
             args=args,
         )
 
