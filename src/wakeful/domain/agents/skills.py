@@ -4,8 +4,8 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-MOST_SKILLS = 50  # of one agent
-MOST_DESCRIPTION = 300  # characters shown in the list
+MAX_SKILLS = 50  # of one agent
+MAX_DESCRIPTION = 300  # characters shown in the list
 
 _NAME = re.compile(r"[\w-][\w. -]{0,99}")
 _FENCE = "---"
@@ -35,7 +35,7 @@ def read(file: str, text: str) -> Skill:
     description = fields.get("description") or next((line for line in lines if line), "")
     return Skill(
         name=name if is_name(name) else stem,
-        description=" ".join(description.split())[:MOST_DESCRIPTION],
+        description=" ".join(description.split())[:MAX_DESCRIPTION],
         body=body.strip(),
         file=file,
     )

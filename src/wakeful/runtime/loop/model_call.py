@@ -31,14 +31,14 @@ from wakeful.runtime.loop.cache_hints import cache_settings
 from wakeful.runtime.loop.context import BYTES_PER_TOKEN
 from wakeful.runtime.loop.run_state import RunState, keepable
 from wakeful.runtime.models.errors import ModelBusy, ModelCutOff, ModelSilent
-from wakeful.runtime.models.openai_chat.chunks import MOST_CALLS
+from wakeful.runtime.models.openai_chat.chunks import MAX_CALLS
 from wakeful.runtime.waiting import EVERY, FIRST_SHOWN, Followed, pause
 from wakeful.service.resources import shortage
 from wakeful.tools.registry import Tool
 
 log = logging.getLogger(__name__)
 
-MOST_SAID = 1_000_000  # characters of one answer; no model has that much to say
+MAX_SAID = 1_000_000  # characters of one answer; no model has that much to say
 _ADVICE = "Test the agent's model, which says whether its endpoint answers, then continue this run."
 _OUTPUT = 4_000  # tokens that an answer is taken for while it is under way
 
@@ -53,7 +53,7 @@ class BudgetSpent(Exception):
 class Reply:
     """One answer of the model as it comes in, up to so many characters."""
 
-    def __init__(self, most: int = MOST_SAID) -> None:
+    def __init__(self, most: int = MAX_SAID) -> None:
         self._most = most
         self._said: list[str] = []
         self._thought: list[str] = []
@@ -69,7 +69,7 @@ class Reply:
 
     @property
     def has_too_many_calls(self) -> bool:
-        return self.calls > MOST_CALLS
+        return self.calls > MAX_CALLS
 
     @property
     def is_cut_off(self) -> bool:

@@ -10,9 +10,9 @@ from wakeful.domain.events import PlanningStatus, PlanReady, RunEvent, TurnThink
 from wakeful.runtime.loop.model_call import Reply, ask_quietly
 from wakeful.runtime.loop.run_state import RunState
 
-MOST_SAID = 20_000  # characters of a phase; a planner without end is cut off there
-MOST_STEPS = 20
-MOST_STEP = 500  # characters
+MAX_SAID = 20_000  # characters of a phase; a planner without end is cut off there
+MAX_STEPS = 20
+MAX_STEP = 500  # characters
 NO_PLAN = "No usable plan came; going on without one"
 _STEP = re.compile(r"^\s*(?:\d{1,3}[.):]|[-*•])\s+(?P<step>\S.*)$", re.MULTILINE)
 _UNSURE = re.compile(r"^\W*reflect\W*$", re.IGNORECASE | re.MULTILINE)
@@ -40,7 +40,7 @@ _REFLECTION = _Phase(
 _PLAN = _Phase(
     3,
     "Making the plan",
-    f"[Planning 3: plan] Now write the plan: a numbered list of at most {MOST_STEPS} short steps, each something you "
+    f"[Planning 3: plan] Now write the plan: a numbered list of at most {MAX_STEPS} short steps, each something you "
     "can do with your tools or say. Answer with the list alone. Call no tool now.",
 )
 
@@ -60,7 +60,7 @@ async def plan(work: RunState, request: list[ModelMessage]) -> AsyncGenerator[Ru
             if work.stop.is_requested or await work.is_spent():
                 return
             yield PlanningStatus(phase=phase.number, label=phase.label)
-            reply = Reply(MOST_SAID)
+            reply = Reply(MAX_SAID)
             async for event in ask_quietly(work, talk, reply):
                 yield event
             if reply.thinking:
@@ -77,5 +77,5 @@ async def plan(work: RunState, request: list[ModelMessage]) -> AsyncGenerator[Ru
 
 def _steps(text: str) -> str:
     """Return the list in a planner's answer in our own form; an answer without one is no plan."""
-    found = [match["step"].strip()[:MOST_STEP] for match in _STEP.finditer(text)]
-    return "\n".join(f"{number}. {step}" for number, step in enumerate(found[:MOST_STEPS], start=1))
+    found = [match["step"].strip()[:MAX_STEP] for match in _STEP.finditer(text)]
+    return "\n".join(f"{number}. {step}" for number, step in enumerate(found[:MAX_STEPS], start=1))
