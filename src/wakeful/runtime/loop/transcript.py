@@ -1,6 +1,6 @@
 """Our transcript in the form a model reads. The transcript is append-only; what a model is sent is made from it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -40,9 +40,7 @@ def to_model(system: str, messages: Sequence[Message], images: Mapping[str, Imag
         if message.role not in SENT:
             continue
         if message.role != "tool" and unanswered:
-            written.append(
-                ModelRequest(parts=[_returned(call, INTERRUPTED, success=False) for call in unanswered.values()])
-            )
+            written.append(_interrupted(unanswered.values()))
             unanswered = {}
         match message.role:
             case "assistant":
@@ -60,9 +58,7 @@ def to_model(system: str, messages: Sequence[Message], images: Mapping[str, Imag
             case _:
                 written.append(ModelRequest(parts=[UserPromptPart(content=_prompt(message, images))]))
     if unanswered:
-        written.append(
-            ModelRequest(parts=[_returned(call, INTERRUPTED, success=False) for call in unanswered.values()])
-        )
+        written.append(_interrupted(unanswered.values()))
     return written
 
 
@@ -111,6 +107,10 @@ def _response(message: Message) -> ModelResponse:
     [response] = ModelMessagesTypeAdapter.validate_python([whole])
     assert isinstance(response, ModelResponse)
     return response
+
+
+def _interrupted(calls: Iterable[ToolCallPart]) -> ModelRequest:
+    return ModelRequest(parts=[_returned(call, INTERRUPTED, success=False) for call in calls])
 
 
 def _returned(call: ToolCallPart, text: str, *, success: bool) -> ToolReturnPart:
