@@ -45,33 +45,33 @@ _PLAN = _Phase(
 )
 
 
-async def plan(work: RunState, request: list[ModelMessage]) -> AsyncGenerator[RunEvent]:
+async def plan(state: RunState, request: list[ModelMessage]) -> AsyncGenerator[RunEvent]:
     """Make the plan of a run. `request` is what the model would be asked without one.
 
     Each phase is saved, so that after a crash planning goes on where it was.
     """
-    done = {message.data["phase"]: message.content for message in work.own("planning") if message.data is not None}
+    done = {message.data["phase"]: message.content for message in state.own("planning") if message.data is not None}
     talk = list(request)
     for phase in (_ANALYSIS, _REFLECTION, _PLAN):
         if phase is _REFLECTION and not _UNSURE.search(done[1]):
             continue
         talk.append(ModelRequest(parts=[UserPromptPart(content=phase.question)]))
         if phase.number not in done:
-            if work.stop.is_requested or await work.is_spent():
+            if state.stop.is_requested or await state.is_spent():
                 return
             yield PlanningStatus(phase=phase.number, label=phase.label)
             reply = Reply(MAX_SAID)
-            async for event in ask_quietly(work, talk, reply):
+            async for event in ask_quietly(state, talk, reply):
                 yield event
             if reply.thinking:
                 yield TurnThinking(thinking=reply.thinking)
             if phase is _PLAN:
                 steps = _steps(reply.text)
                 yield PlanReady(plan=steps) if steps else PlanningStatus(phase=3, label=NO_PLAN)
-                yield work.step("plan", steps)
+                yield state.step("plan", steps)
                 return
             done[phase.number] = reply.text
-            yield work.step("planning", reply.text, {"phase": phase.number, "thinking": reply.thinking})
+            yield state.step("planning", reply.text, {"phase": phase.number, "thinking": reply.thinking})
         talk.append(ModelResponse(parts=[TextPart(content=done[phase.number] or "(nothing)")]))
 
 
