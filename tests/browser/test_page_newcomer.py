@@ -29,7 +29,7 @@ async def test_a_newcomer_with_nothing_but_the_link_sees_the_whole_loop(served, 
     await expect(banner).to_contain_text(re.compile(r"in \d+ s"))
     await expect(page.locator(".session-clock")).to_be_visible()
     woken = page.locator(".asked.is-woken")
-    await expect(woken).to_contain_text("Read notes.txt with read_file", timeout=20_000)
+    await expect(woken).to_contain_text("Check notes.txt with read_file", timeout=20_000)
     await expect(page.locator(".answer").last).to_contain_text("buy milk")
     await expect(page.locator(".session-clock")).to_have_count(0)
 

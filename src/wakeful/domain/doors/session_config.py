@@ -18,7 +18,7 @@ MAX_PROMPT = 32_000
 MAX_SKILLS = 50
 MAX_PRELOADED = 50
 MAX_PRELOADED_BYTES = 64 * 1024
-CACHING_PROVIDERS = ("anthropic", "bedrock", "gateway/anthropic")  # take breakpoints; others cache by themselves
+CACHING_PROVIDERS = ("anthropic", "bedrock")  # take breakpoints, also behind the gateway; others cache by themselves
 
 _BREAKPOINTS = ("system", "tools", "messages")
 _COMPONENTS = ("base", "tools", "schema", "skills", "preamble")
@@ -84,8 +84,14 @@ def summarise(config: Mapping[str, Any] | None) -> dict[str, Any] | None:
 
 def ignored_keys(config: Mapping[str, Any] | None, model: str) -> list[str]:
     """Return the keys that are kept and do nothing with this model."""
-    takes_breakpoints = model.partition(":")[0] in CACHING_PROVIDERS
-    return ["cache_breakpoints"] if config and config.get("cache_breakpoints") and not takes_breakpoints else []
+    has_breakpoints = bool(config and config.get("cache_breakpoints"))
+    return ["cache_breakpoints"] if has_breakpoints and caching_provider(model) is None else []
+
+
+def caching_provider(model: str) -> str | None:
+    """Return the provider of a model if it takes cache breakpoints."""
+    provider = model.partition(":")[0].removeprefix("gateway/")
+    return provider if provider in CACHING_PROVIDERS else None
 
 
 def apply(agent: Agent, config: Mapping[str, Any], booked_by: ScheduledBy) -> Agent:

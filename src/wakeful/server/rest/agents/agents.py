@@ -17,7 +17,7 @@ from wakeful.server.services import ServicesDep
 
 router = APIRouter(route_class=DoorRoute, tags=["agents"])
 
-Toolset = Literal["recall", "scheduler", "next_run", "database", "notify", "files", "web", "shell", "subagents"]
+Toolset = Annotated[str, Field(json_schema_extra={"enum": [*agents.TOOLSETS]})]
 Toolsets = Annotated[list[Toolset], Field(max_length=20)]
 McpNames = Annotated[list[Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]{0,31}$")]], Field(max_length=50)]
 ToolNames = Annotated[list[Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}\*?$")]], Field(max_length=200)]
