@@ -275,7 +275,7 @@ class _Line:
 
     async def _start(self) -> "McpConnection":
         connecting = await asyncio.to_thread(import_module, "wakeful.tools.mcp.connection")
-        connection: McpConnection = connecting.Connection(self._open_line, self._limits.tools)
+        connection: McpConnection = connecting.McpConnection(self._open_line, self._limits.tools)
         seconds = self._limits.start if self.is_known else max(self._limits.first_start, self._limits.start)
         try:
             await connection.open(seconds)
