@@ -7,8 +7,8 @@ import { useLinkState, useNews } from "./api/news";
 import * as queries from "./api/queries";
 import { forgetRefusal, useRefusal } from "./api/refusals";
 import { Icon } from "./components/Icon";
-import { Failure, Loading } from "./components/Page";
 import { showNotification } from "./components/notifications";
+import { Failure, Loading } from "./components/Page";
 import { Sidebar } from "./components/Sidebar";
 import { useTellZone } from "./components/zone";
 import { ChatView, StartView } from "./views/chat/ChatView";
@@ -35,7 +35,8 @@ function Door() {
   const [reason, setReason] = useState<Refused | null>(null);
   useEffect(() => onSignedOut(setReason), []);
   if (reason) return <SignedOut reason={reason} />;
-  if (me.isError) return <Failure title="The server does not answer" text="Check that it runs." retry={() => void me.refetch()} />;
+  if (me.isError)
+    return <Failure title="The server does not answer" text="Check that it runs." retry={() => void me.refetch()} />;
   if (!me.data) return <Loading what="Wakeful" />;
   return <Shell />;
 }
@@ -112,7 +113,9 @@ function LinkNotice() {
   }, [link]);
   return (
     <div role="status" aria-live="polite">
-      {isLong && <p className="link-notice">The connection is lost. What you see may be old; this page keeps trying.</p>}
+      {isLong && (
+        <p className="link-notice">The connection is lost. What you see may be old; this page keeps trying.</p>
+      )}
     </div>
   );
 }

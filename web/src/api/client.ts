@@ -37,7 +37,10 @@ export function onSignedOut(listener: (reason: Refused) => void): () => void {
 }
 
 /** Call a route by its name; what it takes and answers is known from the server's own description. */
-export async function call<R extends Route>(route: R, ...[given]: {} extends Given<R> ? [Given<R>?] : [Given<R>]): Promise<Answer<R>> {
+export async function call<R extends Route>(
+  route: R,
+  ...[given]: {} extends Given<R> ? [Given<R>?] : [Given<R>]
+): Promise<Answer<R>> {
   const [method, template] = route.split(" ") as [string, string];
   const { path = {}, query = {}, body } = (given ?? {}) as AnyGiven;
   const address = template.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(path[name] ?? ""));

@@ -12,7 +12,10 @@ export type Render = "table" | "bar" | "line" | "pie" | "number";
 const of = (agentId: string) => ({ agent_id: agentId });
 
 export const database = (agentId: string) =>
-  queryOptions({ queryKey: ["database", agentId, "state"], queryFn: () => call("GET /agents/{agent_id}/db", { path: of(agentId) }) });
+  queryOptions({
+    queryKey: ["database", agentId, "state"],
+    queryFn: () => call("GET /agents/{agent_id}/db", { path: of(agentId) }),
+  });
 export const schema = (agentId: string) =>
   queryOptions({
     queryKey: ["database", agentId, "schema"],
@@ -30,7 +33,8 @@ export const rows = (agentId: string, table: string, query: RowsQuery) =>
 export const viewRun = (agentId: string, view: string, params: Record<string, unknown>) =>
   queryOptions({
     queryKey: ["database", agentId, "view", view, params],
-    queryFn: () => call("POST /agents/{agent_id}/db/views/{view}/run", { path: { ...of(agentId), view }, body: { params } }),
+    queryFn: () =>
+      call("POST /agents/{agent_id}/db/views/{view}/run", { path: { ...of(agentId), view }, body: { params } }),
     placeholderData: keepPreviousData,
   });
 
@@ -40,7 +44,10 @@ const CHANGES = 100;
 export const changes = (agentId: string, which: { run_id?: string; table?: string; row_id?: number }) => ({
   queryKey: ["database", agentId, "changes", which],
   queryFn: ({ pageParam }: { pageParam: number | null }) =>
-    call("GET /agents/{agent_id}/db/changelog", { path: of(agentId), query: { ...which, before: pageParam, limit: CHANGES } }),
+    call("GET /agents/{agent_id}/db/changelog", {
+      path: of(agentId),
+      query: { ...which, before: pageParam, limit: CHANGES },
+    }),
   initialPageParam: null as number | null,
   getNextPageParam: (last: { next?: number | null }) => last.next ?? undefined,
 });

@@ -4,7 +4,7 @@ import { useEffect, useSyncExternalStore } from "react";
 import { database } from "./database";
 import type { DbUpdate, EventsFrame, Notification } from "./frames.generated";
 import { queryClient } from "./queries";
-import { LiveSocket, type LinkState } from "./socket";
+import { type LinkState, LiveSocket } from "./socket";
 
 const STALE: Partial<Record<EventsFrame["type"], string[]>> = {
   recall_update: ["sessions", "wakes", "agenda"],

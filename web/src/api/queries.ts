@@ -1,6 +1,14 @@
 /** What the page knows of the server: every read has a name here, so that news can make it fresh again. */
 
-import { infiniteQueryOptions, keepPreviousData, notifyManager, QueryClient, queryOptions, useMutation, useQueryClient } from "@tanstack/react-query";
+import {
+  infiniteQueryOptions,
+  keepPreviousData,
+  notifyManager,
+  QueryClient,
+  queryOptions,
+  useMutation,
+  useQueryClient,
+} from "@tanstack/react-query";
 import { call, Refused } from "./client";
 import { forgetRefusal, tellRefusal } from "./refusals";
 
@@ -102,14 +110,25 @@ export const mcpServers = queryOptions({
   queryFn: async () => (await call("GET /mcp-servers")).mcp_servers,
   staleTime: 5_000,
 });
-export const tools = queryOptions({ queryKey: ["tools"], queryFn: async () => (await call("GET /tools")).tools, staleTime: Infinity });
-export const channels = queryOptions({ queryKey: ["channels"], queryFn: async () => (await call("GET /channels")).channels });
+export const tools = queryOptions({
+  queryKey: ["tools"],
+  queryFn: async () => (await call("GET /tools")).tools,
+  staleTime: Infinity,
+});
+export const channels = queryOptions({
+  queryKey: ["channels"],
+  queryFn: async () => (await call("GET /channels")).channels,
+});
 export const storage = queryOptions({ queryKey: ["storage"], queryFn: () => call("GET /storage") });
 export const tokens = queryOptions({ queryKey: ["tokens"], queryFn: async () => (await call("GET /tokens")).tokens });
 export const users = queryOptions({ queryKey: ["users"], queryFn: async () => (await call("GET /users")).users });
 
 /** Do something, then read again what it may have changed. */
-export function useAct<T, R = unknown>(act: (given: T) => Promise<R>, changes: string[][], onDone?: (result: R) => void) {
+export function useAct<T, R = unknown>(
+  act: (given: T) => Promise<R>,
+  changes: string[][],
+  onDone?: (result: R) => void,
+) {
   const client = useQueryClient();
   return useMutation({
     mutationFn: act,

@@ -26,9 +26,13 @@ export function BookDialog({ agent, sessionId, wake, onClose }: Props) {
   const seconds = wake?.interval_seconds ?? null;
   const [what, setWhat] = useState(wake?.instructions ?? "");
   const [when, setWhen] = useState("");
-  const [repeat, setRepeat] = useState<Repeat>(wake?.cron ? "cron" : wake?.call_type === "recurring" ? "interval" : "once");
+  const [repeat, setRepeat] = useState<Repeat>(
+    wake?.cron ? "cron" : wake?.call_type === "recurring" ? "interval" : "once",
+  );
   const [cron, setCron] = useState(wake?.cron ?? "0 9 * * *");
-  const [unit, setUnit] = useState<Unit>(seconds && seconds % 86_400 === 0 ? "days" : seconds && seconds % 3600 === 0 ? "hours" : "minutes");
+  const [unit, setUnit] = useState<Unit>(
+    seconds && seconds % 86_400 === 0 ? "days" : seconds && seconds % 3600 === 0 ? "hours" : "minutes",
+  );
   const [count, setCount] = useState(seconds ? seconds / UNITS[unit] : 30);
   const isNextRun = sessionId === null;
   const interval = Math.round(count * UNITS[unit]);
@@ -45,10 +49,20 @@ export function BookDialog({ agent, sessionId, wake, onClose }: Props) {
   const save = queries.useAct(
     async () => {
       if (wake) return call("PATCH /wakes/{wake_id}", { path: { wake_id: wake.id }, body: changes() });
-      if (isNextRun) return call("PUT /agents/{agent_id}/next-run", { path: { agent_id: agent.id }, body: { instructions: what, when: rule.when, timezone: BROWSER_ZONE } });
+      if (isNextRun)
+        return call("PUT /agents/{agent_id}/next-run", {
+          path: { agent_id: agent.id },
+          body: { instructions: what, when: rule.when, timezone: BROWSER_ZONE },
+        });
       const path = { session_id: sessionId };
-      const timing = repeat === "once" ? { call_type: "once" as const } : { call_type: "recurring" as const, cron: rule.cron, interval_seconds: rule.interval_seconds };
-      return call("POST /sessions/{session_id}/recall", { path, body: { ...timing, when: rule.when, timezone: BROWSER_ZONE, additional_context_message: what } });
+      const timing =
+        repeat === "once"
+          ? { call_type: "once" as const }
+          : { call_type: "recurring" as const, cron: rule.cron, interval_seconds: rule.interval_seconds };
+      return call("POST /sessions/{session_id}/recall", {
+        path,
+        body: { ...timing, when: rule.when, timezone: BROWSER_ZONE, additional_context_message: what },
+      });
     },
     [["wakes"], ["sessions"], ["agenda"]],
     onClose,
@@ -73,13 +87,23 @@ export function BookDialog({ agent, sessionId, wake, onClose }: Props) {
       <form className="stack" onSubmit={submit}>
         <label className="field">
           What the agent should do
-          <textarea rows={3} required value={what} placeholder="Read build.log with read_file. If there are errors, report the last 50 lines." onChange={(event) => setWhat(event.target.value)} />
+          <textarea
+            rows={3}
+            required
+            value={what}
+            placeholder="Read build.log with read_file. If there are errors, report the last 50 lines."
+            onChange={(event) => setWhat(event.target.value)}
+          />
         </label>
         <label className="field">
           When
           <input
             value={when}
-            placeholder={wake ? `as it is: ${absolute(new Date(wake.nominal_at), Date.now())}` : "30m, in twenty minutes, this evening, tomorrow at 9, friday 14:30"}
+            placeholder={
+              wake
+                ? `as it is: ${absolute(new Date(wake.nominal_at), Date.now())}`
+                : "30m, in twenty minutes, this evening, tomorrow at 9, friday 14:30"
+            }
             onChange={(event) => setWhen(event.target.value)}
           />
         </label>
@@ -87,14 +111,26 @@ export function BookDialog({ agent, sessionId, wake, onClose }: Props) {
           <div className="field">
             <span id="repeat-label">Repeat</span>
             <div className="row">
-              <select aria-labelledby="repeat-label" value={repeat} onChange={(event) => setRepeat(event.target.value as Repeat)} disabled={wake !== null && wake.call_type !== "recurring"}>
+              <select
+                aria-labelledby="repeat-label"
+                value={repeat}
+                onChange={(event) => setRepeat(event.target.value as Repeat)}
+                disabled={wake !== null && wake.call_type !== "recurring"}
+              >
                 <option value="once">Once</option>
                 <option value="interval">Every…</option>
                 <option value="cron">By cron rule</option>
               </select>
               {repeat === "interval" && (
                 <>
-                  <input className="short" type="number" min={1} value={count} aria-label="How many" onChange={(event) => setCount(Number(event.target.value) || 1)} />
+                  <input
+                    className="short"
+                    type="number"
+                    min={1}
+                    value={count}
+                    aria-label="How many"
+                    onChange={(event) => setCount(Number(event.target.value) || 1)}
+                  />
                   <select aria-label="Unit" value={unit} onChange={(event) => setUnit(event.target.value as Unit)}>
                     {Object.keys(UNITS).map((name) => (
                       <option key={name}>{name}</option>
@@ -102,7 +138,14 @@ export function BookDialog({ agent, sessionId, wake, onClose }: Props) {
                   </select>
                 </>
               )}
-              {repeat === "cron" && <input className="mono" value={cron} aria-label="Cron rule" onChange={(event) => setCron(event.target.value)} />}
+              {repeat === "cron" && (
+                <input
+                  className="mono"
+                  value={cron}
+                  aria-label="Cron rule"
+                  onChange={(event) => setCron(event.target.value)}
+                />
+              )}
             </div>
           </div>
         )}
@@ -127,8 +170,18 @@ export function BookDialog({ agent, sessionId, wake, onClose }: Props) {
 
 type Rule = Parameters<typeof previewQuery>[0];
 
-function previewQuery(rule: { agent_id: string; when: string | null; interval_seconds: number | null; cron: string | null; timezone: string }) {
-  return { queryKey: ["wakes", "preview", rule], queryFn: () => call("GET /wakes/preview", { query: rule }), retry: false };
+function previewQuery(rule: {
+  agent_id: string;
+  when: string | null;
+  interval_seconds: number | null;
+  cron: string | null;
+  timezone: string;
+}) {
+  return {
+    queryKey: ["wakes", "preview", rule],
+    queryFn: () => call("GET /wakes/preview", { query: rule }),
+    retry: false,
+  };
 }
 
 /** Ask once someone has stopped typing. */
@@ -142,7 +195,15 @@ function usePreview(rule: Rule) {
   return useQuery({ ...previewQuery(JSON.parse(settled) as Rule), placeholderData: (before) => before });
 }
 
-function NextTimes({ preview, zone, isOnce }: { preview: ReturnType<typeof usePreview>; zone: string; isOnce: boolean }) {
+function NextTimes({
+  preview,
+  zone,
+  isOnce,
+}: {
+  preview: ReturnType<typeof usePreview>;
+  zone: string;
+  isOnce: boolean;
+}) {
   const now = useNow(15);
   return (
     <div className="next-times" aria-live="polite">

@@ -9,7 +9,12 @@ export function PageHeader({ title, children }: { title: string; children?: Reac
   }, [title]);
   return (
     <header className="page-header">
-      <button type="button" className="quiet icon-only sidebar-opener" aria-label="Open the sidebar" onClick={() => document.dispatchEvent(new Event("wakeful:sidebar"))}>
+      <button
+        type="button"
+        className="quiet icon-only sidebar-opener"
+        aria-label="Open the sidebar"
+        onClick={() => document.dispatchEvent(new Event("wakeful:sidebar"))}
+      >
         <Icon name="menu" />
       </button>
       <h1>{title}</h1>

@@ -8,11 +8,15 @@ import { Menu, MenuItem, MenuLabel } from "./Menu";
 const CHANGES = [["pause"], ["agenda"], ["wakes"]];
 
 function pause(agentId: string | null, body: NewPause) {
-  return agentId === null ? call("PUT /pause", { body }) : call("PUT /agents/{agent_id}/pause", { path: { agent_id: agentId }, body });
+  return agentId === null
+    ? call("PUT /pause", { body })
+    : call("PUT /agents/{agent_id}/pause", { path: { agent_id: agentId }, body });
 }
 
 export function resume(agentId: string | null) {
-  return agentId === null ? call("DELETE /pause") : call("DELETE /agents/{agent_id}/pause", { path: { agent_id: agentId } });
+  return agentId === null
+    ? call("DELETE /pause")
+    : call("DELETE /agents/{agent_id}/pause", { path: { agent_id: agentId } });
 }
 
 export const useResume = () => useQuickAct(resume, CHANGES);
@@ -20,7 +24,11 @@ export const useResume = () => useQuickAct(resume, CHANGES);
 /** The five ways to let wakes wait, of one agent or (null) of everything. */
 export function PauseMenu({ agentId, text = "Pause" }: { agentId: string | null; text?: string }) {
   const [isCustom, setCustom] = useState(false);
-  const act = useAct((body: NewPause) => pause(agentId, body), CHANGES, () => setCustom(false));
+  const act = useAct(
+    (body: NewPause) => pause(agentId, body),
+    CHANGES,
+    () => setCustom(false),
+  );
   const quick = useQuickAct((body: NewPause) => pause(agentId, body), CHANGES);
   return (
     <>
@@ -32,7 +40,14 @@ export function PauseMenu({ agentId, text = "Pause" }: { agentId: string | null;
         <MenuItem onSelect={() => setCustom(true)}>Custom…</MenuItem>
         <MenuItem onSelect={() => quick.mutate({ preset: "indefinitely" })}>Indefinitely</MenuItem>
       </Menu>
-      {isCustom && <CustomPause agentId={agentId} error={act.isError ? explain(act.error) : null} onPause={act.mutate} onClose={() => setCustom(false)} />}
+      {isCustom && (
+        <CustomPause
+          agentId={agentId}
+          error={act.isError ? explain(act.error) : null}
+          onPause={act.mutate}
+          onClose={() => setCustom(false)}
+        />
+      )}
     </>
   );
 }
@@ -64,7 +79,13 @@ export function PauseReason({ pause: { agent_id, until, reason } }: { pause: Pau
       }}
       onKeyDown={(event) => event.key === "Escape" && setWritten(null)}
     >
-      <input aria-label="Reason" autoFocus value={written} maxLength={1000} onChange={(event) => setWritten(event.target.value)} />
+      <input
+        aria-label="Reason"
+        autoFocus
+        value={written}
+        maxLength={1000}
+        onChange={(event) => setWritten(event.target.value)}
+      />
       <button type="submit" className="small" disabled={act.isPending}>
         Keep
       </button>
@@ -103,7 +124,12 @@ function CustomPause({ agentId, error, onPause, onClose }: CustomProps) {
         </label>
         <label className="field">
           Reason
-          <input value={reason} maxLength={1000} placeholder="Shown while it is paused" onChange={(event) => setReason(event.target.value)} />
+          <input
+            value={reason}
+            maxLength={1000}
+            placeholder="Shown while it is paused"
+            onChange={(event) => setReason(event.target.value)}
+          />
         </label>
         <label className="check">
           <input type="checkbox" checked={stops} onChange={(event) => setStops(event.target.checked)} />

@@ -31,7 +31,12 @@ export function Sidebar() {
             <img src="/ui/icon.svg" alt="" width={24} height={24} />
             Wakeful
           </Link>
-          <button type="button" className="quiet icon-only sidebar-closer" aria-label="Close the sidebar" onClick={() => setOpen(false)}>
+          <button
+            type="button"
+            className="quiet icon-only sidebar-closer"
+            aria-label="Close the sidebar"
+            onClick={() => setOpen(false)}
+          >
             <Icon name="close" />
           </button>
         </div>
@@ -108,7 +113,9 @@ function SessionList() {
   const [search, setSearch] = useState("");
   const [isPendingOnly, setPendingOnly] = useState(false);
   const wanted = useSettled(search.trim());
-  const sessions = useInfiniteQuery(queries.sessions({ ...(wanted && { q: wanted }), ...(isPendingOnly && { has_recall: true }) }));
+  const sessions = useInfiniteQuery(
+    queries.sessions({ ...(wanted && { q: wanted }), ...(isPendingOnly && { has_recall: true }) }),
+  );
   const shown = (sessions.data?.pages ?? []).flatMap((page) => page.sessions);
   return (
     <div className="sessions">
@@ -116,7 +123,13 @@ function SessionList() {
         <label className="search">
           <Icon name="search" size={15} />
           <span className="hidden">Search sessions</span>
-          <input type="search" placeholder="Search sessions" maxLength={200} value={search} onChange={(event) => setSearch(event.target.value)} />
+          <input
+            type="search"
+            placeholder="Search sessions"
+            maxLength={200}
+            value={search}
+            onChange={(event) => setSearch(event.target.value)}
+          />
         </label>
         <button
           type="button"
@@ -135,13 +148,22 @@ function SessionList() {
         ))}
       </ul>
       {sessions.hasNextPage && (
-        <button type="button" className="quiet small" disabled={sessions.isFetchingNextPage} onClick={() => void sessions.fetchNextPage()}>
+        <button
+          type="button"
+          className="quiet small"
+          disabled={sessions.isFetchingNextPage}
+          onClick={() => void sessions.fetchNextPage()}
+        >
           Show more
         </button>
       )}
       {sessions.data && !sessions.isPlaceholderData && shown.length === 0 && (
         <p className="muted small pad">
-          {wanted ? `No session is called “${wanted}”.` : isPendingOnly ? "No session has a recall waiting." : "Sessions appear here."}
+          {wanted
+            ? `No session is called “${wanted}”.`
+            : isPendingOnly
+              ? "No session has a recall waiting."
+              : "Sessions appear here."}
         </p>
       )}
     </div>
@@ -158,10 +180,17 @@ function SessionRow({ session }: { session: SessionShape }) {
         {session.is_running ? (
           <span className="dot is-running" role="img" aria-label="running" title="Running" />
         ) : (
-          session.is_failed && <span className="dot is-failed" role="img" aria-label="failed" title="Its last run failed" />
+          session.is_failed && (
+            <span className="dot is-failed" role="img" aria-label="failed" title="Its last run failed" />
+          )
         )}
         {session.recall && (
-          <span className="session-clock" role="img" aria-label="recall pending" title={`Wakes ${new Date(session.recall.trigger_at).toLocaleString()}`}>
+          <span
+            className="session-clock"
+            role="img"
+            aria-label="recall pending"
+            title={`Wakes ${new Date(session.recall.trigger_at).toLocaleString()}`}
+          >
             <Icon name="clock" size={14} />
           </span>
         )}
@@ -178,7 +207,15 @@ function PauseEverything() {
       <div className="pause-all is-paused">
         <p>
           <strong>Everything is paused</strong>
-          <span className="muted small">{pause.until ? <>until <Time at={pause.until} /></> : "until you resume"}</span>
+          <span className="muted small">
+            {pause.until ? (
+              <>
+                until <Time at={pause.until} />
+              </>
+            ) : (
+              "until you resume"
+            )}
+          </span>
         </p>
         <button type="button" className="small" onClick={() => resume.mutate(null)}>
           Resume

@@ -23,10 +23,15 @@ export function WakeBanner({ agent, sessionId }: Props) {
   const pause = useQuery(queries.agentPause(agent.id)).data;
   if (!wakes || !pause) return null;
   const here = wakes
-    .filter((wake) => (sessionId ? wake.session_id === sessionId && wake.kind !== "session" : wake.agent_id === agent.id && wake.kind === "next_run"))
+    .filter((wake) =>
+      sessionId
+        ? wake.session_id === sessionId && wake.kind !== "session"
+        : wake.agent_id === agent.id && wake.kind === "next_run",
+    )
     .sort((one, other) => one.attempt_at.localeCompare(other.attempt_at));
   const paused = pause.everything ?? pause.pause;
-  if (paused && (agent.self_scheduling || here.length)) return <PausedBanner agent={agent} pause={paused} waiting={here.length} />;
+  if (paused && (agent.self_scheduling || here.length))
+    return <PausedBanner agent={agent} pause={paused} waiting={here.length} />;
   const soonest = here[0];
   if (soonest) return <ScheduledBanner agent={agent} wake={soonest} more={here.length - 1} />;
   return agent.self_scheduling ? <IdleBanner agent={agent} sessionId={sessionId} /> : null;
@@ -36,7 +41,11 @@ function ModeChip({ agent }: { agent: AgentShape }) {
   if (!agent.self_scheduling) return null;
   const { name } = MODES[agent.schedule.mode];
   return (
-    <Link className="chip link mode" href={`/ui/agents/${agent.id}/configure#scheduling`} title="How far it may go with booking its own runs">
+    <Link
+      className="chip link mode"
+      href={`/ui/agents/${agent.id}/configure#scheduling`}
+      title="How far it may go with booking its own runs"
+    >
       {name}
       {agent.schedule.is_customised && "*"}
     </Link>
@@ -71,7 +80,12 @@ function ScheduledBanner({ agent, wake, more }: { agent: AgentShape; wake: WakeS
           {wake.comment || wake.instructions || kindText(wake.kind)}
         </p>
         <div className="row">
-          <button type="button" className="small" disabled={actions.runNow.isPending} onClick={() => actions.runNow.mutate(undefined)}>
+          <button
+            type="button"
+            className="small"
+            disabled={actions.runNow.isPending}
+            onClick={() => actions.runNow.mutate(undefined)}
+          >
             Run now
           </button>
           {wake.call_type === "recurring" && (
@@ -93,7 +107,9 @@ function ScheduledBanner({ agent, wake, more }: { agent: AgentShape; wake: WakeS
           {explain(problem)}
         </p>
       )}
-      {isEditing && <BookDialog agent={agent} sessionId={wake.session_id} wake={wake} onClose={() => setEditing(false)} />}
+      {isEditing && (
+        <BookDialog agent={agent} sessionId={wake.session_id} wake={wake} onClose={() => setEditing(false)} />
+      )}
     </section>
   );
 }
@@ -120,7 +136,14 @@ function PausedBanner({ agent, pause, waiting }: { agent: AgentShape; pause: Pau
         <Icon name="pause" />
         <div className="banner-when">
           <strong>
-            {isEverything ? "Everything is paused" : "Paused"} {pause.until ? <>until <Time at={pause.until} zone={agent.zone} /></> : "until you resume"}
+            {isEverything ? "Everything is paused" : "Paused"}{" "}
+            {pause.until ? (
+              <>
+                until <Time at={pause.until} zone={agent.zone} />
+              </>
+            ) : (
+              "until you resume"
+            )}
           </strong>
           <PauseReason pause={pause} />
           {waiting > 0 && <span className="muted">{waiting === 1 ? "One wake waits." : `${waiting} wakes wait.`}</span>}
@@ -152,7 +175,9 @@ function IdleBanner({ agent, sessionId }: { agent: AgentShape; sessionId: string
         <PauseMenu agentId={agent.id} />
         <ModeChip agent={agent} />
       </div>
-      {isBooking && <BookDialog agent={agent} sessionId={sessionId ?? null} wake={null} onClose={() => setBooking(false)} />}
+      {isBooking && (
+        <BookDialog agent={agent} sessionId={sessionId ?? null} wake={null} onClose={() => setBooking(false)} />
+      )}
     </section>
   );
 }

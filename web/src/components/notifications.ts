@@ -23,7 +23,11 @@ export async function allowNotifications(isOn: boolean): Promise<boolean> {
 export function showNotification(notice: Notice): void {
   const wake = queryClient.getQueryData(wakes.queryKey)?.find((each) => each.id === notice.wake_id);
   if (wake?.muted || !mayNotify() || document.visibilityState === "visible") return;
-  const shown = new Notification(notice.title, { body: notice.body, tag: notice.notification_id, icon: "/ui/icon.svg" });
+  const shown = new Notification(notice.title, {
+    body: notice.body,
+    tag: notice.notification_id,
+    icon: "/ui/icon.svg",
+  });
   shown.onclick = () => {
     window.focus();
     location.assign(placeOf(notice));

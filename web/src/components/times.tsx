@@ -63,7 +63,10 @@ export function inZone(at: Date, zone: string | undefined): string {
   }
 }
 
-const tickers = new Map<number, { listeners: Set<() => void>; timer: ReturnType<typeof setInterval> | undefined; now: number }>();
+const tickers = new Map<
+  number,
+  { listeners: Set<() => void>; timer: ReturnType<typeof setInterval> | undefined; now: number }
+>();
 
 /** The present, renewed every so many seconds for everyone who asks. */
 export function useNow(seconds = 15): number {
@@ -101,7 +104,11 @@ export function Time({ at, zone, form = "absolute" }: TimeProps) {
   const near = Math.abs(date.getTime() - Date.now()) < 120_000;
   const now = useNow(near && form !== "absolute" ? 1 : 15);
   const text =
-    form === "relative" ? relative(date, now) : form === "absolute" ? absolute(date, now) : `${relative(date, now)} · ${absolute(date, now)}`;
+    form === "relative"
+      ? relative(date, now)
+      : form === "absolute"
+        ? absolute(date, now)
+        : `${relative(date, now)} · ${absolute(date, now)}`;
   return (
     <time dateTime={at} title={inZone(date, zone)}>
       {text}

@@ -62,7 +62,12 @@ export const MODES = {
 
 export type Mode = keyof typeof MODES;
 
-const KINDS: Record<string, string> = { recall: "Recall", message: "Message", session: "New session", next_run: "Next run" };
+const KINDS: Record<string, string> = {
+  recall: "Recall",
+  message: "Message",
+  session: "New session",
+  next_run: "Next run",
+};
 
 export function kindText(kind: string | null): string {
   return kind ? (KINDS[kind] ?? kind) : "Chat";

@@ -11,7 +11,10 @@ export const BROWSER_ZONE = Intl.DateTimeFormat().resolvedOptions().timeZone;
 /** Tell the server this browser's zone, if it knows none of this person. */
 export function useTellZone() {
   const me = useQuery(queries.me).data;
-  const tell = queries.useQuickAct((user_id: string) => call("PATCH /users/{user_id}", { path: { user_id }, body: { timezone: BROWSER_ZONE } }), [["me"], ["agents"]]);
+  const tell = queries.useQuickAct(
+    (user_id: string) => call("PATCH /users/{user_id}", { path: { user_id }, body: { timezone: BROWSER_ZONE } }),
+    [["me"], ["agents"]],
+  );
   const isMissing = me?.scope === "admin" && me.user.timezone === null && BROWSER_ZONE;
   const { isIdle, mutate } = tell;
   useEffect(() => {
@@ -21,7 +24,10 @@ export function useTellZone() {
 
 /** Ask once whether an agent from before people had a zone should use its user's. */
 export function ZoneOffer({ agent }: { agent: AgentShape }) {
-  const answer = queries.useQuickAct((timezone: string | null) => call("PATCH /agents/{agent_id}", { path: { agent_id: agent.id }, body: { timezone } }), [["agents"]]);
+  const answer = queries.useQuickAct(
+    (timezone: string | null) => call("PATCH /agents/{agent_id}", { path: { agent_id: agent.id }, body: { timezone } }),
+    [["agents"]],
+  );
   if (!agent.offered_timezone) return null;
   return (
     <div className="link-notice row wrap" role="status">

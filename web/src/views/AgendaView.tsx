@@ -38,7 +38,12 @@ export default function AgendaView() {
   const agenda = useQuery({ ...queries.agenda(first, end), placeholderData: (before) => before });
   const agents = useQuery(queries.agents).data ?? [];
   const set = (change: Record<string, string>) =>
-    setParams(Object.fromEntries(Object.entries({ view, agent: agentId, date: isoDay(day), ...change }).filter(([, value]) => value)), { replace: true });
+    setParams(
+      Object.fromEntries(
+        Object.entries({ view, agent: agentId, date: isoDay(day), ...change }).filter(([, value]) => value),
+      ),
+      { replace: true },
+    );
 
   return (
     <div className="page">
@@ -62,10 +67,20 @@ export default function AgendaView() {
         </div>
       </PageHeader>
       <div className="agenda-bar">
-        <button type="button" className="quiet icon-only" aria-label="Earlier" onClick={() => set({ date: isoDay(addDays(day, view === "day" ? -1 : -7)) })}>
+        <button
+          type="button"
+          className="quiet icon-only"
+          aria-label="Earlier"
+          onClick={() => set({ date: isoDay(addDays(day, view === "day" ? -1 : -7)) })}
+        >
           <Icon name="back" />
         </button>
-        <button type="button" className="quiet icon-only" aria-label="Later" onClick={() => set({ date: isoDay(addDays(day, view === "day" ? 1 : 7)) })}>
+        <button
+          type="button"
+          className="quiet icon-only"
+          aria-label="Later"
+          onClick={() => set({ date: isoDay(addDays(day, view === "day" ? 1 : 7)) })}
+        >
           <Icon name="chevron" />
         </button>
         <button type="button" className="small" onClick={() => set({ date: isoDay(new Date()) })}>
@@ -79,7 +94,14 @@ export default function AgendaView() {
         ) : !agenda.data ? (
           <Loading what="the agenda" />
         ) : (
-          <Days agenda={agenda.data} agents={agents} agentId={agentId} first={first} count={view === "day" ? 1 : 7} now={now} />
+          <Days
+            agenda={agenda.data}
+            agents={agents}
+            agentId={agentId}
+            first={first}
+            count={view === "day" ? 1 : 7}
+            now={now}
+          />
         )}
       </div>
     </div>
@@ -118,7 +140,11 @@ function Days({ agenda, agents, agentId, first, count, now }: DaysProps) {
         const isToday = isoDay(day) === isoDay(new Date(now));
         const firstLater = ofDay.findIndex((entry) => entry.at.getTime() > now);
         return (
-          <section key={day.toISOString()} className={isToday ? "agenda-day is-today" : "agenda-day"} aria-label={day.toDateString()}>
+          <section
+            key={day.toISOString()}
+            className={isToday ? "agenda-day is-today" : "agenda-day"}
+            aria-label={day.toDateString()}
+          >
             <h3>
               {day.toLocaleDateString(undefined, { weekday: "short" })} <span className="muted">{day.getDate()}</span>
             </h3>
@@ -140,7 +166,11 @@ function Days({ agenda, agents, agentId, first, count, now }: DaysProps) {
 }
 
 function NowLine({ now }: { now: number }) {
-  return <div className="now-line">{new Date(now).toLocaleTimeString(undefined, { hour: "2-digit", minute: "2-digit" })} now</div>;
+  return (
+    <div className="now-line">
+      {new Date(now).toLocaleTimeString(undefined, { hour: "2-digit", minute: "2-digit" })} now
+    </div>
+  );
 }
 
 function EntryLink({ entry, agent }: { entry: Entry; agent: AgentShape | undefined }) {

@@ -18,8 +18,14 @@ export function InboxEntry({ entry }: { entry: NotificationShape }) {
   const agent = useQuery(queries.agents).data?.find((each) => each.id === entry.agent_id);
   const wake = useQuery(queries.wakes).data?.find((each) => each.id === entry.wake_id); // none: it came for the last time
   const [isBooking, setBooking] = useState(false);
-  const read = queries.useQuickAct(() => call("POST /notifications/{notification_id}/read", { path: { notification_id: entry.id } }), CHANGES);
-  const again = queries.useAct(() => call("POST /runs/{run_id}/again", { path: { run_id: entry.run_id ?? "" } }), CHANGES);
+  const read = queries.useQuickAct(
+    () => call("POST /notifications/{notification_id}/read", { path: { notification_id: entry.id } }),
+    CHANGES,
+  );
+  const again = queries.useAct(
+    () => call("POST /runs/{run_id}/again", { path: { run_id: entry.run_id ?? "" } }),
+    CHANGES,
+  );
   const markRead = () => entry.read_at === null && read.mutate(undefined);
   const isLoopEnd = entry.code === "loop_ended";
   return (
@@ -59,7 +65,9 @@ export function InboxEntry({ entry }: { entry: NotificationShape }) {
         <Approve key={action.path} entry={entry} action={action} onDone={markRead} />
       ))}
       {again.isError && <p className="bad-text">{explain(again.error)}</p>}
-      {isBooking && agent && <BookDialog agent={agent} sessionId={null} wake={null} onClose={() => setBooking(false)} />}
+      {isBooking && agent && (
+        <BookDialog agent={agent} sessionId={null} wake={null} onClose={() => setBooking(false)} />
+      )}
     </li>
   );
 }
@@ -76,7 +84,8 @@ function Approve({ entry, action, onDone }: ApproveProps) {
   const callId = decodeURIComponent(action.path.slice(action.path.lastIndexOf("/") + 1));
   const asked = useQuery(queries.approvals(runId)).data?.find((each) => each.call_id === callId);
   const answer = queries.useAct(
-    (approve: boolean) => call("POST /runs/{run_id}/approvals/{call_id}", { path: { run_id: runId, call_id: callId }, body: { approve } }),
+    (approve: boolean) =>
+      call("POST /runs/{run_id}/approvals/{call_id}", { path: { run_id: runId, call_id: callId }, body: { approve } }),
     [...CHANGES, ["approvals", runId]],
     onDone,
   );
@@ -91,7 +100,12 @@ function Approve({ entry, action, onDone }: ApproveProps) {
       </p>
       {asked.status === "pending" || asked.status === "refused" ? (
         <p className="row">
-          <button type="button" className="small primary" disabled={answer.isPending} onClick={() => answer.mutate(true)}>
+          <button
+            type="button"
+            className="small primary"
+            disabled={answer.isPending}
+            onClick={() => answer.mutate(true)}
+          >
             {action.label}
           </button>
           <button type="button" className="small" disabled={answer.isPending} onClick={() => answer.mutate(false)}>
@@ -100,7 +114,8 @@ function Approve({ entry, action, onDone }: ApproveProps) {
         </p>
       ) : (
         <p className="muted small" role="status">
-          {asked.status === "denied" ? "You refused it." : "You approved it."} {again && <Link href={`/ui/runs/${again}`}>It runs again</Link>}
+          {asked.status === "denied" ? "You refused it." : "You approved it."}{" "}
+          {again && <Link href={`/ui/runs/${again}`}>It runs again</Link>}
         </p>
       )}
       {answer.isError && <p className="bad-text">{explain(answer.error)}</p>}

@@ -53,7 +53,9 @@ export function BrowserNotifications({ isWordy = false }: { isWordy?: boolean })
       onClick={() => void allowNotifications(!isOn).then(setOn)}
     >
       <Icon name="bell" size={16} />
-      <span className={isWordy ? "" : "wide-only"}>{isOn ? "Browser notifications on" : "Browser notifications off"}</span>
+      <span className={isWordy ? "" : "wide-only"}>
+        {isOn ? "Browser notifications on" : "Browser notifications off"}
+      </span>
     </button>
   );
 }

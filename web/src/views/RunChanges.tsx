@@ -46,7 +46,9 @@ function UndoReport({ done }: { done: Undone }) {
   return (
     <div className="undo-report" role="status">
       <p>
-        <strong>{done.undone === 1 ? "1 row was put back." : `${done.undone.toLocaleString()} rows were put back.`}</strong>
+        <strong>
+          {done.undone === 1 ? "1 row was put back." : `${done.undone.toLocaleString()} rows were put back.`}
+        </strong>
         {done.left_count > 0 && ` ${done.left_count.toLocaleString()} left alone:`}
       </p>
       <ul>

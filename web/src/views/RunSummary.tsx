@@ -42,7 +42,11 @@ function Facts({ run, zone }: { run: RunDetail; zone: string | undefined }) {
       <Fact name="Status">
         <StatusBadge run={run} /> {reasonOf(run) && <span className="muted">{reasonOf(run)}</span>}
       </Fact>
-      <Fact name="Started by">{run.trigger === "message" ? "your message" : `${kindText(run.kind)}, booked ${byWhom(run.scheduled_by)}${run.trigger === "run_now" ? ", run by hand" : ""}`}</Fact>
+      <Fact name="Started by">
+        {run.trigger === "message"
+          ? "your message"
+          : `${kindText(run.kind)}, booked ${byWhom(run.scheduled_by)}${run.trigger === "run_now" ? ", run by hand" : ""}`}
+      </Fact>
       {run.trigger === "wake" && (
         <Fact name="Planned for">
           <Time at={run.nominal_at} zone={zone} />
@@ -55,7 +59,9 @@ function Facts({ run, zone }: { run: RunDetail; zone: string | undefined }) {
           {run.trigger === "wake" && wait !== null && wait >= 1 && <span className="muted"> {took(wait)} late</span>}
         </Fact>
       )}
-      {run.started_at && run.finished_at && <Fact name="Took">{took((Date.parse(run.finished_at) - Date.parse(run.started_at)) / 1000)}</Fact>}
+      {run.started_at && run.finished_at && (
+        <Fact name="Took">{took((Date.parse(run.finished_at) - Date.parse(run.started_at)) / 1000)}</Fact>
+      )}
       {run.status === "running" && run.started_at && <TimeLeft agentId={run.agent_id} since={run.started_at} />}
       {run.attempt > 1 && <Fact name="Attempt">{run.attempt}</Fact>}
       {usage && (
@@ -150,7 +156,8 @@ function Wish({ detail }: { detail: Record<string, unknown> }) {
   return (
     <span className="small wish">
       {" "}
-      asked for “{detail.requested}”{typeof detail.zone === "string" && ` (${detail.zone})`}, booked for <Time at={detail.final} />
+      asked for “{detail.requested}”{typeof detail.zone === "string" && ` (${detail.zone})`}, booked for{" "}
+      <Time at={detail.final} />
       {moves && <span className="badge wait">moved: {moves}</span>}
     </span>
   );

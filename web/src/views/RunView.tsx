@@ -37,11 +37,20 @@ function Said({ runId, sessionId, isLive }: { runId: string; sessionId: string |
     refetchInterval: isLive ? 1000 : false,
   });
   const hasFrames = (events.data?.events.length ?? 0) > 1;
-  const saved = useQuery({ ...queries.session(sessionId ?? ""), enabled: sessionId !== null && events.isSuccess && !hasFrames }).data;
+  const saved = useQuery({
+    ...queries.session(sessionId ?? ""),
+    enabled: sessionId !== null && events.isSuccess && !hasFrames,
+  }).data;
   const items = useMemo(() => {
-    if (!hasFrames) return toTurns(saved?.messages ?? []).filter((turn) => turn.runId === runId).flatMap((turn) => turn.items);
+    if (!hasFrames)
+      return toTurns(saved?.messages ?? [])
+        .filter((turn) => turn.runId === runId)
+        .flatMap((turn) => turn.items);
     const frames = (events.data?.events ?? []) as unknown as SessionFrame[];
-    const said = frames.reduce<Item[]>((before, frame) => (frame.type === "stream_start" ? before : addFrame(before, frame, null)), []);
+    const said = frames.reduce<Item[]>(
+      (before, frame) => (frame.type === "stream_start" ? before : addFrame(before, frame, null)),
+      [],
+    );
     return isLive ? said : settleAll(said);
   }, [events.data, saved, hasFrames, isLive, runId]);
   if (events.isPending) return <Loading what="what it said" />;

@@ -40,7 +40,9 @@ const SHELL = {
   bubblewrap: "are confined to the agent's workspace, by bubblewrap",
   landlock: "are confined to the agent's workspace, by Landlock",
   unconfined: <span className="bad-text">run unconfined, as the settings file says (shell_unconfined)</span>,
-  refused: <span className="bad-text">are refused: this machine has neither bubblewrap nor Landlock to confine them with</span>,
+  refused: (
+    <span className="bad-text">are refused: this machine has neither bubblewrap nor Landlock to confine them with</span>
+  ),
 } as const;
 
 function Running() {
@@ -60,7 +62,15 @@ function Running() {
         </div>
         <div>
           <dt>Wakes</dt>
-          <dd>{ready.isError ? <span className="bad-text">are not being fired: {explain(ready.error)}</span> : ready.isSuccess ? "are being fired" : "…"}</dd>
+          <dd>
+            {ready.isError ? (
+              <span className="bad-text">are not being fired: {explain(ready.error)}</span>
+            ) : ready.isSuccess ? (
+              "are being fired"
+            ) : (
+              "…"
+            )}
+          </dd>
         </div>
         <div>
           <dt>Commands</dt>
@@ -88,9 +98,15 @@ function Model() {
       {about.is_demo && (
         <>
           <p>
-            This is the built-in demo model. It is no LLM: it works offline, knows a few sentences, and calls the real tools for them. For a real one, stop the server, set a model, and start it again:
+            This is the built-in demo model. It is no LLM: it works offline, knows a few sentences, and calls the real
+            tools for them. For a real one, stop the server, set a model, and start it again:
           </p>
-          <CodeBlock language="shell" code={"export WAKEFUL_MODEL=anthropic:NAME WAKEFUL_MODEL_API_KEY=…\n# or any OpenAI-compatible endpoint:\nexport WAKEFUL_MODEL=openai-chat:NAME WAKEFUL_MODEL_BASE_URL=http://localhost:11434/v1\nmake serve"} />
+          <CodeBlock
+            language="shell"
+            code={
+              "export WAKEFUL_MODEL=anthropic:NAME WAKEFUL_MODEL_API_KEY=…\n# or any OpenAI-compatible endpoint:\nexport WAKEFUL_MODEL=openai-chat:NAME WAKEFUL_MODEL_BASE_URL=http://localhost:11434/v1\nmake serve"
+            }
+          />
         </>
       )}
     </Section>
@@ -139,7 +155,8 @@ function About() {
   return (
     <Section title="About" text="Agents that set their own alarm.">
       <p>
-        Wakeful {about?.version}. Everything on this page comes from this server, and everything it shows stays on it; only models, channels, MCP servers and the pages that agents fetch are elsewhere.
+        Wakeful {about?.version}. Everything on this page comes from this server, and everything it shows stays on it;
+        only models, channels, MCP servers and the pages that agents fetch are elsewhere.
       </p>
       <p className="row">
         <button type="button" onClick={() => void openInTab("/docs")}>

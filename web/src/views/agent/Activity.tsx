@@ -16,7 +16,8 @@ export function Activity({ agent }: { agent: AgentShape }) {
   const [params, setParams] = useSearchParams();
   const [, navigate] = useLocation();
   // On a phone there is no room beside the list, so a run has the whole screen.
-  const choose = (id: string) => (matchMedia("(max-width: 800px)").matches ? navigate(`/ui/runs/${id}`) : setParams({ run: id }, { replace: true }));
+  const choose = (id: string) =>
+    matchMedia("(max-width: 800px)").matches ? navigate(`/ui/runs/${id}`) : setParams({ run: id }, { replace: true });
   if (runs.isError) return <p className="bad-text">{explain(runs.error)}</p>;
   if (!runs.data) return <Loading what="runs" />;
   if (runs.data.length === 0) {

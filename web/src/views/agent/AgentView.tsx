@@ -41,7 +41,10 @@ export default function AgentView({ agentId, tab }: { agentId: string; tab: stri
   const isThere = agents.data !== undefined;
   // On a phone not all tabs fit; the one that is open is to be seen.
   useEffect(() => {
-    if (isThere) tabs.current?.querySelector(`[href$="/${CSS.escape(tab)}"]`)?.scrollIntoView({ block: "nearest", inline: "nearest" });
+    if (isThere)
+      tabs.current
+        ?.querySelector(`[href$="/${CSS.escape(tab)}"]`)
+        ?.scrollIntoView({ block: "nearest", inline: "nearest" });
   }, [tab, isThere]);
   if (agents.isError) return <Failure title="Agent" text={explain(agents.error)} retry={() => void agents.refetch()} />;
   if (!agents.data) return <Loading what="the agent" />;
@@ -70,7 +73,11 @@ export default function AgentView({ agentId, tab }: { agentId: string; tab: stri
       {hasDatabase && <QuotaBanner agentId={agent.id} />}
       <nav ref={tabs} className="tabs" aria-label="Parts of this agent">
         {shown.map((each) => (
-          <Link key={each.name} href={`/ui/agents/${agent.id}/${each.name}`} aria-current={each === current ? "page" : undefined}>
+          <Link
+            key={each.name}
+            href={`/ui/agents/${agent.id}/${each.name}`}
+            aria-current={each === current ? "page" : undefined}
+          >
             {each.text}
           </Link>
         ))}

@@ -13,7 +13,8 @@ export default function AgentsView() {
   const agents = useQuery(queries.agents);
   const wakes = useQuery(queries.wakes).data ?? [];
   const [isMaking, setMaking] = useState(false);
-  if (agents.isError) return <Failure title="Agents" text={explain(agents.error)} retry={() => void agents.refetch()} />;
+  if (agents.isError)
+    return <Failure title="Agents" text={explain(agents.error)} retry={() => void agents.refetch()} />;
   if (!agents.data) return <Loading what="agents" />;
   return (
     <div className="page">
@@ -31,18 +32,23 @@ export default function AgentsView() {
         ) : (
           <ul className="card-list">
             {agents.data.map((agent) => {
-              const next = wakes.filter((wake) => wake.agent_id === agent.id).sort((one, other) => one.attempt_at.localeCompare(other.attempt_at))[0];
+              const next = wakes
+                .filter((wake) => wake.agent_id === agent.id)
+                .sort((one, other) => one.attempt_at.localeCompare(other.attempt_at))[0];
               return (
                 <li key={agent.id}>
                   <Link href={`/ui/agents/${agent.id}`} className="card link agent-card">
                     <h2>{agent.name}</h2>
                     <p className="muted">{agent.description || "No description"}</p>
                     <p className="row small">
-                      <span className="chip">{agent.self_scheduling ? MODES[agent.schedule.mode].name : "Books nothing"}</span>
+                      <span className="chip">
+                        {agent.self_scheduling ? MODES[agent.schedule.mode].name : "Books nothing"}
+                      </span>
                       <span className="muted">{agent.model ?? "the server's model"}</span>
                       {next && (
                         <span className="muted">
-                          <Icon name="clock" size={13} /> wakes <Time at={next.attempt_at} zone={agent.zone} form="relative" />
+                          <Icon name="clock" size={13} /> wakes{" "}
+                          <Time at={next.attempt_at} zone={agent.zone} form="relative" />
                         </span>
                       )}
                     </p>

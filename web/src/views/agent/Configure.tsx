@@ -13,8 +13,8 @@ import { Kept } from "./configure/Kept";
 import { Limits } from "./configure/Limits";
 import { Model } from "./configure/Model";
 import { Others } from "./configure/Others";
-import { Field, Guard, type PartProps, type Save, Section, useSave } from "./configure/saving";
 import { Scheduling } from "./configure/Scheduling";
+import { Field, Guard, type PartProps, type Save, Section, useSave } from "./configure/saving";
 import { Tools } from "./configure/Tools";
 
 export function Configure({ agent }: { agent: AgentShape }) {
@@ -36,9 +36,19 @@ export function Configure({ agent }: { agent: AgentShape }) {
     <Guard>
       <fieldset className="configure" disabled={me !== undefined && me.scope !== "admin"}>
         <legend className="hidden">Settings of {agent.name}</legend>
-        {me && me.scope !== "admin" && <p className="muted">You may look at these settings; to change them takes a login with the scope “admin”.</p>}
+        {me && me.scope !== "admin" && (
+          <p className="muted">You may look at these settings; to change them takes a login with the scope “admin”.</p>
+        )}
         <p className="save-state" role="status">
-          {act.isPending ? "Saving…" : act.isError ? <span className="bad-text">Not saved: see below.</span> : act.isSuccess ? "Saved." : ""}
+          {act.isPending ? (
+            "Saving…"
+          ) : act.isError ? (
+            <span className="bad-text">Not saved: see below.</span>
+          ) : act.isSuccess ? (
+            "Saved."
+          ) : (
+            ""
+          )}
         </p>
         <About {...part} />
         <Instructions agent={agent} />
@@ -58,8 +68,19 @@ function About({ agent, save }: PartProps) {
   return (
     <Section id="about" title="About" text="Who it is, and what it always keeps in mind.">
       <Field label="Name" value={agent.name} onSave={(name) => save({ name })} />
-      <Field label="Description" value={agent.description} placeholder="For people; the agent does not read it" onSave={(description) => save({ description })} />
-      <Field label="Prompt" rows={5} value={agent.system_prompt} placeholder="What it is told before every conversation" onSave={(system_prompt) => save({ system_prompt })} />
+      <Field
+        label="Description"
+        value={agent.description}
+        placeholder="For people; the agent does not read it"
+        onSave={(description) => save({ description })}
+      />
+      <Field
+        label="Prompt"
+        rows={5}
+        value={agent.system_prompt}
+        placeholder="What it is told before every conversation"
+        onSave={(system_prompt) => save({ system_prompt })}
+      />
     </Section>
   );
 }

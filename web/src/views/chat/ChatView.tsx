@@ -7,22 +7,25 @@ import { call, explain, Refused } from "../../api/client";
 import * as queries from "../../api/queries";
 import { tellRefusal } from "../../api/refusals";
 import type { MessageShape, RunShape, SessionDetail } from "../../api/rest.generated";
+import { Icon } from "../../components/Icon";
 import { Failure, Loading, PageHeader } from "../../components/Page";
 import { WakeBanner } from "../../components/WakeBanner";
 import { ZoneOffer } from "../../components/zone";
-import { Icon } from "../../components/Icon";
 import { Composer, type Outgoing } from "./Composer";
 import { SessionMenu } from "./SessionMenu";
 import { useSessionStream } from "./stream";
-import { toTurns, type Turn } from "./transcript";
 import { TurnView } from "./TurnView";
+import { type Turn, toTurns } from "./transcript";
 
 export function ChatView({ sessionId }: { sessionId: string }) {
   const loaded = useQuery(queries.session(sessionId));
   if (loaded.isError && loaded.error instanceof Refused && loaded.error.status === 404) {
     return <Failure title="This session is not there" text="It was deleted, or it belongs to someone else." />;
   }
-  if (loaded.isError) return <Failure title="The session cannot be shown" text={explain(loaded.error)} retry={() => void loaded.refetch()} />;
+  if (loaded.isError)
+    return (
+      <Failure title="The session cannot be shown" text={explain(loaded.error)} retry={() => void loaded.refetch()} />
+    );
   if (!loaded.data) return <Loading what="the session" />;
   return <Chat key={sessionId} session={loaded.data} />;
 }
@@ -43,7 +46,10 @@ function Chat({ session }: { session: SessionDetail }) {
 
   const spoken = [...stream.settling, ...(live ? [live] : [])];
   const spokenIds = spoken.map((each) => each.runId).join(" ");
-  const turns = useMemo(() => assemble(session.messages, runs, pending, spokenIds), [session.messages, runs, pending, spokenIds]);
+  const turns = useMemo(
+    () => assemble(session.messages, runs, pending, spokenIds),
+    [session.messages, runs, pending, spokenIds],
+  );
   const isRunning = live !== null;
   const isWaiting = pending !== null && !isRunning && !isOver(pending, runs, stream.ended);
   const asked = turns.findLast((turn) => turn.runId === live?.runId)?.asked;
@@ -72,7 +78,8 @@ function Chat({ session }: { session: SessionDetail }) {
     [session.id, session.messages.length],
   );
 
-  const stop = () => void call("POST /sessions/{session_id}/stop", { path: { session_id: session.id } }).catch(tellRefusal);
+  const stop = () =>
+    void call("POST /sessions/{session_id}/stop", { path: { session_id: session.id } }).catch(tellRefusal);
   const title = session.title || "New session";
   return (
     <div className="chat">
@@ -108,7 +115,11 @@ function Chat({ session }: { session: SessionDetail }) {
           endings={stream.ended.length}
           onSend={send}
           onStop={isRunning || isWaiting ? stop : null}
-          placeholder={isHeadless ? "A woken run is at work; what you write is sent when it ends" : `Message ${agent?.name ?? "the agent"}`}
+          placeholder={
+            isHeadless
+              ? "A woken run is at work; what you write is sent when it ends"
+              : `Message ${agent?.name ?? "the agent"}`
+          }
         />
       )}
     </div>
@@ -116,13 +127,27 @@ function Chat({ session }: { session: SessionDetail }) {
 }
 
 /** Put together what is saved, the message that is on its way, and the run that is under way. */
-function assemble(messages: MessageShape[], runs: RunShape[] | undefined, pending: Pending | null, spokenIds: string): Turn[] {
-  const saved = pending && messages.slice(pending.after).find((message) => message.role === "user" && message.run_id === null && message.content === pending.message.content);
+function assemble(
+  messages: MessageShape[],
+  runs: RunShape[] | undefined,
+  pending: Pending | null,
+  spokenIds: string,
+): Turn[] {
+  const saved =
+    pending &&
+    messages
+      .slice(pending.after)
+      .find(
+        (message) => message.role === "user" && message.run_id === null && message.content === pending.message.content,
+      );
   // A message and the run that answers it are made in the same instant.
   const runOf = (message: MessageShape) =>
-    (message === saved ? pending?.runId : null) ?? runs?.find((run) => run.trigger === "message" && run.queued_at === message.created_at)?.id ?? null;
+    (message === saved ? pending?.runId : null) ??
+    runs?.find((run) => run.trigger === "message" && run.queued_at === message.created_at)?.id ??
+    null;
   let turns = toTurns(messages, runOf);
-  if (pending && !saved) turns.push({ ...EMPTY, key: `${pending.runId ?? "pending"}:0`, runId: pending.runId, asked: pending.message });
+  if (pending && !saved)
+    turns.push({ ...EMPTY, key: `${pending.runId ?? "pending"}:0`, runId: pending.runId, asked: pending.message });
   for (const runId of spokenIds.split(" ").filter(Boolean)) turns = withRun(turns, runId);
   return turns;
 }
@@ -238,10 +263,22 @@ function Transcript({ turns, isStill, children }: TranscriptProps) {
 
   return (
     <div className="transcript-frame">
-      <div ref={box} className={isStill ? "transcript is-still" : "transcript"} onScroll={onScroll} tabIndex={0} role="log" aria-label="Conversation" aria-live="off">
+      <div
+        ref={box}
+        className={isStill ? "transcript is-still" : "transcript"}
+        onScroll={onScroll}
+        tabIndex={0}
+        role="log"
+        aria-label="Conversation"
+        aria-live="off"
+      >
         <div ref={content} className="transcript-content">
           {turns.length === 0 && <EmptyChat />}
-          {count < turns.length && <div ref={top} className="note-line">Earlier messages</div>}
+          {count < turns.length && (
+            <div ref={top} className="note-line">
+              Earlier messages
+            </div>
+          )}
           {children(turns.slice(-count))}
         </div>
       </div>
@@ -271,7 +308,9 @@ export function StartView() {
   const made = useRef<{ agentId: string | undefined; id: Promise<string> } | null>(null);
   const begin = () => {
     if (!made.current || made.current.agentId !== agent?.id) {
-      const id = call("POST /sessions", { body: { agent_id: agent?.id ?? null, title: "" } }).then((session) => session.id);
+      const id = call("POST /sessions", { body: { agent_id: agent?.id ?? null, title: "" } }).then(
+        (session) => session.id,
+      );
       made.current = { agentId: agent?.id, id };
     }
     return made.current.id;
@@ -307,7 +346,10 @@ export function StartView() {
           {agents.length > 1 && agent && (
             <label className="choose-agent">
               <span className="hidden">Agent</span>
-              <select value={agent.id} onChange={(event) => setParams({ agent: event.target.value }, { replace: true })}>
+              <select
+                value={agent.id}
+                onChange={(event) => setParams({ agent: event.target.value }, { replace: true })}
+              >
                 {agents.map((each) => (
                   <option key={each.id} value={each.id}>
                     {each.name}

@@ -1,6 +1,14 @@
 /** Where a person writes: text, pictures and files, by keys, button, paste and drop. */
 
-import { type ClipboardEvent, type KeyboardEvent, type ReactNode, useEffect, useLayoutEffect, useRef, useState } from "react";
+import {
+  type ClipboardEvent,
+  type KeyboardEvent,
+  type ReactNode,
+  useEffect,
+  useLayoutEffect,
+  useRef,
+  useState,
+} from "react";
 import { explain, Refused, type Uploaded, upload } from "../../api/client";
 import { Icon } from "../../components/Icon";
 
@@ -67,7 +75,10 @@ export function Composer(props: Props) {
     setPictures([]);
     setFiles([]);
     try {
-      await onSend({ content, images: pictures.map((picture) => picture.src), files }, sessionId ?? (await beginSession()));
+      await onSend(
+        { content, images: pictures.map((picture) => picture.src), files },
+        sessionId ?? (await beginSession()),
+      );
     } catch (error) {
       setText(kept.text);
       setPictures(kept.pictures);
@@ -99,7 +110,9 @@ export function Composer(props: Props) {
     setProblem(null);
     const shown = given.filter((file) => PICTURES.test(file.type) && file.size <= MOST_PICTURE);
     const room = Math.max(0, MOST_PICTURES - pictures.length);
-    const asPictures = await Promise.all(shown.slice(0, room).map(async (file) => ({ name: file.name, src: await readAsAddress(file) })));
+    const asPictures = await Promise.all(
+      shown.slice(0, room).map(async (file) => ({ name: file.name, src: await readAsAddress(file) })),
+    );
     setPictures((before) => [...before, ...asPictures]);
     const others = given.filter((file) => !shown.slice(0, room).includes(file));
     if (others.length === 0) return;
@@ -204,7 +217,13 @@ export function Composer(props: Props) {
           onPaste={onPaste}
         />
         <div className="composer-row">
-          <button type="button" className="quiet icon-only" aria-label="Attach pictures or files" title="Attach pictures or files" onClick={() => picker.current?.click()}>
+          <button
+            type="button"
+            className="quiet icon-only"
+            aria-label="Attach pictures or files"
+            title="Attach pictures or files"
+            onClick={() => picker.current?.click()}
+          >
             <Icon name="attach" />
           </button>
           <input

@@ -125,8 +125,14 @@ function ToolCard({ item }: { item: Tool }) {
         <code className="tool-name">{item.tool}</code>
         <span className="gist">{gist(item.args)}</span>
         {state === "failed" && <span className="badge bad">failed</span>}
-        {item.approval && item.isRunning && <span className="badge wait">{item.approval === "asked" ? "asks you" : item.approval}</span>}
-        {isRunning ? <Elapsed since={item.startedAt} /> : item.seconds !== null && <span className="muted small">{took(item.seconds)}</span>}
+        {item.approval && item.isRunning && (
+          <span className="badge wait">{item.approval === "asked" ? "asks you" : item.approval}</span>
+        )}
+        {isRunning ? (
+          <Elapsed since={item.startedAt} />
+        ) : (
+          item.seconds !== null && <span className="muted small">{took(item.seconds)}</span>
+        )}
         <Icon name="chevron" size={14} />
       </button>
       {state === "failed" && !isOpen && <p className="tool-error">{clip(item.result ?? "", 300)}</p>}
@@ -152,7 +158,10 @@ function ApprovalForm({ callId }: { callId: string }) {
     setSent(true);
     setProblem(null);
     try {
-      await call("POST /runs/{run_id}/approvals/{call_id}", { path: { run_id: runId, call_id: callId }, body: { approve, note: note.trim() || null } });
+      await call("POST /runs/{run_id}/approvals/{call_id}", {
+        path: { run_id: runId, call_id: callId },
+        body: { approve, note: note.trim() || null },
+      });
     } catch (error) {
       setSent(false);
       setProblem(explain(error));
@@ -160,7 +169,13 @@ function ApprovalForm({ callId }: { callId: string }) {
   };
   return (
     <div className="approval" role="group" aria-label="Your word is needed">
-      <input value={note} maxLength={2000} placeholder="If you refuse: why, for the agent to read" aria-label="A word to the agent" onChange={(event) => setNote(event.target.value)} />
+      <input
+        value={note}
+        maxLength={2000}
+        placeholder="If you refuse: why, for the agent to read"
+        aria-label="A word to the agent"
+        onChange={(event) => setNote(event.target.value)}
+      />
       <button type="button" disabled={isSent} onClick={() => void answer(false)}>
         Refuse
       </button>
@@ -207,14 +222,30 @@ function Elapsed({ since }: { since: number | null }) {
   }, []);
   return (
     <span className="muted small">
-      <span className="at-work">{isLong && since !== null ? took(Math.max(1, Math.round((now - since) / 1000))) : "working"}</span>
+      <span className="at-work">
+        {isLong && since !== null ? took(Math.max(1, Math.round((now - since) / 1000))) : "working"}
+      </span>
     </span>
   );
 }
 
 /** Say in a few words what a call is about: its most telling argument. */
 function gist(args: Record<string, unknown>): string {
-  const telling = ["path", "url", "query", "pattern", "command", "sql", "table", "name", "when", "title", "message", "op", "action"];
+  const telling = [
+    "path",
+    "url",
+    "query",
+    "pattern",
+    "command",
+    "sql",
+    "table",
+    "name",
+    "when",
+    "title",
+    "message",
+    "op",
+    "action",
+  ];
   const values = telling.map((name) => args[name]).filter((value) => typeof value === "string");
   const first = values[0] ?? Object.values(args).find((value) => typeof value === "string");
   return typeof first === "string" ? clip(first.replace(/\s+/g, " "), 80) : "";

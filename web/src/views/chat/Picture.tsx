@@ -31,8 +31,18 @@ export function Picture({ address, label }: { address: string; label: string }) 
     };
   }, [address]);
   return (
-    <button ref={place} type="button" className="picture" title="Open in a new tab" onClick={() => void openInTab(address)}>
-      {src ? <img src={src} alt={label} /> : <span className="muted small">{isFailed ? `${label} could not be loaded` : label}</span>}
+    <button
+      ref={place}
+      type="button"
+      className="picture"
+      title="Open in a new tab"
+      onClick={() => void openInTab(address)}
+    >
+      {src ? (
+        <img src={src} alt={label} />
+      ) : (
+        <span className="muted small">{isFailed ? `${label} could not be loaded` : label}</span>
+      )}
     </button>
   );
 }

@@ -15,7 +15,11 @@ export function SessionMenu({ session, agent }: { session: SessionDetail; agent:
   const [, navigate] = useLocation();
   const path = { session_id: session.id };
   const stale = [["sessions"], ["session", session.id]];
-  const rename = useAct(() => call("PATCH /sessions/{session_id}", { path, body: { title } }), stale, () => setOpen(null));
+  const rename = useAct(
+    () => call("PATCH /sessions/{session_id}", { path, body: { title } }),
+    stale,
+    () => setOpen(null),
+  );
   const remove = useAct(
     () => call("DELETE /sessions/{session_id}", { path }),
     [["sessions"], ["wakes"]],

@@ -79,7 +79,11 @@ function Asked({ message, sessionId, zone }: { message: MessageShape; sessionId:
         <p className="woken-by">
           <span className="badge">Preloaded</span>
           <span className="muted small">
-            {Number.isNaN(Date.parse(message.timestamp)) ? message.timestamp : <Time at={message.timestamp} zone={zone} />}
+            {Number.isNaN(Date.parse(message.timestamp)) ? (
+              message.timestamp
+            ) : (
+              <Time at={message.timestamp} zone={zone} />
+            )}
           </span>
         </p>
       )}
@@ -127,7 +131,10 @@ function Ending({ turn, live, run, zone, isLast }: Omit<Props, "sessionId">) {
   const message = live?.error?.message ?? run?.error;
   if (status === "failed" || status === "stopped" || status === "interrupted") {
     return (
-      <div className={status === "stopped" ? "ending" : "ending is-bad"} role={status === "stopped" ? undefined : "alert"}>
+      <div
+        className={status === "stopped" ? "ending" : "ending is-bad"}
+        role={status === "stopped" ? undefined : "alert"}
+      >
         <p>
           <strong>{ENDINGS[status]}</strong> {message && status !== "stopped" ? message : ""}
         </p>
@@ -155,7 +162,12 @@ function Continue({ runId }: { runId: string }) {
   const go = useAct(() => call("POST /runs/{run_id}/continue", { path: { run_id: runId } }), [["runs"]]);
   return (
     <>
-      <button type="button" className="small" disabled={go.isPending} onClick={() => go.mutate(undefined, { onError: (error) => setProblem(explain(error)) })}>
+      <button
+        type="button"
+        className="small"
+        disabled={go.isPending}
+        onClick={() => go.mutate(undefined, { onError: (error) => setProblem(explain(error)) })}
+      >
         <Icon name="play" size={14} />
         Continue
       </button>

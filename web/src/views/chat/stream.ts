@@ -2,10 +2,10 @@
 
 import { useEffect, useState, useSyncExternalStore } from "react";
 import { call } from "../../api/client";
-import { queryClient, session as sessionQuery } from "../../api/queries";
 import type { SessionFrame } from "../../api/frames.generated";
+import { queryClient, session as sessionQuery } from "../../api/queries";
 import type { SessionDetail } from "../../api/rest.generated";
-import { LiveSocket, type LinkState } from "../../api/socket";
+import { type LinkState, LiveSocket } from "../../api/socket";
 import { addFrame, type Item, savedPart, settleAll, toTurns } from "./transcript";
 
 export interface LiveRun {
@@ -59,7 +59,8 @@ export class SessionStream {
   /** Text comes faster than eyes read it, so everything that came is drawn together, and never in two frames running. */
   private change(changed: Partial<StreamState>): void {
     this.state = { ...this.state, ...changed };
-    if (document.visibilityState === "hidden") this.draw(); // a hidden page is given no frames, and may have a message to send
+    if (document.visibilityState === "hidden")
+      this.draw(); // a hidden page is given no frames, and may have a message to send
     else this.frameAsked ||= requestAnimationFrame(this.drawInTime);
   }
 
@@ -117,11 +118,14 @@ export class SessionStream {
     // A run that is continued goes on behind what it has said before. The transcript may have more of it than that.
     const before = settling.findLast((run) => run.runId === runId)?.items;
     const known = queryClient.getQueryData(sessionQuery(this.sessionId).queryKey);
-    this.change({ live: { runId, items: cutOff ? [] : (before ?? savedOf(runId, known)), status: "running", error: null } });
+    this.change({
+      live: { runId, items: cutOff ? [] : (before ?? savedOf(runId, known)), status: "running", error: null },
+    });
     void queryClient.invalidateQueries({ queryKey: ["runs", { session_id: this.sessionId }] });
     void this.loadOpening(runId).then((saved) => {
       const { live } = this.state;
-      if (cutOff && live?.runId === runId) this.change({ live: { ...live, items: [...savedPart(cutOff, savedOf(runId, saved)), ...live.items] } });
+      if (cutOff && live?.runId === runId)
+        this.change({ live: { ...live, items: [...savedPart(cutOff, savedOf(runId, saved)), ...live.items] } });
     });
   }
 
@@ -129,7 +133,8 @@ export class SessionStream {
   private async loadOpening(runId: string): Promise<SessionDetail> {
     for (let pause = 150; ; pause *= 2) {
       const saved = await this.load();
-      const isThere = saved.messages.at(-1)?.role === "user" || saved.messages.some((message) => message.run_id === runId);
+      const isThere =
+        saved.messages.at(-1)?.role === "user" || saved.messages.some((message) => message.run_id === runId);
       if (isThere || pause > 5_000 || this.state.live?.runId !== runId) return saved;
       await new Promise((resolve) => setTimeout(resolve, pause));
     }
@@ -152,7 +157,10 @@ export class SessionStream {
   /** Read the saved transcript; then what is in it need not be kept here any more. */
   private async reload(): Promise<void> {
     const { settling } = this.state;
-    await Promise.all([this.load(), queryClient.refetchQueries({ queryKey: ["runs", { session_id: this.sessionId }] })]);
+    await Promise.all([
+      this.load(),
+      queryClient.refetchQueries({ queryKey: ["runs", { session_id: this.sessionId }] }),
+    ]);
     this.change({ settling: this.state.settling.filter((run) => !settling.includes(run)) });
   }
 
@@ -171,7 +179,9 @@ export class SessionStream {
 }
 
 function savedOf(runId: string, session: SessionDetail | undefined): Item[] {
-  return toTurns(session?.messages ?? []).filter((turn) => turn.runId === runId).flatMap((turn) => turn.items);
+  return toTurns(session?.messages ?? [])
+    .filter((turn) => turn.runId === runId)
+    .flatMap((turn) => turn.items);
 }
 
 export function useSessionStream(sessionId: string): StreamState {

@@ -67,7 +67,10 @@ const NOTES: Record<string, string> = {
 };
 
 /** Cut a saved transcript into turns. A person's message does not name its run; `runOf` may know it, or its answer tells. */
-export function toTurns(messages: MessageShape[], runOf: (message: MessageShape) => string | null = () => null): Turn[] {
+export function toTurns(
+  messages: MessageShape[],
+  runOf: (message: MessageShape) => string | null = () => null,
+): Turn[] {
   const turns: Turn[] = [];
   let openCalls = new Map<string, { tool: Tool; at: number }>();
   for (const message of messages) {
@@ -126,7 +129,13 @@ function addStep(items: Item[], message: MessageShape, openCalls: OpenCalls): vo
     return;
   }
   if (message.role === "tool") {
-    const told = (message.tool ?? {}) as { call_id?: string; tool?: string; args?: Record<string, unknown>; success?: boolean; metadata?: Record<string, unknown> };
+    const told = (message.tool ?? {}) as {
+      call_id?: string;
+      tool?: string;
+      args?: Record<string, unknown>;
+      success?: boolean;
+      metadata?: Record<string, unknown>;
+    };
     const open = openCalls.get(told.call_id ?? "");
     const tool = open?.tool ?? newTool(told.call_id ?? message.id, told.tool ?? "tool", told.args ?? {});
     if (!open) items.push(tool);
@@ -154,7 +163,20 @@ function addStep(items: Item[], message: MessageShape, openCalls: OpenCalls): vo
 }
 
 function newTool(callId: string, tool: string, args: Record<string, unknown>): Tool {
-  return { kind: "tool", callId, tool, args, isRunning: false, result: null, success: null, metadata: {}, startedAt: null, seconds: null, inner: [], approval: null };
+  return {
+    kind: "tool",
+    callId,
+    tool,
+    args,
+    isRunning: false,
+    result: null,
+    success: null,
+    metadata: {},
+    startedAt: null,
+    seconds: null,
+    inner: [],
+    approval: null,
+  };
 }
 
 /** Add a frame to what a run has said. `now` is null for what was said before we came. */
@@ -185,13 +207,27 @@ function addTo(before: Item[], frame: SessionFrame, now: number | null): Item[] 
     case "tool_call":
       return answerTool(items, frame, now);
     case "approval_requested":
-      return withTool(withoutPlanning(items), { ...newTool(frame.call_id, frame.tool, frame.args), isRunning: true, approval: "asked" });
+      return withTool(withoutPlanning(items), {
+        ...newTool(frame.call_id, frame.tool, frame.args),
+        isRunning: true,
+        approval: "asked",
+      });
     case "approval_answered":
-      return items.map((item) => (item.kind === "tool" && item.callId === frame.call_id ? { ...item, approval: frame.approved ? "approved" : "refused" } : item));
+      return items.map((item) =>
+        item.kind === "tool" && item.callId === frame.call_id
+          ? { ...item, approval: frame.approved ? "approved" : "refused" }
+          : item,
+      );
     case "compression_started":
       return [...items, { kind: "note", text: "Making room: what was said earlier is being summarised…" }];
     case "context_compressed":
-      return [...items, { kind: "note", text: `What was said earlier is summarised for the model: ${frame.messages_before} messages became ${frame.messages_after}. Nothing here is lost.` }];
+      return [
+        ...items,
+        {
+          kind: "note",
+          text: `What was said earlier is summarised for the model: ${frame.messages_before} messages became ${frame.messages_after}. Nothing here is lost.`,
+        },
+      ];
     case "profile_switched":
       return [...items, { kind: "note", text: `${frame.profile_name} goes on from here.` }];
     default:
@@ -255,7 +291,12 @@ function startTool(items: Item[], frame: Extract<SessionFrame, { type: "tool_sta
   const before = settle(settle(withoutPlanning(items), "text"), "thinking");
   const asked = before.find((item) => item.kind === "tool" && item.callId === frame.call_id);
   const approval = asked?.kind === "tool" ? asked.approval : null;
-  return withTool(before, { ...newTool(frame.call_id, frame.tool, frame.args), isRunning: true, startedAt: now, approval });
+  return withTool(before, {
+    ...newTool(frame.call_id, frame.tool, frame.args),
+    isRunning: true,
+    startedAt: now,
+    approval,
+  });
 }
 
 /** Put a call in the place it has already, or behind everything. */
@@ -280,7 +321,11 @@ function answerTool(items: Item[], frame: Extract<SessionFrame, { type: "tool_ca
 }
 
 /** A subagent's frames go into the card of the call that spawned it. */
-function addToSubagent(items: Item[], frame: Extract<SessionFrame, { is_subagent?: boolean }>, now: number | null): Item[] {
+function addToSubagent(
+  items: Item[],
+  frame: Extract<SessionFrame, { is_subagent?: boolean }>,
+  now: number | null,
+): Item[] {
   const id = frame.subagent_id;
   const isHost = (item: Item) => item.kind === "tool" && (item.callId === id || item.metadata.subagent_id === id);
   let index = items.findLastIndex(isHost);

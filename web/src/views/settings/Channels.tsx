@@ -14,9 +14,17 @@ const CHANGES = [["channels"]];
 export function Channels() {
   const channels = useQuery(queries.channels);
   return (
-    <Section title="Channels" text="What agents and the server tell you comes to the inbox, and to these: ntfy, e-mail, chat services and more.">
+    <Section
+      title="Channels"
+      text="What agents and the server tell you comes to the inbox, and to these: ntfy, e-mail, chat services and more."
+    >
       {channels.isError && <p className="bad-text">{explain(channels.error)}</p>}
-      {channels.data?.length === 0 && <p className="muted">There is none yet. With ntfy, for example, take a topic that nobody guesses, add ntfy://TOPIC here and the topic in its app.</p>}
+      {channels.data?.length === 0 && (
+        <p className="muted">
+          There is none yet. With ntfy, for example, take a topic that nobody guesses, add ntfy://TOPIC here and the
+          topic in its app.
+        </p>
+      )}
       <ul className="rows" aria-label="Channels">
         {channels.data?.map((channel) => (
           <Channel key={channel.id} channel={channel} />
@@ -27,16 +35,26 @@ export function Channels() {
   );
 }
 
-const OUTCOMES = { sent: "Sent. Look whether it arrived.", failed: "Not sent.", timed_out: "It did not answer in time.", rate_limited: "Not sent: too many within the hour." };
+const OUTCOMES = {
+  sent: "Sent. Look whether it arrived.",
+  failed: "Not sent.",
+  timed_out: "It did not answer in time.",
+  rate_limited: "Not sent: too many within the hour.",
+};
 
 function Channel({ channel }: { channel: ChannelShape }) {
   const path = { channel_id: channel.id };
   const [isAsking, setAsking] = useState(false);
-  const turn = queries.useAct((enabled: boolean) => call("PATCH /channels/{channel_id}", { path, body: { enabled } }), CHANGES);
+  const turn = queries.useAct(
+    (enabled: boolean) => call("PATCH /channels/{channel_id}", { path, body: { enabled } }),
+    CHANGES,
+  );
   const test = queries.useAct(() => call("POST /channels/{channel_id}/test", { path }), CHANGES);
   const remove = queries.useAct(() => call("DELETE /channels/{channel_id}", { path }), CHANGES);
   const problem = turn.error ?? test.error;
-  const isLastWordBad = channel.last_error !== null && (channel.last_sent_at === null || (channel.last_error_at ?? "") > channel.last_sent_at);
+  const isLastWordBad =
+    channel.last_error !== null &&
+    (channel.last_sent_at === null || (channel.last_error_at ?? "") > channel.last_sent_at);
   return (
     <li>
       <span className="grow">
@@ -110,14 +128,33 @@ function Add() {
   return (
     <form className="stack" onSubmit={submit}>
       <div className="row wrap">
-        <input value={name} required maxLength={60} placeholder="Name" aria-label="Name of the channel" onChange={(event) => setName(event.target.value)} />
-        <input value={url} required type="password" autoComplete="off" placeholder="Address, such as ntfy://TOPIC" aria-label="Address of the channel" onChange={(event) => setUrl(event.target.value)} />
+        <input
+          value={name}
+          required
+          maxLength={60}
+          placeholder="Name"
+          aria-label="Name of the channel"
+          onChange={(event) => setName(event.target.value)}
+        />
+        <input
+          value={url}
+          required
+          type="password"
+          autoComplete="off"
+          placeholder="Address, such as ntfy://TOPIC"
+          aria-label="Address of the channel"
+          onChange={(event) => setUrl(event.target.value)}
+        />
         <button type="submit" disabled={add.isPending}>
           Add a channel
         </button>
       </div>
       <p className="muted small">
-        The address is written as <a href="https://github.com/caronc/apprise/wiki" target="_blank" rel="noopener noreferrer">apprise</a> has it. It is a secret, and is not shown again.
+        The address is written as{" "}
+        <a href="https://github.com/caronc/apprise/wiki" target="_blank" rel="noopener noreferrer">
+          apprise
+        </a>{" "}
+        has it. It is a secret, and is not shown again.
       </p>
       {add.isError && (
         <p className="bad-text" role="alert">

@@ -12,10 +12,22 @@ import { Section } from "./Section";
 export function People({ meId }: { meId: string }) {
   const users = useQuery(queries.users).data ?? [];
   const [name, setName] = useState("");
-  const add = queries.useAct(() => call("POST /users", { body: { name } }), [["users"]], () => setName(""));
+  const add = queries.useAct(
+    () => call("POST /users", { body: { name } }),
+    [["users"]],
+    () => setName(""),
+  );
   const link = queries.useAct((user_id: string) => call("POST /login-links", { body: { user_id } }), []);
-  const remove = queries.useAct((user_id: string) => call("DELETE /users/{user_id}", { path: { user_id } }), [["users"]], () => setLeaving(null));
-  const change = queries.useAct(({ user_id, role }: { user_id: string; role: "owner" | "user" }) => call("PATCH /users/{user_id}", { path: { user_id }, body: { role } }), [["users"]]);
+  const remove = queries.useAct(
+    (user_id: string) => call("DELETE /users/{user_id}", { path: { user_id } }),
+    [["users"]],
+    () => setLeaving(null),
+  );
+  const change = queries.useAct(
+    ({ user_id, role }: { user_id: string; role: "owner" | "user" }) =>
+      call("PATCH /users/{user_id}", { path: { user_id }, body: { role } }),
+    [["users"]],
+  );
   const [leaving, setLeaving] = useState<UserShape | null>(null);
   const problem = add.error ?? link.error ?? change.error;
   return (
@@ -34,7 +46,11 @@ export function People({ meId }: { meId: string }) {
             </button>
             {user.id !== meId && (
               <>
-                <button type="button" className="small" onClick={() => change.mutate({ user_id: user.id, role: user.role === "owner" ? "user" : "owner" })}>
+                <button
+                  type="button"
+                  className="small"
+                  onClick={() => change.mutate({ user_id: user.id, role: user.role === "owner" ? "user" : "owner" })}
+                >
                   {user.role === "owner" ? "Make a user" : "Make an owner"}
                 </button>
                 <button type="button" className="small" onClick={() => setLeaving(user)}>
@@ -70,7 +86,14 @@ export function People({ meId }: { meId: string }) {
           add.mutate(undefined);
         }}
       >
-        <input value={name} required maxLength={200} placeholder="Name" aria-label="Name of the person" onChange={(event) => setName(event.target.value)} />
+        <input
+          value={name}
+          required
+          maxLength={200}
+          placeholder="Name"
+          aria-label="Name of the person"
+          onChange={(event) => setName(event.target.value)}
+        />
         <button type="submit">Add a person</button>
       </form>
       <Problem error={problem} />

@@ -8,7 +8,10 @@ export function Storage() {
   const storage = useQuery(queries.storage);
   const data = storage.data;
   return (
-    <Section title="Disk and retention" text="What this server keeps, and for how long. Its settings file changes how long.">
+    <Section
+      title="Disk and retention"
+      text="What this server keeps, and for how long. Its settings file changes how long."
+    >
       {storage.isError && <p className="bad-text">{explain(storage.error)}</p>}
       {data && (
         <dl className="facts">

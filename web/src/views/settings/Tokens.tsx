@@ -20,22 +20,33 @@ export function Tokens() {
   const me = useQuery(queries.me).data;
   const [name, setName] = useState("");
   const [scope, setScope] = useState<NewTokenShape["scope"]>("chat");
-  const make = queries.useAct(() => call("POST /tokens", { body: { name, scope } }), [["tokens"]], () => setName(""));
-  const revoke = queries.useAct((id: string) => call("DELETE /tokens/{token_id}", { path: { token_id: id } }), [["tokens"]]);
+  const make = queries.useAct(
+    () => call("POST /tokens", { body: { name, scope } }),
+    [["tokens"]],
+    () => setName(""),
+  );
+  const revoke = queries.useAct(
+    (id: string) => call("DELETE /tokens/{token_id}", { path: { token_id: id } }),
+    [["tokens"]],
+  );
   const submit = (event: FormEvent) => {
     event.preventDefault();
     make.mutate(undefined);
   };
   const problem = make.error ?? revoke.error;
   return (
-    <Section title="Tokens" text="For programs, and the browsers that are logged in. Revoking one closes its connections.">
+    <Section
+      title="Tokens"
+      text="For programs, and the browsers that are logged in. Revoking one closes its connections."
+    >
       <ul className="rows" aria-label="Tokens">
         {tokens.map((token) => (
           <li key={token.id}>
             <span className="grow">
               <strong>{token.name}</strong>
               <span className="muted small">
-                {token.kind === "browser" ? "browser" : "program"} · {token.scope} · since <Time at={token.created_at} />
+                {token.kind === "browser" ? "browser" : "program"} · {token.scope} · since{" "}
+                <Time at={token.created_at} />
                 {token.id === me?.token_id && " · this one"}
               </span>
             </span>
@@ -58,8 +69,19 @@ export function Tokens() {
         </div>
       )}
       <form className="row wrap" onSubmit={submit}>
-        <input value={name} required maxLength={200} placeholder="Name of the program" aria-label="Name of the program" onChange={(event) => setName(event.target.value)} />
-        <select value={scope} aria-label="Scope" onChange={(event) => setScope(event.target.value as NewTokenShape["scope"])}>
+        <input
+          value={name}
+          required
+          maxLength={200}
+          placeholder="Name of the program"
+          aria-label="Name of the program"
+          onChange={(event) => setName(event.target.value)}
+        />
+        <select
+          value={scope}
+          aria-label="Scope"
+          onChange={(event) => setScope(event.target.value as NewTokenShape["scope"])}
+        >
           {SCOPES.map(([value, text]) => (
             <option key={value} value={value}>
               {text}

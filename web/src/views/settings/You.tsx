@@ -16,7 +16,10 @@ export function You() {
   if (!me) return null;
   const saved = me.user.timezone ?? "";
   return (
-    <Section title="Your time zone" text="Times such as “tomorrow at 9” are meant in it, and agents without a zone of their own use it.">
+    <Section
+      title="Your time zone"
+      text="Times such as “tomorrow at 9” are meant in it, and agents without a zone of their own use it."
+    >
       <form
         className="row wrap"
         onSubmit={(event) => {
@@ -24,7 +27,14 @@ export function You() {
           save.mutate((written ?? saved).trim());
         }}
       >
-        <input value={written ?? saved} required maxLength={100} list="time-zones" aria-label="Your time zone" onChange={(event) => setWritten(event.target.value)} />
+        <input
+          value={written ?? saved}
+          required
+          maxLength={100}
+          list="time-zones"
+          aria-label="Your time zone"
+          onChange={(event) => setWritten(event.target.value)}
+        />
         <ZoneNames />
         <button type="submit" disabled={save.isPending || (written ?? saved).trim() === saved}>
           Save

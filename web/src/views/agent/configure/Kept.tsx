@@ -28,7 +28,9 @@ export function Kept({ agent }: { agent: AgentShape }) {
             Erase its data
           </button>
         )}
-        <span role="status">{state === "none" ? "Everything was erased." : rotate.isSuccess && "It has a new key."}</span>
+        <span role="status">
+          {state === "none" ? "Everything was erased." : rotate.isSuccess && "It has a new key."}
+        </span>
       </div>
       {asking === "rotate" && (
         <Confirm
@@ -40,7 +42,14 @@ export function Kept({ agent }: { agent: AgentShape }) {
           onClose={close}
         />
       )}
-      {asking === "erase" && <Erase name={agent.name} error={erase.isError ? explain(erase.error) : null} onErase={erase.mutate} onClose={close} />}
+      {asking === "erase" && (
+        <Erase
+          name={agent.name}
+          error={erase.isError ? explain(erase.error) : null}
+          onErase={erase.mutate}
+          onClose={close}
+        />
+      )}
     </Section>
   );
 }
@@ -64,7 +73,10 @@ function Erase({ name, error, onErase, onClose }: EraseProps) {
           onErase(typed);
         }}
       >
-        <p>Every table, view and change is gone for good: the key is destroyed, so that no copy can be read either. The agent stays, and may begin anew.</p>
+        <p>
+          Every table, view and change is gone for good: the key is destroyed, so that no copy can be read either. The
+          agent stays, and may begin anew.
+        </p>
         <label className="field">
           Type “{name}” to go on
           <input value={typed} autoComplete="off" onChange={(event) => setTyped(event.target.value)} />

@@ -14,12 +14,19 @@ export function Model({ agent, save }: PartProps) {
   const id = useId();
   const level = (value: string) => (value || null) as AgentChange["thinking_level"];
   return (
-    <Section id="model" title="Model" text="A provider and a name, as in anthropic:NAME or openai-chat:NAME. Keys and addresses are in the server's settings.">
+    <Section
+      id="model"
+      title="Model"
+      text="A provider and a name, as in anthropic:NAME or openai-chat:NAME. Keys and addresses are in the server's settings."
+    >
       <Field
         label="Model"
         value={agent.model ?? ""}
         placeholder={about ? `the server's own: ${about.model}` : "the server's own"}
-        hint={(agent.model ?? about?.model) === "demo" && "The demo model is no LLM: it works offline and knows a few sentences. Settings tell how to add a real one."}
+        hint={
+          (agent.model ?? about?.model) === "demo" &&
+          "The demo model is no LLM: it works offline and knows a few sentences. Settings tell how to add a real one."
+        }
         onSave={(model) => save({ model: model.trim() || null })}
       />
       <Field
@@ -32,7 +39,11 @@ export function Model({ agent, save }: PartProps) {
       <Trial agentId={agent.id} />
       <div className="field">
         <label htmlFor={id}>Thinking</label>
-        <select id={id} value={agent.thinking_level ?? ""} onChange={(event) => void thinking.set(() => save({ thinking_level: level(event.target.value) }))}>
+        <select
+          id={id}
+          value={agent.thinking_level ?? ""}
+          onChange={(event) => void thinking.set(() => save({ thinking_level: level(event.target.value) }))}
+        >
           <option value="">as the model does by itself</option>
           {LEVELS.map((each) => (
             <option key={each}>{each}</option>
@@ -40,7 +51,12 @@ export function Model({ agent, save }: PartProps) {
         </select>
         <Problem text={thinking.problem} />
       </div>
-      <Toggle label="Plan first" hint="It writes down its steps before it begins." isOn={agent.planning} onChange={(planning) => save({ planning })} />
+      <Toggle
+        label="Plan first"
+        hint="It writes down its steps before it begins."
+        isOn={agent.planning}
+        onChange={(planning) => save({ planning })}
+      />
     </Section>
   );
 }
@@ -60,7 +76,8 @@ function Trial({ agentId }: { agentId: string }) {
       <div role="status">
         {data?.outcome === "answered" && (
           <p>
-            <span className="badge good">it answers</span> <code>{data.model}</code> said “{data.said}” after {took(data.seconds)}.
+            <span className="badge good">it answers</span> <code>{data.model}</code> said “{data.said}” after{" "}
+            {took(data.seconds)}.
           </p>
         )}
         {data && data.outcome !== "answered" && <p className="bad-text">{data.reason}</p>}

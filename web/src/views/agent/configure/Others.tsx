@@ -7,10 +7,18 @@ import { type PartProps, Problem, Section, useSetting } from "./saving";
 export function Others({ agent, save }: PartProps) {
   const agents = useQuery(queries.agents).data ?? [];
   return (
-    <Section id="others" title="Other agents" text="Who works for another never has more tools than the one it works for.">
+    <Section
+      id="others"
+      title="Other agents"
+      text="Who works for another never has more tools than the one it works for."
+    >
       <Choice
         title="Subagents"
-        text={agent.toolsets.includes("subagents") ? "It may give these a task and read what came of it." : "It may give these a task, once its tools “Subagents” are on."}
+        text={
+          agent.toolsets.includes("subagents")
+            ? "It may give these a task and read what came of it."
+            : "It may give these a task, once its tools “Subagents” are on."
+        }
         agents={agents}
         chosen={agent.subagents}
         self={agent}
@@ -49,7 +57,11 @@ function Choice({ title, text, agents, chosen, self, onChange }: ChoiceProps) {
           <input
             type="checkbox"
             checked={chosen.includes(each.id)}
-            onChange={(event) => void set(() => onChange(event.target.checked ? [...chosen, each.id] : chosen.filter((id) => id !== each.id)))}
+            onChange={(event) =>
+              void set(() =>
+                onChange(event.target.checked ? [...chosen, each.id] : chosen.filter((id) => id !== each.id)),
+              )
+            }
           />
           {each.name}
           {each.id === self.id && <span className="muted small">itself</span>}

@@ -27,7 +27,11 @@ function inWords(bounds: Bounds): string {
 
 export function Scheduling({ agent, save }: PartProps) {
   return (
-    <Section id="scheduling" title="Scheduling" text="Whether it may set its own alarm, and how far it may go. You may always book for it.">
+    <Section
+      id="scheduling"
+      title="Scheduling"
+      text="Whether it may set its own alarm, and how far it may go. You may always book for it."
+    >
       <Toggle
         label="Self-scheduling"
         hint="Off: the tools that book are gone, and what it booked is cancelled."
@@ -100,17 +104,31 @@ function BoundsOf({ schedule, set }: { schedule: ScheduleShape; set: Set }) {
           label="Furthest ahead (hours)"
           type="number"
           value={String(Math.round((schedule.max_horizon_seconds / HOUR) * 100) / 100)}
-          hint={hint("max_horizon_seconds", (bounds) => duration(bounds.max_horizon_seconds), duration(schedule.max_horizon_seconds))}
+          hint={hint(
+            "max_horizon_seconds",
+            (bounds) => duration(bounds.max_horizon_seconds),
+            duration(schedule.max_horizon_seconds),
+          )}
           onSave={async (text) => set({ max_horizon_seconds: Math.round(readNumber(text) * HOUR) })}
         />
         <Field
           label="At least apart (minutes)"
           type="number"
           value={String(Math.round((schedule.min_interval_seconds / 60) * 100) / 100)}
-          hint={hint("min_interval_seconds", (bounds) => duration(bounds.min_interval_seconds), duration(schedule.min_interval_seconds))}
+          hint={hint(
+            "min_interval_seconds",
+            (bounds) => duration(bounds.min_interval_seconds),
+            duration(schedule.min_interval_seconds),
+          )}
           onSave={async (text) => set({ min_interval_seconds: Math.round(readNumber(text) * 60) })}
         />
-        <Field label="Runs a day" type="number" value={String(schedule.daily_cap)} hint={hint("daily_cap", (bounds) => String(bounds.daily_cap))} onSave={async (text) => set({ daily_cap: Math.round(readNumber(text)) })} />
+        <Field
+          label="Runs a day"
+          type="number"
+          value={String(schedule.daily_cap)}
+          hint={hint("daily_cap", (bounds) => String(bounds.daily_cap))}
+          onSave={async (text) => set({ daily_cap: Math.round(readNumber(text)) })}
+        />
       </div>
       <QuietHours from={schedule.quiet_from} to={schedule.quiet_to} set={set} />
       <AllowedDays days={schedule.days} set={set} />
@@ -122,10 +140,20 @@ function QuietHours({ from, to, set }: { from: string | null; to: string | null;
   const isOn = from !== null && to !== null;
   return (
     <div className="stack">
-      <Toggle label="Quiet hours" hint="It is not woken between these times." isOn={isOn} onChange={(on) => set(on ? NIGHT : { quiet_from: null, quiet_to: null })} />
+      <Toggle
+        label="Quiet hours"
+        hint="It is not woken between these times."
+        isOn={isOn}
+        onChange={(on) => set(on ? NIGHT : { quiet_from: null, quiet_to: null })}
+      />
       {isOn && (
         <div className="field-grid">
-          <Field label="Quiet from" type="time" value={from} onSave={(quiet_from) => set({ quiet_from, quiet_to: to })} />
+          <Field
+            label="Quiet from"
+            type="time"
+            value={from}
+            onSave={(quiet_from) => set({ quiet_from, quiet_to: to })}
+          />
           <Field label="Quiet to" type="time" value={to} onSave={(quiet_to) => set({ quiet_from: from, quiet_to })} />
         </div>
       )}
@@ -135,13 +163,18 @@ function QuietHours({ from, to, set }: { from: string | null; to: string | null;
 
 function AllowedDays({ days, set }: { days: number[]; set: Set }) {
   const setting = useSetting();
-  const change = (index: number, isOn: boolean) => void setting.set(() => set({ days: isOn ? [...days, index].sort() : days.filter((each) => each !== index) }));
+  const change = (index: number, isOn: boolean) =>
+    void setting.set(() => set({ days: isOn ? [...days, index].sort() : days.filter((each) => each !== index) }));
   return (
     <fieldset className="days">
       <legend>Days it may wake</legend>
       {DAYS.map((day, index) => (
         <label key={day} className="check">
-          <input type="checkbox" checked={days.includes(index)} onChange={(event) => change(index, event.target.checked)} />
+          <input
+            type="checkbox"
+            checked={days.includes(index)}
+            onChange={(event) => change(index, event.target.checked)}
+          />
           {day}
         </label>
       ))}

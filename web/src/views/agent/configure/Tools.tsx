@@ -40,10 +40,20 @@ export function Tools(part: PartProps) {
             <Toggle
               key={name}
               label={label}
-              hint={isForbidden ? "Only an owner of this server may grant it" : waits ? `${hint}; hidden while self-scheduling is off` : hint}
+              hint={
+                isForbidden
+                  ? "Only an owner of this server may grant it"
+                  : waits
+                    ? `${hint}; hidden while self-scheduling is off`
+                    : hint
+              }
               isOn={has.has(name)}
               isLocked={isForbidden}
-              onChange={(isOn) => save({ toolsets: TOOLSETS.map(([each]) => each).filter((each) => (each === name ? isOn : has.has(each))) })}
+              onChange={(isOn) =>
+                save({
+                  toolsets: TOOLSETS.map(([each]) => each).filter((each) => (each === name ? isOn : has.has(each))),
+                })
+              }
             />
           );
         })}
@@ -60,12 +70,18 @@ export function Tools(part: PartProps) {
   );
 }
 
-const STATES = { on: ["good", "running"], starting: ["busy", "starting"], failed: ["bad", "failed"], off: ["calm", "not started"] } as const;
+const STATES = {
+  on: ["good", "running"],
+  starting: ["busy", "starting"],
+  failed: ["bad", "failed"],
+  off: ["calm", "not started"],
+} as const;
 
 function McpServers({ agent, save, isOwner }: PartProps & { isOwner: boolean }) {
   const servers = useQuery(queries.mcpServers).data ?? [];
   const gone = agent.mcp_servers.filter((name) => !servers.some((each) => each.name === name));
-  const change = (name: string, isOn: boolean) => save({ mcp_servers: isOn ? [...agent.mcp_servers, name] : agent.mcp_servers.filter((each) => each !== name) });
+  const change = (name: string, isOn: boolean) =>
+    save({ mcp_servers: isOn ? [...agent.mcp_servers, name] : agent.mcp_servers.filter((each) => each !== name) });
   return (
     <div className="stack" role="group" aria-label="MCP servers">
       <h3>MCP servers</h3>
@@ -85,7 +101,13 @@ function McpServers({ agent, save, isOwner }: PartProps & { isOwner: boolean }) 
         />
       ))}
       {gone.map((name) => (
-        <Toggle key={name} label={name} hint="No longer in the server's settings" isOn onChange={(isOn) => change(name, isOn)} />
+        <Toggle
+          key={name}
+          label={name}
+          hint="No longer in the server's settings"
+          isOn
+          onChange={(isOn) => change(name, isOn)}
+        />
       ))}
     </div>
   );
@@ -95,7 +117,9 @@ function McpState({ server }: { server: McpServerShape }) {
   const [tone, text] = STATES[server.state];
   return (
     <>
-      <span className={`badge ${tone}`}>{text}</span> {server.confinement === "unconfined" && <span className="badge bad">unconfined</span>} {server.state === "on" && `${server.tools} tools `}
+      <span className={`badge ${tone}`}>{text}</span>{" "}
+      {server.confinement === "unconfined" && <span className="badge bad">unconfined</span>}{" "}
+      {server.state === "on" && `${server.tools} tools `}
       {server.note}
       {server.last_error && <span className="bad-text"> {server.last_error}</span>}
     </>
@@ -115,13 +139,20 @@ function AskFirst({ agent, save }: PartProps) {
   return (
     <div className="stack" role="group" aria-label="Tools that ask first">
       <h3>Ask first</h3>
-      <p className="muted small">Each call of these waits for your word. A run that nobody watches leaves it out, and tells you in the inbox.</p>
+      <p className="muted small">
+        Each call of these waits for your word. A run that nobody watches leaves it out, and tells you in the inbox.
+      </p>
       {agent.ask_before.length > 0 && (
         <ul className="chips">
           {agent.ask_before.map((each) => (
             <li key={each} className="chip">
               <code>{each}</code>
-              <button type="button" className="quiet icon-only" aria-label={`Do not ask before ${each}`} onClick={() => void set(() => save({ ask_before: agent.ask_before.filter((other) => other !== each) }))}>
+              <button
+                type="button"
+                className="quiet icon-only"
+                aria-label={`Do not ask before ${each}`}
+                onClick={() => void set(() => save({ ask_before: agent.ask_before.filter((other) => other !== each) }))}
+              >
                 <Icon name="close" size={13} />
               </button>
             </li>
@@ -135,7 +166,14 @@ function AskFirst({ agent, save }: PartProps) {
           void add();
         }}
       >
-        <input value={name} list={`${id}-tools`} placeholder="write_file, or web_* for several" aria-label="Tool that asks first" aria-invalid={problem !== null} onChange={(event) => setName(event.target.value)} />
+        <input
+          value={name}
+          list={`${id}-tools`}
+          placeholder="write_file, or web_* for several"
+          aria-label="Tool that asks first"
+          aria-invalid={problem !== null}
+          onChange={(event) => setName(event.target.value)}
+        />
         <datalist id={`${id}-tools`}>
           {tools.map((tool) => (
             <option key={tool.name} value={tool.name} />

@@ -28,7 +28,9 @@ export function useSave(agentId: string) {
     mutationKey: ["agent", agentId],
     onMutate: async (change) => {
       await client.cancelQueries({ queryKey: queries.agents.queryKey }); // an older state would undo what is shown
-      client.setQueryData(queries.agents.queryKey, (before) => before?.map((each) => (each.id === agentId ? foresee(each, change) : each)));
+      client.setQueryData(queries.agents.queryKey, (before) =>
+        before?.map((each) => (each.id === agentId ? foresee(each, change) : each)),
+      );
     },
     onSettled: async () => {
       if (client.isMutating({ mutationKey: ["agent", agentId] }) > 1) return; // the last one of several reads it again
@@ -76,7 +78,16 @@ export function Guard({ children }: { children: ReactNode }) {
     const beforeUnload = (event: BeforeUnloadEvent) => unsaved.isAny && event.preventDefault();
     const beforeLink = (event: MouseEvent) => {
       const link = event.target instanceof Element ? event.target.closest<HTMLAnchorElement>("a[href]") : null;
-      if (!link || link.target || link.origin !== location.origin || event.ctrlKey || event.metaKey || event.shiftKey || !unsaved.isAny) return;
+      if (
+        !link ||
+        link.target ||
+        link.origin !== location.origin ||
+        event.ctrlKey ||
+        event.metaKey ||
+        event.shiftKey ||
+        !unsaved.isAny
+      )
+        return;
       event.preventDefault();
       event.stopPropagation();
       const place = link.pathname + link.search + link.hash;
@@ -255,7 +266,14 @@ export function Toggle({ label, hint, isOn, isLocked = false, onChange }: Toggle
   const { problem, set } = useSetting();
   return (
     <div className="toggle">
-      <Switch.Root id={id} className="switch" checked={isOn} disabled={isLocked} aria-describedby={problem ? `${id}-problem` : hint ? `${id}-hint` : undefined} onCheckedChange={(on) => void set(() => onChange(on))}>
+      <Switch.Root
+        id={id}
+        className="switch"
+        checked={isOn}
+        disabled={isLocked}
+        aria-describedby={problem ? `${id}-problem` : hint ? `${id}-hint` : undefined}
+        onCheckedChange={(on) => void set(() => onChange(on))}
+      >
         <Switch.Thumb className="switch-thumb" />
       </Switch.Root>
       <div>
@@ -274,6 +292,7 @@ export function Toggle({ label, hint, isOn, isLocked = false, onChange }: Toggle
 /** Read a number that a person wrote, or say what was expected. */
 export function readNumber(text: string, least = 0): number {
   const number = Number(text.trim().replace(",", "."));
-  if (text.trim() === "" || !Number.isFinite(number) || number < least) throw new Error(`“${text}” is not a number of at least ${least}.`);
+  if (text.trim() === "" || !Number.isFinite(number) || number < least)
+    throw new Error(`“${text}” is not a number of at least ${least}.`);
   return number;
 }

@@ -23,7 +23,8 @@ export function useChanges(agentId: string, which: Props["which"]) {
 
 export function Changes({ agentId, zone, which, nothing }: Props) {
   const found = useChanges(agentId, which);
-  if (found.error instanceof Refused && found.error.code === "database_locked") return <p className="muted">The agent's database is locked, so what changed in it cannot be shown.</p>;
+  if (found.error instanceof Refused && found.error.code === "database_locked")
+    return <p className="muted">The agent's database is locked, so what changed in it cannot be shown.</p>;
   if (found.isError) return <p className="bad-text">{explain(found.error)}</p>;
   const entries = found.data?.pages.flatMap((page) => page.changes);
   if (!entries) return <Loading what="what changed" />;
@@ -36,7 +37,12 @@ export function Changes({ agentId, zone, which, nothing }: Props) {
         ))}
       </ol>
       {found.hasNextPage && (
-        <button type="button" className="small" disabled={found.isFetchingNextPage} onClick={() => void found.fetchNextPage()}>
+        <button
+          type="button"
+          className="small"
+          disabled={found.isFetchingNextPage}
+          onClick={() => void found.fetchNextPage()}
+        >
           Earlier changes
         </button>
       )}
@@ -55,7 +61,12 @@ const OPS: Record<ChangeShape["op"], { text: string; tone: string }> = {
   undo: { text: "undone", tone: "calm" },
   purge: { text: "purged", tone: "bad" },
 };
-const ACTORS: Record<ChangeShape["actor"], string> = { agent: "the agent", user: "you", migration: "a migration", system: "the server" };
+const ACTORS: Record<ChangeShape["actor"], string> = {
+  agent: "the agent",
+  user: "you",
+  migration: "a migration",
+  system: "the server",
+};
 const HOST = ["_created_at", "_updated_at", "_deleted_at"];
 
 function Change({ agentId, entry, zone }: { agentId: string; entry: ChangeShape; zone: string | undefined }) {
@@ -89,7 +100,10 @@ function Change({ agentId, entry, zone }: { agentId: string; entry: ChangeShape;
 function TakeBack({ agentId, entry }: { agentId: string; entry: ChangeShape }) {
   const [isAsking, setAsking] = useState(false);
   const undo = useWrite(
-    () => call("POST /agents/{agent_id}/db/changelog/{change_id}/take-back", { path: { agent_id: agentId, change_id: entry.id } }),
+    () =>
+      call("POST /agents/{agent_id}/db/changelog/{change_id}/take-back", {
+        path: { agent_id: agentId, change_id: entry.id },
+      }),
     () => setAsking(false),
   );
   return (
@@ -118,7 +132,9 @@ function TakeBack({ agentId, entry }: { agentId: string; entry: ChangeShape }) {
 }
 
 function Difference({ before, after }: { before: Record<string, Cell> | null; after: Record<string, Cell> | null }) {
-  const names = [...new Set([...Object.keys(before ?? {}), ...Object.keys(after ?? {})])].filter((name) => !HOST.includes(name));
+  const names = [...new Set([...Object.keys(before ?? {}), ...Object.keys(after ?? {})])].filter(
+    (name) => !HOST.includes(name),
+  );
   if (names.length === 0) return null;
   return (
     <dl className="difference">

@@ -22,9 +22,7 @@ export function Drawing({ name, render, columns, rows }: Props) {
   if (data === null || problem) {
     return (
       <>
-        <p className="muted small">
-          Shown as a table: {problem}
-        </p>
+        <p className="muted small">Shown as a table: {problem}</p>
         <RowsTable label={name} columns={columns} rows={rows} />
       </>
     );
@@ -56,7 +54,15 @@ function Numbers({ columns, row }: { columns: string[]; row: Cell[] }) {
         return (
           <div key={place}>
             <dt>{name}</dt>
-            <dd>{typeof value === "number" ? value.toLocaleString() : plain(value).length > 24 ? <Value value={value} name={name} /> : plain(value)}</dd>
+            <dd>
+              {typeof value === "number" ? (
+                value.toLocaleString()
+              ) : plain(value).length > 24 ? (
+                <Value value={value} name={name} />
+              ) : (
+                plain(value)
+              )}
+            </dd>
           </div>
         );
       })}

@@ -12,7 +12,11 @@ import { Drawing } from "./Drawing";
 import { NothingKept, Opened } from "./Opened";
 
 export default function Home({ agent }: { agent: AgentShape }) {
-  return <Opened agent={agent}>{(found) => (found.state === "none" ? <NothingKept agent={agent} /> : <Pinned agent={agent} />)}</Opened>;
+  return (
+    <Opened agent={agent}>
+      {(found) => (found.state === "none" ? <NothingKept agent={agent} /> : <Pinned agent={agent} />)}
+    </Opened>
+  );
 }
 
 function Pinned({ agent }: { agent: AgentShape }) {
@@ -24,8 +28,8 @@ function Pinned({ agent }: { agent: AgentShape }) {
     return (
       <Empty icon="pin" title="Nothing is pinned">
         <p>
-          What you pin in <Link href={`/ui/agents/${agent.id}/views`}>Views</Link> is shown here. Or ask {agent.name} in a session: “draw a chart of{" "}
-          {found.data.tables[0]?.name ?? "memories"}”.
+          What you pin in <Link href={`/ui/agents/${agent.id}/views`}>Views</Link> is shown here. Or ask {agent.name} in
+          a session: “draw a chart of {found.data.tables[0]?.name ?? "memories"}”.
         </p>
       </Empty>
     );
@@ -52,7 +56,11 @@ function PinnedView({ agent, view }: { agent: AgentShape; view: ViewShape }) {
   const needs = view.required_parameters;
   const found = useQuery({ ...viewRun(agent.id, view.name, {}), enabled: needs.length === 0 });
   const unpin = useQuickAct(
-    () => call("PUT /agents/{agent_id}/db/views/{view}/pin", { path: { agent_id: agent.id, view: view.name }, body: { pinned: false } }),
+    () =>
+      call("PUT /agents/{agent_id}/db/views/{view}/pin", {
+        path: { agent_id: agent.id, view: view.name },
+        body: { pinned: false },
+      }),
     [["database"]],
   );
   const place = `/ui/agents/${agent.id}/views?view=${encodeURIComponent(view.name)}`;

@@ -46,13 +46,21 @@ export function ImportDialog({ agent, table, onDone, onClose }: Props) {
         >
           <label className="field">
             File
-            <input type="file" accept=".csv,.json,.jsonl,.ndjson,text/csv,application/json" required onChange={(event) => choose(event.target.files?.[0] ?? null)} />
+            <input
+              type="file"
+              accept=".csv,.json,.jsonl,.ndjson,text/csv,application/json"
+              required
+              onChange={(event) => choose(event.target.files?.[0] ?? null)}
+            />
           </label>
           <label className="field">
             Table
             <input value={name} required maxLength={64} onChange={(event) => setName(event.target.value)} />
           </label>
-          <p className="muted small">CSV with names in its first line, a JSON list of objects, or an object on each line. A table that is not there is made. All of it goes in, or nothing.</p>
+          <p className="muted small">
+            CSV with names in its first line, a JSON list of objects, or an object on each line. A table that is not
+            there is made. All of it goes in, or nothing.
+          </p>
           {write.isError && (
             <p className="bad-text" role="alert">
               {explain(write.error)}
@@ -76,7 +84,9 @@ function Report({ done, onShow }: { done: Imported; onShow: () => void }) {
         <strong>{count(done.imported, "row")} imported</strong> into {done.created_table ? "the new table " : ""}
         <code>{done.table}</code>.
       </p>
-      {done.ignored_columns.length > 0 && <p className="muted">Left out, because the server sets them itself: {done.ignored_columns.join(", ")}.</p>}
+      {done.ignored_columns.length > 0 && (
+        <p className="muted">Left out, because the server sets them itself: {done.ignored_columns.join(", ")}.</p>
+      )}
       {Object.entries(done.renamed_columns).map(([from, to]) => (
         <p className="muted" key={from}>
           The column <code>{from}</code> is called <code>{to}</code> here: SQLite needs that name for its row id.
@@ -98,6 +108,10 @@ function formatOf(file: string): "csv" | "json" | "jsonl" {
 
 /** A name for a table, from that of a file. */
 function tableOf(file: string): string {
-  const plain = file.replace(/\.[^.]*$/, "").toLowerCase().replace(/[^a-z0-9_]+/g, "_").replace(/^_+|_+$/g, "");
+  const plain = file
+    .replace(/\.[^.]*$/, "")
+    .toLowerCase()
+    .replace(/[^a-z0-9_]+/g, "_")
+    .replace(/^_+|_+$/g, "");
   return /^[0-9]/.test(plain) ? `t_${plain}` : plain;
 }

@@ -21,13 +21,18 @@ export function Opened({ agent, children }: Props) {
   if (found.data.state !== "locked") return children(found.data);
   return (
     <Empty icon="lock" title="This database is locked">
-      <p>Its file is there, and the key that opens it is not. Nothing in it was changed, and the agent cannot use it until then.</p>
+      <p>
+        Its file is there, and the key that opens it is not. Nothing in it was changed, and the agent cannot use it
+        until then.
+      </p>
       <ol className="steps">
         <li>
-          Put <code>device.key</code> back into the server's config directory, from a backup or with the recovery key that the first start printed.
+          Put <code>device.key</code> back into the server's config directory, from a backup or with the recovery key
+          that the first start printed.
         </li>
         <li>
-          If it is there, put this agent's <code>db.key</code> back beside its <code>db.sqlite</code>, in <code>agents/{agent.id}</code> of the data directory.
+          If it is there, put this agent's <code>db.key</code> back beside its <code>db.sqlite</code>, in{" "}
+          <code>agents/{agent.id}</code> of the data directory.
         </li>
         <li>Then load this page again.</li>
       </ol>
@@ -45,7 +50,8 @@ export function NothingKept({ agent }: { agent: AgentShape }) {
   return (
     <Empty icon="table" title={`${agent.name} has kept nothing yet`}>
       <p>
-        Ask it to, in a session: “remember that the plumber comes on Friday”. It makes the tables it needs, and they appear here.
+        Ask it to, in a session: “remember that the plumber comes on Friday”. It makes the tables it needs, and they
+        appear here.
       </p>
       <button type="button" onClick={() => setImporting(true)}>
         Import a file

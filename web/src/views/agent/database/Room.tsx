@@ -38,9 +38,10 @@ export function QuotaBanner({ agentId }: { agentId: string }) {
     <section className="quota-banner" aria-label="Room in the database">
       <Icon name="alert" />
       <p>
-        <strong>{Math.floor(100 * part)} % of the database is used</strong>: {megabytes(found.used_bytes)} of {megabytes(found.quota_bytes)}. When it is full, the
-        agent can only delete. <Link href={`/ui/agents/${agentId}/data`}>Delete rows</Link>: their room is used by the next write that needs it. Or give the
-        agent more under Configure, Limits.
+        <strong>{Math.floor(100 * part)} % of the database is used</strong>: {megabytes(found.used_bytes)} of{" "}
+        {megabytes(found.quota_bytes)}. When it is full, the agent can only delete.{" "}
+        <Link href={`/ui/agents/${agentId}/data`}>Delete rows</Link>: their room is used by the next write that needs
+        it. Or give the agent more under Configure, Limits.
       </p>
     </section>
   );

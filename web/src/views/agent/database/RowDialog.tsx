@@ -64,7 +64,12 @@ export function RowDialog({ agent, table, row, onClose }: Props) {
           </dl>
           <details className="why">
             <summary>What happened to it</summary>
-            <Changes agentId={agent.id} zone={agent.zone} which={{ table: table.name, row_id: row.id }} nothing="The changelog has nothing about it." />
+            <Changes
+              agentId={agent.id}
+              zone={agent.zone}
+              which={{ table: table.name, row_id: row.id }}
+              nothing="The changelog has nothing about it."
+            />
           </details>
         </>
       )}
@@ -74,12 +79,24 @@ export function RowDialog({ agent, table, row, onClose }: Props) {
 
 type Texts = Record<string, string | null>; // null: NULL
 
-function EditRow({ agent, table, row, onDone }: { agent: AgentShape; table: TableShape; row: Row; onDone: () => void }) {
+function EditRow({
+  agent,
+  table,
+  row,
+  onDone,
+}: {
+  agent: AgentShape;
+  table: TableShape;
+  row: Row;
+  onDone: () => void;
+}) {
   // The number of a row is what the changelog knows it by. Binary values are changed by the agent alone.
   const isNumber = (column: ColumnShape) => column.primary_key && isNumeric(column);
   const isBinary = ({ name }: ColumnShape) => row.get(name) !== null && typeof row.get(name) === "object";
   const shown = table.columns.filter((column) => !column.system && !isNumber(column) && !isBinary(column));
-  const before: Texts = Object.fromEntries(shown.map(({ name }) => [name, row.get(name) === null ? null : String(row.get(name))]));
+  const before: Texts = Object.fromEntries(
+    shown.map(({ name }) => [name, row.get(name) === null ? null : String(row.get(name))]),
+  );
   const [texts, setTexts] = useState(before);
   const changed = shown.filter(({ name }) => texts[name] !== before[name]);
   const save = useWrite(
@@ -136,7 +153,8 @@ function valuesOf(columns: ColumnShape[], texts: Texts): Record<string, unknown>
   const values: Record<string, unknown> = {};
   for (const column of columns) {
     const text = texts[column.name];
-    if (text !== undefined) values[column.name] = text === null || (text === "" && isNumeric(column)) ? null : typed(column, text);
+    if (text !== undefined)
+      values[column.name] = text === null || (text === "" && isNumeric(column)) ? null : typed(column, text);
   }
   return values;
 }

@@ -38,7 +38,11 @@ export function RowsTable({ label, columns, rows, most = 200 }: Props) {
           </tbody>
         </table>
       </div>
-      {rows.length > most && <p className="muted small">The first {most} of {rows.length.toLocaleString()} rows.</p>}
+      {rows.length > most && (
+        <p className="muted small">
+          The first {most} of {rows.length.toLocaleString()} rows.
+        </p>
+      )}
     </>
   );
 }

@@ -10,7 +10,11 @@ import { Loading } from "../../../components/Page";
 import { NothingKept, Opened } from "./Opened";
 
 export default function Schema({ agent }: { agent: AgentShape }) {
-  return <Opened agent={agent}>{(found) => (found.state === "none" ? <NothingKept agent={agent} /> : <Tables agent={agent} />)}</Opened>;
+  return (
+    <Opened agent={agent}>
+      {(found) => (found.state === "none" ? <NothingKept agent={agent} /> : <Tables agent={agent} />)}
+    </Opened>
+  );
 }
 
 function Tables({ agent }: { agent: AgentShape }) {
@@ -56,7 +60,11 @@ function Table({ agent, table }: { agent: AgentShape; table: TableShape }) {
           {count(table.rows, "row")}
           {table.deleted_rows > 0 && `, ${table.deleted_rows.toLocaleString()} deleted`}
         </span>
-        <Link className="button small push" href={`/ui/agents/${agent.id}/data?table=${encodeURIComponent(table.name)}`} aria-label={`Browse ${table.name}`}>
+        <Link
+          className="button small push"
+          href={`/ui/agents/${agent.id}/data?table=${encodeURIComponent(table.name)}`}
+          aria-label={`Browse ${table.name}`}
+        >
           Browse
         </Link>
       </header>
@@ -83,9 +91,7 @@ function Columns({ table }: { table: SystemTableShape }) {
               <tr key={column.name} className={column.system ? "is-system" : undefined}>
                 <td className="mono">{column.name}</td>
                 <td className="mono">{column.type.toLowerCase() || "any"}</td>
-                <td>
-                  {column.system ? "set by the server" : rules(column)}
-                </td>
+                <td>{column.system ? "set by the server" : rules(column)}</td>
               </tr>
             ))}
           </tbody>
@@ -97,7 +103,8 @@ function Columns({ table }: { table: SystemTableShape }) {
           {table.indexes.map((index, number) => (
             <span key={index.name}>
               {number > 0 && ", "}
-              <code>{index.name}</code> <span className="muted">
+              <code>{index.name}</code>{" "}
+              <span className="muted">
                 ({index.unique && "unique; "}
                 {index.columns.map((name) => name ?? "an expression").join(", ")})
               </span>
@@ -110,7 +117,13 @@ function Columns({ table }: { table: SystemTableShape }) {
 }
 
 function rules(column: ColumnShape): string {
-  return [column.primary_key && "primary key", column.required && "required", column.default !== null && `default ${column.default}`].filter(Boolean).join(" · ");
+  return [
+    column.primary_key && "primary key",
+    column.required && "required",
+    column.default !== null && `default ${column.default}`,
+  ]
+    .filter(Boolean)
+    .join(" · ");
 }
 
 export function count(number: number, what: string): string {

@@ -30,10 +30,16 @@ export function ViewDialog({ agent, view, onClose, onSaved }: Props) {
   const [description, setDescription] = useState(view?.description ?? "");
   const [render, setRender] = useState<Render>(view?.render ?? "table");
   const [defaults, setDefaults] = useState<Record<string, string>>(() =>
-    Object.fromEntries((view?.parameters ?? []).map((each) => [each.name, each.default === null || each.default === undefined ? "" : String(each.default)])),
+    Object.fromEntries(
+      (view?.parameters ?? []).map((each) => [
+        each.name,
+        each.default === null || each.default === undefined ? "" : String(each.default),
+      ]),
+    ),
   );
   const names = parametersOf(sql);
-  const isNullable = (each: string) => view?.parameters.some(({ name }) => name === each) === true && !view.required_parameters.includes(each);
+  const isNullable = (each: string) =>
+    view?.parameters.some(({ name }) => name === each) === true && !view.required_parameters.includes(each);
   const parameters: NewParameter[] = names.map((each) => {
     const old = view?.parameters.find((parameter) => parameter.name === each);
     const text = defaults[each] ?? "";
@@ -44,10 +50,18 @@ export function ViewDialog({ agent, view, onClose, onSaved }: Props) {
   });
   const values = Object.fromEntries(parameters.map((each) => [each.name, each.default ?? null]));
   const attempt = useMutation({
-    mutationFn: () => call("POST /agents/{agent_id}/db/query", { path: { agent_id: agent.id }, body: { sql, params: names.length ? values : null, limit: 200 } }),
+    mutationFn: () =>
+      call("POST /agents/{agent_id}/db/query", {
+        path: { agent_id: agent.id },
+        body: { sql, params: names.length ? values : null, limit: 200 },
+      }),
   });
   const save = useWrite(
-    () => call("PUT /agents/{agent_id}/db/views/{view}", { path: { agent_id: agent.id, view: name }, body: { sql, description, parameters, render } }),
+    () =>
+      call("PUT /agents/{agent_id}/db/views/{view}", {
+        path: { agent_id: agent.id, view: name },
+        body: { sql, description, parameters, render },
+      }),
     () => onSaved(name),
   );
   const problem = save.error ?? attempt.error;
@@ -63,17 +77,34 @@ export function ViewDialog({ agent, view, onClose, onSaved }: Props) {
         {!view && (
           <label className="field">
             Name
-            <input value={name} required pattern="[A-Za-z][A-Za-z0-9_]{0,62}" title="Letters, digits and _, a letter first" onChange={(event) => setName(event.target.value)} />
+            <input
+              value={name}
+              required
+              pattern="[A-Za-z][A-Za-z0-9_]{0,62}"
+              title="Letters, digits and _, a letter first"
+              onChange={(event) => setName(event.target.value)}
+            />
           </label>
         )}
         <label className="field">
           SQL, one SELECT; a parameter is written :name
-          <textarea className="mono" rows={6} required spellCheck={false} value={sql} onChange={(event) => setSql(event.target.value)} />
+          <textarea
+            className="mono"
+            rows={6}
+            required
+            spellCheck={false}
+            value={sql}
+            onChange={(event) => setSql(event.target.value)}
+          />
         </label>
         {names.map((each) => (
           <label key={each} className="field">
             Default of {each}
-            <input value={defaults[each] ?? ""} placeholder={isNullable(each) ? "null" : "none: it is asked for"} onChange={(event) => setDefaults({ ...defaults, [each]: event.target.value })} />
+            <input
+              value={defaults[each] ?? ""}
+              placeholder={isNullable(each) ? "null" : "none: it is asked for"}
+              onChange={(event) => setDefaults({ ...defaults, [each]: event.target.value })}
+            />
           </label>
         ))}
         <label className="field">
@@ -93,7 +124,9 @@ export function ViewDialog({ agent, view, onClose, onSaved }: Props) {
             {explain(problem)}
           </p>
         )}
-        {attempt.data && <Drawing name="What it finds" render={render} columns={attempt.data.columns} rows={attempt.data.rows} />}
+        {attempt.data && (
+          <Drawing name="What it finds" render={render} columns={attempt.data.columns} rows={attempt.data.rows} />
+        )}
         <div className="row end">
           <button type="button" onClick={() => attempt.mutate()}>
             Try it

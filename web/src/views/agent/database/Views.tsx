@@ -18,7 +18,11 @@ import { RENDERS, ViewDialog } from "./ViewDialog";
 import { definition, meant } from "./values";
 
 export default function Views({ agent }: { agent: AgentShape }) {
-  return <Opened agent={agent}>{(found) => (found.state === "none" ? <NothingKept agent={agent} /> : <List agent={agent} />)}</Opened>;
+  return (
+    <Opened agent={agent}>
+      {(found) => (found.state === "none" ? <NothingKept agent={agent} /> : <List agent={agent} />)}
+    </Opened>
+  );
 }
 
 function List({ agent }: { agent: AgentShape }) {
@@ -52,8 +56,8 @@ function List({ agent }: { agent: AgentShape }) {
       <>
         <Empty icon="search" title="No view yet">
           <p>
-            A view is a question to the database that is kept under a name. Ask {agent.name} in a session: “draw a chart of {tables[0]?.name ?? "memories"}”. Or write
-            one yourself.
+            A view is a question to the database that is kept under a name. Ask {agent.name} in a session: “draw a chart
+            of {tables[0]?.name ?? "memories"}”. Or write one yourself.
           </p>
           {make}
         </Empty>
@@ -67,7 +71,12 @@ function List({ agent }: { agent: AgentShape }) {
         <ul className="run-list" aria-label="Views">
           {views.map((view) => (
             <li key={view.name}>
-              <button type="button" className="run-row" aria-pressed={view === chosen} onClick={() => setParams({ view: view.name }, { replace: true })}>
+              <button
+                type="button"
+                className="run-row"
+                aria-pressed={view === chosen}
+                onClick={() => setParams({ view: view.name }, { replace: true })}
+              >
                 <span className="run-row-top">
                   <strong>{view.name}</strong>
                   {view.pinned && (
@@ -84,7 +93,11 @@ function List({ agent }: { agent: AgentShape }) {
         </ul>
         {make}
       </div>
-      {chosen ? <Shown key={chosen.name} agent={agent} view={chosen} onGone={() => setParams({}, { replace: true })} /> : <p>There is no view “{wanted}”. Choose another.</p>}
+      {chosen ? (
+        <Shown key={chosen.name} agent={agent} view={chosen} onGone={() => setParams({}, { replace: true })} />
+      ) : (
+        <p>There is no view “{wanted}”. Choose another.</p>
+      )}
       {dialog}
     </div>
   );
@@ -96,8 +109,12 @@ function Shown({ agent, view, onGone }: { agent: AgentShape; view: ViewShape; on
   const path = { agent_id: agent.id, view: view.name };
   const missing = view.required_parameters.filter((name) => !(name in given));
   const found = useQuery({ ...viewRun(agent.id, view.name, given), enabled: missing.length === 0 });
-  const pin = useWrite((pinned: boolean) => call("PUT /agents/{agent_id}/db/views/{view}/pin", { path, body: { pinned } }));
-  const draw = useWrite((render: Render) => call("PUT /agents/{agent_id}/db/views/{view}", { path, body: { ...definition(view), render } }));
+  const pin = useWrite((pinned: boolean) =>
+    call("PUT /agents/{agent_id}/db/views/{view}/pin", { path, body: { pinned } }),
+  );
+  const draw = useWrite((render: Render) =>
+    call("PUT /agents/{agent_id}/db/views/{view}", { path, body: { ...definition(view), render } }),
+  );
   const forget = useWrite(() => call("DELETE /agents/{agent_id}/db/views/{view}", { path }), onGone);
   const problem = pin.error ?? draw.error;
   return (
@@ -141,8 +158,14 @@ function Shown({ agent, view, onGone }: { agent: AgentShape; view: ViewShape; on
           <>
             <Drawing name={view.name} render={view.render} columns={found.data.columns} rows={found.data.rows} />
             <p className="row muted small">
-              {found.data.truncated ? `More than the ${found.data.row_count.toLocaleString()} rows shown.` : `${found.data.row_count.toLocaleString()} found.`}
-              <button type="button" className="small" onClick={() => void download(exportOfView(agent.id, view.name, given))}>
+              {found.data.truncated
+                ? `More than the ${found.data.row_count.toLocaleString()} rows shown.`
+                : `${found.data.row_count.toLocaleString()} found.`}
+              <button
+                type="button"
+                className="small"
+                onClick={() => void download(exportOfView(agent.id, view.name, given))}
+              >
                 CSV
               </button>
             </p>
@@ -155,7 +178,9 @@ function Shown({ agent, view, onGone }: { agent: AgentShape; view: ViewShape; on
       <p className="muted small">
         Made <Time at={view.created_at} zone={agent.zone} />, changed <Time at={view.updated_at} zone={agent.zone} />
       </p>
-      {asking === "edit" && <ViewDialog agent={agent} view={view} onClose={() => setAsking(null)} onSaved={() => setAsking(null)} />}
+      {asking === "edit" && (
+        <ViewDialog agent={agent} view={view} onClose={() => setAsking(null)} onSaved={() => setAsking(null)} />
+      )}
       {asking === "delete" && (
         <Confirm
           title={`Delete ${view.name}?`}
@@ -178,7 +203,13 @@ function Parameters({ view, onRun }: { view: ViewShape; onRun: (given: Record<st
       aria-label="Parameters"
       onSubmit={(event) => {
         event.preventDefault();
-        onRun(Object.fromEntries(Object.entries(texts).filter(([, text]) => text !== "").map(([name, text]) => [name, meant(text)])));
+        onRun(
+          Object.fromEntries(
+            Object.entries(texts)
+              .filter(([, text]) => text !== "")
+              .map(([name, text]) => [name, meant(text)]),
+          ),
+        );
       }}
     >
       {view.parameters.map(({ name, description, default: given }) => (
@@ -188,7 +219,13 @@ function Parameters({ view, onRun }: { view: ViewShape; onRun: (given: Record<st
           <input
             value={texts[name] ?? ""}
             required={view.required_parameters.includes(name)}
-            placeholder={view.required_parameters.includes(name) ? "needed" : given === null || given === undefined ? "null" : String(given)}
+            placeholder={
+              view.required_parameters.includes(name)
+                ? "needed"
+                : given === null || given === undefined
+                  ? "null"
+                  : String(given)
+            }
             onChange={(event) => setTexts({ ...texts, [name]: event.target.value })}
           />
         </label>

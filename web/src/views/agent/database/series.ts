@@ -17,14 +17,18 @@ export interface Drawable {
 export function drawable(columns: string[], rows: Cell[][]): Drawable | null {
   if (rows.length === 0) return null;
   const isNumeric = (place: number) =>
-    rows.some((row) => typeof row[place] === "number") && rows.every((row) => row[place] === null || typeof row[place] === "number");
+    rows.some((row) => typeof row[place] === "number") &&
+    rows.every((row) => row[place] === null || typeof row[place] === "number");
   const numeric = columns.map((_, place) => place).filter(isNumeric);
   const named = columns.length > 1 ? 0 : null;
   const drawn = numeric.filter((place) => place !== named);
   if (drawn.length === 0) return null;
   return {
     names: rows.map((row, number) => (named === null ? String(number + 1) : plain(row[named] ?? null))),
-    series: drawn.map((place) => ({ name: columns[place] ?? "", values: rows.map((row) => row[place] as number | null) })),
+    series: drawn.map((place) => ({
+      name: columns[place] ?? "",
+      values: rows.map((row) => row[place] as number | null),
+    })),
   };
 }
 
@@ -50,6 +54,8 @@ const DAY_OR_TIME = /^\d{4}-\d\d-\d\d([T ]\d\d:\d\d|$)/;
 
 /** Return where names lie on a line if they are numbers or days, so that gaps between them show; else null. */
 export function positions(names: string[]): number[] | null {
-  const found = names.map((name) => (DAY_OR_TIME.test(name) ? Date.parse(name) : name.trim() === "" ? NaN : Number(name)));
+  const found = names.map((name) =>
+    DAY_OR_TIME.test(name) ? Date.parse(name) : name.trim() === "" ? NaN : Number(name),
+  );
   return found.every(Number.isFinite) && new Set(found).size > 1 ? found : null;
 }
