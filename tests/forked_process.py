@@ -15,7 +15,7 @@ from typing import IO, Any
 import pytest
 
 _processes = multiprocessing.get_context("forkserver")
-_processes.set_forkserver_preload(["warm"])
+_processes.set_forkserver_preload(["preload"])
 
 
 class Forked:
@@ -96,7 +96,7 @@ def _run(
 ) -> None:
     from wakeful.cli.main import app
 
-    assert "warm" in sys.modules  # else every test would take its time to import everything, and nobody would know why
+    assert "preload" in sys.modules  # otherwise each process would import everything again
     os.environ.clear()
     os.environ.update(environment)
     os.dup2(out.fileno(), 1)

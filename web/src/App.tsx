@@ -85,6 +85,7 @@ function Places(): ReactNode {
 function RefusalNotice() {
   const text = useRefusal();
   const [location] = useLocation();
+  // biome-ignore lint/correctness/useExhaustiveDependencies: an error of another place is old
   useEffect(forgetRefusal, [location]);
   return (
     <div role="alert">

@@ -39,6 +39,7 @@ export function onSignedOut(listener: (reason: Refused) => void): () => void {
 /** Call a route by its name; what it takes and answers is known from the server's own description. */
 export async function call<R extends Route>(
   route: R,
+  // biome-ignore lint/complexity/noBannedTypes: `{}` extends a type that has no required key
   ...[given]: {} extends Given<R> ? [Given<R>?] : [Given<R>]
 ): Promise<Answer<R>> {
   const [method, template] = route.split(" ") as [string, string];

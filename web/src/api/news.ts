@@ -20,7 +20,6 @@ const TOGETHER = 150; // milliseconds: news comes in bursts, and one reading ans
 let state: LinkState = "connecting";
 const listeners = new Set<() => void>();
 const stale = new Set<string>();
-let timer: ReturnType<typeof setTimeout> | undefined;
 
 function setState(next: LinkState): void {
   state = next;
@@ -28,9 +27,11 @@ function setState(next: LinkState): void {
 }
 
 function makeStale(names: string[]): void {
+  if (names.length === 0) return;
+  const isPlanned = stale.size > 0;
   for (const name of names) stale.add(name);
-  timer ??= setTimeout(() => {
-    timer = undefined;
+  if (isPlanned) return;
+  setTimeout(() => {
     const now = [...stale];
     stale.clear();
     for (const name of now) void queryClient.invalidateQueries({ queryKey: [name] });

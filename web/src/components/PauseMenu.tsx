@@ -81,6 +81,7 @@ export function PauseReason({ pause: { agent_id, until, reason } }: { pause: Pau
     >
       <input
         aria-label="Reason"
+        // biome-ignore lint/a11y/noAutofocus: the click that shows this field asks to write in it
         autoFocus
         value={written}
         maxLength={1000}

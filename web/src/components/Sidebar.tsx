@@ -11,6 +11,7 @@ import { Time } from "./times";
 export function Sidebar() {
   const [isOpen, setOpen] = useState(false);
   const [location] = useLocation();
+  // biome-ignore lint/correctness/useExhaustiveDependencies: another place closes it
   useEffect(() => setOpen(false), [location]);
   useEffect(() => {
     const open = () => setOpen(true);
@@ -24,6 +25,8 @@ export function Sidebar() {
   }, []);
   return (
     <>
+      {/* biome-ignore lint/a11y/noStaticElementInteractions: Escape and a button close it by keyboard */}
+      {/* biome-ignore lint/a11y/useKeyWithClickEvents: Escape and a button close it by keyboard */}
       {isOpen && <div className="backdrop" onClick={() => setOpen(false)} />}
       <aside className={isOpen ? "sidebar is-open" : "sidebar"} aria-label="Sidebar">
         <div className="brand">

@@ -117,14 +117,10 @@ function ScheduledBanner({ agent, wake, more }: { agent: AgentShape; wake: WakeS
 function useWakeActions(wake: WakeShape) {
   const changes = [["wakes"], ["sessions"], ["agenda"], ["runs"]];
   const path = { wake_id: wake.id };
-  const cancel = useAct(() => call("DELETE /wakes/{wake_id}", { path }));
-  const skip = useAct(() => call("POST /wakes/{wake_id}/skip", { path }));
-  const runNow = useAct(() => call("POST /wakes/{wake_id}/run-now", { path }));
+  const cancel = queries.useAct(() => call("DELETE /wakes/{wake_id}", { path }), changes);
+  const skip = queries.useAct(() => call("POST /wakes/{wake_id}/skip", { path }), changes);
+  const runNow = queries.useAct(() => call("POST /wakes/{wake_id}/run-now", { path }), changes);
   return { cancel, skip, runNow };
-
-  function useAct(act: () => Promise<unknown>) {
-    return queries.useAct(act, changes);
-  }
 }
 
 function PausedBanner({ agent, pause, waiting }: { agent: AgentShape; pause: PauseShape; waiting: number }) {

@@ -63,33 +63,42 @@ export function inZone(at: Date, zone: string | undefined): string {
   }
 }
 
-const tickers = new Map<
-  number,
-  { listeners: Set<() => void>; timer: ReturnType<typeof setInterval> | undefined; now: number }
->();
+/** A clock that ticks while anyone subscribes to it. */
+class Ticker {
+  private readonly listeners = new Set<() => void>();
+  private timer: ReturnType<typeof setInterval> | undefined;
+  private now = Date.now();
 
-/** The present, renewed every so many seconds for everyone who asks. */
+  constructor(private readonly milliseconds: number) {}
+
+  readonly subscribe = (listener: () => void): (() => void) => {
+    this.listeners.add(listener);
+    this.timer ??= setInterval(() => {
+      this.now = Date.now();
+      for (const notify of this.listeners) notify();
+    }, this.milliseconds);
+    return () => {
+      this.listeners.delete(listener);
+      if (this.listeners.size > 0) return;
+      clearInterval(this.timer);
+      this.timer = undefined;
+    };
+  };
+
+  readonly read = (): number => {
+    // Stopped for long: what it showed last is out of date.
+    if (this.timer === undefined && Date.now() - this.now > this.milliseconds) this.now = Date.now();
+    return this.now;
+  };
+}
+
+const tickers = new Map<number, Ticker>();
+
+/** The current time, updated every `seconds`; all components share one timer per interval. */
 export function useNow(seconds = 15): number {
-  let ticker = tickers.get(seconds);
-  if (!ticker) tickers.set(seconds, (ticker = { listeners: new Set(), timer: undefined, now: Date.now() }));
-  const ours = ticker;
-  return useSyncExternalStore(
-    (listener) => {
-      ours.listeners.add(listener);
-      ours.timer ??= setInterval(() => {
-        ours.now = Date.now();
-        for (const tell of ours.listeners) tell();
-      }, seconds * 1000);
-      return () => {
-        ours.listeners.delete(listener);
-        if (ours.listeners.size === 0) {
-          clearInterval(ours.timer);
-          ours.timer = undefined;
-        }
-      };
-    },
-    () => (ours.timer === undefined && Date.now() - ours.now > seconds * 1000 ? (ours.now = Date.now()) : ours.now),
-  );
+  const ticker = tickers.get(seconds) ?? new Ticker(seconds * 1000);
+  tickers.set(seconds, ticker);
+  return useSyncExternalStore(ticker.subscribe, ticker.read);
 }
 
 interface TimeProps {

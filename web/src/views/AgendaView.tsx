@@ -202,7 +202,7 @@ function toEntries({ ran, planned }: AgendaShape, titles: Map<string, string>): 
       agentId: run.agent_id,
       text: titles.get(run.session_id ?? "") || kindText(run.kind),
       tone: statusOf(run).tone,
-      state: `${kindText(run.kind)} ${statusOf(run).text}` + (reasonOf(run) ? `: ${reasonOf(run)}` : ""),
+      state: [`${kindText(run.kind)} ${statusOf(run).text}`, reasonOf(run)].filter(Boolean).join(": "),
       moved: null,
       count: run.covers,
     }));

@@ -99,6 +99,7 @@ export function Composer(props: Props) {
     if (isQueued && !isBusy && endings >= waitsFor.current) void latestSend.current();
   }, [isQueued, isBusy, endings]);
 
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the height follows the text
   useEffect(() => {
     const box = area.current;
     if (!box) return;

@@ -137,7 +137,7 @@ function ToolCard({ item }: { item: Tool }) {
       </button>
       {state === "failed" && !isOpen && <p className="tool-error">{clip(item.result ?? "", 300)}</p>}
       {item.inner.length > 0 && isOpen && (
-        <div className="inner" aria-label="What the subagent does">
+        <div className="inner" role="group" aria-label="What the subagent does">
           <Items items={item.inner} />
         </div>
       )}

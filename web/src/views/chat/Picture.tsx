@@ -13,7 +13,9 @@ export function Picture({ address, label }: { address: string; label: string }) 
     let url: string | null = null;
     let isGone = false;
     const show = (blob: Blob) => {
-      if (!isGone) setSrc((url = URL.createObjectURL(blob)));
+      if (isGone) return;
+      url = URL.createObjectURL(blob);
+      setSrc(url);
     };
     const watcher = new IntersectionObserver(
       (seen) => {

@@ -149,9 +149,9 @@ export class SessionStream {
     const { live, settling, ended, isReplaying } = this.state;
     const over: LiveRun[] = live ? [{ ...live, status, error, items: settleAll(live.items) }] : [];
     // What is replayed is a run at work: an end in it was one of before it was continued.
-    if (isReplaying) return this.change({ live: null, settling: [...settling, ...over] });
-    this.change({ live: null, settling: [...settling, ...over], ended: [...ended, ...over.map((run) => run.runId)] });
-    void this.reload();
+    const justEnded = isReplaying ? [] : over.map((run) => run.runId);
+    this.change({ live: null, settling: [...settling, ...over], ended: [...ended, ...justEnded] });
+    if (!isReplaying) void this.reload();
   }
 
   /** Read the saved transcript; then what is in it need not be kept here any more. */

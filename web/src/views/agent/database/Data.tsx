@@ -92,6 +92,7 @@ function TableRows({ agent, table, picker }: { agent: AgentShape; table: TableSh
   const [isAdding, setAdding] = useState(false);
   const [isImporting, setImporting] = useState(false);
   const showing = `${show} ${where} ${page}`;
+  // biome-ignore lint/correctness/useExhaustiveDependencies: other rows are shown, so none of them is selected
   useEffect(() => setChosen(new Set()), [showing]);
 
   const columns = ordered(table.columns);

@@ -189,6 +189,7 @@ function RowForm({ columns, texts, onChange, action, error, isBusy, onSubmit, on
         const isLong = (text?.length ?? 0) > 60 || text?.includes("\n") || prettyJson(text ?? "") !== null;
         return (
           <div key={column.name} className="field">
+            {/* biome-ignore lint/a11y/noLabelWithoutControl: the control is one of the two below */}
             <label>
               <span>
                 {column.name} <span className="muted small">{column.type.toLowerCase()}</span>
