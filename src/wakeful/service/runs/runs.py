@@ -101,6 +101,7 @@ class RunService:
             message = Message(
                 id=ids.new_id(now),
                 session_id=session_id,
+                run_id=run.id,
                 position=0,
                 role="user",
                 content=content,
