@@ -10,8 +10,9 @@ import { Icon } from "./components/Icon";
 import { showNotification } from "./components/notifications";
 import { Failure, Loading } from "./components/Page";
 import { Sidebar } from "./components/Sidebar";
-import { useTellZone } from "./components/zone";
-import { ChatView, StartView } from "./views/chat/ChatView";
+import { useReportZone } from "./components/zone";
+import { ChatView } from "./views/chat/ChatView";
+import { StartView } from "./views/chat/StartView";
 import { SignedOut } from "./views/SignedOut";
 
 const AgendaView = lazy(() => import("./views/AgendaView"));
@@ -42,7 +43,7 @@ function Door() {
 }
 
 function Shell() {
-  useTellZone();
+  useReportZone();
   useNews(useCallback((notice: Notice) => showNotification(notice), []));
   return (
     <div className="shell">

@@ -10,7 +10,7 @@ import {
   useQueryClient,
 } from "@tanstack/react-query";
 import { call, Refused } from "./client";
-import { forgetRefusal, tellRefusal } from "./refusals";
+import { forgetRefusal, showRefusal } from "./refusals";
 
 // At once, not with a timer: an answer that is taken over from the stream must be there before the stream lets go of it.
 notifyManager.setScheduler(queueMicrotask);
@@ -142,7 +142,7 @@ export function useQuickAct<T, R = unknown>(act: (given: T) => Promise<R>, chang
   return useAct((given: T) => {
     forgetRefusal();
     return act(given).catch((error: unknown) => {
-      tellRefusal(error);
+      showRefusal(error);
       throw error;
     });
   }, changes);

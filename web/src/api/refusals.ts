@@ -11,7 +11,7 @@ function set(next: string | null): void {
   for (const listener of listeners) listener();
 }
 
-export const tellRefusal = (error: unknown): void => set(explain(error));
+export const showRefusal = (error: unknown): void => set(explain(error));
 export const forgetRefusal = (): void => set(null);
 
 export function useRefusal(): string | null {

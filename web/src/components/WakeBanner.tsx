@@ -6,12 +6,12 @@ import { Link } from "wouter";
 import { call, explain } from "../api/client";
 import * as queries from "../api/queries";
 import type { AgentShape, PauseShape, WakeShape } from "../api/rest.generated";
-import { BookDialog } from "./BookDialog";
 import { Icon } from "./Icon";
+import { byWhom, kindText, MODES, reasonText } from "./labels";
 import { MuteButton } from "./MuteButton";
 import { PauseMenu, PauseReason, useResume } from "./PauseMenu";
+import { ScheduleDialog } from "./ScheduleDialog";
 import { Time } from "./times";
-import { byWhom, kindText, MODES, reasonText } from "./words";
 
 interface Props {
   agent: AgentShape;
@@ -108,7 +108,7 @@ function ScheduledBanner({ agent, wake, more }: { agent: AgentShape; wake: WakeS
         </p>
       )}
       {isEditing && (
-        <BookDialog agent={agent} sessionId={wake.session_id} wake={wake} onClose={() => setEditing(false)} />
+        <ScheduleDialog agent={agent} sessionId={wake.session_id} wake={wake} onClose={() => setEditing(false)} />
       )}
     </section>
   );
@@ -172,7 +172,7 @@ function IdleBanner({ agent, sessionId }: { agent: AgentShape; sessionId: string
         <ModeChip agent={agent} />
       </div>
       {isBooking && (
-        <BookDialog agent={agent} sessionId={sessionId ?? null} wake={null} onClose={() => setBooking(false)} />
+        <ScheduleDialog agent={agent} sessionId={sessionId ?? null} wake={null} onClose={() => setBooking(false)} />
       )}
     </section>
   );

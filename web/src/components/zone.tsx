@@ -9,7 +9,7 @@ import type { AgentShape } from "../api/rest.generated";
 export const BROWSER_ZONE = Intl.DateTimeFormat().resolvedOptions().timeZone;
 
 /** Tell the server this browser's zone, if it knows none of this person. */
-export function useTellZone() {
+export function useReportZone() {
   const me = useQuery(queries.me).data;
   const tell = queries.useQuickAct(
     (user_id: string) => call("PATCH /users/{user_id}", { path: { user_id }, body: { timezone: BROWSER_ZONE } }),

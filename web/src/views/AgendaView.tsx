@@ -7,9 +7,9 @@ import { explain } from "../api/client";
 import * as queries from "../api/queries";
 import type { AgendaShape, AgentShape } from "../api/rest.generated";
 import { Icon } from "../components/Icon";
+import { kindText, reasonOf, reasonText, statusOf } from "../components/labels";
 import { Empty, Failure, Loading, PageHeader } from "../components/Page";
 import { inZone, useNow } from "../components/times";
-import { kindText, reasonOf, reasonText, statusOf } from "../components/words";
 
 interface Entry {
   key: string;

@@ -6,10 +6,10 @@ import { Link } from "wouter";
 import { call, explain } from "../api/client";
 import * as queries from "../api/queries";
 import type { ActionShape, NotificationShape } from "../api/rest.generated";
-import { BookDialog } from "../components/BookDialog";
 import { Icon } from "../components/Icon";
 import { MuteButton } from "../components/MuteButton";
 import { placeOf } from "../components/notifications";
+import { ScheduleDialog } from "../components/ScheduleDialog";
 import { Time } from "../components/times";
 
 const CHANGES = [["notifications"], ["runs"], ["wakes"], ["sessions"]];
@@ -66,7 +66,7 @@ export function InboxEntry({ entry }: { entry: NotificationShape }) {
       ))}
       {again.isError && <p className="bad-text">{explain(again.error)}</p>}
       {isBooking && agent && (
-        <BookDialog agent={agent} sessionId={null} wake={null} onClose={() => setBooking(false)} />
+        <ScheduleDialog agent={agent} sessionId={null} wake={null} onClose={() => setBooking(false)} />
       )}
     </li>
   );

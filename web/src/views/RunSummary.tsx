@@ -8,9 +8,9 @@ import * as queries from "../api/queries";
 import type { RunDetail } from "../api/rest.generated";
 import { StatusBadge } from "../components/Badge";
 import { Icon } from "../components/Icon";
+import { byWhom, kindText, reasonOf, reasonText } from "../components/labels";
 import { Loading } from "../components/Page";
 import { duration, Time, took, useNow } from "../components/times";
-import { byWhom, kindText, reasonOf, reasonText } from "../components/words";
 import { RunChanges } from "./RunChanges";
 
 interface Props {

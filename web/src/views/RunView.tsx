@@ -5,10 +5,12 @@ import { useMemo } from "react";
 import { call, explain } from "../api/client";
 import type { SessionFrame } from "../api/frames.generated";
 import * as queries from "../api/queries";
+import { kindText } from "../components/labels";
 import { Failure, Loading, PageHeader } from "../components/Page";
-import { kindText } from "../components/words";
+import { addFrame, settleAll } from "./chat/frames";
 import { Items } from "./chat/Items";
-import { addFrame, type Item, settleAll, toTurns } from "./chat/transcript";
+import type { Item } from "./chat/items";
+import { toTurns } from "./chat/turns";
 import { RunSummary } from "./RunSummary";
 
 export default function RunView({ runId }: { runId: string }) {

@@ -6,9 +6,9 @@ import { explain } from "../../api/client";
 import * as queries from "../../api/queries";
 import type { AgentShape, RunShape } from "../../api/rest.generated";
 import { StatusBadge } from "../../components/Badge";
+import { kindText, reasonOf } from "../../components/labels";
 import { Empty, Loading } from "../../components/Page";
 import { Time } from "../../components/times";
-import { kindText, reasonOf } from "../../components/words";
 import { RunSummary } from "../RunSummary";
 
 export function Activity({ agent }: { agent: AgentShape }) {

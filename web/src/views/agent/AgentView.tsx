@@ -12,7 +12,7 @@ import { WakeBanner } from "../../components/WakeBanner";
 import { ZoneOffer } from "../../components/zone";
 import { Activity } from "./Activity";
 import { Configure } from "./Configure";
-import { QuotaBanner, WritingBadge } from "./database/Room";
+import { QuotaBanner, WritingBadge } from "./database/DatabaseStatus";
 
 const Home = lazy(() => import("./database/Home"));
 const Schema = lazy(() => import("./database/Schema"));

@@ -5,9 +5,9 @@ import { call, explain } from "../../api/client";
 import * as queries from "../../api/queries";
 import { Dialog } from "../../components/Dialog";
 import { Icon } from "../../components/Icon";
+import { MODES } from "../../components/labels";
 import { Empty, Failure, Loading, PageHeader } from "../../components/Page";
 import { Time } from "../../components/times";
-import { MODES } from "../../components/words";
 
 export default function AgentsView() {
   const agents = useQuery(queries.agents);

@@ -8,13 +8,14 @@ import * as queries from "../../api/queries";
 import { useAct } from "../../api/queries";
 import type { AgentShape } from "../../api/rest.generated";
 import { Confirm } from "../../components/Dialog";
+import { type PartProps, type Save, UnsavedGuard, useSave } from "./configure/autosave";
+import { DatabaseSettings } from "./configure/DatabaseSettings";
+import { Field, Section } from "./configure/fields";
 import { Instructions } from "./configure/Instructions";
-import { Kept } from "./configure/Kept";
 import { Limits } from "./configure/Limits";
 import { Model } from "./configure/Model";
-import { Others } from "./configure/Others";
+import { OtherAgents } from "./configure/OtherAgents";
 import { Scheduling } from "./configure/Scheduling";
-import { Field, Guard, type PartProps, type Save, Section, useSave } from "./configure/saving";
 import { Tools } from "./configure/Tools";
 
 export function Configure({ agent }: { agent: AgentShape }) {
@@ -33,7 +34,7 @@ export function Configure({ agent }: { agent: AgentShape }) {
     };
   }, []);
   return (
-    <Guard>
+    <UnsavedGuard>
       <fieldset className="configure" disabled={me !== undefined && me.scope !== "admin"}>
         <legend className="hidden">Settings of {agent.name}</legend>
         {me && me.scope !== "admin" && (
@@ -56,11 +57,11 @@ export function Configure({ agent }: { agent: AgentShape }) {
         <Tools {...part} />
         <Scheduling {...part} />
         <Limits {...part} />
-        <Others {...part} />
-        {agent.toolsets.includes("database") && <Kept agent={agent} />}
+        <OtherAgents {...part} />
+        {agent.toolsets.includes("database") && <DatabaseSettings agent={agent} />}
         <End agent={agent} />
       </fieldset>
-    </Guard>
+    </UnsavedGuard>
   );
 }
 

@@ -6,7 +6,7 @@ import { CopyButton } from "../../components/CodeBlock";
 import { Icon } from "../../components/Icon";
 import { Markdown } from "../../components/Markdown";
 import { duration, took, useNow } from "../../components/times";
-import type { Item, Plan, Planning, Text, Thinking, Tool, Wait } from "./transcript";
+import type { Item, Plan, Planning, Text, Thinking, Tool, Wait } from "./items";
 
 /** Whose pieces these are; a call that waits for a person's word is answered there. */
 export const RunOfItems = createContext<string | null>(null);

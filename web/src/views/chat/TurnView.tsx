@@ -6,13 +6,13 @@ import { call, explain } from "../../api/client";
 import { useAct } from "../../api/queries";
 import type { MessageShape, RunShape } from "../../api/rest.generated";
 import { Icon } from "../../components/Icon";
+import { reasonText } from "../../components/labels";
 import { Markdown } from "../../components/Markdown";
 import { Time, took } from "../../components/times";
-import { reasonText } from "../../components/words";
 import { Items, RunOfItems } from "./Items";
 import { Picture } from "./Picture";
 import type { LiveRun } from "./stream";
-import type { Turn } from "./transcript";
+import type { Turn } from "./turns";
 
 interface Props {
   turn: Turn;

@@ -6,7 +6,9 @@ import type { SessionFrame } from "../../api/frames.generated";
 import { queryClient, session as sessionQuery } from "../../api/queries";
 import type { SessionDetail } from "../../api/rest.generated";
 import { type LinkState, LiveSocket } from "../../api/socket";
-import { addFrame, type Item, savedPart, settleAll, toTurns } from "./transcript";
+import { addFrame, settleAll } from "./frames";
+import type { Item } from "./items";
+import { savedPart, toTurns } from "./turns";
 
 export interface LiveRun {
   runId: string;
@@ -133,8 +135,7 @@ export class SessionStream {
   private async loadOpening(runId: string): Promise<SessionDetail> {
     for (let pause = 150; ; pause *= 2) {
       const saved = await this.load();
-      const isThere =
-        saved.messages.at(-1)?.role === "user" || saved.messages.some((message) => message.run_id === runId);
+      const isThere = saved.messages.some((message) => message.run_id === runId);
       if (isThere || pause > 5_000 || this.state.live?.runId !== runId) return saved;
       await new Promise((resolve) => setTimeout(resolve, pause));
     }

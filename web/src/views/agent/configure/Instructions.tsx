@@ -5,7 +5,7 @@ import { call, explain } from "../../../api/client";
 import * as queries from "../../../api/queries";
 import type { AgentShape, InstructionFileShape } from "../../../api/rest.generated";
 import { CodeBlock } from "../../../components/CodeBlock";
-import { Field, Section } from "./saving";
+import { Field, Section } from "./fields";
 
 const AGENTS_FILE = "AGENTS.md";
 

@@ -2,7 +2,8 @@ import { useQuery } from "@tanstack/react-query";
 import * as queries from "../../../api/queries";
 import type { AgentUsage } from "../../../api/rest.generated";
 import { duration, Time } from "../../../components/times";
-import { Field, type PartProps, readNumber, Section } from "./saving";
+import type { PartProps } from "./autosave";
+import { Field, readNumber, Section } from "./fields";
 
 export function Limits({ agent, save }: PartProps) {
   const { budgets } = agent;

@@ -4,7 +4,8 @@ import { call, explain } from "../../../api/client";
 import * as queries from "../../../api/queries";
 import type { AgentChange } from "../../../api/rest.generated";
 import { took } from "../../../components/times";
-import { Field, inOrder, type PartProps, Problem, Section, Toggle, useSetting } from "./saving";
+import { inOrder, type PartProps, useSetting } from "./autosave";
+import { Field, Problem, Section, Toggle } from "./fields";
 
 const LEVELS = ["off", "low", "medium", "high"] as const;
 

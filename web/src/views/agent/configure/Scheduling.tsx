@@ -1,9 +1,10 @@
 import { RadioGroup } from "radix-ui";
 import type { AgentShape, ScheduleChange } from "../../../api/rest.generated";
+import { MODES } from "../../../components/labels";
 import { duration } from "../../../components/times";
-import { MODES } from "../../../components/words";
 import { ZoneNames } from "../../../components/zone";
-import { Field, type PartProps, Problem, readNumber, Section, Toggle, useSetting } from "./saving";
+import { type PartProps, useSetting } from "./autosave";
+import { Field, Problem, readNumber, Section, Toggle } from "./fields";
 
 type ScheduleShape = AgentShape["schedule"];
 type Bounds = Omit<ScheduleShape, "mode" | "is_customised" | "days">;

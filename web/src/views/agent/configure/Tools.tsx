@@ -3,7 +3,8 @@ import { useId, useState } from "react";
 import * as queries from "../../../api/queries";
 import type { McpServerShape } from "../../../api/rest.generated";
 import { Icon } from "../../../components/Icon";
-import { type PartProps, Problem, Section, Toggle, useSetting } from "./saving";
+import { type PartProps, useSetting } from "./autosave";
+import { Problem, Section, Toggle } from "./fields";
 
 const TOOLSETS = [
   ["recall", "Recalls", "Wake itself in the same session"],

@@ -11,7 +11,7 @@ import { Icon } from "../../../components/Icon";
 import { Loading } from "../../../components/Page";
 import { Time } from "../../../components/times";
 import { ImportDialog } from "./ImportDialog";
-import { NothingKept, Opened } from "./Opened";
+import { EmptyDatabase, OpenDatabase } from "./OpenDatabase";
 import { NewRowDialog, RowDialog } from "./RowDialog";
 import { count } from "./Schema";
 import { Value } from "./Value";
@@ -26,9 +26,9 @@ const SHOWS: [Show, string][] = [
 
 export default function Data({ agent }: { agent: AgentShape }) {
   return (
-    <Opened agent={agent}>
-      {(found) => (found.state === "none" ? <NothingKept agent={agent} /> : <Tables agent={agent} />)}
-    </Opened>
+    <OpenDatabase agent={agent}>
+      {(found) => (found.state === "none" ? <EmptyDatabase agent={agent} /> : <Tables agent={agent} />)}
+    </OpenDatabase>
   );
 }
 
@@ -53,7 +53,7 @@ function Tables({ agent }: { agent: AgentShape }) {
       </select>
     </label>
   );
-  if (tables.length === 0) return <NothingKept agent={agent} />;
+  if (tables.length === 0) return <EmptyDatabase agent={agent} />;
   if (table) return <TableRows key={table.name} agent={agent} table={table} picker={picker} />;
   return (
     <div className="stack">

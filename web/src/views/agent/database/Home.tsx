@@ -8,14 +8,14 @@ import { useQuickAct } from "../../../api/queries";
 import type { AgentShape, ViewShape } from "../../../api/rest.generated";
 import { Menu, MenuItem } from "../../../components/Menu";
 import { Empty, Loading } from "../../../components/Page";
-import { Drawing } from "./Drawing";
-import { NothingKept, Opened } from "./Opened";
+import { EmptyDatabase, OpenDatabase } from "./OpenDatabase";
+import { ViewResult } from "./ViewResult";
 
 export default function Home({ agent }: { agent: AgentShape }) {
   return (
-    <Opened agent={agent}>
-      {(found) => (found.state === "none" ? <NothingKept agent={agent} /> : <Pinned agent={agent} />)}
-    </Opened>
+    <OpenDatabase agent={agent}>
+      {(found) => (found.state === "none" ? <EmptyDatabase agent={agent} /> : <Pinned agent={agent} />)}
+    </OpenDatabase>
   );
 }
 
@@ -83,7 +83,7 @@ function PinnedView({ agent, view }: { agent: AgentShape; view: ViewShape }) {
       ) : found.isError ? (
         <p className="bad-text">{explain(found.error)}</p>
       ) : found.data ? (
-        <Drawing name={view.name} render={view.render} columns={found.data.columns} rows={found.data.rows} />
+        <ViewResult name={view.name} render={view.render} columns={found.data.columns} rows={found.data.rows} />
       ) : (
         <Loading what={view.name} />
       )}

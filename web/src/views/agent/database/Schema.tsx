@@ -7,13 +7,13 @@ import { explain } from "../../../api/client";
 import { schema } from "../../../api/database";
 import type { AgentShape, ColumnShape, SystemTableShape, TableShape } from "../../../api/rest.generated";
 import { Loading } from "../../../components/Page";
-import { NothingKept, Opened } from "./Opened";
+import { EmptyDatabase, OpenDatabase } from "./OpenDatabase";
 
 export default function Schema({ agent }: { agent: AgentShape }) {
   return (
-    <Opened agent={agent}>
-      {(found) => (found.state === "none" ? <NothingKept agent={agent} /> : <Tables agent={agent} />)}
-    </Opened>
+    <OpenDatabase agent={agent}>
+      {(found) => (found.state === "none" ? <EmptyDatabase agent={agent} /> : <Tables agent={agent} />)}
+    </OpenDatabase>
   );
 }
 

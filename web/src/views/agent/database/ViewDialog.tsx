@@ -6,7 +6,7 @@ import { call, explain } from "../../../api/client";
 import { type Render, useWrite } from "../../../api/database";
 import type { AgentShape, NewParameter, ViewShape } from "../../../api/rest.generated";
 import { Dialog } from "../../../components/Dialog";
-import { Drawing } from "./Drawing";
+import { ViewResult } from "./ViewResult";
 import { meant } from "./values";
 
 export const RENDERS: Render[] = ["table", "bar", "line", "pie", "number"];
@@ -125,7 +125,7 @@ export function ViewDialog({ agent, view, onClose, onSaved }: Props) {
           </p>
         )}
         {attempt.data && (
-          <Drawing name="What it finds" render={render} columns={attempt.data.columns} rows={attempt.data.rows} />
+          <ViewResult name="What it finds" render={render} columns={attempt.data.columns} rows={attempt.data.rows} />
         )}
         <div className="row end">
           <button type="button" onClick={() => attempt.mutate()}>

@@ -12,16 +12,16 @@ import { Confirm } from "../../../components/Dialog";
 import { Icon } from "../../../components/Icon";
 import { Empty, Loading } from "../../../components/Page";
 import { Time } from "../../../components/times";
-import { Drawing } from "./Drawing";
-import { NothingKept, Opened } from "./Opened";
+import { EmptyDatabase, OpenDatabase } from "./OpenDatabase";
 import { RENDERS, ViewDialog } from "./ViewDialog";
+import { ViewResult } from "./ViewResult";
 import { definition, meant } from "./values";
 
 export default function Views({ agent }: { agent: AgentShape }) {
   return (
-    <Opened agent={agent}>
-      {(found) => (found.state === "none" ? <NothingKept agent={agent} /> : <List agent={agent} />)}
-    </Opened>
+    <OpenDatabase agent={agent}>
+      {(found) => (found.state === "none" ? <EmptyDatabase agent={agent} /> : <List agent={agent} />)}
+    </OpenDatabase>
   );
 }
 
@@ -156,7 +156,7 @@ function Shown({ agent, view, onGone }: { agent: AgentShape; view: ViewShape; on
           <p className="bad-text">{explain(found.error)}</p>
         ) : found.data ? (
           <>
-            <Drawing name={view.name} render={view.render} columns={found.data.columns} rows={found.data.rows} />
+            <ViewResult name={view.name} render={view.render} columns={found.data.columns} rows={found.data.rows} />
             <p className="row muted small">
               {found.data.truncated
                 ? `More than the ${found.data.row_count.toLocaleString()} rows shown.`

@@ -14,7 +14,7 @@ interface Props {
   children: (found: DatabaseShape) => ReactNode;
 }
 
-export function Opened({ agent, children }: Props) {
+export function OpenDatabase({ agent, children }: Props) {
   const found = useQuery(database(agent.id));
   if (found.isError) return <p className="bad-text">{explain(found.error)}</p>;
   if (!found.data) return <Loading what="the database" />;
@@ -44,7 +44,7 @@ export function Opened({ agent, children }: Props) {
 }
 
 /** What to do where an agent has kept nothing yet. */
-export function NothingKept({ agent }: { agent: AgentShape }) {
+export function EmptyDatabase({ agent }: { agent: AgentShape }) {
   const [isImporting, setImporting] = useState(false);
   const [, navigate] = useLocation();
   return (

@@ -4,10 +4,10 @@ import { call, explain } from "../../../api/client";
 import { database, useWrite } from "../../../api/database";
 import type { AgentShape } from "../../../api/rest.generated";
 import { Confirm, Dialog } from "../../../components/Dialog";
-import { Section } from "./saving";
+import { Section } from "./fields";
 
 /** What the agent keeps in its database, as a whole: a new key for it, or its end. */
-export function Kept({ agent }: { agent: AgentShape }) {
+export function DatabaseSettings({ agent }: { agent: AgentShape }) {
   const state = useQuery(database(agent.id)).data?.state;
   const [asking, setAsking] = useState<"rotate" | "erase" | null>(null);
   const path = { agent_id: agent.id };

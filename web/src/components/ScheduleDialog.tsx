@@ -6,8 +6,8 @@ import { call, explain } from "../api/client";
 import * as queries from "../api/queries";
 import type { AgentShape, WakeShape } from "../api/rest.generated";
 import { Dialog } from "./Dialog";
+import { reasonText } from "./labels";
 import { absolute, inZone, relative, useNow } from "./times";
-import { reasonText } from "./words";
 import { BROWSER_ZONE } from "./zone";
 
 interface Props {
@@ -22,7 +22,7 @@ type Repeat = "once" | "interval" | "cron";
 const UNITS = { minutes: 60, hours: 3600, days: 86_400 } as const;
 type Unit = keyof typeof UNITS;
 
-export function BookDialog({ agent, sessionId, wake, onClose }: Props) {
+export function ScheduleDialog({ agent, sessionId, wake, onClose }: Props) {
   const seconds = wake?.interval_seconds ?? null;
   const [what, setWhat] = useState(wake?.instructions ?? "");
   const [when, setWhen] = useState("");

@@ -13,7 +13,7 @@ interface Props {
   rows: Cell[][];
 }
 
-export function Drawing({ name, render, columns, rows }: Props) {
+export function ViewResult({ name, render, columns, rows }: Props) {
   if (render === "table") return <RowsTable label={name} columns={columns} rows={rows} />;
   if (rows.length === 0) return <p className="muted">It finds no row now.</p>;
   if (render === "number") return <Numbers columns={columns} row={rows[0] ?? []} />;

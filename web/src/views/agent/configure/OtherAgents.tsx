@@ -1,10 +1,11 @@
 import { useQuery } from "@tanstack/react-query";
 import * as queries from "../../../api/queries";
 import type { AgentShape } from "../../../api/rest.generated";
-import { type PartProps, Problem, Section, useSetting } from "./saving";
+import { type PartProps, useSetting } from "./autosave";
+import { Problem, Section } from "./fields";
 
 /** The agents this one may give a task to, and those it may hand a whole session over to. */
-export function Others({ agent, save }: PartProps) {
+export function OtherAgents({ agent, save }: PartProps) {
   const agents = useQuery(queries.agents).data ?? [];
   return (
     <Section

@@ -1,0 +1,153 @@
+/** Sections, text fields and switches of the settings. */
+
+import { Switch } from "radix-ui";
+import { type ReactNode, useEffect, useId, useRef, useState } from "react";
+import { useSetting } from "./autosave";
+
+export function Problem({ id, text }: { id?: string; text: string | null }) {
+  if (text === null) return null;
+  return (
+    <p className="bad-text small" role="alert" id={id}>
+      {text}
+    </p>
+  );
+}
+
+interface SectionProps {
+  id: string;
+  title: string;
+  text?: string;
+  children: ReactNode;
+}
+
+export function Section({ id, title, text, children }: SectionProps) {
+  return (
+    <section className="settings-section" id={id} aria-labelledby={`${id}-title`}>
+      <div className="section-words">
+        <h2 id={`${id}-title`}>{title}</h2>
+        {text && <p className="muted">{text}</p>}
+      </div>
+      <div className="section-fields">{children}</div>
+    </section>
+  );
+}
+
+interface FieldProps {
+  label: string;
+  value: string;
+  onSave: (value: string) => Promise<unknown>; // may throw: what it says is shown below the field
+  type?: string;
+  rows?: number;
+  placeholder?: string;
+  hint?: ReactNode;
+  list?: string;
+}
+
+/** Saved when it is left, or with Enter; Escape takes back what was written. */
+export function Field({ label, value, onSave, type = "text", rows, placeholder, hint, list }: FieldProps) {
+  const [text, setText] = useState<string | null>(null); // null: as saved
+  const { problem, setProblem, set, unsaved } = useSetting();
+  const id = useId();
+  const latest = useRef({ text, value, onSave, problem });
+  latest.current = { text, value, onSave, problem };
+  const write = (written: string | null) => {
+    setText(written);
+    if (written === null || written === value) unsaved.written.delete(id);
+    else unsaved.written.add(id);
+  };
+  const commit = async () => {
+    if (text === null || text === value) {
+      write(null);
+      setProblem(null);
+    } else if (await set(async () => onSave(text))) write(null);
+  };
+  useEffect(
+    () => () => {
+      // Left with the browser's own button, which takes the focus from nothing: what was not refused is saved.
+      const { text, value, onSave, problem } = latest.current;
+      if (unsaved.written.delete(id) && text !== null && text !== value && problem === null) void onSave(text);
+    },
+    [unsaved, id],
+  );
+  const shared = {
+    id,
+    value: text ?? value,
+    placeholder,
+    onBlur: () => void commit(),
+    "aria-invalid": problem !== null,
+    "aria-describedby": problem ? `${id}-problem` : hint ? `${id}-hint` : undefined,
+  };
+  return (
+    <div className="field">
+      <label htmlFor={id}>{label}</label>
+      {rows ? (
+        <textarea {...shared} rows={rows} onChange={(event) => write(event.target.value)} />
+      ) : (
+        <input
+          {...shared}
+          type={type === "number" ? "text" : type}
+          inputMode={type === "number" ? "decimal" : undefined}
+          list={list}
+          onChange={(event) => write(event.target.value)}
+          onKeyDown={(event) => {
+            if (event.key === "Enter") void commit();
+            if (event.key === "Escape") {
+              write(null);
+              setProblem(null);
+            }
+          }}
+        />
+      )}
+      <Problem id={`${id}-problem`} text={problem} />
+      {hint && (
+        <p className="muted small" id={`${id}-hint`}>
+          {hint}
+        </p>
+      )}
+    </div>
+  );
+}
+
+interface ToggleProps {
+  label: string;
+  hint?: ReactNode;
+  isOn: boolean;
+  isLocked?: boolean;
+  onChange: (isOn: boolean) => Promise<unknown>;
+}
+
+export function Toggle({ label, hint, isOn, isLocked = false, onChange }: ToggleProps) {
+  const id = useId();
+  const { problem, set } = useSetting();
+  return (
+    <div className="toggle">
+      <Switch.Root
+        id={id}
+        className="switch"
+        checked={isOn}
+        disabled={isLocked}
+        aria-describedby={problem ? `${id}-problem` : hint ? `${id}-hint` : undefined}
+        onCheckedChange={(on) => void set(() => onChange(on))}
+      >
+        <Switch.Thumb className="switch-thumb" />
+      </Switch.Root>
+      <div>
+        <label htmlFor={id}>{label}</label>
+        {hint && (
+          <p className="muted small" id={`${id}-hint`}>
+            {hint}
+          </p>
+        )}
+        <Problem id={`${id}-problem`} text={problem} />
+      </div>
+    </div>
+  );
+}
+
+/** Read a number that a person wrote, or say what was expected. */
+export function readNumber(text: string, least = 0): number {
+  const number = Number(text.trim().replace(",", "."));
+  if (text.trim() === "" || !Number.isFinite(number) || number < least)
+    throw new Error(`“${text}” is not a number of at least ${least}.`);
+  return number;
+}
