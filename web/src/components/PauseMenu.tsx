@@ -2,6 +2,7 @@ import { useState } from "react";
 import { call, explain } from "../api/client";
 import { useAct, useQuickAct } from "../api/queries";
 import type { NewPause, PauseShape } from "../api/rest.generated";
+import { MAX_LENGTH } from "../api/server.generated";
 import { Dialog } from "./Dialog";
 import { Menu, MenuItem, MenuLabel } from "./Menu";
 
@@ -84,7 +85,7 @@ export function PauseReason({ pause: { agent_id, until, reason } }: { pause: Pau
         // biome-ignore lint/a11y/noAutofocus: the click that shows this field asks to write in it
         autoFocus
         value={written}
-        maxLength={1000}
+        maxLength={MAX_LENGTH.NewPause.reason}
         onChange={(event) => setWritten(event.target.value)}
       />
       <button type="submit" className="small" disabled={act.isPending}>
@@ -127,7 +128,7 @@ function CustomPause({ agentId, error, onPause, onClose }: CustomProps) {
           Reason
           <input
             value={reason}
-            maxLength={1000}
+            maxLength={MAX_LENGTH.NewPause.reason}
             placeholder="Shown while it is paused"
             onChange={(event) => setReason(event.target.value)}
           />

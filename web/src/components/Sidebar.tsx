@@ -3,6 +3,7 @@ import { useEffect, useState } from "react";
 import { Link, useLocation } from "wouter";
 import * as queries from "../api/queries";
 import type { SessionShape } from "../api/rest.generated";
+import { MAX_LENGTH } from "../api/server.generated";
 import { Icon, type IconName } from "./Icon";
 import { Menu, MenuItem, MenuLabel } from "./Menu";
 import { PauseMenu, PauseReason, useResume } from "./PauseMenu";
@@ -129,7 +130,7 @@ function SessionList() {
           <input
             type="search"
             placeholder="Search sessions"
-            maxLength={200}
+            maxLength={MAX_LENGTH.SessionChange.title}
             value={search}
             onChange={(event) => setSearch(event.target.value)}
           />

@@ -39,14 +39,14 @@ export function WakeBanner({ agent, sessionId }: Props) {
 
 function ModeChip({ agent }: { agent: AgentShape }) {
   if (!agent.self_scheduling) return null;
-  const { name } = MODES[agent.schedule.mode];
+  const { label } = MODES[agent.schedule.mode];
   return (
     <Link
       className="chip link mode"
       href={`/ui/agents/${agent.id}/configure#scheduling`}
       title="How far it may go with booking its own runs"
     >
-      {name}
+      {label}
       {agent.schedule.is_customised && "*"}
     </Link>
   );

@@ -3,6 +3,7 @@ import { useState } from "react";
 import { Link, useLocation } from "wouter";
 import { call, explain } from "../../api/client";
 import * as queries from "../../api/queries";
+import { MAX_LENGTH } from "../../api/server.generated";
 import { Dialog } from "../../components/Dialog";
 import { Icon } from "../../components/Icon";
 import { MODES } from "../../components/labels";
@@ -42,7 +43,7 @@ export default function AgentsView() {
                     <p className="muted">{agent.description || "No description"}</p>
                     <p className="row small">
                       <span className="chip">
-                        {agent.self_scheduling ? MODES[agent.schedule.mode].name : "Books nothing"}
+                        {agent.self_scheduling ? MODES[agent.schedule.mode].label : "Books nothing"}
                       </span>
                       <span className="muted">{agent.model ?? "the server's model"}</span>
                       {next && (
@@ -83,7 +84,12 @@ function NewAgent({ onClose }: { onClose: () => void }) {
       >
         <label className="field">
           Name
-          <input value={name} required maxLength={200} onChange={(event) => setName(event.target.value)} />
+          <input
+            value={name}
+            required
+            maxLength={MAX_LENGTH.NewAgent.name}
+            onChange={(event) => setName(event.target.value)}
+          />
         </label>
         <p className="muted small">It starts with files and web, and books nothing by itself until you allow it.</p>
         {make.isError && (

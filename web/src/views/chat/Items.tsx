@@ -2,6 +2,7 @@
 
 import { createContext, memo, useContext, useEffect, useState } from "react";
 import { call, explain } from "../../api/client";
+import { MAX_LENGTH } from "../../api/server.generated";
 import { CopyButton } from "../../components/CodeBlock";
 import { Icon } from "../../components/Icon";
 import { Markdown } from "../../components/Markdown";
@@ -171,7 +172,7 @@ function ApprovalForm({ callId }: { callId: string }) {
     <div className="approval" role="group" aria-label="Your word is needed">
       <input
         value={note}
-        maxLength={2000}
+        maxLength={MAX_LENGTH.Answer.note}
         placeholder="If you refuse: why, for the agent to read"
         aria-label="A word to the agent"
         onChange={(event) => setNote(event.target.value)}

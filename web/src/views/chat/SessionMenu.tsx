@@ -3,6 +3,7 @@ import { Link, useLocation } from "wouter";
 import { call, explain } from "../../api/client";
 import { useAct } from "../../api/queries";
 import type { AgentShape, SessionDetail } from "../../api/rest.generated";
+import { MAX_LENGTH } from "../../api/server.generated";
 import { download } from "../../api/tickets";
 import { Confirm, Dialog } from "../../components/Dialog";
 import { Icon } from "../../components/Icon";
@@ -49,7 +50,11 @@ export function SessionMenu({ session, agent }: { session: SessionDetail; agent:
           >
             <label className="field">
               Title
-              <input value={title} maxLength={200} onChange={(event) => setTitle(event.target.value)} />
+              <input
+                value={title}
+                maxLength={MAX_LENGTH.SessionChange.title}
+                onChange={(event) => setTitle(event.target.value)}
+              />
             </label>
             {rename.isError && <p className="bad-text">{explain(rename.error)}</p>}
             <div className="row end">

@@ -5,6 +5,7 @@ import { type FormEvent, useState } from "react";
 import { call, explain } from "../../api/client";
 import * as queries from "../../api/queries";
 import type { ChannelShape } from "../../api/rest.generated";
+import { MAX_LENGTH } from "../../api/server.generated";
 import { Confirm } from "../../components/Dialog";
 import { Time } from "../../components/times";
 import { Section } from "./Section";
@@ -131,7 +132,7 @@ function Add() {
         <input
           value={name}
           required
-          maxLength={60}
+          maxLength={MAX_LENGTH.NewChannel.name}
           placeholder="Name"
           aria-label="Name of the channel"
           onChange={(event) => setName(event.target.value)}

@@ -3,6 +3,7 @@ import { useState } from "react";
 import { call, explain } from "../../api/client";
 import * as queries from "../../api/queries";
 import type { UserShape } from "../../api/rest.generated";
+import { MAX_LENGTH } from "../../api/server.generated";
 import { CopyButton } from "../../components/CodeBlock";
 import { Confirm } from "../../components/Dialog";
 import { Time } from "../../components/times";
@@ -89,7 +90,7 @@ export function People({ meId }: { meId: string }) {
         <input
           value={name}
           required
-          maxLength={200}
+          maxLength={MAX_LENGTH.NewUser.name}
           placeholder="Name"
           aria-label="Name of the person"
           onChange={(event) => setName(event.target.value)}

@@ -3,6 +3,7 @@ import { type FormEvent, useState } from "react";
 import { call } from "../../api/client";
 import * as queries from "../../api/queries";
 import type { NewTokenShape } from "../../api/rest.generated";
+import { MAX_LENGTH } from "../../api/server.generated";
 import { CopyButton } from "../../components/CodeBlock";
 import { Time } from "../../components/times";
 import { Problem } from "./Problem";
@@ -72,7 +73,7 @@ export function Tokens() {
         <input
           value={name}
           required
-          maxLength={200}
+          maxLength={MAX_LENGTH.NewTokenShape.name}
           placeholder="Name of the program"
           aria-label="Name of the program"
           onChange={(event) => setName(event.target.value)}

@@ -2,6 +2,7 @@ import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { call, explain } from "../../api/client";
 import * as queries from "../../api/queries";
+import { MAX_LENGTH } from "../../api/server.generated";
 import { BROWSER_ZONE, ZoneNames } from "../../components/zone";
 import { Section } from "./Section";
 
@@ -30,7 +31,7 @@ export function You() {
         <input
           value={written ?? saved}
           required
-          maxLength={100}
+          maxLength={MAX_LENGTH.UserChange.timezone}
           list="time-zones"
           aria-label="Your time zone"
           onChange={(event) => setWritten(event.target.value)}

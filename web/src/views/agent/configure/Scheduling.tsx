@@ -11,17 +11,11 @@ type Bounds = Omit<ScheduleShape, "mode" | "is_customised" | "days">;
 type Preset = "ambient" | "reactive" | "project";
 
 const HOUR = 3600;
-const DAY = 24 * HOUR;
-const NIGHT = { quiet_from: "22:00", quiet_to: "07:00" };
-// As the server's presets have them: a card says what choosing it would set.
-const PRESETS: Record<Preset, Bounds> = {
-  ambient: { max_horizon_seconds: 7 * DAY, min_interval_seconds: HOUR, daily_cap: 6, ...NIGHT },
-  reactive: { max_horizon_seconds: DAY, min_interval_seconds: 300, daily_cap: 48, quiet_from: null, quiet_to: null },
-  project: { max_horizon_seconds: 30 * DAY, min_interval_seconds: HOUR, daily_cap: 4, ...NIGHT },
-};
+const NIGHT = { quiet_from: MODES.ambient.bounds.quiet_from, quiet_to: MODES.ambient.bounds.quiet_to };
+const PRESETS: Preset[] = ["ambient", "reactive", "project"];
 const DAYS = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
 
-function inWords(bounds: Bounds): string {
+function summary(bounds: Bounds): string {
   const quiet = bounds.quiet_from ? `quiet ${bounds.quiet_from}–${bounds.quiet_to}` : "no quiet hours";
   return `Up to ${duration(bounds.max_horizon_seconds)} ahead · at least ${duration(bounds.min_interval_seconds)} apart · ${bounds.daily_cap} a day · ${quiet}`;
 }
@@ -60,7 +54,7 @@ export function Scheduling({ agent, save }: PartProps) {
 type Set = (change: ScheduleChange) => Promise<unknown>;
 
 function BoundsOf({ schedule, set }: { schedule: ScheduleShape; set: Set }) {
-  const preset = schedule.mode === "manual" ? null : PRESETS[schedule.mode];
+  const preset = schedule.mode === "manual" ? null : MODES[schedule.mode].bounds;
   const mode = useSetting();
   const choose = (name: string) => void mode.set(() => set({ mode: name as Preset }));
   /** Say what the mode would have there, where it is something else. */
@@ -69,7 +63,7 @@ function BoundsOf({ schedule, set }: { schedule: ScheduleShape; set: Set }) {
       <>
         {plain && `${plain} · `}
         <span className="changed">
-          {MODES[schedule.mode].name}: {show(preset)}
+          {MODES[schedule.mode].label}: {show(preset)}
         </span>
       </>
     ) : (
@@ -78,16 +72,16 @@ function BoundsOf({ schedule, set }: { schedule: ScheduleShape; set: Set }) {
   return (
     <>
       <RadioGroup.Root className="mode-cards" aria-label="Mode" value={schedule.mode} onValueChange={choose}>
-        {(Object.keys(PRESETS) as Preset[]).map((name) => {
+        {PRESETS.map((name) => {
           const isCustomised = schedule.mode === name && schedule.is_customised;
           return (
             <RadioGroup.Item key={name} value={name} className="card mode-card">
               <strong>
-                {MODES[name].name}
+                {MODES[name].label}
                 {isCustomised && <span className="badge wait">customised</span>}
               </strong>
-              <span>{MODES[name].tagline}</span>
-              <span className="muted small">{inWords(isCustomised ? schedule : PRESETS[name])}</span>
+              <span>{MODES[name].hint}</span>
+              <span className="muted small">{summary(isCustomised ? schedule : MODES[name].bounds)}</span>
             </RadioGroup.Item>
           );
         })}
@@ -96,7 +90,7 @@ function BoundsOf({ schedule, set }: { schedule: ScheduleShape; set: Set }) {
       {schedule.is_customised && preset && (
         <p>
           <button type="button" className="small" onClick={() => choose(schedule.mode)}>
-            Back to the bounds of {MODES[schedule.mode].name}
+            Back to the bounds of {MODES[schedule.mode].label}
           </button>
         </p>
       )}

@@ -2,28 +2,19 @@ import { useQuery } from "@tanstack/react-query";
 import { useId, useState } from "react";
 import * as queries from "../../../api/queries";
 import type { McpServerShape } from "../../../api/rest.generated";
+import { TOOLSETS } from "../../../api/server.generated";
 import { Icon } from "../../../components/Icon";
 import { type PartProps, useSetting } from "./autosave";
 import { Problem, Section, Toggle } from "./fields";
 
-const TOOLSETS = [
-  ["recall", "Recalls", "Wake itself in the same session"],
-  ["scheduler", "Scheduler", "Book messages and fresh sessions, within a day"],
-  ["next_run", "Next run", "Keep one next run of its own"],
-  ["notify", "Notify", "Tell you something"],
-  ["database", "Database", "An encrypted database of its own"],
-  ["files", "Files", "Read and write in its workspace"],
-  ["web", "Web", "Fetch pages"],
-  ["subagents", "Subagents", "Hand work to the agents listed below"],
-  ["shell", "Shell", "Run commands in its workspace"],
-] as const;
+type ToolsetName = keyof typeof TOOLSETS;
+const NAMES = Object.keys(TOOLSETS) as ToolsetName[];
 const SHELL = {
   bubblewrap: "Run commands, confined to its workspace",
   landlock: "Run commands, confined to its workspace",
   unconfined: "Run commands, unconfined: they reach whatever the server's user does",
   refused: "This server cannot confine commands, so it runs none; its log says why",
 } as const;
-const SCHEDULING = new Set(["recall", "scheduler", "next_run", "notify"]);
 
 export function Tools(part: PartProps) {
   const { agent, save } = part;
@@ -33,10 +24,11 @@ export function Tools(part: PartProps) {
   return (
     <Section id="tools" title="Tools" text="A tool that is off is not shown to the model at all.">
       <div className="toolsets">
-        {TOOLSETS.map(([name, label, usual]) => {
+        {NAMES.map((name) => {
+          const { label, hint: usual, needs_self_scheduling } = TOOLSETS[name];
           const hint = name === "shell" && shell ? SHELL[shell] : usual;
           const isForbidden = name === "shell" && !isOwner && !has.has(name);
-          const waits = SCHEDULING.has(name) && !agent.self_scheduling && has.has(name);
+          const isHidden = needs_self_scheduling && !agent.self_scheduling && has.has(name);
           return (
             <Toggle
               key={name}
@@ -44,17 +36,13 @@ export function Tools(part: PartProps) {
               hint={
                 isForbidden
                   ? "Only an owner of this server may grant it"
-                  : waits
+                  : isHidden
                     ? `${hint}; hidden while self-scheduling is off`
                     : hint
               }
               isOn={has.has(name)}
               isLocked={isForbidden}
-              onChange={(isOn) =>
-                save({
-                  toolsets: TOOLSETS.map(([each]) => each).filter((each) => (each === name ? isOn : has.has(each))),
-                })
-              }
+              onChange={(isOn) => save({ toolsets: NAMES.filter((each) => (each === name ? isOn : has.has(each))) })}
             />
           );
         })}

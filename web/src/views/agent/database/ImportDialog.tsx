@@ -4,6 +4,7 @@ import { useState } from "react";
 import { call, explain } from "../../../api/client";
 import { useWrite } from "../../../api/database";
 import type { AgentShape, Imported, NewImport } from "../../../api/rest.generated";
+import { MAX_LENGTH } from "../../../api/server.generated";
 import { Dialog } from "../../../components/Dialog";
 import { count } from "./Schema";
 
@@ -14,14 +15,13 @@ interface Props {
   onClose: () => void;
 }
 
-const MOST = 10 * 1024 * 1024; // characters, as the server takes
-
 export function ImportDialog({ agent, table, onDone, onClose }: Props) {
   const [file, setFile] = useState<File | null>(null);
   const [name, setName] = useState(table ?? "");
   const write = useWrite(
     async (file: File) => {
-      if (file.size > MOST) throw new Error(`“${file.name}” is larger than 10 MB. Split it into several.`);
+      if (file.size > MAX_LENGTH.NewImport.text)
+        throw new Error(`“${file.name}” is larger than ${MAX_LENGTH.NewImport.text / 1024 ** 2} MB. Split it.`);
       const body: NewImport = { table: name, format: formatOf(file.name), text: await file.text(), source: file.name };
       return call("POST /agents/{agent_id}/db/import", { path: { agent_id: agent.id }, body });
     },
@@ -55,7 +55,12 @@ export function ImportDialog({ agent, table, onDone, onClose }: Props) {
           </label>
           <label className="field">
             Table
-            <input value={name} required maxLength={64} onChange={(event) => setName(event.target.value)} />
+            <input
+              value={name}
+              required
+              maxLength={MAX_LENGTH.NewImport.table}
+              onChange={(event) => setName(event.target.value)}
+            />
           </label>
           <p className="muted small">
             CSV with names in its first line, a JSON list of objects, or an object on each line. A table that is not

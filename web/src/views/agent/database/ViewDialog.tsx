@@ -5,6 +5,7 @@ import { useState } from "react";
 import { call, explain } from "../../../api/client";
 import { type Render, useWrite } from "../../../api/database";
 import type { AgentShape, NewParameter, ViewShape } from "../../../api/rest.generated";
+import { MAX_LENGTH } from "../../../api/server.generated";
 import { Dialog } from "../../../components/Dialog";
 import { ViewResult } from "./ViewResult";
 import { meant } from "./values";
@@ -109,7 +110,11 @@ export function ViewDialog({ agent, view, onClose, onSaved }: Props) {
         ))}
         <label className="field">
           Description
-          <input value={description} maxLength={2000} onChange={(event) => setDescription(event.target.value)} />
+          <input
+            value={description}
+            maxLength={MAX_LENGTH.NewView.description}
+            onChange={(event) => setDescription(event.target.value)}
+          />
         </label>
         <label className="field">
           Draw as
