@@ -1,6 +1,6 @@
 import { QueryClientProvider, useQuery } from "@tanstack/react-query";
 import { lazy, type ReactNode, Suspense, useCallback, useEffect, useState } from "react";
-import { Redirect, Route, Switch, useLocation } from "wouter";
+import { Link, Redirect, Route, Switch, useLocation } from "wouter";
 import { onSignedOut, type Refused } from "./api/client";
 import type { Notification as Notice } from "./api/frames.generated";
 import { useLinkState, useNews } from "./api/news";
@@ -30,14 +30,16 @@ export function App() {
   );
 }
 
-/** Lets in who has logged in, and tells everyone else how. */
+/** Shows the page to a logged-in browser, and how to log in to any other. */
 function Door() {
   const me = useQuery({ ...queries.me, retry: false });
   const [reason, setReason] = useState<Refused | null>(null);
   useEffect(() => onSignedOut(setReason), []);
   if (reason) return <SignedOut reason={reason} />;
   if (me.isError)
-    return <Failure title="The server does not answer" text="Check that it runs." retry={() => void me.refetch()} />;
+    return (
+      <Failure title="The server is not responding" text="Check that it is running." retry={() => void me.refetch()} />
+    );
   if (!me.data) return <Loading what="Wakeful" />;
   return <Shell />;
 }
@@ -48,7 +50,7 @@ function Shell() {
   return (
     <div className="shell">
       <a className="skip-link" href="#main">
-        To the content
+        Skip to content
       </a>
       <Sidebar />
       <main id="main" tabIndex={-1}>
@@ -77,7 +79,11 @@ function Places(): ReactNode {
         <Redirect to="/" />
       </Route>
       <Route>
-        <Failure title="Nothing is here" text="This address leads nowhere on this page." />
+        <Failure title="Page not found" text="There is nothing at this address.">
+          <Link className="button" href="/">
+            Home
+          </Link>
+        </Failure>
       </Route>
     </Switch>
   );
@@ -92,8 +98,8 @@ function RefusalNotice() {
     <div role="alert">
       {text && (
         <p className="link-notice row">
-          <span className="grow">That did not work. {text}</span>
-          <button type="button" className="quiet icon-only" aria-label="Close this notice" onClick={forgetRefusal}>
+          <span className="grow">That didn't work. {text}</span>
+          <button type="button" className="quiet icon-only" aria-label="Dismiss" onClick={forgetRefusal}>
             <Icon name="close" />
           </button>
         </p>
@@ -102,7 +108,7 @@ function RefusalNotice() {
   );
 }
 
-const PATIENCE = 1500; // a moment without a connection is not worth a word
+const PATIENCE = 1500; // a short loss of the connection is not shown
 
 function LinkNotice() {
   const link = useLinkState();
@@ -115,9 +121,7 @@ function LinkNotice() {
   }, [link]);
   return (
     <div role="status" aria-live="polite">
-      {isLong && (
-        <p className="link-notice">The connection is lost. What you see may be old; this page keeps trying.</p>
-      )}
+      {isLong && <p className="link-notice">Connection lost. This page may be out of date; reconnecting…</p>}
     </div>
   );
 }

@@ -1,13 +1,13 @@
-/** What the page knows of agents' databases. All of it is named "database" first, so that one piece of news renews it. */
+/** Queries of agents' databases. Their keys begin with "database", so that one event invalidates them all. */
 
 import { keepPreviousData, queryOptions } from "@tanstack/react-query";
 import { call } from "./client";
 import { useAct } from "./queries";
-import type { Blob as Binary, Routes } from "./rest.generated";
+import type { Blob as Binary, Routes, ViewShape } from "./rest.generated";
 
 export type Cell = string | number | Binary | null;
 export type Show = "active" | "deleted" | "all";
-export type Render = "table" | "bar" | "line" | "pie" | "number";
+export type Render = ViewShape["render"];
 
 const of = (agentId: string) => ({ agent_id: agentId });
 
@@ -40,7 +40,7 @@ export const viewRun = (agentId: string, view: string, params: Record<string, un
 
 const CHANGES = 100;
 
-/** What changed: of a run, or of one row. */
+/** Changelog entries of a run, or of one row. */
 export const changes = (agentId: string, which: { run_id?: string; table?: string; row_id?: number }) => ({
   queryKey: ["database", agentId, "changes", which],
   queryFn: ({ pageParam }: { pageParam: number | null }) =>

@@ -1,4 +1,4 @@
-/** What the page knows of the server: every read has a name here, so that news can make it fresh again. */
+/** The page's queries: each has a key, so that events can invalidate it. */
 
 import {
   infiniteQueryOptions,
@@ -17,7 +17,7 @@ notifyManager.setScheduler(queueMicrotask);
 
 export const queryClient = new QueryClient({
   defaultOptions: {
-    // A machine without a network still reaches a server of its own, so the browser's word on that counts for nothing.
+    // The server may run on this machine, which needs no network: `navigator.onLine` says nothing about it.
     mutations: { networkMode: "always" },
     queries: {
       networkMode: "always",
@@ -34,7 +34,7 @@ export const me = queryOptions({ queryKey: ["me"], queryFn: () => call("GET /me"
 export const about = queryOptions({ queryKey: ["about"], queryFn: () => call("GET /about"), staleTime: Infinity });
 export const readiness = queryOptions({ queryKey: ["ready"], queryFn: () => call("GET /readyz"), retry: false });
 export const agents = queryOptions({ queryKey: ["agents"], queryFn: async () => (await call("GET /agents")).agents });
-/** The latest sessions, or those that fit, in pages; the server looks through all there are. */
+/** The latest sessions, or those that match, in pages. */
 export const sessions = (filter: { q?: string; has_recall?: boolean }) =>
   infiniteQueryOptions({
     queryKey: ["sessions", filter],
@@ -47,7 +47,7 @@ export const session = (id: string) =>
   queryOptions({
     queryKey: ["session", id],
     queryFn: () => call("GET /sessions/{session_id}", { path: { session_id: id } }),
-    staleTime: Infinity, // its socket says when to load it again
+    staleTime: Infinity, // its socket invalidates it
   });
 export const wakes = queryOptions({
   queryKey: ["wakes"],
@@ -123,7 +123,7 @@ export const storage = queryOptions({ queryKey: ["storage"], queryFn: () => call
 export const tokens = queryOptions({ queryKey: ["tokens"], queryFn: async () => (await call("GET /tokens")).tokens });
 export const users = queryOptions({ queryKey: ["users"], queryFn: async () => (await call("GET /users")).users });
 
-/** Do something, then read again what it may have changed. */
+/** A mutation that invalidates the queries it may have changed. */
 export function useAct<T, R = unknown>(
   act: (given: T) => Promise<R>,
   changes: string[][],
@@ -137,7 +137,7 @@ export function useAct<T, R = unknown>(
   });
 }
 
-/** The same for a click that shows nothing of its own: a refusal is said above the page. */
+/** The same for a click without a place for errors: they are shown above the page. */
 export function useQuickAct<T, R = unknown>(act: (given: T) => Promise<R>, changes: string[][]) {
   return useAct((given: T) => {
     forgetRefusal();

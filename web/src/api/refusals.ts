@@ -1,4 +1,4 @@
-/** What became of a click that has no place of its own to say it: it is said above the page. */
+/** The error of an action that has no place of its own for it: shown above the page. */
 
 import { useSyncExternalStore } from "react";
 import { explain } from "./client";

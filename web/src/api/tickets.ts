@@ -1,4 +1,4 @@
-/** Downloads and new tabs can send no header, so each has a ticket in its address that works once. */
+/** Downloads and new tabs cannot send the login header, so their URL has a ticket that works once. */
 
 import { call } from "./client";
 import { forgetRefusal, showRefusal } from "./refusals";

@@ -1,6 +1,6 @@
 import { CodeBlock } from "./CodeBlock";
 
-/** Says how to get a login link. */
+/** How to get a login link. */
 export function LoginHelp() {
   const ask = `curl -X POST ${location.origin}/login-links \\\n  -H "Authorization: Bearer $WAKEFUL_TOKEN" \\\n  -H "Content-Type: application/json" -d '{}'`;
   return (
@@ -11,7 +11,7 @@ export function LoginHelp() {
       </p>
       <CodeBlock language="shell" code={ask} />
       <p className="muted small">
-        Open the <code>path</code> of the answer after {location.origin}. If you set no token, it is in the file{" "}
+        Open {location.origin} followed by the <code>path</code> of the answer. If you set no token, it is in the file{" "}
         <code>token</code> in the config directory (<code>~/.config/wakeful</code> on Linux).
       </p>
     </>

@@ -171,7 +171,7 @@ function InlineToken({ token }: { token: Token }): ReactNode {
       );
     }
     case "image": {
-      // Pictures from elsewhere would tell others who reads this, so they are links.
+      // Loading a picture would tell its host that this page was read, so it is a link.
       const { href, text } = token as Tokens.Image;
       const safe = safeAddress(href);
       const label = `Picture: ${text || href}`;

@@ -1,4 +1,4 @@
-/** What every page has: a head, and something to show while there is nothing. */
+/** Parts of every page: its header, and what is shown while loading, on failure and when empty. */
 
 import { type ReactNode, useEffect } from "react";
 import { Icon, type IconName } from "./Icon";
@@ -35,9 +35,10 @@ interface FailureProps {
   title: string;
   text: string;
   retry?: () => void;
+  children?: ReactNode;
 }
 
-export function Failure({ title, text, retry }: FailureProps) {
+export function Failure({ title, text, retry, children }: FailureProps) {
   return (
     <div className="page">
       <PageHeader title={title} />
@@ -49,6 +50,7 @@ export function Failure({ title, text, retry }: FailureProps) {
             Try again
           </button>
         )}
+        {children}
       </div>
     </div>
   );
@@ -60,7 +62,7 @@ interface EmptyProps {
   children: ReactNode;
 }
 
-/** Says what to do first where there is nothing yet. */
+/** A place without content yet, and how to begin. */
 export function Empty({ icon, title, children }: EmptyProps) {
   return (
     <div className="empty">

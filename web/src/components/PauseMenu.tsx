@@ -22,7 +22,7 @@ export function resume(agentId: string | null) {
 
 export const useResume = () => useQuickAct(resume, CHANGES);
 
-/** The five ways to let wakes wait, of one agent or (null) of everything. */
+/** Pauses the scheduled runs of one agent or (null) of all. */
 export function PauseMenu({ agentId, text = "Pause" }: { agentId: string | null; text?: string }) {
   const [isCustom, setCustom] = useState(false);
   const act = useAct(
@@ -34,7 +34,7 @@ export function PauseMenu({ agentId, text = "Pause" }: { agentId: string | null;
   return (
     <>
       <Menu label={agentId === null ? "Pause everything" : "Pause this agent"} icon="pause" text={text}>
-        <MenuLabel>{agentId === null ? "Let all wakes wait" : "Let its wakes wait"}</MenuLabel>
+        <MenuLabel>{agentId === null ? "Pause all scheduled runs" : "Pause scheduled runs"}</MenuLabel>
         <MenuItem onSelect={() => quick.mutate({ preset: "1h" })}>1 hour</MenuItem>
         <MenuItem onSelect={() => quick.mutate({ preset: "4h" })}>4 hours</MenuItem>
         <MenuItem onSelect={() => quick.mutate({ preset: "tomorrow" })}>Until tomorrow</MenuItem>
@@ -53,7 +53,7 @@ export function PauseMenu({ agentId, text = "Pause" }: { agentId: string | null;
   );
 }
 
-/** Why it is paused: a preset is one click, so the reason can follow. */
+/** The reason of a pause, which can be added after a preset was chosen with one click. */
 export function PauseReason({ pause: { agent_id, until, reason } }: { pause: PauseShape }) {
   const [written, setWritten] = useState<string | null>(null);
   const act = useAct(
@@ -66,7 +66,7 @@ export function PauseReason({ pause: { agent_id, until, reason } }: { pause: Pau
       <span className="pause-reason">
         {reason}
         <button type="button" className="quiet small" onClick={() => setWritten(reason)}>
-          {reason ? "Change the reason" : "Say why"}
+          {reason ? "Edit reason" : "Add a reason"}
         </button>
       </span>
     );
@@ -89,7 +89,7 @@ export function PauseReason({ pause: { agent_id, until, reason } }: { pause: Pau
         onChange={(event) => setWritten(event.target.value)}
       />
       <button type="submit" className="small" disabled={act.isPending}>
-        Keep
+        Save
       </button>
       {act.isError && (
         <span className="bad-text" role="alert">
@@ -135,7 +135,7 @@ function CustomPause({ agentId, error, onPause, onClose }: CustomProps) {
         </label>
         <label className="check">
           <input type="checkbox" checked={stops} onChange={(event) => setStops(event.target.checked)} />
-          Also stop what is running now
+          Also stop running ones now
         </label>
         {error && (
           <p className="bad-text" role="alert">

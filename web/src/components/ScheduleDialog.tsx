@@ -1,4 +1,4 @@
-/** Book a wake, or change one that waits; the next five times are shown before anything is saved. */
+/** Schedule a run, or edit a scheduled one; its next five times are shown before it is saved. */
 
 import { useQuery } from "@tanstack/react-query";
 import { type FormEvent, useEffect, useState } from "react";
@@ -83,7 +83,10 @@ export function ScheduleDialog({ agent, sessionId, wake, onClose }: Props) {
   };
 
   return (
-    <Dialog title={wake ? "Change this wake" : isNextRun ? "Book the next run" : "Book a wake"} onClose={onClose}>
+    <Dialog
+      title={wake ? "Edit scheduled run" : isNextRun ? "Schedule the next run" : "Schedule a run"}
+      onClose={onClose}
+    >
       <form className="stack" onSubmit={submit}>
         <label className="field">
           What the agent should do
@@ -101,7 +104,7 @@ export function ScheduleDialog({ agent, sessionId, wake, onClose }: Props) {
             value={when}
             placeholder={
               wake
-                ? `as it is: ${absolute(new Date(wake.nominal_at), Date.now())}`
+                ? `now: ${absolute(new Date(wake.nominal_at), Date.now())}`
                 : "30m, in twenty minutes, this evening, tomorrow at 9, friday 14:30"
             }
             onChange={(event) => setWhen(event.target.value)}
@@ -119,7 +122,7 @@ export function ScheduleDialog({ agent, sessionId, wake, onClose }: Props) {
               >
                 <option value="once">Once</option>
                 <option value="interval">Every…</option>
-                <option value="cron">By cron rule</option>
+                <option value="cron">Cron rule</option>
               </select>
               {repeat === "interval" && (
                 <>
@@ -157,10 +160,10 @@ export function ScheduleDialog({ agent, sessionId, wake, onClose }: Props) {
         )}
         <div className="row end">
           <button type="button" onClick={onClose}>
-            Leave as it is
+            Cancel
           </button>
           <button type="submit" className="primary" disabled={save.isPending || preview.isError}>
-            {wake ? "Save" : "Book"}
+            {wake ? "Save" : "Schedule"}
           </button>
         </div>
       </form>
@@ -184,7 +187,7 @@ function previewQuery(rule: {
   };
 }
 
-/** Ask once someone has stopped typing. */
+/** Preview the times 250 ms after the last keystroke. */
 function usePreview(rule: Rule) {
   const text = JSON.stringify(rule);
   const [settled, setSettled] = useState(text);
@@ -218,7 +221,7 @@ function NextTimes({
                 {absolute(new Date(time.at), now)}
               </time>{" "}
               <span className="muted">{relative(new Date(time.at), now)}</span>
-              {time.reason && <span className="badge wait">moved: {reasonText(time.reason)}</span>}
+              {time.reason && <span className="badge wait">delayed: {reasonText(time.reason)}</span>}
             </li>
           ))}
         </ol>

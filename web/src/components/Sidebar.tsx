@@ -45,7 +45,7 @@ export function Sidebar() {
           </button>
         </div>
         <NewSession />
-        <nav aria-label="Places">
+        <nav aria-label="Main">
           <Place href="/ui/agenda" icon="calendar" text="Agenda" />
           <InboxPlace />
           <Place href="/ui/agents" icon="agent" text="Agents" />
@@ -103,7 +103,7 @@ function InboxPlace() {
   return <Place href="/ui/inbox" icon="inbox" text="Inbox" count={unread} />;
 }
 
-/** A value once it has not changed for a moment: a question for each letter would be many. */
+/** A value that has not changed for 150 ms, so that typing does not send a request per letter. */
 function useSettled(value: string): string {
   const [settled, setSettled] = useState(value);
   useEffect(() => {
@@ -139,8 +139,8 @@ function SessionList() {
           type="button"
           className="quiet icon-only"
           aria-pressed={isPendingOnly}
-          aria-label="Pending recalls only"
-          title="Pending recalls only"
+          aria-label="Scheduled only"
+          title="Scheduled only"
           onClick={() => setPendingOnly(!isPendingOnly)}
         >
           <Icon name="clock" />
@@ -164,10 +164,10 @@ function SessionList() {
       {sessions.data && !sessions.isPlaceholderData && shown.length === 0 && (
         <p className="muted small pad">
           {wanted
-            ? `No session is called “${wanted}”.`
+            ? `No session matches “${wanted}”.`
             : isPendingOnly
-              ? "No session has a recall waiting."
-              : "Sessions appear here."}
+              ? "No session has a scheduled run."
+              : "Your sessions will appear here."}
         </p>
       )}
     </div>
@@ -192,8 +192,8 @@ function SessionRow({ session }: { session: SessionShape }) {
           <span
             className="session-clock"
             role="img"
-            aria-label="recall pending"
-            title={`Wakes ${new Date(session.recall.trigger_at).toLocaleString()}`}
+            aria-label="run scheduled"
+            title={`Scheduled run: ${new Date(session.recall.trigger_at).toLocaleString()}`}
           >
             <Icon name="clock" size={14} />
           </span>

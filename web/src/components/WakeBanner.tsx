@@ -1,4 +1,4 @@
-/** What will wake the agent next, here in this session, or (without one) in its own next run. */
+/** The next scheduled run: of a session, or (without one) the agent's own next run. */
 
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
@@ -44,10 +44,10 @@ function ModeChip({ agent }: { agent: AgentShape }) {
     <Link
       className="chip link mode"
       href={`/ui/agents/${agent.id}/configure#scheduling`}
-      title="How far it may go with booking its own runs"
+      title="The limits of its self-scheduling"
     >
       {label}
-      {agent.schedule.is_customised && "*"}
+      {agent.schedule.is_customised && " · customised"}
     </Link>
   );
 }
@@ -58,7 +58,7 @@ function ScheduledBanner({ agent, wake, more }: { agent: AgentShape; wake: WakeS
   const isHeld = wake.held_by !== null && wake.attempt_at !== wake.nominal_at;
   const problem = [actions.cancel, actions.skip, actions.runNow].find((each) => each.isError)?.error;
   return (
-    <section className="banner is-booked" aria-label="Next wake">
+    <section className="banner is-scheduled" aria-label="Scheduled run">
       <div className="banner-top">
         <Icon name="clock" />
         <p className="banner-when">
@@ -68,9 +68,9 @@ function ScheduledBanner({ agent, wake, more }: { agent: AgentShape; wake: WakeS
           <span className="muted">
             <Time at={isHeld ? wake.attempt_at : wake.nominal_at} zone={agent.zone} />
             {wake.call_type === "recurring" && " · recurring"} · {byWhom(wake.scheduled_by)}
-            {more > 0 && ` · ${more} more`}
+            {more > 0 && ` · +${more} more`}
           </span>
-          {isHeld && <span className="badge wait">moved: {reasonText(wake.held_by ?? "")}</span>}
+          {isHeld && <span className="badge wait">delayed: {reasonText(wake.held_by ?? "")}</span>}
         </p>
         <PauseMenu agentId={agent.id} />
         <ModeChip agent={agent} />
@@ -142,7 +142,7 @@ function PausedBanner({ agent, pause, waiting }: { agent: AgentShape; pause: Pau
             )}
           </strong>
           <PauseReason pause={pause} />
-          {waiting > 0 && <span className="muted">{waiting === 1 ? "One wake waits." : `${waiting} wakes wait.`}</span>}
+          {waiting > 0 && <span className="muted">{waiting === 1 ? "1 run on hold" : `${waiting} runs on hold`}</span>}
         </div>
         <ModeChip agent={agent} />
       </div>
@@ -158,21 +158,23 @@ function PausedBanner({ agent, pause, waiting }: { agent: AgentShape; pause: Pau
 }
 
 function IdleBanner({ agent, sessionId }: { agent: AgentShape; sessionId: string | undefined }) {
-  const [isBooking, setBooking] = useState(false);
+  const [isScheduling, setScheduling] = useState(false);
   return (
-    <section className="banner is-idle" aria-label="No wake booked">
+    <section className="banner is-idle" aria-label="Nothing scheduled">
       <div className="banner-top">
         <Icon name="clock" />
-        <p className="banner-when muted">{sessionId ? "Nothing is booked here." : "No next run is booked."}</p>
-        <button type="button" className="quiet" onClick={() => setBooking(true)}>
+        <p className="banner-when muted">
+          {sessionId ? "Nothing scheduled in this session." : "No next run scheduled."}
+        </p>
+        <button type="button" className="quiet" onClick={() => setScheduling(true)}>
           <Icon name="plus" size={15} />
-          Book
+          Schedule
         </button>
         <PauseMenu agentId={agent.id} />
         <ModeChip agent={agent} />
       </div>
-      {isBooking && (
-        <ScheduleDialog agent={agent} sessionId={sessionId ?? null} wake={null} onClose={() => setBooking(false)} />
+      {isScheduling && (
+        <ScheduleDialog agent={agent} sessionId={sessionId ?? null} wake={null} onClose={() => setScheduling(false)} />
       )}
     </section>
   );

@@ -1,4 +1,4 @@
-/** Times as people read them: in the viewer's zone, the agent's on hover. */
+/** Times in the viewer's time zone, with the agent's on hover. */
 
 import { useSyncExternalStore } from "react";
 
@@ -6,7 +6,7 @@ const MINUTE = 60;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 
-/** Say how long a number of seconds is, in at most two units. */
+/** Format a duration, in at most two units. */
 export function duration(seconds: number): string {
   const whole = Math.round(Math.abs(seconds));
   if (whole < MINUTE) return `${whole} s`;
@@ -17,13 +17,13 @@ export function duration(seconds: number): string {
   return rest && whole < 10 * (unit as number) ? `${first} ${rest} ${belowName}` : first;
 }
 
-/** Say how long something took, with a fraction where it matters. */
+/** Format how long something took, with a fraction below ten seconds. */
 export function took(seconds: number): string {
   if (seconds < 1) return `${Math.max(1, Math.round(seconds * 1000))} ms`;
   return seconds < 10 ? `${seconds.toFixed(1)} s` : duration(seconds);
 }
 
-/** Say how far an instant is: "in 2 h", "5 min ago". */
+/** Format an instant relative to now: "in 2 h", "5 min ago". */
 export function relative(at: Date, now: number): string {
   const seconds = (at.getTime() - now) / 1000;
   if (Math.abs(seconds) < 1) return "now";
@@ -34,7 +34,7 @@ function sameDay(one: Date, other: Date): boolean {
   return one.toDateString() === other.toDateString();
 }
 
-/** Say when something is, as short as it can be understood. */
+/** Format an instant as briefly as is clear: "today 14:05", "Tue 09:00". */
 export function absolute(at: Date, now: number): string {
   const today = new Date(now);
   const time = at.toLocaleTimeString(undefined, { hour: "2-digit", minute: "2-digit" });

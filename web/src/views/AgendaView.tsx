@@ -1,4 +1,4 @@
-/** What ran and what will run, by day or week. */
+/** Past and scheduled runs, by day or week. */
 
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
@@ -25,7 +25,7 @@ interface Entry {
 }
 
 const DAY = 86_400_000;
-const MOST_OF_ONE = 4; // more of one wake in a stretch are shown as one
+const MAX_OF_ONE = 4; // more of one wake in a stretch are shown as one
 
 export default function AgendaView() {
   const [params, setParams] = useSearchParams();
@@ -125,7 +125,7 @@ function Days({ agenda, agents, agentId, first, count, now }: DaysProps) {
   }, [agenda, agentId, sessions]);
   if (entries.length === 0) {
     return (
-      <Empty icon="calendar" title="Nothing ran and nothing is booked">
+      <Empty icon="calendar" title="No runs and nothing scheduled">
         <p>Ask an agent to do something later, as in “In 10 seconds check notes.txt”, and it appears here.</p>
       </Empty>
     );
@@ -185,7 +185,7 @@ function EntryLink({ entry, agent }: { entry: Entry; agent: AgentShape | undefin
           {agent?.name ?? "An agent"} · {entry.state}
           {entry.count > 1 && ` · ${entry.count} times`}
         </span>
-        {entry.moved && <span className="small muted">moved: {entry.moved}</span>}
+        {entry.moved && <span className="small muted">delayed: {entry.moved}</span>}
       </span>
     </Link>
   );
@@ -227,7 +227,7 @@ function fold(entries: Entry[], stretch: number): Entry[] {
   return [...groups.values()]
     .flatMap((group) => {
       const [head] = group;
-      if (group.length < MOST_OF_ONE || !head) return group;
+      if (group.length < MAX_OF_ONE || !head) return group;
       return [{ ...head, count: group.reduce((sum, entry) => sum + entry.count, 0) }];
     })
     .sort((one, other) => one.at.getTime() - other.at.getTime());

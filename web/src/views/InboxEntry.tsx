@@ -1,4 +1,4 @@
-/** One thing to know, and what can be done about it. */
+/** One notification and its actions. */
 
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
@@ -17,7 +17,7 @@ const CHANGES = [["notifications"], ["runs"], ["wakes"], ["sessions"]];
 export function InboxEntry({ entry }: { entry: NotificationShape }) {
   const agent = useQuery(queries.agents).data?.find((each) => each.id === entry.agent_id);
   const wake = useQuery(queries.wakes).data?.find((each) => each.id === entry.wake_id); // none: it came for the last time
-  const [isBooking, setBooking] = useState(false);
+  const [isScheduling, setScheduling] = useState(false);
   const read = queries.useQuickAct(
     () => call("POST /notifications/{notification_id}/read", { path: { notification_id: entry.id } }),
     CHANGES,
@@ -45,13 +45,13 @@ export function InboxEntry({ entry }: { entry: NotificationShape }) {
           </button>
         )}
         {isLoopEnd && agent && (
-          <button type="button" className="small" onClick={() => setBooking(true)}>
-            Book again
+          <button type="button" className="small" onClick={() => setScheduling(true)}>
+            Schedule again
           </button>
         )}
         {entry.run_id && placeOf(entry) !== `/ui/runs/${entry.run_id}` && (
           <Link className="button small" href={`/ui/runs/${entry.run_id}`} onClick={markRead}>
-            The run
+            Open run
           </Link>
         )}
         {wake && <MuteButton wake={wake} />}
@@ -65,8 +65,8 @@ export function InboxEntry({ entry }: { entry: NotificationShape }) {
         <Approve key={action.path} entry={entry} action={action} onDone={markRead} />
       ))}
       {again.isError && <p className="bad-text">{explain(again.error)}</p>}
-      {isBooking && agent && (
-        <ScheduleDialog agent={agent} sessionId={null} wake={null} onClose={() => setBooking(false)} />
+      {isScheduling && agent && (
+        <ScheduleDialog agent={agent} sessionId={null} wake={null} onClose={() => setScheduling(false)} />
       )}
     </li>
   );
@@ -78,7 +78,7 @@ interface ApproveProps {
   onDone: () => void;
 }
 
-/** The call that a run without anyone there was not allowed to make: what it is, and the word it waits for. */
+/** A tool call that a scheduled run skipped because it needs approval. */
 function Approve({ entry, action, onDone }: ApproveProps) {
   const runId = entry.run_id ?? "";
   const callId = decodeURIComponent(action.path.slice(action.path.lastIndexOf("/") + 1));
@@ -115,7 +115,7 @@ function Approve({ entry, action, onDone }: ApproveProps) {
       ) : (
         <p className="muted small" role="status">
           {asked.status === "denied" ? "You refused it." : "You approved it."}{" "}
-          {again && <Link href={`/ui/runs/${again}`}>It runs again</Link>}
+          {again && <Link href={`/ui/runs/${again}`}>Running again</Link>}
         </p>
       )}
       {answer.isError && <p className="bad-text">{explain(answer.error)}</p>}

@@ -1,4 +1,4 @@
-/** The facts of a run, and what can be done about it. */
+/** The facts of a run, and actions on it. */
 
 import { useQuery } from "@tanstack/react-query";
 import type { ReactNode } from "react";
@@ -16,7 +16,7 @@ import { RunChanges } from "./RunChanges";
 interface Props {
   runId: string;
   zone: string | undefined;
-  isWhole?: boolean; // what it said is shown beside it
+  isWhole?: boolean; // its output is shown beside it
 }
 
 export function RunSummary({ runId, zone, isWhole = false }: Props) {
@@ -45,7 +45,7 @@ function Facts({ run, zone }: { run: RunDetail; zone: string | undefined }) {
       <Fact name="Started by">
         {run.trigger === "message"
           ? "your message"
-          : `${kindText(run.kind)}, booked ${byWhom(run.scheduled_by)}${run.trigger === "run_now" ? ", run by hand" : ""}`}
+          : `${kindText(run.kind)}, scheduled ${byWhom(run.scheduled_by)}${run.trigger === "run_now" ? ", started by hand" : ""}`}
       </Fact>
       {run.trigger === "wake" && (
         <Fact name="Planned for">
@@ -54,7 +54,7 @@ function Facts({ run, zone }: { run: RunDetail; zone: string | undefined }) {
         </Fact>
       )}
       {run.started_at && (
-        <Fact name="Began">
+        <Fact name="Started">
           <Time at={run.started_at} zone={zone} />
           {run.trigger === "wake" && wait !== null && wait >= 1 && <span className="muted"> {took(wait)} late</span>}
         </Fact>
@@ -70,9 +70,9 @@ function Facts({ run, zone }: { run: RunDetail; zone: string | undefined }) {
           <Fact name="Tokens">
             {usage.input_tokens.toLocaleString()} in, {usage.output_tokens.toLocaleString()} out
           </Fact>
-          <Fact name="Cost">{usage.cost === null ? "not known" : `$${usage.cost.toFixed(4)}`}</Fact>
+          <Fact name="Cost">{usage.cost === null ? "unknown price" : `$${usage.cost.toFixed(4)}`}</Fact>
           <Fact name="Calls">
-            {usage.model_calls} of the model, {usage.tool_calls} of tools
+            {usage.model_calls} model calls, {usage.tool_calls} tool calls
           </Fact>
         </>
       )}
@@ -114,7 +114,7 @@ function RunActions({ run, isWhole }: { run: RunDetail; isWhole: boolean }) {
         )}
         {!isWhole && (
           <Link className="button" href={`/ui/runs/${run.id}`}>
-            What it said
+            Output
           </Link>
         )}
         {isLive && (
@@ -137,7 +137,7 @@ function RunActions({ run, isWhole }: { run: RunDetail; isWhole: boolean }) {
       </div>
       {again.data && (
         <p role="status">
-          It runs again: <Link href={`/ui/runs/${(again.data as { id: string }).id}`}>the new run</Link>
+          Running again: <Link href={`/ui/runs/${(again.data as { id: string }).id}`}>open the new run</Link>
         </p>
       )}
       {problem && (
@@ -149,14 +149,14 @@ function RunActions({ run, isWhole }: { run: RunDetail; isWhole: boolean }) {
   );
 }
 
-/** The time that was asked for, and why another one was booked. */
-function Wish({ detail }: { detail: Record<string, unknown> }) {
+/** The time that was requested, and why the run was scheduled for another. */
+function RequestedTime({ detail }: { detail: Record<string, unknown> }) {
   if (typeof detail.requested !== "string" || typeof detail.final !== "string") return null;
   const moves = (detail.moved_by as string[]).map(reasonText).join(", ");
   return (
     <span className="small wish">
       {" "}
-      asked for “{detail.requested}”{typeof detail.zone === "string" && ` (${detail.zone})`}, booked for{" "}
+      requested “{detail.requested}”{typeof detail.zone === "string" && ` (${detail.zone})`}, scheduled for{" "}
       <Time at={detail.final} />
       {moves && <span className="badge wait">moved: {moves}</span>}
     </span>
@@ -176,7 +176,7 @@ function Why({ wakeId }: { wakeId: string }) {
             <span className="muted small">
               for <Time at={decision.nominal_at} />
             </span>
-            <Wish detail={decision.detail} />
+            <RequestedTime detail={decision.detail} />
           </li>
         ))}
       </ol>

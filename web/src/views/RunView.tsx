@@ -1,4 +1,4 @@
-/** One run: its facts, and everything it said. */
+/** One run: its facts and its output. */
 
 import { useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
@@ -16,23 +16,23 @@ import { RunSummary } from "./RunSummary";
 export default function RunView({ runId }: { runId: string }) {
   const run = useQuery(queries.run(runId));
   const agent = useQuery(queries.agents).data?.find((each) => each.id === run.data?.agent_id);
-  if (run.isError) return <Failure title="This run cannot be shown" text={explain(run.error)} />;
+  if (run.isError) return <Failure title="The run could not be loaded" text={explain(run.error)} />;
   if (!run.data) return <Loading what="the run" />;
   return (
     <div className="page">
       <PageHeader title={`${kindText(run.data.kind)}${agent ? ` of ${agent.name}` : ""}`} />
       <div className="page-body run-page">
         <RunSummary runId={runId} zone={agent?.zone} isWhole />
-        <section aria-labelledby="said">
-          <h2 id="said">What it said</h2>
-          <Said runId={runId} sessionId={run.data.session_id} isLive={run.data.status === "running"} />
+        <section aria-labelledby="output">
+          <h2 id="output">Output</h2>
+          <RunOutput runId={runId} sessionId={run.data.session_id} isLive={run.data.status === "running"} />
         </section>
       </div>
     </div>
   );
 }
 
-function Said({ runId, sessionId, isLive }: { runId: string; sessionId: string | null; isLive: boolean }) {
+function RunOutput({ runId, sessionId, isLive }: { runId: string; sessionId: string | null; isLive: boolean }) {
   const events = useQuery({
     queryKey: ["runs", runId, "events"],
     queryFn: () => call("GET /runs/{run_id}/events", { path: { run_id: runId } }),
@@ -55,8 +55,8 @@ function Said({ runId, sessionId, isLive }: { runId: string; sessionId: string |
     );
     return isLive ? said : settleAll(said);
   }, [events.data, saved, hasFrames, isLive, runId]);
-  if (events.isPending) return <Loading what="what it said" />;
-  if (items.length === 0) return <p className="muted">Nothing: it did not get that far, or its session is gone.</p>;
+  if (events.isPending) return <Loading what="the output" />;
+  if (items.length === 0) return <p className="muted">No output</p>;
   return (
     <div className="reply">
       <Items items={items} />

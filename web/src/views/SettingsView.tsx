@@ -37,12 +37,10 @@ export default function SettingsView() {
 }
 
 const SHELL = {
-  bubblewrap: "are confined to the agent's workspace, by bubblewrap",
-  landlock: "are confined to the agent's workspace, by Landlock",
-  unconfined: <span className="bad-text">run unconfined, as the settings file says (shell_unconfined)</span>,
-  refused: (
-    <span className="bad-text">are refused: this machine has neither bubblewrap nor Landlock to confine them with</span>
-  ),
+  bubblewrap: "confined to the agent's workspace by bubblewrap",
+  landlock: "confined to the agent's workspace by Landlock",
+  unconfined: <span className="bad-text">unconfined, as set in the settings file (shell_unconfined)</span>,
+  refused: <span className="bad-text">disabled: this machine has neither bubblewrap nor Landlock to confine them</span>,
 } as const;
 
 function Running() {
@@ -50,7 +48,7 @@ function Running() {
   const ready = useQuery(queries.readiness);
   const me = useQuery(queries.me).data;
   return (
-    <Section title="What is running" text="This server, and who you are to it.">
+    <Section title="Server" text="What is running here, and your account.">
       <dl className="facts">
         <div>
           <dt>Version</dt>
@@ -61,12 +59,12 @@ function Running() {
           <dd>{about?.store === "postgresql" ? "PostgreSQL" : "SQLite, in the server's data directory"}</dd>
         </div>
         <div>
-          <dt>Wakes</dt>
+          <dt>Scheduler</dt>
           <dd>
             {ready.isError ? (
-              <span className="bad-text">are not being fired: {explain(ready.error)}</span>
+              <span className="bad-text">not running: {explain(ready.error)}</span>
             ) : ready.isSuccess ? (
-              "are being fired"
+              "running"
             ) : (
               "…"
             )}
@@ -91,15 +89,15 @@ function Model() {
   const about = useQuery(queries.about).data;
   if (!about) return null;
   return (
-    <Section title="Model" text="What answers, unless an agent has a model of its own.">
+    <Section title="Model" text="Used by agents that have no model of their own.">
       <p>
         <code>{about.model}</code>
       </p>
       {about.is_demo && (
         <>
           <p>
-            This is the built-in demo model. It is no LLM: it works offline, knows a few sentences, and calls the real
-            tools for them. For a real one, stop the server, set a model, and start it again:
+            This is the built-in demo model. It is not an LLM: it works offline, knows a few sentences, and calls the
+            real tools for them. For a real one, stop the server, set a model, and start it again:
           </p>
           <CodeBlock
             language="shell"
@@ -124,7 +122,7 @@ function ThisBrowser() {
     },
   );
   return (
-    <Section title="This browser" text="Kept here, not on the server.">
+    <Section title="This browser" text="Stored in this browser, not on the server.">
       <div className="segments" role="group" aria-label="Colours">
         {(["auto", "light", "dark"] as const).map((each) => (
           <button
@@ -136,7 +134,7 @@ function ThisBrowser() {
               setTheme(each);
             }}
           >
-            {each === "auto" ? "As the system" : each === "light" ? "Light" : "Dark"}
+            {each === "auto" ? "System" : each === "light" ? "Light" : "Dark"}
           </button>
         ))}
       </div>
@@ -155,12 +153,12 @@ function About() {
   return (
     <Section title="About" text="Agents that set their own alarm.">
       <p>
-        Wakeful {about?.version}. Everything on this page comes from this server, and everything it shows stays on it;
-        only models, channels, MCP servers and the pages that agents fetch are elsewhere.
+        Wakeful {about?.version}. This page loads nothing from other sites. Data leaves this server only for models,
+        channels, MCP servers and the web pages that agents fetch.
       </p>
       <p className="row">
         <button type="button" onClick={() => void openInTab("/docs")}>
-          The API, described
+          API reference
         </button>
         <button type="button" onClick={() => void openInTab("/openapi.json")}>
           openapi.json

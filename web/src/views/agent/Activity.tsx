@@ -1,4 +1,4 @@
-/** What an agent did: runs on the left, the chosen one on the right. */
+/** An agent's runs on the left, the selected one on the right. */
 
 import { useQuery } from "@tanstack/react-query";
 import { useLocation, useSearchParams } from "wouter";
@@ -22,8 +22,8 @@ export function Activity({ agent }: { agent: AgentShape }) {
   if (!runs.data) return <Loading what="runs" />;
   if (runs.data.length === 0) {
     return (
-      <Empty icon="clock" title="It has not run yet">
-        <p>Send it a message, or book a wake; each run is recorded here, also one that was skipped.</p>
+      <Empty icon="clock" title="No runs yet">
+        <p>Send it a message or schedule a run. Every run is recorded here, including skipped ones.</p>
       </Empty>
     );
   }

@@ -49,7 +49,7 @@ export default function AgentView({ agentId, tab }: { agentId: string; tab: stri
   if (agents.isError) return <Failure title="Agent" text={explain(agents.error)} retry={() => void agents.refetch()} />;
   if (!agents.data) return <Loading what="the agent" />;
   const agent = agents.data.find((each) => each.id === agentId);
-  if (!agent) return <Failure title="This agent is not there" text="It was deleted, or it belongs to someone else." />;
+  if (!agent) return <Failure title="Agent not found" text="It was deleted, or it belongs to someone else." />;
   const hasDatabase = agent.toolsets.includes("database");
   const shown = TABS.filter((each) => !each.needsDatabase || hasDatabase);
   const current = shown.find((each) => each.name === tab);

@@ -13,22 +13,22 @@ import { Time } from "../../components/times";
 export default function AgentsView() {
   const agents = useQuery(queries.agents);
   const wakes = useQuery(queries.wakes).data ?? [];
-  const [isMaking, setMaking] = useState(false);
+  const [isCreating, setCreating] = useState(false);
   if (agents.isError)
     return <Failure title="Agents" text={explain(agents.error)} retry={() => void agents.refetch()} />;
   if (!agents.data) return <Loading what="agents" />;
   return (
     <div className="page">
       <PageHeader title="Agents">
-        <button type="button" className="primary" onClick={() => setMaking(true)}>
+        <button type="button" className="primary" onClick={() => setCreating(true)}>
           <Icon name="plus" />
           New agent
         </button>
       </PageHeader>
       <div className="page-body">
         {agents.data.length === 0 ? (
-          <Empty icon="agent" title="No agent yet">
-            <p>An agent has a name, a model, tools and bounds. Make one to begin.</p>
+          <Empty icon="agent" title="No agents yet">
+            <p>An agent has a name, a model, tools and limits. Create one to begin.</p>
           </Empty>
         ) : (
           <ul className="card-list">
@@ -43,12 +43,12 @@ export default function AgentsView() {
                     <p className="muted">{agent.description || "No description"}</p>
                     <p className="row small">
                       <span className="chip">
-                        {agent.self_scheduling ? MODES[agent.schedule.mode].label : "Books nothing"}
+                        {agent.self_scheduling ? MODES[agent.schedule.mode].label : "Self-scheduling off"}
                       </span>
-                      <span className="muted">{agent.model ?? "the server's model"}</span>
+                      <span className="muted">{agent.model ?? "Default model"}</span>
                       {next && (
                         <span className="muted">
-                          <Icon name="clock" size={13} /> wakes{" "}
+                          <Icon name="clock" size={13} /> next run{" "}
                           <Time at={next.attempt_at} zone={agent.zone} form="relative" />
                         </span>
                       )}
@@ -60,7 +60,7 @@ export default function AgentsView() {
           </ul>
         )}
       </div>
-      {isMaking && <NewAgent onClose={() => setMaking(false)} />}
+      {isCreating && <NewAgent onClose={() => setCreating(false)} />}
     </div>
   );
 }
@@ -91,7 +91,9 @@ function NewAgent({ onClose }: { onClose: () => void }) {
             onChange={(event) => setName(event.target.value)}
           />
         </label>
-        <p className="muted small">It starts with files and web, and books nothing by itself until you allow it.</p>
+        <p className="muted small">
+          It starts with file and web tools, and schedules nothing by itself until you allow it.
+        </p>
         {make.isError && (
           <p className="bad-text" role="alert">
             {explain(make.error)}
@@ -99,7 +101,7 @@ function NewAgent({ onClose }: { onClose: () => void }) {
         )}
         <div className="row end">
           <button type="submit" className="primary" disabled={make.isPending}>
-            Make it
+            Create
           </button>
         </div>
       </form>

@@ -38,7 +38,7 @@ export function Configure({ agent }: { agent: AgentShape }) {
       <fieldset className="configure" disabled={me !== undefined && me.scope !== "admin"}>
         <legend className="hidden">Settings of {agent.name}</legend>
         {me && me.scope !== "admin" && (
-          <p className="muted">You may look at these settings; to change them takes a login with the scope “admin”.</p>
+          <p className="muted">You can view these settings. Changing them needs a login with the “admin” scope.</p>
         )}
         <p className="save-state" role="status">
           {act.isPending ? (
@@ -59,7 +59,7 @@ export function Configure({ agent }: { agent: AgentShape }) {
         <Limits {...part} />
         <OtherAgents {...part} />
         {agent.toolsets.includes("database") && <DatabaseSettings agent={agent} />}
-        <End agent={agent} />
+        <DeleteAgent agent={agent} />
       </fieldset>
     </UnsavedGuard>
   );
@@ -67,12 +67,12 @@ export function Configure({ agent }: { agent: AgentShape }) {
 
 function About({ agent, save }: PartProps) {
   return (
-    <Section id="about" title="About" text="Who it is, and what it always keeps in mind.">
+    <Section id="about" title="About" text="Its name, and what it is always told.">
       <Field label="Name" value={agent.name} onSave={(name) => save({ name })} />
       <Field
         label="Description"
         value={agent.description}
-        placeholder="For people; the agent does not read it"
+        placeholder="Shown to you and to the agent"
         onSave={(description) => save({ description })}
       />
       <Field
@@ -86,7 +86,7 @@ function About({ agent, save }: PartProps) {
   );
 }
 
-function End({ agent }: { agent: AgentShape }) {
+function DeleteAgent({ agent }: { agent: AgentShape }) {
   const [isAsking, setAsking] = useState(false);
   const [, navigate] = useLocation();
   const remove = useAct(
@@ -94,9 +94,10 @@ function End({ agent }: { agent: AgentShape }) {
     [["agents"], ["wakes"]],
     () => navigate("/ui/agents"),
   );
-  const text = "Its wakes are cancelled, its runs stopped and its database destroyed. Its sessions can still be read.";
+  const text =
+    "Its scheduled runs are cancelled, running ones are stopped, and its database is destroyed. Its sessions can still be read.";
   return (
-    <Section id="end" title="End" text={text}>
+    <Section id="delete" title="Delete agent" text={text}>
       <div>
         <button type="button" className="danger" onClick={() => setAsking(true)}>
           Delete {agent.name}

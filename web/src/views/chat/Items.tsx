@@ -1,4 +1,4 @@
-/** The pieces of an answer. */
+/** The parts of an answer. */
 
 import { createContext, memo, useContext, useEffect, useState } from "react";
 import { call, explain } from "../../api/client";
@@ -9,7 +9,7 @@ import { Markdown } from "../../components/Markdown";
 import { duration, took, useNow } from "../../components/times";
 import type { Item, Plan, Planning, Text, Thinking, Tool, Wait } from "./items";
 
-/** Whose pieces these are; a call that waits for a person's word is answered there. */
+/** The id of the run whose items these are; a call that needs approval is answered there. */
 export const RunOfItems = createContext<string | null>(null);
 
 export function Items({ items }: { items: Item[] }) {
@@ -127,9 +127,9 @@ function ToolCard({ item }: { item: Tool }) {
         <span className="gist">{gist(item.args)}</span>
         {state === "failed" && <span className="badge bad">failed</span>}
         {item.approval && item.isRunning && (
-          <span className="badge wait">{item.approval === "asked" ? "asks you" : item.approval}</span>
+          <span className="badge wait">{item.approval === "asked" ? "needs approval" : item.approval}</span>
         )}
-        {isRunning ? (
+        {item.approval === "asked" && isRunning ? null : isRunning ? (
           <Elapsed since={item.startedAt} />
         ) : (
           item.seconds !== null && <span className="muted small">{took(item.seconds)}</span>
@@ -138,7 +138,7 @@ function ToolCard({ item }: { item: Tool }) {
       </button>
       {state === "failed" && !isOpen && <p className="tool-error">{clip(item.result ?? "", 300)}</p>}
       {item.inner.length > 0 && isOpen && (
-        <div className="inner" role="group" aria-label="What the subagent does">
+        <div className="inner" role="group" aria-label="Steps of the subagent">
           <Items items={item.inner} />
         </div>
       )}
@@ -169,12 +169,12 @@ function ApprovalForm({ callId }: { callId: string }) {
     }
   };
   return (
-    <div className="approval" role="group" aria-label="Your word is needed">
+    <div className="approval" role="group" aria-label="Approve this?">
       <input
         value={note}
         maxLength={MAX_LENGTH.Answer.note}
-        placeholder="If you refuse: why, for the agent to read"
-        aria-label="A word to the agent"
+        placeholder="Reason (optional, the agent sees it)"
+        aria-label="Reason"
         onChange={(event) => setNote(event.target.value)}
       />
       <button type="button" disabled={isSent} onClick={() => void answer(false)}>
@@ -204,7 +204,7 @@ function ToolDetail({ item }: { item: Tool }) {
       {item.result !== null && (
         <>
           <div className="labelled">
-            <span>{item.success === false ? "What went wrong" : "Result"}</span>
+            <span>{item.success === false ? "Error" : "Result"}</span>
             <CopyButton text={item.result} />
           </div>
           <pre tabIndex={0}>{pretty(item.result)}</pre>

@@ -9,7 +9,7 @@ import { Confirm, Dialog } from "../../components/Dialog";
 import { Icon } from "../../components/Icon";
 import { Menu, MenuItem } from "../../components/Menu";
 
-/** What can be done with a whole session. */
+/** Actions on a whole session. */
 export function SessionMenu({ session, agent }: { session: SessionDetail; agent: AgentShape | undefined }) {
   const [open, setOpen] = useState<"rename" | "delete" | null>(null);
   const [title, setTitle] = useState(session.title);
@@ -29,7 +29,7 @@ export function SessionMenu({ session, agent }: { session: SessionDetail; agent:
   return (
     <>
       {agent && (
-        <Link className="chip link" href={`/ui/agents/${agent.id}`} title="The agent of this session">
+        <Link className="chip link" href={`/ui/agents/${agent.id}`} title="This session's agent">
           <Icon name="agent" size={14} />
           <span className="chip-text">{agent.name}</span>
         </Link>
@@ -68,7 +68,7 @@ export function SessionMenu({ session, agent }: { session: SessionDetail; agent:
       {open === "delete" && (
         <Confirm
           title="Delete this session?"
-          text="Its run is stopped, its wakes are cancelled, and what was said is gone."
+          text="Its run is stopped, its scheduled runs are cancelled, and its messages are deleted."
           action="Delete"
           error={remove.isError ? explain(remove.error) : null}
           onConfirm={() => remove.mutate(undefined)}

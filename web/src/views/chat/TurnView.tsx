@@ -1,4 +1,4 @@
-/** One message and what came of it. */
+/** One message and the answer to it. */
 
 import { memo, useState } from "react";
 import { Link } from "wouter";
@@ -41,7 +41,7 @@ export const TurnView = memo(function TurnView({ turn, sessionId, live, run, zon
                 <i />
                 <i />
               </span>
-              <span className="hidden">At work</span>
+              <span className="hidden">Working</span>
             </p>
           )}
         </div>
@@ -122,7 +122,7 @@ function Pictures({ images, sessionId }: { images: Record<string, string>[]; ses
 const ENDINGS: Record<string, string> = {
   failed: "This run failed.",
   stopped: "You stopped this.",
-  interrupted: "This run was cut off.",
+  interrupted: "This run was interrupted.",
 };
 
 /** How a run ended, if not well; and the way on. */

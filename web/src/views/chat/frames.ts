@@ -3,7 +3,7 @@
 import type { SessionFrame } from "../../api/frames.generated";
 import { type Item, newTool, type Tool } from "./items";
 
-/** Add a frame to what a run has said. `now` is null for what was said before we came. */
+/** Add a frame to a run's items. `now` is null for frames that are replayed. */
 export function addFrame(items: Item[], frame: SessionFrame, now: number | null): Item[] {
   if ("is_subagent" in frame && frame.is_subagent) return addToSubagent(items, frame, now);
   return addTo(items, frame, now);
@@ -43,17 +43,17 @@ function addTo(before: Item[], frame: SessionFrame, now: number | null): Item[] 
           : item,
       );
     case "compression_started":
-      return [...items, { kind: "note", text: "Making room: what was said earlier is being summarised…" }];
+      return [...items, { kind: "note", text: "Context is nearly full: summarising earlier messages…" }];
     case "context_compressed":
       return [
         ...items,
         {
           kind: "note",
-          text: `What was said earlier is summarised for the model: ${frame.messages_before} messages became ${frame.messages_after}. Nothing here is lost.`,
+          text: `Earlier messages were summarised for the model (${frame.messages_before} became ${frame.messages_after}). Nothing is lost here.`,
         },
       ];
     case "profile_switched":
-      return [...items, { kind: "note", text: `${frame.profile_name} goes on from here.` }];
+      return [...items, { kind: "note", text: `${frame.profile_name} takes over.` }];
     default:
       return items;
   }

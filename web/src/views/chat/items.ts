@@ -19,12 +19,12 @@ export interface Planning {
   phase: number;
   label: string;
 }
-/** What the run waits for, until its next frame. */
+/** A wait for a model or a server, until the run's next frame. */
 export interface Wait {
   kind: "wait";
   on: "model" | "mcp_server";
   reason: string;
-  retryAt: number | null; // milliseconds; null: it is being tried, or nobody here knows when that will be
+  retryAt: number | null; // milliseconds; null: it is being tried now, or the time is unknown
   isRetried: boolean;
 }
 export interface Note {
@@ -40,10 +40,10 @@ export interface Tool {
   result: string | null; // null: none yet, or none any more
   success: boolean | null;
   metadata: Record<string, unknown>;
-  startedAt: number | null; // milliseconds; null: nobody here saw it begin
+  startedAt: number | null; // milliseconds; null: it began before the page was open
   seconds: number | null;
   inner: Item[]; // what a subagent does
-  approval: "asked" | "approved" | "refused" | null; // null: nobody had to be asked
+  approval: "asked" | "approved" | "refused" | null; // null: it needs none
 }
 export type Item = Thinking | Text | Plan | Planning | Wait | Note | Tool;
 

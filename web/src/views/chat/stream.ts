@@ -1,11 +1,12 @@
-/** The live half of a session: what its socket says, kept until the saved transcript has it. */
+/** The live state of a session: the frames of its socket, until the saved transcript has them. */
 
 import { useEffect, useState, useSyncExternalStore } from "react";
 import { call } from "../../api/client";
-import type { SessionFrame } from "../../api/frames.generated";
+import type { ScheduleUpdate, SessionFrame } from "../../api/frames.generated";
 import { queryClient, session as sessionQuery } from "../../api/queries";
 import type { SessionDetail } from "../../api/rest.generated";
 import { type LinkState, LiveSocket } from "../../api/socket";
+import { staleQueries } from "../../api/stale";
 import { addFrame, settleAll } from "./frames";
 import type { Item } from "./items";
 import { savedPart, toTurns } from "./turns";
@@ -25,7 +26,7 @@ export interface StreamState {
   ended: readonly string[]; // the runs that have ended since we came
 }
 
-type Numbered = SessionFrame & { seq?: number | null };
+type Numbered = (SessionFrame | ScheduleUpdate) & { seq?: number | null };
 
 const APART = 24; // milliseconds between two drawings: every second frame of most screens
 
@@ -85,7 +86,7 @@ export class SessionStream {
         void this.reload();
         return;
       case "replay_start":
-        // It tells the run from its start, so what was saved of it need not stand before.
+        // The replay starts with the run's first frame, so its saved items are dropped.
         this.change({ isReplaying: true, live: this.state.live && { ...this.state.live, items: [] } });
         return;
       case "replay_end":
@@ -94,8 +95,8 @@ export class SessionStream {
       case "heartbeat":
         return;
       case "recall_update":
-        void queryClient.invalidateQueries({ queryKey: ["wakes"] });
-        void queryClient.invalidateQueries({ queryKey: ["sessions"] });
+      case "schedule_update":
+        for (const name of staleQueries(frame)) void queryClient.invalidateQueries({ queryKey: [name] });
         return;
       case "stream_start":
         this.begin(frame.run_id ?? "");
@@ -155,7 +156,7 @@ export class SessionStream {
     if (!isReplaying) void this.reload();
   }
 
-  /** Read the saved transcript; then what is in it need not be kept here any more. */
+  /** Reload the saved transcript, then drop the ended runs that it contains. */
   private async reload(): Promise<void> {
     const { settling } = this.state;
     await Promise.all([

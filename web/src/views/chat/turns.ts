@@ -49,10 +49,10 @@ function withRun(turns: Turn[], runId: string): Turn[] {
 }
 
 const NOTES: Record<string, string> = {
-  iteration_limit: "It reached its limit of steps.",
-  did_nothing: "It was woken and did nothing.",
+  iteration_limit: "It reached its step limit.",
+  did_nothing: "It woke and did nothing.",
   empty_answer: "It ended without an answer.",
-  repeated_calls: "It was going round in circles, and was stopped.",
+  repeated_calls: "It kept repeating the same calls and was stopped.",
 };
 
 /** Cut a saved transcript into turns. Old messages do not name their run: then the answer that follows does. */
@@ -111,23 +111,23 @@ function addStep(items: Item[], message: MessageShape, openCalls: OpenCalls): vo
     return;
   }
   if (message.role === "summary") {
-    items.push({ kind: "note", text: "What was said earlier is summarised for the model. Nothing here is lost." });
+    items.push({ kind: "note", text: "Earlier messages were summarised for the model. Nothing is lost here." });
     return;
   }
   if (message.role === "tool") {
-    const told = (message.tool ?? {}) as {
+    const saved = (message.tool ?? {}) as {
       call_id?: string;
       tool?: string;
       args?: Record<string, unknown>;
       success?: boolean;
       metadata?: Record<string, unknown>;
     };
-    const open = openCalls.get(told.call_id ?? "");
-    const tool = open?.tool ?? newTool(told.call_id ?? message.id, told.tool ?? "tool", told.args ?? {});
+    const open = openCalls.get(saved.call_id ?? "");
+    const tool = open?.tool ?? newTool(saved.call_id ?? message.id, saved.tool ?? "tool", saved.args ?? {});
     if (!open) items.push(tool);
     tool.result = message.content;
-    tool.success = told.success ?? null;
-    tool.metadata = told.metadata ?? {};
+    tool.success = saved.success ?? null;
+    tool.metadata = saved.metadata ?? {};
     tool.seconds = open ? Math.max(0, at - open.at) / 1000 : null;
     // Calls of one reply are made one after the other, so the next begins where this one ended.
     for (const other of openCalls.values()) other.at = Math.max(other.at, at);
@@ -152,7 +152,7 @@ function addStep(items: Item[], message: MessageShape, openCalls: OpenCalls): vo
 export function savedPart(said: Item[], saved: Item[]): Item[] {
   let place = 0;
   const isOfLater = (item: Item) => {
-    if (item.kind === "note") return false; // made by the server, in words of its own
+    if (item.kind === "note") return false; // written by the server, so its text differs
     place = said.findIndex((other, index) => index >= place && isSame(item, other)) + 1;
     return place === 0;
   };

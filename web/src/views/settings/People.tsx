@@ -32,14 +32,14 @@ export function People({ meId }: { meId: string }) {
   const [leaving, setLeaving] = useState<UserShape | null>(null);
   const problem = add.error ?? link.error ?? change.error;
   return (
-    <Section title="People" text="Everyone has agents and sessions of their own; nobody sees another's.">
+    <Section title="People" text="Each person has their own agents and sessions; nobody sees another's.">
       <ul className="rows" aria-label="People">
         {users.map((user) => (
           <li key={user.id}>
             <span className="grow">
               <strong>{user.name}</strong>
               <span className="muted small">
-                {user.role} · since <Time at={user.created_at} />
+                {user.role === "owner" ? "owner" : "member"} · since <Time at={user.created_at} />
               </span>
             </span>
             <button type="button" className="small" onClick={() => link.mutate(user.id)}>
@@ -52,7 +52,7 @@ export function People({ meId }: { meId: string }) {
                   className="small"
                   onClick={() => change.mutate({ user_id: user.id, role: user.role === "owner" ? "user" : "owner" })}
                 >
-                  {user.role === "owner" ? "Make a user" : "Make an owner"}
+                  {user.role === "owner" ? "Change to member" : "Change to owner"}
                 </button>
                 <button type="button" className="small" onClick={() => setLeaving(user)}>
                   Remove
@@ -65,7 +65,7 @@ export function People({ meId }: { meId: string }) {
       {leaving && (
         <Confirm
           title={`Remove ${leaving.name}?`}
-          text="Their browsers and programs are logged out at once, and no link lets them in any more."
+          text="Their browsers and programs are logged out at once, and login links no longer work for them."
           action="Remove"
           error={remove.isError ? explain(remove.error) : null}
           onConfirm={() => remove.mutate(leaving.id)}
@@ -74,7 +74,7 @@ export function People({ meId }: { meId: string }) {
       )}
       {link.data && (
         <div className="secret" role="status">
-          <p>It logs one browser in, once, within ten minutes:</p>
+          <p>Logs in one browser, once, within ten minutes:</p>
           <p className="row">
             <code>{location.origin + link.data.path}</code> <CopyButton text={location.origin + link.data.path} />
           </p>

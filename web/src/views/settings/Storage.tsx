@@ -10,7 +10,7 @@ export function Storage() {
   return (
     <Section
       title="Disk and retention"
-      text="What this server keeps, and for how long. Its settings file changes how long."
+      text="What this server stores, and for how long. The settings file changes how long."
     >
       {storage.isError && <p className="bad-text">{explain(storage.error)}</p>}
       {data && (
@@ -18,12 +18,12 @@ export function Storage() {
           <Fact name="Store">{size(data.store_bytes)}</Fact>
           <Fact name="Agents' files">{size(data.workspace_bytes)}</Fact>
           <Fact name="Agents' databases">{size(data.database_bytes)}</Fact>
-          <Fact name="Streams of runs">kept for {data.retention.events_hours} h after their end; messages stay</Fact>
-          <Fact name="Skipped times">one by one for {data.retention.skipped_days} days, then summed up</Fact>
-          <Fact name="Forgotten recalls">
+          <Fact name="Run streams">kept for {data.retention.events_hours} h after the run; messages stay</Fact>
+          <Fact name="Skipped runs">listed for {data.retention.skipped_days} days, then counted</Fact>
+          <Fact name="Unattended recalls">
             {data.retention.forget_recalls_after_days
-              ? `a recurring one ends after ${data.retention.forget_recalls_after_days} days in which nobody was there; the inbox says so`
-              : "recurring ones go on, however long nobody was there"}
+              ? `a recurring recall ends after ${data.retention.forget_recalls_after_days} days without you; the inbox says so`
+              : "recurring recalls never end by themselves"}
           </Fact>
         </dl>
       )}

@@ -10,10 +10,10 @@ import { Problem } from "./Problem";
 import { Section } from "./Section";
 
 const SCOPES: [NewTokenShape["scope"], string][] = [
-  ["read", "read: look"],
-  ["chat", "chat: and talk"],
-  ["schedule", "schedule: and book"],
-  ["admin", "admin: everything"],
+  ["read", "Read — view only"],
+  ["chat", "Chat — read and send messages"],
+  ["schedule", "Schedule — chat and schedule runs"],
+  ["admin", "Admin — everything"],
 ];
 
 export function Tokens() {
@@ -36,10 +36,7 @@ export function Tokens() {
   };
   const problem = make.error ?? revoke.error;
   return (
-    <Section
-      title="Tokens"
-      text="For programs, and the browsers that are logged in. Revoking one closes its connections."
-    >
+    <Section title="Tokens" text="For programs and logged-in browsers. Revoking one closes its connections.">
       <ul className="rows" aria-label="Tokens">
         {tokens.map((token) => (
           <li key={token.id}>
@@ -62,7 +59,7 @@ export function Tokens() {
       {make.data && (
         <div className="secret" role="status">
           <p>
-            The secret of <strong>{make.data.token.name}</strong>, shown this once:
+            The token <strong>{make.data.token.name}</strong>, shown only once:
           </p>
           <p className="row">
             <code>{make.data.secret}</code> <CopyButton text={make.data.secret} />
@@ -89,7 +86,7 @@ export function Tokens() {
             </option>
           ))}
         </select>
-        <button type="submit">Make a token</button>
+        <button type="submit">Create token</button>
       </form>
       <Problem error={problem} />
     </Section>

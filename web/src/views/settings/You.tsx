@@ -19,7 +19,7 @@ export function You() {
   return (
     <Section
       title="Your time zone"
-      text="Times such as “tomorrow at 9” are meant in it, and agents without a zone of their own use it."
+      text="Used for times such as “tomorrow at 9”, and by agents without their own time zone."
     >
       <form
         className="row wrap"

@@ -6,7 +6,7 @@ import type { AgentShape } from "../../../api/rest.generated";
 import { Confirm, Dialog } from "../../../components/Dialog";
 import { Section } from "./fields";
 
-/** What the agent keeps in its database, as a whole: a new key for it, or its end. */
+/** Rotates the key of an agent's database, or erases it. */
 export function DatabaseSettings({ agent }: { agent: AgentShape }) {
   const state = useQuery(database(agent.id)).data?.state;
   const [asking, setAsking] = useState<"rotate" | "erase" | null>(null);
@@ -16,27 +16,27 @@ export function DatabaseSettings({ agent }: { agent: AgentShape }) {
   const erase = useWrite((confirm: string) => call("DELETE /agents/{agent_id}/db", { path, body: { confirm } }), close);
   if (state === undefined || (state === "none" && !erase.isSuccess)) return null;
   return (
-    <Section id="kept" title="Database" text="A file of its own, encrypted with a key of its own.">
+    <Section id="database" title="Database" text="Its own file, encrypted with its own key.">
       <div className="row wrap">
         {state === "open" && (
           <button type="button" onClick={() => setAsking("rotate")}>
-            Change its key
+            Rotate key
           </button>
         )}
         {state !== "none" && (
           <button type="button" className="danger" onClick={() => setAsking("erase")}>
-            Erase its data
+            Erase data
           </button>
         )}
         <span role="status">
-          {state === "none" ? "Everything was erased." : rotate.isSuccess && "It has a new key."}
+          {state === "none" ? "Everything was erased." : rotate.isSuccess && "The key was rotated."}
         </span>
       </div>
       {asking === "rotate" && (
         <Confirm
-          title="Change the key?"
-          text="The database and its snapshots are encrypted anew. Copies made before, as in a backup, still need the old key, which is thrown away."
-          action="Change"
+          title="Rotate the key?"
+          text="The database and its snapshots are re-encrypted. Earlier copies, such as backups, still need the old key, which is deleted."
+          action="Rotate"
           error={rotate.isError ? explain(rotate.error) : null}
           onConfirm={() => rotate.mutate(undefined)}
           onClose={close}
@@ -65,7 +65,7 @@ interface EraseProps {
 function Erase({ name, error, onErase, onClose }: EraseProps) {
   const [typed, setTyped] = useState("");
   return (
-    <Dialog title={`Erase what ${name} keeps?`} onClose={onClose}>
+    <Dialog title={`Erase the data of ${name}?`} onClose={onClose}>
       <form
         className="stack"
         onSubmit={(event) => {
@@ -74,11 +74,11 @@ function Erase({ name, error, onErase, onClose }: EraseProps) {
         }}
       >
         <p>
-          Every table, view and change is gone for good: the key is destroyed, so that no copy can be read either. The
-          agent stays, and may begin anew.
+          Every table, view and change is deleted for good: the key is destroyed, so no copy can be read either. The
+          agent stays and can start again.
         </p>
         <label className="field">
-          Type “{name}” to go on
+          Type the agent's name, “{name}”, to erase it
           <input value={typed} autoComplete="off" onChange={(event) => setTyped(event.target.value)} />
         </label>
         {error && (
@@ -88,7 +88,7 @@ function Erase({ name, error, onErase, onClose }: EraseProps) {
         )}
         <div className="row end">
           <button type="button" onClick={onClose}>
-            Keep
+            Cancel
           </button>
           <button type="submit" className="danger" disabled={typed !== name}>
             Erase

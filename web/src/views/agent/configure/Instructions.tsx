@@ -32,7 +32,7 @@ export function Instructions({ agent }: { agent: AgentShape }) {
           label={AGENTS_FILE}
           rows={4}
           value={agentsFile?.text ?? ""}
-          placeholder="How it is to work, in Markdown"
+          placeholder="How it should work, in Markdown"
           onSave={(text) => save.mutateAsync(text)}
         />
       )}
@@ -71,7 +71,7 @@ function Changed({ agent, file }: { agent: AgentShape; file: InstructionFileShap
   return (
     <div className="stack" role="group" aria-label={`${file.path} changed`}>
       <p>
-        <span className="badge bad">left out</span> <strong>{file.path}</strong> was changed outside of this page,
+        <span className="badge bad">not used</span> <strong>{file.path}</strong> was changed outside of this page,
         perhaps by a program the agent ran. Runs do not see it until you accept it. Read it first:
       </p>
       <CodeBlock code={file.text} language="markdown" />

@@ -15,55 +15,55 @@ export function Limits({ agent, save }: PartProps) {
     <Section
       id="limits"
       title="Limits and budgets"
-      text="Checked before each call of the model. Empty: no limit. Near its end a run is told to finish and to book a follow-up."
+      text="Checked before each model call. Empty: no limit. Close to a limit the agent is told to wrap up and schedule the rest."
     >
       <div className="field-grid">
         <Field
-          label="Steps in a run"
+          label="Steps per run"
           type="number"
           value={String(agent.max_iterations)}
           onSave={async (text) => save({ max_iterations: Math.round(readNumber(text, 1)) })}
         />
         <Field
-          label="Minutes a run may last"
+          label="Time limit per run (minutes)"
           type="number"
           value={String(Math.round((agent.run_limit_seconds / 60) * 100) / 100)}
           hint={duration(agent.run_limit_seconds)}
           onSave={async (text) => save({ run_limit_seconds: Math.round(readNumber(text) * 60) })}
         />
         <Field
-          label="Tokens a run"
+          label="Tokens per run"
           type="number"
           value={show(budgets.run_tokens)}
           placeholder="no limit"
           onSave={async (text) => save({ budgets: { run_tokens: whole(text) } })}
         />
         <Field
-          label="Dollars a run"
+          label="Cost limit per run ($)"
           type="number"
           value={show(budgets.run_cost)}
           placeholder="no limit"
           onSave={async (text) => save({ budgets: { run_cost: limit(text) } })}
         />
         <Field
-          label="Tokens a day"
+          label="Tokens per day"
           type="number"
           value={show(budgets.day_tokens)}
           placeholder="no limit"
           onSave={async (text) => save({ budgets: { day_tokens: whole(text) } })}
         />
         <Field
-          label="Dollars a day"
+          label="Cost limit per day ($)"
           type="number"
           value={show(budgets.day_cost)}
           placeholder="no limit"
           onSave={async (text) => save({ budgets: { day_cost: limit(text) } })}
         />
         <Field
-          label="Megabytes of its database"
+          label="Database size limit (MB)"
           type="number"
           value={show(agent.database_mb)}
-          placeholder="as the server's"
+          placeholder="server default"
           onSave={async (text) => save({ database_mb: text.trim() === "" ? null : Math.round(readNumber(text, 1)) })}
         />
       </div>
@@ -80,7 +80,7 @@ function Today({ usage, zone }: { usage: AgentUsage; zone: string }) {
         <strong>Today</strong>{" "}
         <span className="muted small">
           since <Time at={today.since} zone={zone} /> · {today.runs} {today.runs === 1 ? "run" : "runs"},{" "}
-          {today.model_calls} calls of the model
+          {today.model_calls} model calls
         </span>
       </p>
       <Used
@@ -90,7 +90,7 @@ function Today({ usage, zone }: { usage: AgentUsage; zone: string }) {
         show={(value) => value.toLocaleString()}
       />
       <Used
-        what="Dollars"
+        what="Cost"
         used={today.cost}
         of={budgets.day_cost ?? null}
         show={(value) => `$${value.toFixed(value && value < 1 ? 4 : 2)}`}

@@ -23,18 +23,18 @@ export function Model({ agent, save }: PartProps) {
       <Field
         label="Model"
         value={agent.model ?? ""}
-        placeholder={about ? `the server's own: ${about.model}` : "the server's own"}
+        placeholder={about ? `Server default (${about.model})` : "Server default"}
         hint={
           (agent.model ?? about?.model) === "demo" &&
-          "The demo model is no LLM: it works offline and knows a few sentences. Settings tell how to add a real one."
+          "The demo model is not an LLM: it works offline and knows a few sentences. Settings explains how to add a real one."
         }
         onSave={(model) => save({ model: model.trim() || null })}
       />
       <Field
-        label="Models its schedules may ask for"
+        label="Models its schedules may use"
         value={agent.allowed_models.join(", ")}
         placeholder="only its own"
-        hint="Besides its own, with commas between them. Only an owner of this server changes them."
+        hint="In addition to its own, separated by commas. Only an owner of this server can change them."
         onSave={(names) => save({ allowed_models: names.split(/[\s,]+/).filter(Boolean) })}
       />
       <Trial agentId={agent.id} />
@@ -45,7 +45,7 @@ export function Model({ agent, save }: PartProps) {
           value={agent.thinking_level ?? ""}
           onChange={(event) => void thinking.set(() => save({ thinking_level: level(event.target.value) }))}
         >
-          <option value="">as the model does by itself</option>
+          <option value="">Model default</option>
           {LEVELS.map((each) => (
             <option key={each}>{each}</option>
           ))}
@@ -62,7 +62,7 @@ export function Model({ agent, save }: PartProps) {
   );
 }
 
-/** One word from the model, so that a wrong name or key is found here and not at three in the morning. */
+/** Sends the model one short request, so that a wrong name or key is found before a scheduled run needs it. */
 function Trial({ agentId }: { agentId: string }) {
   const trial = useMutation({
     scope: inOrder(agentId),
@@ -77,7 +77,7 @@ function Trial({ agentId }: { agentId: string }) {
       <div role="status">
         {data?.outcome === "answered" && (
           <p>
-            <span className="badge good">it answers</span> <code>{data.model}</code> said “{data.said}” after{" "}
+            <span className="badge good">works</span> <code>{data.model}</code> answered “{data.said}” in{" "}
             {took(data.seconds)}.
           </p>
         )}

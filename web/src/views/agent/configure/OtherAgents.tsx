@@ -8,17 +8,13 @@ import { Problem, Section } from "./fields";
 export function OtherAgents({ agent, save }: PartProps) {
   const agents = useQuery(queries.agents).data ?? [];
   return (
-    <Section
-      id="others"
-      title="Other agents"
-      text="Who works for another never has more tools than the one it works for."
-    >
+    <Section id="others" title="Other agents" text="A subagent never gets more tools than the agent that called it.">
       <Choice
         title="Subagents"
         text={
           agent.toolsets.includes("subagents")
-            ? "It may give these a task and read what came of it."
-            : "It may give these a task, once its tools “Subagents” are on."
+            ? "It may give these agents a task and read the result."
+            : "It may give these agents a task once its Subagents tools are on."
         }
         agents={agents}
         chosen={agent.subagents}
@@ -27,7 +23,7 @@ export function OtherAgents({ agent, save }: PartProps) {
       />
       <Choice
         title="Profiles"
-        text="It may hand a session over to these, with the person staying where they are."
+        text="It may hand a session over to these agents; you stay in the session."
         agents={agents.filter((each) => each.id !== agent.id)}
         chosen={agent.profiles}
         self={agent}
@@ -52,7 +48,7 @@ function Choice({ title, text, agents, chosen, self, onChange }: ChoiceProps) {
     <fieldset className="choice">
       <legend>{title}</legend>
       <p className="muted small">{text}</p>
-      {agents.length === 0 && <p className="muted small">You have no other agent yet.</p>}
+      {agents.length === 0 && <p className="muted small">You have no other agents yet.</p>}
       {agents.map((each) => (
         <label key={each.id} className="check">
           <input

@@ -25,23 +25,23 @@ export function Scheduling({ agent, save }: PartProps) {
     <Section
       id="scheduling"
       title="Scheduling"
-      text="Whether it may set its own alarm, and how far it may go. You may always book for it."
+      text="Whether it may schedule its own runs, and within which limits. You can always schedule runs for it."
     >
       <Toggle
         label="Self-scheduling"
-        hint="Off: the tools that book are gone, and what it booked is cancelled."
+        hint="When off, the agent can't schedule runs, and its pending ones are cancelled."
         isOn={agent.self_scheduling}
         onChange={(self_scheduling) => save({ self_scheduling })}
       />
       <Field
         label="Time zone"
         value={agent.timezone ?? ""}
-        placeholder={agent.is_zone_known ? `${agent.zone}, as yours` : "not known"}
+        placeholder={agent.is_zone_known ? `${agent.zone} (yours)` : "unknown"}
         list="time-zones"
         hint={
           agent.is_zone_known
             ? "Quiet hours, days and “today” are in this zone. Empty: your own."
-            : "Neither this agent nor you have a time zone yet: quiet hours, days and “today” are in UTC, and times of day are refused."
+            : "Neither this agent nor you have a time zone yet: quiet hours, days and “today” are in UTC, and times of day are not accepted."
         }
         onSave={(timezone) => save({ timezone: timezone.trim() || null })}
       />
@@ -57,7 +57,7 @@ function BoundsOf({ schedule, set }: { schedule: ScheduleShape; set: Set }) {
   const preset = schedule.mode === "manual" ? null : MODES[schedule.mode].bounds;
   const mode = useSetting();
   const choose = (name: string) => void mode.set(() => set({ mode: name as Preset }));
-  /** Say what the mode would have there, where it is something else. */
+  /** Show the mode's own value where the setting differs from it. */
   const hint = (name: keyof Bounds, show: (bounds: Bounds) => string, plain?: string) =>
     preset && preset[name] !== schedule[name] ? (
       <>
@@ -90,13 +90,13 @@ function BoundsOf({ schedule, set }: { schedule: ScheduleShape; set: Set }) {
       {schedule.is_customised && preset && (
         <p>
           <button type="button" className="small" onClick={() => choose(schedule.mode)}>
-            Back to the bounds of {MODES[schedule.mode].label}
+            Reset to {MODES[schedule.mode].label}
           </button>
         </p>
       )}
       <div className="field-grid">
         <Field
-          label="Furthest ahead (hours)"
+          label="How far ahead (hours)"
           type="number"
           value={String(Math.round((schedule.max_horizon_seconds / HOUR) * 100) / 100)}
           hint={hint(
@@ -107,7 +107,7 @@ function BoundsOf({ schedule, set }: { schedule: ScheduleShape; set: Set }) {
           onSave={async (text) => set({ max_horizon_seconds: Math.round(readNumber(text) * HOUR) })}
         />
         <Field
-          label="At least apart (minutes)"
+          label="Minimum gap (minutes)"
           type="number"
           value={String(Math.round((schedule.min_interval_seconds / 60) * 100) / 100)}
           hint={hint(
@@ -118,7 +118,7 @@ function BoundsOf({ schedule, set }: { schedule: ScheduleShape; set: Set }) {
           onSave={async (text) => set({ min_interval_seconds: Math.round(readNumber(text) * 60) })}
         />
         <Field
-          label="Runs a day"
+          label="Runs per day"
           type="number"
           value={String(schedule.daily_cap)}
           hint={hint("daily_cap", (bounds) => String(bounds.daily_cap))}
@@ -137,7 +137,7 @@ function QuietHours({ from, to, set }: { from: string | null; to: string | null;
     <div className="stack">
       <Toggle
         label="Quiet hours"
-        hint="It is not woken between these times."
+        hint="It does not run between these times."
         isOn={isOn}
         onChange={(on) => set(on ? NIGHT : { quiet_from: null, quiet_to: null })}
       />
@@ -162,7 +162,7 @@ function AllowedDays({ days, set }: { days: number[]; set: Set }) {
     void setting.set(() => set({ days: isOn ? [...days, index].sort() : days.filter((each) => each !== index) }));
   return (
     <fieldset className="days">
-      <legend>Days it may wake</legend>
+      <legend>Days it may run</legend>
       {DAYS.map((day, index) => (
         <label key={day} className="check">
           <input

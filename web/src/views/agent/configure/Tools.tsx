@@ -12,8 +12,8 @@ const NAMES = Object.keys(TOOLSETS) as ToolsetName[];
 const SHELL = {
   bubblewrap: "Run commands, confined to its workspace",
   landlock: "Run commands, confined to its workspace",
-  unconfined: "Run commands, unconfined: they reach whatever the server's user does",
-  refused: "This server cannot confine commands, so it runs none; its log says why",
+  unconfined: "Run commands without a sandbox: they can access whatever the server can",
+  refused: "Disabled: this server cannot confine commands; its log says why",
 } as const;
 
 export function Tools(part: PartProps) {
@@ -76,7 +76,7 @@ function McpServers({ agent, save, isOwner }: PartProps & { isOwner: boolean }) 
       <h3>MCP servers</h3>
       {servers.length + gone.length === 0 && (
         <p className="muted small">
-          There are none. The server's owner names them in its settings file, under <code>[mcp.NAME]</code>.
+          None yet. The server's owner adds them to its settings file, under <code>[mcp.NAME]</code>.
         </p>
       )}
       {servers.map((server) => (
@@ -115,7 +115,7 @@ function McpState({ server }: { server: McpServerShape }) {
   );
 }
 
-/** Tools whose every call waits for a person's word. */
+/** Tools whose calls need approval. */
 function AskFirst({ agent, save }: PartProps) {
   const tools = useQuery(queries.tools).data ?? [];
   const [name, setName] = useState("");
@@ -129,7 +129,7 @@ function AskFirst({ agent, save }: PartProps) {
     <div className="stack" role="group" aria-label="Tools that ask first">
       <h3>Ask first</h3>
       <p className="muted small">
-        Each call of these waits for your word. A run that nobody watches leaves it out, and tells you in the inbox.
+        Calls of these tools wait for your approval. A scheduled run skips the call and notifies you in the inbox.
       </p>
       {agent.ask_before.length > 0 && (
         <ul className="chips">
@@ -139,7 +139,7 @@ function AskFirst({ agent, save }: PartProps) {
               <button
                 type="button"
                 className="quiet icon-only"
-                aria-label={`Do not ask before ${each}`}
+                aria-label={`Stop asking before ${each}`}
                 onClick={() => void set(() => save({ ask_before: agent.ask_before.filter((other) => other !== each) }))}
               >
                 <Icon name="close" size={13} />

@@ -47,7 +47,7 @@ function foresee(agent: AgentShape, { schedule, budgets, ...plain }: AgentChange
   };
 }
 
-/** What is written and not saved, and what is being saved. */
+/** Text that is not saved, and requests that save. */
 class Unsaved {
   readonly written = new Set<string>();
   private readonly saving = new Set<Promise<unknown>>();
@@ -68,7 +68,7 @@ class Unsaved {
 
 const UnsavedContext = createContext(new Unsaved());
 
-/** Ask before a page is left on which something is written that the server has not taken. */
+/** Asks for confirmation before a page with unsaved text is left. */
 export function UnsavedGuard({ children }: { children: ReactNode }) {
   const [unsaved] = useState(() => new Unsaved());
   const [leavingTo, setLeavingTo] = useState<string | null>(null);
@@ -105,7 +105,7 @@ export function UnsavedGuard({ children }: { children: ReactNode }) {
       {children}
       {leavingTo !== null && (
         <Dialog title="Leave without saving?" onClose={() => setLeavingTo(null)}>
-          <p>Something here was not saved; the reason stands below it.</p>
+          <p>Some changes were not saved; see the message below the field.</p>
           <div className="row end">
             <button type="button" onClick={() => setLeavingTo(null)}>
               Stay
@@ -127,7 +127,7 @@ export function UnsavedGuard({ children }: { children: ReactNode }) {
   );
 }
 
-/** Saves one setting, and keeps the server's refusal for the place where the setting is. */
+/** Saves one setting; an error is kept to be shown beside it. */
 export function useSetting() {
   const unsaved = useContext(UnsavedContext);
   const [problem, setProblem] = useState<string | null>(null);

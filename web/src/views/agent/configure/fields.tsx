@@ -35,7 +35,7 @@ export function Section({ id, title, text, children }: SectionProps) {
 interface FieldProps {
   label: string;
   value: string;
-  onSave: (value: string) => Promise<unknown>; // may throw: what it says is shown below the field
+  onSave: (value: string) => Promise<unknown>; // may throw: the error is shown below the field
   type?: string;
   rows?: number;
   placeholder?: string;
@@ -43,7 +43,7 @@ interface FieldProps {
   list?: string;
 }
 
-/** Saved when it is left, or with Enter; Escape takes back what was written. */
+/** A text field, saved on blur or Enter; Escape restores the saved text. */
 export function Field({ label, value, onSave, type = "text", rows, placeholder, hint, list }: FieldProps) {
   const [text, setText] = useState<string | null>(null); // null: as saved
   const { problem, setProblem, set, unsaved } = useSetting();
@@ -144,10 +144,10 @@ export function Toggle({ label, hint, isOn, isLocked = false, onChange }: Toggle
   );
 }
 
-/** Read a number that a person wrote, or say what was expected. */
+/** Parse a number, with a decimal point or comma. */
 export function readNumber(text: string, least = 0): number {
   const number = Number(text.trim().replace(",", "."));
   if (text.trim() === "" || !Number.isFinite(number) || number < least)
-    throw new Error(`“${text}” is not a number of at least ${least}.`);
+    throw new Error(`Must be a number of at least ${least}, got “${text}”.`);
   return number;
 }

@@ -87,18 +87,18 @@ function TableRows({ agent, table, picker }: { agent: AgentShape; table: TableSh
     rows(agent.id, table.name, { show, where, sort, desc: isDown, limit: PAGE, offset: (page - 1) * PAGE }),
   );
 
-  const [chosen, setChosen] = useState<ReadonlySet<number>>(new Set());
+  const [selected, setSelected] = useState<ReadonlySet<number>>(new Set());
   const [opened, setOpened] = useState<number | null>(null);
   const [isAdding, setAdding] = useState(false);
   const [isImporting, setImporting] = useState(false);
   const showing = `${show} ${where} ${page}`;
   // biome-ignore lint/correctness/useExhaustiveDependencies: other rows are shown, so none of them is selected
-  useEffect(() => setChosen(new Set()), [showing]);
+  useEffect(() => setSelected(new Set()), [showing]);
 
   const columns = ordered(table.columns);
   const places = new Map(found.data?.columns.map((name, place) => [name, place]));
   const list = found.data?.rows.map((cells) => new Row(cells, places)) ?? [];
-  const picked = list.filter((row) => chosen.has(row.id));
+  const picked = list.filter((row) => selected.has(row.id));
   const openRow = list.find((row) => row.id === opened);
   const pages = Math.max(1, Math.ceil((found.data?.total ?? 0) / PAGE));
 
@@ -123,7 +123,7 @@ function TableRows({ agent, table, picker }: { agent: AgentShape; table: TableSh
         <span className="push row">
           <button type="button" onClick={() => void download(exportOfTable(agent.id, table.name, show))}>
             <Icon name="down2" size={15} />
-            CSV
+            Export CSV
           </button>
           <button type="button" onClick={() => setImporting(true)}>
             Import
@@ -135,7 +135,7 @@ function TableRows({ agent, table, picker }: { agent: AgentShape; table: TableSh
         </span>
       </div>
       <Filter key={params.get("column")} columns={columns} params={params} onChange={change} />
-      <Chosen agent={agent} table={table} rows={picked} onDone={() => setChosen(new Set())} />
+      <SelectedRows agent={agent} table={table} rows={picked} onDone={() => setSelected(new Set())} />
       {found.isError ? (
         <p className="bad-text" role="alert">
           {explain(found.error)}
@@ -159,7 +159,7 @@ function TableRows({ agent, table, picker }: { agent: AgentShape; table: TableSh
                     type="checkbox"
                     aria-label="All rows on this page"
                     checked={picked.length === list.length}
-                    onChange={(event) => setChosen(new Set(event.target.checked ? list.map((row) => row.id) : []))}
+                    onChange={(event) => setSelected(new Set(event.target.checked ? list.map((row) => row.id) : []))}
                   />
                 </th>
                 <th>
@@ -187,8 +187,8 @@ function TableRows({ agent, table, picker }: { agent: AgentShape; table: TableSh
                     <input
                       type="checkbox"
                       aria-label={`Row ${row.id}`}
-                      checked={chosen.has(row.id)}
-                      onChange={(event) => setChosen((before) => toggled(before, row.id, event.target.checked))}
+                      checked={selected.has(row.id)}
+                      onChange={(event) => setSelected((before) => toggled(before, row.id, event.target.checked))}
                     />
                   </td>
                   <td className="pick">
@@ -217,7 +217,7 @@ function TableRows({ agent, table, picker }: { agent: AgentShape; table: TableSh
             {found.data.truncated &&
               list.length > 0 &&
               found.data.row_count < Math.min(PAGE, found.data.total) &&
-              ", of which some are too large to show together"}
+              "; some are too large to show together"}
           </span>
           {pages > 1 && (
             <span className="push row">
@@ -227,7 +227,7 @@ function TableRows({ agent, table, picker }: { agent: AgentShape; table: TableSh
                 disabled={page <= 1}
                 onClick={() => change({ page: String(page - 1) })}
               >
-                Back
+                Previous
               </button>
               <span className="small">
                 Page {page} of {pages}
@@ -362,8 +362,8 @@ function Filter({ columns, params, onChange }: FilterProps) {
   );
 }
 
-/** What can be done with the rows that were ticked, and what was done. */
-function Chosen({
+/** Actions on the selected rows, and their result. */
+function SelectedRows({
   agent,
   table,
   rows: picked,
@@ -393,7 +393,7 @@ function Chosen({
     <div className="chosen" role="status">
       {picked.length > 0 && (
         <p className="row">
-          <strong>{picked.length} chosen</strong>
+          <strong>{picked.length} selected</strong>
           {live.length > 0 && (
             <button
               type="button"
@@ -420,7 +420,7 @@ function Chosen({
         <p className="row">
           {count(remove.data.deleted, "row")} deleted.
           <button type="button" className="small" onClick={() => restore.mutate(remove.data.row_ids)}>
-            Take back
+            Undo
           </button>
         </p>
       )}
@@ -444,7 +444,7 @@ function Nothing({
   if (isFiltered) {
     return (
       <p className="nothing">
-        No row fits the filter.{" "}
+        No rows match the filter.{" "}
         <button type="button" className="small" onClick={onAll}>
           Show all
         </button>
@@ -453,9 +453,7 @@ function Nothing({
   }
   if (show === "deleted")
     return (
-      <p className="nothing muted">
-        Nothing is deleted. Rows that you or the agent delete stay here, and can be restored.
-      </p>
+      <p className="nothing muted">No deleted rows. Rows that you or the agent delete stay here and can be restored.</p>
     );
   return (
     <p className="nothing muted">

@@ -1,4 +1,4 @@
-/** What a database says above its tabs: that it is being written to, and that it is nearly full. */
+/** The state of a database above its tabs: being written to, nearly full. */
 
 import { useQuery } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
@@ -35,13 +35,13 @@ export function QuotaBanner({ agentId }: { agentId: string }) {
   const part = found.used_bytes / found.quota_bytes;
   if (part < NEARLY_FULL) return null;
   return (
-    <section className="quota-banner" aria-label="Room in the database">
+    <section className="quota-banner" aria-label="Database size">
       <Icon name="alert" />
       <p>
         <strong>{Math.floor(100 * part)} % of the database is used</strong>: {megabytes(found.used_bytes)} of{" "}
         {megabytes(found.quota_bytes)}. When it is full, the agent can only delete.{" "}
-        <Link href={`/ui/agents/${agentId}/data`}>Delete rows</Link>: their room is used by the next write that needs
-        it. Or give the agent more under Configure, Limits.
+        <Link href={`/ui/agents/${agentId}/data`}>Delete rows</Link>: their space is reused by later writes. Or raise
+        the limit under Configure, Limits.
       </p>
     </section>
   );

@@ -1,4 +1,4 @@
-/** The views that were pinned, drawn: what to look at right now. */
+/** The pinned views. */
 
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "wouter";
@@ -26,9 +26,9 @@ function Pinned({ agent }: { agent: AgentShape }) {
   const pinned = found.data.views.filter((view) => view.pinned);
   if (pinned.length === 0) {
     return (
-      <Empty icon="pin" title="Nothing is pinned">
+      <Empty icon="pin" title="Nothing pinned yet">
         <p>
-          What you pin in <Link href={`/ui/agents/${agent.id}/views`}>Views</Link> is shown here. Or ask {agent.name} in
+          Pin a view in <Link href={`/ui/agents/${agent.id}/views`}>Views</Link> to show it here. Or ask {agent.name} in
           a session: “draw a chart of {found.data.tables[0]?.name ?? "memories"}”.
         </p>
       </Empty>
@@ -78,7 +78,7 @@ function PinnedView({ agent, view }: { agent: AgentShape; view: ViewShape }) {
       {view.description && <p className="muted small">{view.description}</p>}
       {needs.length > 0 ? (
         <p className="muted">
-          It asks for {needs.join(", ")}. <Link href={place}>Open it</Link> to say, or give a default there.
+          Needs a value for {needs.join(", ")}. <Link href={place}>Open it</Link> to enter one or to set a default.
         </p>
       ) : found.isError ? (
         <p className="bad-text">{explain(found.error)}</p>

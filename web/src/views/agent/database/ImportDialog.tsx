@@ -1,4 +1,4 @@
-/** Rows from a file: into a table that is there, or into one that is made for them. */
+/** Import rows from a file, into an existing or a new table. */
 
 import { useState } from "react";
 import { call, explain } from "../../../api/client";
@@ -63,8 +63,8 @@ export function ImportDialog({ agent, table, onDone, onClose }: Props) {
             />
           </label>
           <p className="muted small">
-            CSV with names in its first line, a JSON list of objects, or an object on each line. A table that is not
-            there is made. All of it goes in, or nothing.
+            CSV with column names in the first line, a JSON array of objects, or one JSON object per line. A missing
+            table is created. If one row fails, nothing is imported.
           </p>
           {write.isError && (
             <p className="bad-text" role="alert">
@@ -90,7 +90,7 @@ function Report({ done, onShow }: { done: Imported; onShow: () => void }) {
         <code>{done.table}</code>.
       </p>
       {done.ignored_columns.length > 0 && (
-        <p className="muted">Left out, because the server sets them itself: {done.ignored_columns.join(", ")}.</p>
+        <p className="muted">Skipped, because the server sets them: {done.ignored_columns.join(", ")}.</p>
       )}
       {Object.entries(done.renamed_columns).map(([from, to]) => (
         <p className="muted" key={from}>
@@ -99,7 +99,7 @@ function Report({ done, onShow }: { done: Imported; onShow: () => void }) {
       ))}
       <div className="row end">
         <button type="button" className="primary" onClick={onShow}>
-          Show them
+          Show rows
         </button>
       </div>
     </div>

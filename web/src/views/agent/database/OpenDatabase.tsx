@@ -1,4 +1,4 @@
-/** Lets a tab at its database, or says why there is nothing to see. */
+/** Shows a tab when the agent's database is open; otherwise why it is not. */
 
 import { useQuery } from "@tanstack/react-query";
 import { type ReactNode, useState } from "react";
@@ -22,8 +22,8 @@ export function OpenDatabase({ agent, children }: Props) {
   return (
     <Empty icon="lock" title="This database is locked">
       <p>
-        Its file is there, and the key that opens it is not. Nothing in it was changed, and the agent cannot use it
-        until then.
+        The database file exists, but the key that opens it is missing. Nothing was changed, and the agent cannot use it
+        until the key is back.
       </p>
       <ol className="steps">
         <li>
@@ -37,20 +37,20 @@ export function OpenDatabase({ agent, children }: Props) {
         <li>Then load this page again.</li>
       </ol>
       <button type="button" onClick={() => void found.refetch()}>
-        Look again
+        Try again
       </button>
     </Empty>
   );
 }
 
-/** What to do where an agent has kept nothing yet. */
+/** How to begin with an empty database. */
 export function EmptyDatabase({ agent }: { agent: AgentShape }) {
   const [isImporting, setImporting] = useState(false);
   const [, navigate] = useLocation();
   return (
-    <Empty icon="table" title={`${agent.name} has kept nothing yet`}>
+    <Empty icon="table" title={`${agent.name} has stored nothing yet`}>
       <p>
-        Ask it to, in a session: “remember that the plumber comes on Friday”. It makes the tables it needs, and they
+        Ask it to, in a session: “remember that the plumber comes on Friday”. It creates the tables it needs, and they
         appear here.
       </p>
       <button type="button" onClick={() => setImporting(true)}>

@@ -63,12 +63,12 @@ export function RowDialog({ agent, table, row, onClose }: Props) {
             ))}
           </dl>
           <details className="why">
-            <summary>What happened to it</summary>
+            <summary>History</summary>
             <Changes
               agentId={agent.id}
               zone={agent.zone}
               which={{ table: table.name, row_id: row.id }}
-              nothing="The changelog has nothing about it."
+              nothing="No changes recorded."
             />
           </details>
         </>
@@ -184,7 +184,7 @@ function RowForm({ columns, texts, onChange, action, error, isBusy, onSubmit, on
         const set = (value: string | null) => onChange({ ...texts, [column.name]: value });
         const shared = {
           value: text ?? "",
-          placeholder: text === null ? "null" : text === undefined ? left(column) : "",
+          placeholder: text === null ? "null" : text === undefined ? emptyValue(column) : "",
         };
         const isLong = (text?.length ?? 0) > 60 || text?.includes("\n") || prettyJson(text ?? "") !== null;
         return (
@@ -225,8 +225,8 @@ function RowForm({ columns, texts, onChange, action, error, isBusy, onSubmit, on
   );
 }
 
-/** Say what becomes of a field that is left empty. */
-function left(column: ColumnShape): string {
+/** The value a field gets when it is left empty. */
+function emptyValue(column: ColumnShape): string {
   if (column.default !== null) return `default ${column.default}`;
-  return column.primary_key ? "given by the database" : column.required ? "required" : "null";
+  return column.primary_key ? "set by the database" : column.required ? "required" : "null";
 }

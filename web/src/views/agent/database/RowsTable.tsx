@@ -1,4 +1,4 @@
-/** What a statement found, as a table. */
+/** The rows of a result, as a table. */
 
 import type { Cell } from "../../../api/database";
 import { Value } from "./Value";
@@ -11,7 +11,7 @@ interface Props {
 }
 
 export function RowsTable({ label, columns, rows, most = 200 }: Props) {
-  if (rows.length === 0) return <p className="muted">It finds no row now.</p>;
+  if (rows.length === 0) return <p className="muted">No rows.</p>;
   return (
     <>
       <div className="table-scroll" tabIndex={0} role="region" aria-label={label}>

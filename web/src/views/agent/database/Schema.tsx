@@ -30,13 +30,13 @@ function Tables({ agent }: { agent: AgentShape }) {
   const { tables, system_tables } = found.data;
   return (
     <div className="stack schema">
-      {tables.length === 0 && <p className="muted">There is no table at present.</p>}
+      {tables.length === 0 && <p className="muted">No tables.</p>}
       {tables.map((table) => (
         <Table key={table.name} agent={agent} table={table} />
       ))}
       <details className="system-tables">
         <summary>
-          <h2>System tables</h2> <span className="muted">kept by the server; the agent cannot touch them</span>
+          <h2>System tables</h2> <span className="muted">managed by the server; the agent cannot change them</span>
         </summary>
         <div className="stack">
           {system_tables.map((table) => (

@@ -1,4 +1,4 @@
-/** Write a view, or change one; what it finds can be seen before it is saved. */
+/** Create or edit a view; its result can be previewed before it is saved. */
 
 import { useMutation } from "@tanstack/react-query";
 import { useState } from "react";
@@ -8,7 +8,7 @@ import type { AgentShape, NewParameter, ViewShape } from "../../../api/rest.gene
 import { MAX_LENGTH } from "../../../api/server.generated";
 import { Dialog } from "../../../components/Dialog";
 import { ViewResult } from "./ViewResult";
-import { meant } from "./values";
+import { toValue } from "./values";
 
 export const RENDERS: Render[] = ["table", "bar", "line", "pie", "number"];
 
@@ -47,7 +47,7 @@ export function ViewDialog({ agent, view, onClose, onSaved }: Props) {
     const described = { name: each, description: old?.description ?? "" };
     // Left empty it is asked for, unless it had a default before.
     if (text === "") return isNullable(each) ? { ...described, default: null } : described;
-    return { ...described, default: meant(text) };
+    return { ...described, default: toValue(text) };
   });
   const values = Object.fromEntries(parameters.map((each) => [each.name, each.default ?? null]));
   const attempt = useMutation({
@@ -67,7 +67,7 @@ export function ViewDialog({ agent, view, onClose, onSaved }: Props) {
   );
   const problem = save.error ?? attempt.error;
   return (
-    <Dialog title={view ? `Change ${view.name}` : "New view"} onClose={onClose}>
+    <Dialog title={view ? `Edit ${view.name}` : "New view"} onClose={onClose}>
       <form
         className="stack"
         onSubmit={(event) => {
@@ -100,10 +100,10 @@ export function ViewDialog({ agent, view, onClose, onSaved }: Props) {
         </label>
         {names.map((each) => (
           <label key={each} className="field">
-            Default of {each}
+            Default for {each}
             <input
               value={defaults[each] ?? ""}
-              placeholder={isNullable(each) ? "null" : "none: it is asked for"}
+              placeholder={isNullable(each) ? "null" : "none: asked for each time"}
               onChange={(event) => setDefaults({ ...defaults, [each]: event.target.value })}
             />
           </label>
@@ -117,7 +117,7 @@ export function ViewDialog({ agent, view, onClose, onSaved }: Props) {
           />
         </label>
         <label className="field">
-          Draw as
+          Chart type
           <select value={render} onChange={(event) => setRender(event.target.value as Render)}>
             {RENDERS.map((each) => (
               <option key={each}>{each}</option>
@@ -130,11 +130,11 @@ export function ViewDialog({ agent, view, onClose, onSaved }: Props) {
           </p>
         )}
         {attempt.data && (
-          <ViewResult name="What it finds" render={render} columns={attempt.data.columns} rows={attempt.data.rows} />
+          <ViewResult name="Preview" render={render} columns={attempt.data.columns} rows={attempt.data.rows} />
         )}
         <div className="row end">
           <button type="button" onClick={() => attempt.mutate()}>
-            Try it
+            Preview
           </button>
           <button type="submit" className="primary" disabled={save.isPending}>
             Save

@@ -1,4 +1,4 @@
-/** What a view found, drawn as its hint says; as a table where that cannot be. */
+/** The result of a view, as a chart if it can be drawn as one, else as a table. */
 
 import type { Cell, Render } from "../../../api/database";
 import { Bars, Lines, Pie } from "./charts";
@@ -15,7 +15,7 @@ interface Props {
 
 export function ViewResult({ name, render, columns, rows }: Props) {
   if (render === "table") return <RowsTable label={name} columns={columns} rows={rows} />;
-  if (rows.length === 0) return <p className="muted">It finds no row now.</p>;
+  if (rows.length === 0) return <p className="muted">No rows.</p>;
   if (render === "number") return <Numbers columns={columns} row={rows[0] ?? []} />;
   const data = drawable(columns, rows);
   const problem = whyNot(render, data);
@@ -31,7 +31,7 @@ export function ViewResult({ name, render, columns, rows }: Props) {
     <>
       {render === "bar" ? <Bars data={data} /> : render === "line" ? <Lines data={data} /> : <Pie data={data} />}
       <details className="as-table">
-        <summary>As a table</summary>
+        <summary>Show as table</summary>
         <RowsTable label={name} columns={columns} rows={rows} />
       </details>
     </>

@@ -1,4 +1,4 @@
-/** Saved views: their names at the left, and at the right what the chosen one says and finds. */
+/** Saved views: the list at the left, the selected one and its result at the right. */
 
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
@@ -13,9 +13,10 @@ import { Icon } from "../../../components/Icon";
 import { Empty, Loading } from "../../../components/Page";
 import { Time } from "../../../components/times";
 import { EmptyDatabase, OpenDatabase } from "./OpenDatabase";
+import { count } from "./Schema";
 import { RENDERS, ViewDialog } from "./ViewDialog";
 import { ViewResult } from "./ViewResult";
-import { definition, meant } from "./values";
+import { definition, toValue } from "./values";
 
 export default function Views({ agent }: { agent: AgentShape }) {
   return (
@@ -28,25 +29,25 @@ export default function Views({ agent }: { agent: AgentShape }) {
 function List({ agent }: { agent: AgentShape }) {
   const found = useQuery(schema(agent.id));
   const [params, setParams] = useSearchParams();
-  const [isMaking, setMaking] = useState(false);
+  const [isCreating, setCreating] = useState(false);
   if (found.isError) return <p className="bad-text">{explain(found.error)}</p>;
   if (!found.data) return <Loading what="the views" />;
   const { views, tables } = found.data;
   const wanted = params.get("view");
   const chosen = wanted === null ? views[0] : views.find((view) => view.name === wanted);
-  const dialog = isMaking && (
+  const dialog = isCreating && (
     <ViewDialog
       agent={agent}
       view={null}
-      onClose={() => setMaking(false)}
+      onClose={() => setCreating(false)}
       onSaved={(name) => {
-        setMaking(false);
+        setCreating(false);
         setParams({ view: name });
       }}
     />
   );
   const make = (
-    <button type="button" onClick={() => setMaking(true)}>
+    <button type="button" onClick={() => setCreating(true)}>
       <Icon name="plus" size={15} />
       New view
     </button>
@@ -54,10 +55,10 @@ function List({ agent }: { agent: AgentShape }) {
   if (views.length === 0) {
     return (
       <>
-        <Empty icon="search" title="No view yet">
+        <Empty icon="search" title="No views yet">
           <p>
-            A view is a question to the database that is kept under a name. Ask {agent.name} in a session: “draw a chart
-            of {tables[0]?.name ?? "memories"}”. Or write one yourself.
+            A view is a saved query. Ask {agent.name} in a session: “draw a chart of {tables[0]?.name ?? "memories"}”.
+            Or write one yourself.
           </p>
           {make}
         </Empty>
@@ -124,7 +125,7 @@ function Shown({ agent, view, onGone }: { agent: AgentShape; view: ViewShape; on
           {view.name}
         </h2>
         <label className="row">
-          <span className="muted small">Draw as</span>
+          <span className="muted small">Chart type</span>
           <select value={view.render} onChange={(event) => draw.mutate(event.target.value as Render)}>
             {RENDERS.map((each) => (
               <option key={each}>{each}</option>
@@ -149,9 +150,9 @@ function Shown({ agent, view, onGone }: { agent: AgentShape; view: ViewShape; on
       )}
       {view.description && <p>{view.description}</p>}
       {view.parameters.length > 0 && <Parameters view={view} onRun={setGiven} />}
-      <section className="preview" aria-label="What it finds now">
+      <section className="preview" aria-label="Result">
         {missing.length > 0 ? (
-          <p className="muted">Fill in {missing.join(", ")} to see what it finds.</p>
+          <p className="muted">Enter a value for {missing.join(", ")} to run it.</p>
         ) : found.isError ? (
           <p className="bad-text">{explain(found.error)}</p>
         ) : found.data ? (
@@ -160,23 +161,23 @@ function Shown({ agent, view, onGone }: { agent: AgentShape; view: ViewShape; on
             <p className="row muted small">
               {found.data.truncated
                 ? `More than the ${found.data.row_count.toLocaleString()} rows shown.`
-                : `${found.data.row_count.toLocaleString()} found.`}
+                : count(found.data.row_count, "row")}
               <button
                 type="button"
                 className="small"
                 onClick={() => void download(exportOfView(agent.id, view.name, given))}
               >
-                CSV
+                Export CSV
               </button>
             </p>
           </>
         ) : (
-          <Loading what="what it finds" />
+          <Loading what="the result" />
         )}
       </section>
       <CodeBlock code={view.sql} language="sql" />
       <p className="muted small">
-        Made <Time at={view.created_at} zone={agent.zone} />, changed <Time at={view.updated_at} zone={agent.zone} />
+        Created <Time at={view.created_at} zone={agent.zone} />, changed <Time at={view.updated_at} zone={agent.zone} />
       </p>
       {asking === "edit" && (
         <ViewDialog agent={agent} view={view} onClose={() => setAsking(null)} onSaved={() => setAsking(null)} />
@@ -184,7 +185,7 @@ function Shown({ agent, view, onGone }: { agent: AgentShape; view: ViewShape; on
       {asking === "delete" && (
         <Confirm
           title={`Delete ${view.name}?`}
-          text="The rows stay as they are; only this question to them is forgotten. The changelog keeps what it was."
+          text="The rows stay as they are; only the saved query is deleted. The changelog keeps its text."
           action="Delete"
           error={forget.isError ? explain(forget.error) : null}
           onConfirm={() => forget.mutate(undefined)}
@@ -207,7 +208,7 @@ function Parameters({ view, onRun }: { view: ViewShape; onRun: (given: Record<st
           Object.fromEntries(
             Object.entries(texts)
               .filter(([, text]) => text !== "")
-              .map(([name, text]) => [name, meant(text)]),
+              .map(([name, text]) => [name, toValue(text)]),
           ),
         );
       }}
@@ -221,7 +222,7 @@ function Parameters({ view, onRun }: { view: ViewShape; onRun: (given: Record<st
             required={view.required_parameters.includes(name)}
             placeholder={
               view.required_parameters.includes(name)
-                ? "needed"
+                ? "Required"
                 : given === null || given === undefined
                   ? "null"
                   : String(given)
@@ -230,7 +231,7 @@ function Parameters({ view, onRun }: { view: ViewShape; onRun: (given: Record<st
           />
         </label>
       ))}
-      <button type="submit">Show</button>
+      <button type="submit">Run</button>
     </form>
   );
 }

@@ -38,13 +38,13 @@ function useWidth() {
   return { ref, width };
 }
 
-/** Say a chart in words, for those who do not see it. */
+/** Describe a chart in words, for screen readers. */
 function inWords(kind: string, { names, series }: Drawable): string {
-  const told = names
+  const parts = names
     .slice(0, 20)
     .map((name, place) => `${name} ${series.map((each) => each.values[place] ?? "nothing").join(", ")}`);
   const more = names.length > 20 ? `, and ${names.length - 20} more` : "";
-  return `${kind} of ${series.map((each) => each.name).join(", ")}: ${told.join("; ")}${more}`;
+  return `${kind} of ${series.map((each) => each.name).join(", ")}: ${parts.join("; ")}${more}`;
 }
 
 function Legend({ series }: { series: Series[] }) {

@@ -1,4 +1,4 @@
-/** What of a result can be drawn: names from the first column, lengths from the columns of numbers after it. */
+/** Chart data of a result: names from the first column, values from the numeric columns after it. */
 
 import type { Cell } from "../../../api/database";
 import { plain } from "./Value";
@@ -13,7 +13,7 @@ export interface Drawable {
   series: Series[];
 }
 
-/** Return what can be drawn, or null if there is no column of numbers. */
+/** Return the chart data, or null without a numeric column. */
 export function drawable(columns: string[], rows: Cell[][]): Drawable | null {
   if (rows.length === 0) return null;
   const isNumeric = (place: number) =>
@@ -43,7 +43,7 @@ export function ticks(low: number, high: number, about = 4): number[] {
   return Array.from({ length: last - first + 1 }, (_, number) => Number(((first + number) * step).toPrecision(12)));
 }
 
-/** Say a number as short as an axis needs it. */
+/** Format a number for an axis. */
 export function short(value: number): string {
   return Math.abs(value) >= 10_000
     ? value.toLocaleString(undefined, { notation: "compact", maximumFractionDigits: 1 })
