@@ -14,6 +14,7 @@ import { useReportZone } from "./components/zone";
 import { ChatView } from "./views/chat/ChatView";
 import { StartView } from "./views/chat/StartView";
 import { SignedOut } from "./views/SignedOut";
+import "./App.css";
 
 const AgendaView = lazy(() => import("./views/AgendaView"));
 const AgentsView = lazy(() => import("./views/agent/AgentsView"));

@@ -1,5 +1,6 @@
 import { useState } from "react";
 import { Icon } from "./Icon";
+import "./CodeBlock.css";
 
 /** Code with a button that copies it. */
 export function CodeBlock({ code, language }: { code: string; language?: string | undefined }) {

@@ -3,6 +3,7 @@
 import { marked, type Token, type Tokens } from "marked";
 import { memo, type ReactNode, useState } from "react";
 import { CodeBlock } from "./CodeBlock";
+import "./Markdown.css";
 
 export const Markdown = memo(function Markdown({ text, isGrowing = false }: { text: string; isGrowing?: boolean }) {
   const [reader] = useState(() => new GrowingText());

@@ -2,6 +2,7 @@
 
 import { type ReactNode, useEffect } from "react";
 import { Icon, type IconName } from "./Icon";
+import "./Page.css";
 
 export function PageHeader({ title, children }: { title: string; children?: ReactNode }) {
   useEffect(() => {

@@ -5,6 +5,7 @@ import type { NewPause, PauseShape } from "../api/rest.generated";
 import { MAX_LENGTH } from "../api/server.generated";
 import { Dialog } from "./Dialog";
 import { Menu, MenuItem, MenuLabel } from "./Menu";
+import "./PauseMenu.css";
 
 const CHANGES = [["pause"], ["agenda"], ["wakes"]];
 

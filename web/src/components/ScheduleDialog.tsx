@@ -9,6 +9,7 @@ import { Dialog } from "./Dialog";
 import { reasonText } from "./labels";
 import { absolute, inZone, relative, useNow } from "./times";
 import { BROWSER_ZONE } from "./zone";
+import "./ScheduleDialog.css";
 
 interface Props {
   agent: AgentShape;

@@ -8,6 +8,7 @@ import { Icon, type IconName } from "./Icon";
 import { Menu, MenuItem, MenuLabel } from "./Menu";
 import { PauseMenu, PauseReason, useResume } from "./PauseMenu";
 import { Time } from "./times";
+import "./Sidebar.css";
 
 export function Sidebar() {
   const [isOpen, setOpen] = useState(false);

@@ -12,6 +12,7 @@ import { MuteButton } from "./MuteButton";
 import { PauseMenu, PauseReason, useResume } from "./PauseMenu";
 import { ScheduleDialog } from "./ScheduleDialog";
 import { Time } from "./times";
+import "./WakeBanner.css";
 
 interface Props {
   agent: AgentShape;

@@ -10,6 +10,7 @@ import { Icon } from "../components/Icon";
 import { kindText, reasonOf, reasonText, statusOf } from "../components/labels";
 import { Empty, Failure, Loading, PageHeader } from "../components/Page";
 import { inZone, useNow } from "../components/times";
+import "./AgendaView.css";
 
 interface Entry {
   key: string;

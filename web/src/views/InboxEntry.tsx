@@ -11,6 +11,7 @@ import { MuteButton } from "../components/MuteButton";
 import { placeOf } from "../components/notifications";
 import { ScheduleDialog } from "../components/ScheduleDialog";
 import { Time } from "../components/times";
+import "./InboxEntry.css";
 
 const CHANGES = [["notifications"], ["runs"], ["wakes"], ["sessions"]];
 

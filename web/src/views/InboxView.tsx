@@ -6,6 +6,7 @@ import { Icon } from "../components/Icon";
 import { allowNotifications, mayNotify } from "../components/notifications";
 import { Empty, Failure, Loading, PageHeader } from "../components/Page";
 import { InboxEntry } from "./InboxEntry";
+import "./InboxView.css";
 
 export default function InboxView() {
   const inbox = useQuery(queries.notifications);

@@ -6,6 +6,7 @@ import { useWrite } from "../api/database";
 import type { RunDetail, Undone } from "../api/rest.generated";
 import { Confirm } from "../components/Dialog";
 import { Changes, useChanges } from "./agent/database/Changes";
+import "./RunChanges.css";
 
 export function RunChanges({ run, zone }: { run: RunDetail; zone: string | undefined }) {
   const which = { run_id: run.id };

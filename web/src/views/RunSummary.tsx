@@ -1,17 +1,18 @@
 /** The facts of a run, and actions on it. */
 
 import { useQuery } from "@tanstack/react-query";
-import type { ReactNode } from "react";
 import { Link } from "wouter";
 import { call, explain } from "../api/client";
 import * as queries from "../api/queries";
 import type { RunDetail } from "../api/rest.generated";
 import { StatusBadge } from "../components/Badge";
+import { Fact, Facts } from "../components/Facts";
 import { Icon } from "../components/Icon";
 import { byWhom, kindText, reasonOf, reasonText } from "../components/labels";
 import { Loading } from "../components/Page";
 import { duration, Time, took, useNow } from "../components/times";
 import { RunChanges } from "./RunChanges";
+import "./RunSummary.css";
 
 interface Props {
   runId: string;
@@ -25,7 +26,7 @@ export function RunSummary({ runId, zone, isWhole = false }: Props) {
   if (!run.data) return <Loading what="the run" />;
   return (
     <div className="stack">
-      <Facts run={run.data} zone={zone} />
+      <RunFacts run={run.data} zone={zone} />
       {run.data.error && <p className="ending is-bad">{run.data.error}</p>}
       <RunActions run={run.data} isWhole={isWhole} />
       {run.data.wake_id && <Why wakeId={run.data.wake_id} />}
@@ -34,11 +35,11 @@ export function RunSummary({ runId, zone, isWhole = false }: Props) {
   );
 }
 
-function Facts({ run, zone }: { run: RunDetail; zone: string | undefined }) {
+function RunFacts({ run, zone }: { run: RunDetail; zone: string | undefined }) {
   const { usage } = run;
   const wait = run.started_at ? (Date.parse(run.started_at) - Date.parse(run.nominal_at)) / 1000 : null;
   return (
-    <dl className="facts">
+    <Facts>
       <Fact name="Status">
         <StatusBadge run={run} /> {reasonOf(run) && <span className="muted">{reasonOf(run)}</span>}
       </Fact>
@@ -76,7 +77,7 @@ function Facts({ run, zone }: { run: RunDetail; zone: string | undefined }) {
           </Fact>
         </>
       )}
-    </dl>
+    </Facts>
   );
 }
 
@@ -85,15 +86,6 @@ function TimeLeft({ agentId, since }: { agentId: string; since: string }) {
   const now = useNow(1);
   if (limit === undefined) return null;
   return <Fact name="Time left">{duration(Math.max(0, limit - (now - Date.parse(since)) / 1000))}</Fact>;
-}
-
-function Fact({ name, children }: { name: string; children: ReactNode }) {
-  return (
-    <div>
-      <dt>{name}</dt>
-      <dd>{children}</dd>
-    </div>
-  );
 }
 
 function RunActions({ run, isWhole }: { run: RunDetail; isWhole: boolean }) {

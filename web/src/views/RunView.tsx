@@ -12,6 +12,7 @@ import { Items } from "./chat/Items";
 import type { Item } from "./chat/items";
 import { toTurns } from "./chat/turns";
 import { RunSummary } from "./RunSummary";
+import "./RunView.css";
 
 export default function RunView({ runId }: { runId: string }) {
   const run = useQuery(queries.run(runId));

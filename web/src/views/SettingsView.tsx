@@ -5,15 +5,17 @@ import * as queries from "../api/queries";
 import { forgetSecret } from "../api/secret";
 import { openInTab } from "../api/tickets";
 import { CodeBlock } from "../components/CodeBlock";
+import { Fact, Facts } from "../components/Facts";
 import { PageHeader } from "../components/Page";
+import { SettingsSection } from "../components/SettingsSection";
 import { applyTheme, currentTheme, type Theme } from "../components/theme";
 import { BrowserNotifications } from "./InboxView";
 import { Channels } from "./settings/Channels";
 import { People } from "./settings/People";
-import { Section } from "./settings/Section";
 import { Storage } from "./settings/Storage";
 import { Tokens } from "./settings/Tokens";
 import { You } from "./settings/You";
+import "./SettingsView.css";
 
 export default function SettingsView() {
   const me = useQuery(queries.me).data;
@@ -48,40 +50,27 @@ function Running() {
   const ready = useQuery(queries.readiness);
   const me = useQuery(queries.me).data;
   return (
-    <Section title="Server" text="What is running here, and your account.">
-      <dl className="facts">
-        <div>
-          <dt>Version</dt>
-          <dd>Wakeful {about?.version}</dd>
-        </div>
-        <div>
-          <dt>Store</dt>
-          <dd>{about?.store === "postgresql" ? "PostgreSQL" : "SQLite, in the server's data directory"}</dd>
-        </div>
-        <div>
-          <dt>Scheduler</dt>
-          <dd>
-            {ready.isError ? (
-              <span className="bad-text">not running: {explain(ready.error)}</span>
-            ) : ready.isSuccess ? (
-              "running"
-            ) : (
-              "…"
-            )}
-          </dd>
-        </div>
-        <div>
-          <dt>Commands</dt>
-          <dd>{about && SHELL[about.shell]}</dd>
-        </div>
-        <div>
-          <dt>You</dt>
-          <dd>
-            {me?.user.name} ({me?.user.role})
-          </dd>
-        </div>
-      </dl>
-    </Section>
+    <SettingsSection title="Server" text="What is running here, and your account.">
+      <Facts>
+        <Fact name="Version">Wakeful {about?.version}</Fact>
+        <Fact name="Store">
+          {about?.store === "postgresql" ? "PostgreSQL" : "SQLite, in the server's data directory"}
+        </Fact>
+        <Fact name="Scheduler">
+          {ready.isError ? (
+            <span className="bad-text">not running: {explain(ready.error)}</span>
+          ) : ready.isSuccess ? (
+            "running"
+          ) : (
+            "…"
+          )}
+        </Fact>
+        <Fact name="Commands">{about && SHELL[about.shell]}</Fact>
+        <Fact name="You">
+          {me?.user.name} ({me?.user.role})
+        </Fact>
+      </Facts>
+    </SettingsSection>
   );
 }
 
@@ -89,7 +78,7 @@ function Model() {
   const about = useQuery(queries.about).data;
   if (!about) return null;
   return (
-    <Section title="Model" text="Used by agents that have no model of their own.">
+    <SettingsSection title="Model" text="Used by agents that have no model of their own.">
       <p>
         <code>{about.model}</code>
       </p>
@@ -107,7 +96,7 @@ function Model() {
           />
         </>
       )}
-    </Section>
+    </SettingsSection>
   );
 }
 
@@ -122,7 +111,7 @@ function ThisBrowser() {
     },
   );
   return (
-    <Section title="This browser" text="Stored in this browser, not on the server.">
+    <SettingsSection title="This browser" text="Stored in this browser, not on the server.">
       <div className="segments" role="group" aria-label="Colours">
         {(["auto", "light", "dark"] as const).map((each) => (
           <button
@@ -144,14 +133,14 @@ function ThisBrowser() {
           Log out
         </button>
       </p>
-    </Section>
+    </SettingsSection>
   );
 }
 
 function About() {
   const about = useQuery(queries.about).data;
   return (
-    <Section title="About" text="Agents that set their own alarm.">
+    <SettingsSection title="About" text="Agents that set their own alarm.">
       <p>
         Wakeful {about?.version}. This page loads nothing from other sites. Data leaves this server only for models,
         channels, MCP servers and the web pages that agents fetch.
@@ -164,6 +153,6 @@ function About() {
           openapi.json
         </button>
       </p>
-    </Section>
+    </SettingsSection>
   );
 }

@@ -2,6 +2,7 @@ import { useEffect } from "react";
 import type { Refused } from "../api/client";
 import { onLogin } from "../api/secret";
 import { LoginHelp } from "../components/LoginHelp";
+import "./SignedOut.css";
 
 const WHY: Record<string, string> = {
   login_outdated:

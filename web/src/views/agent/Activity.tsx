@@ -10,6 +10,7 @@ import { kindText, reasonOf } from "../../components/labels";
 import { Empty, Loading } from "../../components/Page";
 import { Time } from "../../components/times";
 import { RunSummary } from "../RunSummary";
+import "./Activity.css";
 
 export function Activity({ agent }: { agent: AgentShape }) {
   const runs = useQuery(queries.runs({ agent_id: agent.id }));

@@ -13,6 +13,7 @@ import { ZoneOffer } from "../../components/zone";
 import { Activity } from "./Activity";
 import { Configure } from "./Configure";
 import { QuotaBanner, WritingBadge } from "./database/DatabaseStatus";
+import "./AgentView.css";
 
 const Home = lazy(() => import("./database/Home"));
 const Schema = lazy(() => import("./database/Schema"));

@@ -9,6 +9,7 @@ import { Icon } from "../../components/Icon";
 import { MODES } from "../../components/labels";
 import { Empty, Failure, Loading, PageHeader } from "../../components/Page";
 import { Time } from "../../components/times";
+import "./AgentsView.css";
 
 export default function AgentsView() {
   const agents = useQuery(queries.agents);

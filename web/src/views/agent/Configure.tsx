@@ -8,15 +8,17 @@ import * as queries from "../../api/queries";
 import { useAct } from "../../api/queries";
 import type { AgentShape } from "../../api/rest.generated";
 import { Confirm } from "../../components/Dialog";
+import { SettingsSection } from "../../components/SettingsSection";
 import { type PartProps, type Save, UnsavedGuard, useSave } from "./configure/autosave";
 import { DatabaseSettings } from "./configure/DatabaseSettings";
-import { Field, Section } from "./configure/fields";
+import { Field } from "./configure/fields";
 import { Instructions } from "./configure/Instructions";
 import { Limits } from "./configure/Limits";
 import { Model } from "./configure/Model";
 import { OtherAgents } from "./configure/OtherAgents";
 import { Scheduling } from "./configure/Scheduling";
 import { Tools } from "./configure/Tools";
+import "./Configure.css";
 
 export function Configure({ agent }: { agent: AgentShape }) {
   const act = useSave(agent.id);
@@ -67,7 +69,7 @@ export function Configure({ agent }: { agent: AgentShape }) {
 
 function About({ agent, save }: PartProps) {
   return (
-    <Section id="about" title="About" text="Its name, and what it is always told.">
+    <SettingsSection id="about" title="About" text="Its name, and what it is always told.">
       <Field label="Name" value={agent.name} onSave={(name) => save({ name })} />
       <Field
         label="Description"
@@ -82,7 +84,7 @@ function About({ agent, save }: PartProps) {
         placeholder="What it is told before every conversation"
         onSave={(system_prompt) => save({ system_prompt })}
       />
-    </Section>
+    </SettingsSection>
   );
 }
 
@@ -97,7 +99,7 @@ function DeleteAgent({ agent }: { agent: AgentShape }) {
   const text =
     "Its scheduled runs are cancelled, running ones are stopped, and its database is destroyed. Its sessions can still be read.";
   return (
-    <Section id="delete" title="Delete agent" text={text}>
+    <SettingsSection id="delete" title="Delete agent" text={text}>
       <div>
         <button type="button" className="danger" onClick={() => setAsking(true)}>
           Delete {agent.name}
@@ -113,6 +115,6 @@ function DeleteAgent({ agent }: { agent: AgentShape }) {
           onClose={() => setAsking(false)}
         />
       )}
-    </Section>
+    </SettingsSection>
   );
 }

@@ -16,6 +16,7 @@ import { useSessionStream } from "./stream";
 import { Transcript } from "./Transcript";
 import { TurnView } from "./TurnView";
 import { assembleTurns } from "./turns";
+import "./ChatView.css";
 
 export function ChatView({ sessionId }: { sessionId: string }) {
   const loaded = useQuery(queries.session(sessionId));

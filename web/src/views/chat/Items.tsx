@@ -8,6 +8,7 @@ import { Icon } from "../../components/Icon";
 import { Markdown } from "../../components/Markdown";
 import { duration, took, useNow } from "../../components/times";
 import type { Item, Plan, Planning, Text, Thinking, Tool, Wait } from "./items";
+import "./Items.css";
 
 /** The id of the run whose items these are; a call that needs approval is answered there. */
 export const RunOfItems = createContext<string | null>(null);

@@ -1,6 +1,7 @@
 import { useEffect, useRef, useState } from "react";
 import { loadBlob } from "../../api/client";
 import { openInTab } from "../../api/tickets";
+import "./Picture.css";
 
 const NEAR = "400px";
 

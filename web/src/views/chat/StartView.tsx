@@ -9,6 +9,7 @@ import type { AgentShape } from "../../api/rest.generated";
 import { PageHeader } from "../../components/Page";
 import { Composer } from "./composer/Composer";
 import { type OutgoingMessage, sendMessage } from "./sending";
+import "./StartView.css";
 
 export function StartView() {
   const agents = useQuery(queries.agents).data ?? [];

@@ -4,6 +4,7 @@ import { type ReactNode, useRef } from "react";
 import { Icon } from "../../components/Icon";
 import { useEarlierTurns, useFollowEnd } from "./scrolling";
 import type { Turn } from "./turns";
+import "./Transcript.css";
 
 interface Props {
   turns: Turn[];

@@ -13,6 +13,7 @@ import { Items, RunOfItems } from "./Items";
 import { Picture } from "./Picture";
 import type { LiveRun } from "./stream";
 import type { Turn } from "./turns";
+import "./TurnView.css";
 
 interface Props {
   turn: Turn;

@@ -7,15 +7,15 @@ import * as queries from "../../api/queries";
 import type { ChannelShape } from "../../api/rest.generated";
 import { MAX_LENGTH } from "../../api/server.generated";
 import { Confirm } from "../../components/Dialog";
+import { SettingsSection } from "../../components/SettingsSection";
 import { Time } from "../../components/times";
-import { Section } from "./Section";
 
 const CHANGES = [["channels"]];
 
 export function Channels() {
   const channels = useQuery(queries.channels);
   return (
-    <Section
+    <SettingsSection
       title="Channels"
       text="Notifications go to the inbox and to these channels: ntfy, e-mail, chat services and more."
     >
@@ -32,7 +32,7 @@ export function Channels() {
         ))}
       </ul>
       <Add />
-    </Section>
+    </SettingsSection>
   );
 }
 

@@ -6,9 +6,9 @@ import type { UserShape } from "../../api/rest.generated";
 import { MAX_LENGTH } from "../../api/server.generated";
 import { CopyButton } from "../../components/CodeBlock";
 import { Confirm } from "../../components/Dialog";
+import { SettingsSection } from "../../components/SettingsSection";
 import { Time } from "../../components/times";
 import { Problem } from "./Problem";
-import { Section } from "./Section";
 
 export function People({ meId }: { meId: string }) {
   const users = useQuery(queries.users).data ?? [];
@@ -32,7 +32,7 @@ export function People({ meId }: { meId: string }) {
   const [leaving, setLeaving] = useState<UserShape | null>(null);
   const problem = add.error ?? link.error ?? change.error;
   return (
-    <Section title="People" text="Each person has their own agents and sessions; nobody sees another's.">
+    <SettingsSection title="People" text="Each person has their own agents and sessions; nobody sees another's.">
       <ul className="rows" aria-label="People">
         {users.map((user) => (
           <li key={user.id}>
@@ -98,6 +98,6 @@ export function People({ meId }: { meId: string }) {
         <button type="submit">Add a person</button>
       </form>
       <Problem error={problem} />
-    </Section>
+    </SettingsSection>
   );
 }

@@ -5,9 +5,9 @@ import * as queries from "../../api/queries";
 import type { NewTokenShape } from "../../api/rest.generated";
 import { MAX_LENGTH } from "../../api/server.generated";
 import { CopyButton } from "../../components/CodeBlock";
+import { SettingsSection } from "../../components/SettingsSection";
 import { Time } from "../../components/times";
 import { Problem } from "./Problem";
-import { Section } from "./Section";
 
 const SCOPES: [NewTokenShape["scope"], string][] = [
   ["read", "Read — view only"],
@@ -36,7 +36,7 @@ export function Tokens() {
   };
   const problem = make.error ?? revoke.error;
   return (
-    <Section title="Tokens" text="For programs and logged-in browsers. Revoking one closes its connections.">
+    <SettingsSection title="Tokens" text="For programs and logged-in browsers. Revoking one closes its connections.">
       <ul className="rows" aria-label="Tokens">
         {tokens.map((token) => (
           <li key={token.id}>
@@ -89,6 +89,6 @@ export function Tokens() {
         <button type="submit">Create token</button>
       </form>
       <Problem error={problem} />
-    </Section>
+    </SettingsSection>
   );
 }

@@ -3,8 +3,8 @@ import { useState } from "react";
 import { call, explain } from "../../api/client";
 import * as queries from "../../api/queries";
 import { MAX_LENGTH } from "../../api/server.generated";
+import { SettingsSection } from "../../components/SettingsSection";
 import { BROWSER_ZONE, ZoneNames } from "../../components/zone";
-import { Section } from "./Section";
 
 export function You() {
   const me = useQuery(queries.me).data;
@@ -17,7 +17,7 @@ export function You() {
   if (!me) return null;
   const saved = me.user.timezone ?? "";
   return (
-    <Section
+    <SettingsSection
       title="Your time zone"
       text="Used for times such as “tomorrow at 9”, and by agents without their own time zone."
     >
@@ -51,6 +51,6 @@ export function You() {
           {explain(save.error)}
         </p>
       )}
-    </Section>
+    </SettingsSection>
   );
 }

@@ -4,7 +4,7 @@ import { call, explain } from "../../../api/client";
 import { database, useWrite } from "../../../api/database";
 import type { AgentShape } from "../../../api/rest.generated";
 import { Confirm, Dialog } from "../../../components/Dialog";
-import { Section } from "./fields";
+import { SettingsSection } from "../../../components/SettingsSection";
 
 /** Rotates the key of an agent's database, or erases it. */
 export function DatabaseSettings({ agent }: { agent: AgentShape }) {
@@ -16,7 +16,7 @@ export function DatabaseSettings({ agent }: { agent: AgentShape }) {
   const erase = useWrite((confirm: string) => call("DELETE /agents/{agent_id}/db", { path, body: { confirm } }), close);
   if (state === undefined || (state === "none" && !erase.isSuccess)) return null;
   return (
-    <Section id="database" title="Database" text="Its own file, encrypted with its own key.">
+    <SettingsSection id="database" title="Database" text="Its own file, encrypted with its own key.">
       <div className="row wrap">
         {state === "open" && (
           <button type="button" onClick={() => setAsking("rotate")}>
@@ -50,7 +50,7 @@ export function DatabaseSettings({ agent }: { agent: AgentShape }) {
           onClose={close}
         />
       )}
-    </Section>
+    </SettingsSection>
   );
 }
 

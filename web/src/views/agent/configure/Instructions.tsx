@@ -5,7 +5,8 @@ import { call, explain } from "../../../api/client";
 import * as queries from "../../../api/queries";
 import type { AgentShape, InstructionFileShape } from "../../../api/rest.generated";
 import { CodeBlock } from "../../../components/CodeBlock";
-import { Field, Section } from "./fields";
+import { SettingsSection } from "../../../components/SettingsSection";
+import { Field } from "./fields";
 
 const AGENTS_FILE = "AGENTS.md";
 
@@ -21,7 +22,7 @@ export function Instructions({ agent }: { agent: AgentShape }) {
     [["instructions", agent.id]],
   );
   return (
-    <Section
+    <SettingsSection
       id="instructions"
       title="Instructions"
       text="AGENTS.md goes into every prompt; skills are listed there by name. Only what you saved or accepted is used."
@@ -46,7 +47,7 @@ export function Instructions({ agent }: { agent: AgentShape }) {
           <Changed key={file.path} agent={agent} file={file} />
         ),
       )}
-    </Section>
+    </SettingsSection>
   );
 }
 

@@ -1,9 +1,11 @@
 import { useQuery } from "@tanstack/react-query";
 import * as queries from "../../../api/queries";
 import type { AgentUsage } from "../../../api/rest.generated";
+import { SettingsSection } from "../../../components/SettingsSection";
 import { duration, Time } from "../../../components/times";
 import type { PartProps } from "./autosave";
-import { Field, readNumber, Section } from "./fields";
+import { Field, readNumber } from "./fields";
+import "./Limits.css";
 
 export function Limits({ agent, save }: PartProps) {
   const { budgets } = agent;
@@ -12,7 +14,7 @@ export function Limits({ agent, save }: PartProps) {
   const whole = (text: string) => (text.trim() === "" ? null : Math.round(readNumber(text)));
   const show = (value: number | null | undefined) => (value === null || value === undefined ? "" : String(value));
   return (
-    <Section
+    <SettingsSection
       id="limits"
       title="Limits and budgets"
       text="Checked before each model call. Empty: no limit. Close to a limit the agent is told to wrap up and schedule the rest."
@@ -68,7 +70,7 @@ export function Limits({ agent, save }: PartProps) {
         />
       </div>
       {usage && <Today usage={usage} zone={agent.zone} />}
-    </Section>
+    </SettingsSection>
   );
 }
 

@@ -3,9 +3,11 @@ import { useId } from "react";
 import { call, explain } from "../../../api/client";
 import * as queries from "../../../api/queries";
 import type { AgentChange } from "../../../api/rest.generated";
+import { SettingsSection } from "../../../components/SettingsSection";
 import { took } from "../../../components/times";
 import { inOrder, type PartProps, useSetting } from "./autosave";
-import { Field, Problem, Section, Toggle } from "./fields";
+import { Field, Problem, Toggle } from "./fields";
+import "./Model.css";
 
 const LEVELS = ["off", "low", "medium", "high"] as const;
 
@@ -15,7 +17,7 @@ export function Model({ agent, save }: PartProps) {
   const id = useId();
   const level = (value: string) => (value || null) as AgentChange["thinking_level"];
   return (
-    <Section
+    <SettingsSection
       id="model"
       title="Model"
       text="A provider and a name, as in anthropic:NAME or openai-chat:NAME. Keys and addresses are in the server's settings."
@@ -58,7 +60,7 @@ export function Model({ agent, save }: PartProps) {
         isOn={agent.planning}
         onChange={(planning) => save({ planning })}
       />
-    </Section>
+    </SettingsSection>
   );
 }
 

@@ -1,14 +1,20 @@
 import { useQuery } from "@tanstack/react-query";
 import * as queries from "../../../api/queries";
 import type { AgentShape } from "../../../api/rest.generated";
+import { SettingsSection } from "../../../components/SettingsSection";
 import { type PartProps, useSetting } from "./autosave";
-import { Problem, Section } from "./fields";
+import { Problem } from "./fields";
+import "./OtherAgents.css";
 
 /** The agents this one may give a task to, and those it may hand a whole session over to. */
 export function OtherAgents({ agent, save }: PartProps) {
   const agents = useQuery(queries.agents).data ?? [];
   return (
-    <Section id="others" title="Other agents" text="A subagent never gets more tools than the agent that called it.">
+    <SettingsSection
+      id="others"
+      title="Other agents"
+      text="A subagent never gets more tools than the agent that called it."
+    >
       <Choice
         title="Subagents"
         text={
@@ -29,7 +35,7 @@ export function OtherAgents({ agent, save }: PartProps) {
         self={agent}
         onChange={(profiles) => save({ profiles })}
       />
-    </Section>
+    </SettingsSection>
   );
 }
 

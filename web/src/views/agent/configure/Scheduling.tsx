@@ -1,10 +1,12 @@
 import { RadioGroup } from "radix-ui";
 import type { AgentShape, ScheduleChange } from "../../../api/rest.generated";
 import { MODES } from "../../../components/labels";
+import { SettingsSection } from "../../../components/SettingsSection";
 import { duration } from "../../../components/times";
 import { ZoneNames } from "../../../components/zone";
 import { type PartProps, useSetting } from "./autosave";
-import { Field, Problem, readNumber, Section, Toggle } from "./fields";
+import { Field, Problem, readNumber, Toggle } from "./fields";
+import "./Scheduling.css";
 
 type ScheduleShape = AgentShape["schedule"];
 type Bounds = Omit<ScheduleShape, "mode" | "is_customised" | "days">;
@@ -22,7 +24,7 @@ function summary(bounds: Bounds): string {
 
 export function Scheduling({ agent, save }: PartProps) {
   return (
-    <Section
+    <SettingsSection
       id="scheduling"
       title="Scheduling"
       text="Whether it may schedule its own runs, and within which limits. You can always schedule runs for it."
@@ -47,7 +49,7 @@ export function Scheduling({ agent, save }: PartProps) {
       />
       <ZoneNames />
       {agent.self_scheduling && <BoundsOf schedule={agent.schedule} set={(schedule) => save({ schedule })} />}
-    </Section>
+    </SettingsSection>
   );
 }
 

@@ -4,8 +4,10 @@ import * as queries from "../../../api/queries";
 import type { McpServerShape } from "../../../api/rest.generated";
 import { TOOLSETS } from "../../../api/server.generated";
 import { Icon } from "../../../components/Icon";
+import { SettingsSection } from "../../../components/SettingsSection";
 import { type PartProps, useSetting } from "./autosave";
-import { Problem, Section, Toggle } from "./fields";
+import { Problem, Toggle } from "./fields";
+import "./Tools.css";
 
 type ToolsetName = keyof typeof TOOLSETS;
 const NAMES = Object.keys(TOOLSETS) as ToolsetName[];
@@ -22,7 +24,7 @@ export function Tools(part: PartProps) {
   const shell = useQuery(queries.about).data?.shell;
   const has = new Set(agent.toolsets);
   return (
-    <Section id="tools" title="Tools" text="A tool that is off is not shown to the model at all.">
+    <SettingsSection id="tools" title="Tools" text="A tool that is off is not shown to the model at all.">
       <div className="toolsets">
         {NAMES.map((name) => {
           const { label, hint: usual, needs_self_scheduling } = TOOLSETS[name];
@@ -55,7 +57,7 @@ export function Tools(part: PartProps) {
         isOn={agent.may_write_skills}
         onChange={(may_write_skills) => save({ may_write_skills })}
       />
-    </Section>
+    </SettingsSection>
   );
 }
 

@@ -3,6 +3,7 @@
 import { Switch } from "radix-ui";
 import { type ReactNode, useEffect, useId, useRef, useState } from "react";
 import { useSetting } from "./autosave";
+import "./fields.css";
 
 export function Problem({ id, text }: { id?: string; text: string | null }) {
   if (text === null) return null;
@@ -10,25 +11,6 @@ export function Problem({ id, text }: { id?: string; text: string | null }) {
     <p className="bad-text small" role="alert" id={id}>
       {text}
     </p>
-  );
-}
-
-interface SectionProps {
-  id: string;
-  title: string;
-  text?: string;
-  children: ReactNode;
-}
-
-export function Section({ id, title, text, children }: SectionProps) {
-  return (
-    <section className="settings-section" id={id} aria-labelledby={`${id}-title`}>
-      <div className="section-words">
-        <h2 id={`${id}-title`}>{title}</h2>
-        {text && <p className="muted">{text}</p>}
-      </div>
-      <div className="section-fields">{children}</div>
-    </section>
   );
 }
 

@@ -9,6 +9,7 @@ import { Confirm } from "../../../components/Dialog";
 import { Loading } from "../../../components/Page";
 import { Time } from "../../../components/times";
 import { Value } from "./Value";
+import "./Changes.css";
 
 interface Props {
   agentId: string;

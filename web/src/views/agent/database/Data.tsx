@@ -16,6 +16,7 @@ import { NewRowDialog, RowDialog } from "./RowDialog";
 import { count } from "./Schema";
 import { Value } from "./Value";
 import { condition, isNumeric, OPERATORS, type Operator } from "./values";
+import "./Data.css";
 
 const PAGE = 50;
 const SHOWS: [Show, string][] = [

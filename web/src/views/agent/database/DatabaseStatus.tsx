@@ -5,6 +5,7 @@ import { useEffect, useState } from "react";
 import { Link } from "wouter";
 import { database } from "../../../api/database";
 import { Icon } from "../../../components/Icon";
+import "./DatabaseStatus.css";
 
 const NEARLY_FULL = 0.8;
 const AT_LEAST = 700; // milliseconds: most writes are over before an eye has seen them

@@ -10,6 +10,7 @@ import { Menu, MenuItem } from "../../../components/Menu";
 import { Empty, Loading } from "../../../components/Page";
 import { EmptyDatabase, OpenDatabase } from "./OpenDatabase";
 import { ViewResult } from "./ViewResult";
+import "./Home.css";
 
 export default function Home({ agent }: { agent: AgentShape }) {
   return (

@@ -8,6 +8,7 @@ import { database } from "../../../api/database";
 import type { AgentShape, DatabaseShape } from "../../../api/rest.generated";
 import { Empty, Loading } from "../../../components/Page";
 import { ImportDialog } from "./ImportDialog";
+import "./OpenDatabase.css";
 
 interface Props {
   agent: AgentShape;
@@ -25,7 +26,7 @@ export function OpenDatabase({ agent, children }: Props) {
         The database file exists, but the key that opens it is missing. Nothing was changed, and the agent cannot use it
         until the key is back.
       </p>
-      <ol className="steps">
+      <ol className="unlock-steps">
         <li>
           Put <code>device.key</code> back into the server's config directory, from a backup or with the recovery key
           that the first start printed.

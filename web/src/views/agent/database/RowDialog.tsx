@@ -9,6 +9,8 @@ import { Changes } from "./Changes";
 import type { Row } from "./Data";
 import { prettyJson, WholeValue } from "./Value";
 import { isNumeric, typed } from "./values";
+import "../../RunSummary.css"; // its history folds like a run's
+import "./RowDialog.css";
 
 interface Props {
   agent: AgentShape;

@@ -8,6 +8,7 @@ import { schema } from "../../../api/database";
 import type { AgentShape, ColumnShape, SystemTableShape, TableShape } from "../../../api/rest.generated";
 import { Loading } from "../../../components/Page";
 import { EmptyDatabase, OpenDatabase } from "./OpenDatabase";
+import "./Schema.css";
 
 export default function Schema({ agent }: { agent: AgentShape }) {
   return (

@@ -4,6 +4,7 @@ import { useState } from "react";
 import type { Cell } from "../../../api/database";
 import { CodeBlock } from "../../../components/CodeBlock";
 import { Dialog } from "../../../components/Dialog";
+import "./Value.css";
 
 const SHORT = 80; // characters
 

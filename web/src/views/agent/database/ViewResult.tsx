@@ -5,6 +5,7 @@ import { Bars, Lines, Pie } from "./charts";
 import { RowsTable } from "./RowsTable";
 import { type Drawable, drawable } from "./series";
 import { plain, Value } from "./Value";
+import "./ViewResult.css";
 
 interface Props {
   name: string;

@@ -17,6 +17,8 @@ import { count } from "./Schema";
 import { RENDERS, ViewDialog } from "./ViewDialog";
 import { ViewResult } from "./ViewResult";
 import { definition, toValue } from "./values";
+import "../Activity.css"; // the list looks like that of the runs
+import "./Views.css";
 
 export default function Views({ agent }: { agent: AgentShape }) {
   return (

@@ -2,6 +2,7 @@
 
 import { type ReactNode, useEffect, useRef, useState } from "react";
 import { type Drawable, positions, type Series, short, ticks } from "./series";
+import "./charts.css";
 
 const HEIGHT = 220;
 const FOOT = 26;

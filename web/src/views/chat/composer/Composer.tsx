@@ -8,6 +8,7 @@ import { useAttachments } from "./useAttachments";
 import { useDraft } from "./useDraft";
 import { useFileDrop } from "./useFileDrop";
 import { useQueuedSend } from "./useQueuedSend";
+import "./Composer.css";
 
 interface Props {
   draftKey: string;
