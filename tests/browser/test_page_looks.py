@@ -131,7 +131,7 @@ async def test_axe_finds_nothing_serious_in_dialogs_and_menus(places, come):
         await expect(page.locator(".next-times li")).to_have_count(5)
         assert await page.evaluate(CHECK) == []
         await page.keyboard.press("Escape")
-        await page.get_by_label("Scheduled run").get_by_role("button", name="Pause").click()
+        await page.get_by_label("Scheduled run", exact=True).get_by_role("button", name="Pause").click()
         await expect(page.get_by_role("menu")).to_be_visible()
         assert await page.evaluate(CHECK) == []
         await go(page, places["data"])

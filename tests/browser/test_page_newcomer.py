@@ -24,7 +24,7 @@ async def test_a_newcomer_with_nothing_but_the_link_sees_the_whole_loop(served, 
     await expect(page.get_by_label("Tool write_file")).to_contain_text("notes.txt")
 
     await send(page, "In 10 seconds check notes.txt")
-    banner = page.get_by_label("Scheduled run")
+    banner = page.get_by_label("Scheduled run", exact=True)
     await expect(banner).to_contain_text("by the agent")
     await expect(banner).to_contain_text(re.compile(r"in \d+ s"))
     await expect(page.locator(".session-clock")).to_be_visible()

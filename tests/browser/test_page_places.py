@@ -59,7 +59,7 @@ async def test_a_person_books_skips_changes_and_cancels_a_recall(server, agent, 
         await expect(times).to_have_count(5)
         await expect(times.nth(1)).to_contain_text(re.compile("in (4 h 59 min|5 h)"))
         await dialog.get_by_role("button", name="Schedule", exact=True).click()
-        banner = page.get_by_label("Scheduled run")
+        banner = page.get_by_label("Scheduled run", exact=True)
         await expect(banner).to_contain_text(re.compile("in (1 h 59 min|2 h)"))
         await expect(banner).to_contain_text("recurring · by you")
         clock = page.get_by_role("link", name="Booked by hand").get_by_label("run scheduled")
@@ -90,7 +90,7 @@ async def test_run_now_runs_it_before_the_eyes(server, agent, come):
     session = await server.session()
     await server.book(session, BRIEF, call_type="once", at=server.node.clock.now() + timedelta(days=1))
     async with come(f"/ui/sessions/{session}") as page:
-        await page.get_by_label("Scheduled run").get_by_role("button", name="Run now").click()
+        await page.get_by_label("Scheduled run", exact=True).get_by_role("button", name="Run now").click()
         await expect(page.locator(".asked.is-woken")).to_contain_text(BRIEF)
         await expect(page.locator(".answer")).to_contain_text("You said:")
         await expect(page.get_by_label("Nothing scheduled")).to_be_visible()
@@ -102,7 +102,7 @@ async def test_what_someone_else_books_appears_by_itself(server, agent, come):
         await expect(page.get_by_label("Nothing scheduled")).to_be_visible()
         asked = {"call_type": "once", "when": "40m", "additional_context_message": BRIEF}
         await server.call("POST", f"/sessions/{session}/recall", json=asked)
-        await expect(page.get_by_label("Scheduled run")).to_contain_text(re.compile("in (39|40) min"))
+        await expect(page.get_by_label("Scheduled run", exact=True)).to_contain_text(re.compile("in (39|40) min"))
         await server.call("DELETE", f"/sessions/{session}/recall")
         await expect(page.get_by_label("Nothing scheduled")).to_be_visible()
 
@@ -183,7 +183,7 @@ async def test_the_next_run_is_booked_changed_and_cancelled_on_the_agents_page(s
         await dialog.get_by_label("When").fill("in 3 hours")
         await expect(dialog.locator(".next-times li")).to_contain_text(re.compile("in (2 h 59 min|3 h)"))
         await dialog.get_by_role("button", name="Schedule", exact=True).click()
-        banner = page.get_by_label("Scheduled run")
+        banner = page.get_by_label("Scheduled run", exact=True)
         await expect(banner).to_contain_text(re.compile("in (2 h 59 min|3 h)"))
         await expect(banner.get_by_role("link", name="Reactive")).to_have_attribute(
             "href", f"/ui/agents/{agent}/configure#scheduling"
@@ -232,7 +232,7 @@ async def test_sessions_of_long_ago_are_listed_further_down_and_found_at_once(se
         await page.get_by_role("searchbox", name="Search sessions").fill("OLD 7")
         await expect(links).to_have_count(11)
         await page.get_by_role("searchbox", name="Search sessions").fill("nowhere to be found")
-        await expect(page.get_by_text("No session is called “nowhere to be found”.")).to_be_visible()
+        await expect(page.get_by_text("No session matches “nowhere to be found”.")).to_be_visible()
         await page.get_by_role("searchbox", name="Search sessions").fill("")
         await expect(links).to_have_count(100)
         await page.get_by_role("button", name="Show more").click()
@@ -246,7 +246,7 @@ async def test_times_are_the_viewers_and_the_agents_when_hovered(server, agent, 
     at = (server.node.clock.now() + timedelta(days=2)).replace(hour=3, minute=0, second=0, microsecond=0)
     await server.book(session, BRIEF, call_type="once", at=at)
     async with come(f"/ui/sessions/{session}", timezone_id="America/New_York", locale="en-GB") as page:
-        when = page.get_by_label("Scheduled run").locator("time").last
+        when = page.get_by_label("Scheduled run", exact=True).locator("time").last
         await expect(when).to_contain_text(re.compile("2[23]:00"))  # by the time of the year
         await when.hover()
         await expect(when).to_have_attribute("title", re.compile("12:00:00 in Asia/Tokyo"))

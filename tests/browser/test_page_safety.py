@@ -224,7 +224,7 @@ async def test_all_of_it_works_with_the_keyboard_alone(server, come):
         await page.keyboard.type("in 2 hours")
         await expect(page.locator(".next-times li").first).to_contain_text("h")
         await page.keyboard.press("Enter")
-        await expect(page.get_by_label("Scheduled run")).to_be_visible()
+        await expect(page.get_by_label("Scheduled run", exact=True)).to_be_visible()
         await page.evaluate("document.activeElement.blur()")
         await tab_to("Pause everything")
         await page.keyboard.press("Enter")

@@ -309,7 +309,7 @@ async def test_a_wake_is_muted_where_it_was_heard_and_heard_again_where_it_waits
         await expect(entry.get_by_role("button", name="Muted")).to_be_visible()
         assert (await server.call("GET", f"/wakes/{wake.id}"))["muted"] is True
         await entry.get_by_role("link", name="Noise").click()
-        banner = page.get_by_label("Scheduled run")
+        banner = page.get_by_label("Scheduled run", exact=True)
         await banner.get_by_role("button", name="Muted").click()
         await expect(banner.get_by_role("button", name="Mute", exact=True)).to_be_visible()
     assert (await server.call("GET", f"/wakes/{wake.id}"))["muted"] is False
