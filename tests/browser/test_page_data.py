@@ -340,7 +340,7 @@ async def test_a_person_writes_a_view_with_a_parameter_tries_pins_and_deletes_it
         await dialog.get_by_label("SQL").fill(
             "SELECT title, cost FROM tasks WHERE cost >= :least AND note IS NOT ':no'"
         )
-        await expect(dialog.get_by_label(re.compile("^Default of"))).to_have_count(1)
+        await expect(dialog.get_by_label(re.compile("^Default for"))).to_have_count(1)
         await dialog.get_by_label("Default of least").fill("4")
         await dialog.get_by_role("button", name="Preview").click()
         await expect(dialog.locator("tbody tr")).to_have_count(2)
@@ -397,7 +397,7 @@ async def test_pinned_views_are_drawn_as_their_hint_says_and_can_be_unpinned(kee
         await expect(page.get_by_role("region", name="as_pie").first.locator(".slice")).to_have_count(4)
         await expect(page.get_by_role("region", name="as_number").first.locator("dd")).to_have_text("14")
         await expect(page.get_by_role("region", name="no_numbers").first).to_contain_text("needs a column of numbers")
-        await expect(page.get_by_role("region", name="asks").first).to_contain_text("It asks for least")
+        await expect(page.get_by_role("region", name="asks").first).to_contain_text("Needs a value for least")
         await expect(page.get_by_text("aside")).to_have_count(0)
         await keeper.call("POST", "/tables/tasks/rows", json={"rows": [{"title": "jam", "cost": 6}]})
         await expect(page.get_by_role("region", name="as_number").first.locator("dd")).to_have_text("20")

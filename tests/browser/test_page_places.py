@@ -258,7 +258,7 @@ async def test_a_new_session_can_be_begun_with_another_agent(server, agent, come
     async with come() as page:
         await page.get_by_role("button", name="New session with…").click()
         await page.get_by_role("menuitem", name="Other one").click()
-        await expect(page.get_by_role("heading", name="What shall Other one do?")).to_be_visible()
+        await expect(page.get_by_role("heading", name="What should Other one do?")).to_be_visible()
         await send(page, "Hello")
         await expect(page.locator(".answer")).to_have_text("You said: Hello")
         session = await server.call("GET", f"/sessions/{page.url.rpartition('/')[2]}")
@@ -353,7 +353,7 @@ async def test_activity_the_run_page_and_the_agenda_tell_what_a_wake_did(server,
         await page.get_by_role("link", name="Output").click()
         await expect(page.get_by_label("Tool write_file")).to_contain_text("t.txt")
         await expect(page.locator(".answer")).to_contain_text("The tool said")
-        await expect(page.locator(".facts")).to_contain_text("1 of tools")
+        await expect(page.locator(".facts")).to_contain_text("1 tool call")
         await page.get_by_text("Why it ran when it did").click()
         await page.get_by_role("button", name="Run again").click()
         await expect(page.get_by_text("Running again")).to_be_visible()

@@ -53,7 +53,7 @@ async def test_the_model_is_tried_and_its_provider_is_quoted(server, agent, come
     async with come(f"/ui/agents/{agent}/configure") as page:
         model = page.get_by_role("region", name="Model")
         await model.get_by_role("button", name="Test the model").click()
-        await expect(model).to_contain_text("openai-chat:test said “You said: Answer with the one word: ready”")
+        await expect(model).to_contain_text("openai-chat:test answered “You said: Answer with the one word: ready”")
         # What was just written is what is tried, though nothing was pressed in between.
         await model.get_by_label("Model", exact=True).fill("openai-chat:revoked")
         await model.get_by_role("button", name="Test the model").click()
@@ -64,7 +64,7 @@ async def test_the_model_is_tried_and_its_provider_is_quoted(server, agent, come
         await model.get_by_label("Model", exact=True).fill("")
         await model.get_by_label("Model", exact=True).press("Enter")
         await expect(model.get_by_label("Model", exact=True)).to_have_attribute(
-            "placeholder", "the server's own: openai-chat:test"
+            "placeholder", "Server default (openai-chat:test)"
         )
 
 
@@ -113,7 +113,7 @@ async def test_everything_an_agent_has_can_be_set(server, agent, come):
         assert "shell" in told["toolsets"]
         assert (told["mcp_servers"], told["ask_before"]) == (["calc"], ["write_file"])
         assert (len(told["subagents"]), len(told["profiles"]), told["run_limit_seconds"]) == (2, 1, 450)
-        await asks.get_by_role("button", name="Do not ask before write_file").click()
+        await asks.get_by_role("button", name="Stop asking before write_file").click()
         await expect(asks.get_by_role("listitem")).to_have_count(0)
         await page.reload()
         await expect(page.get_by_role("switch", name="calc")).to_be_checked()
@@ -123,9 +123,9 @@ async def test_everything_an_agent_has_can_be_set(server, agent, come):
 
 async def test_how_commands_and_mcp_programs_are_confined_is_shown(server, agent, come):
     level = (await server.call("GET", "/about"))["shell"]
-    shown = {"bubblewrap": "by bubblewrap", "landlock": "by Landlock", "refused": "are refused"}[level]
+    shown = {"bubblewrap": "by bubblewrap", "landlock": "by Landlock", "refused": "disabled"}[level]
     async with come("/ui/settings") as page:
-        await expect(page.get_by_role("region", name="What is running")).to_contain_text(shown)
+        await expect(page.get_by_role("region", name="Server")).to_contain_text(shown)
     async with come(f"/ui/agents/{agent}/configure") as page:
         tools = page.get_by_role("region", name="Tools")
         await expect(tools).to_contain_text("cannot confine" if level == "refused" else "confined to its workspace")
@@ -146,7 +146,7 @@ async def test_each_mode_sets_what_its_card_says(server, agent, come):
         await page.get_by_label("Minimum gap (minutes)").press("Enter")
         await expect(page.locator(".changed")).to_have_text("Reactive: 5 min")
         await expect(page.get_by_role("radio", name="Reactive")).to_contain_text("at least 12 min apart")
-        await page.get_by_role("button", name="Back to the bounds of Reactive").click()
+        await page.get_by_role("button", name="Reset to Reactive").click()
         await expect(page.locator(".changed")).to_have_count(0)
     assert (await settings_of(server, agent))["schedule"]["is_customised"] is False
 
@@ -168,7 +168,7 @@ async def test_a_refused_value_stays_at_its_field_and_is_not_left_unasked(server
         await expect(problem).to_have_count(0)
         await page.get_by_label("Runs per day").fill("many")
         await page.get_by_label("Runs per day").press("Enter")
-        await expect(page.get_by_text("“many” is not a number of at least 0.")).to_be_visible()
+        await expect(page.get_by_text("Must be a number of at least 0, got “many”.")).to_be_visible()
         await page.get_by_role("link", name="Agenda").click()
         await dialog.get_by_role("button", name="Leave").click()
         await expect(page.get_by_role("heading", level=1)).to_have_text("Agenda")
@@ -271,7 +271,7 @@ async def test_settings_tell_the_disk_and_how_long_things_are_kept(server, agent
     async with come("/ui/settings") as page:
         disk = page.get_by_role("region", name="Disk and retention")
         await expect(disk).to_contain_text("MB")
-        await expect(disk).to_contain_text("kept for 24 h after their end")
+        await expect(disk).to_contain_text("kept for 24 h after the run")
 
 
 # ── The inbox ───────────────────────────────────────────────────────────────────────────────────────────────────────

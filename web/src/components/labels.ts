@@ -45,3 +45,7 @@ export function byWhom(by: string): string {
 function lookUp<T>(table: Readonly<Record<string, T>>, code: string): T | undefined {
   return Object.hasOwn(table, code) ? table[code] : undefined;
 }
+
+export function count(number: number, what: string): string {
+  return `${number.toLocaleString()} ${what}${number === 1 ? "" : "s"}`;
+}

@@ -8,7 +8,7 @@ import type { RunDetail } from "../api/rest.generated";
 import { StatusBadge } from "../components/Badge";
 import { Fact, Facts } from "../components/Facts";
 import { Icon } from "../components/Icon";
-import { byWhom, kindText, reasonOf, reasonText } from "../components/labels";
+import { byWhom, count, kindText, reasonOf, reasonText } from "../components/labels";
 import { Loading } from "../components/Page";
 import { duration, Time, took, useNow } from "../components/times";
 import { RunChanges } from "./RunChanges";
@@ -73,7 +73,7 @@ function RunFacts({ run, zone }: { run: RunDetail; zone: string | undefined }) {
           </Fact>
           <Fact name="Cost">{usage.cost === null ? "unknown price" : `$${usage.cost.toFixed(4)}`}</Fact>
           <Fact name="Calls">
-            {usage.model_calls} model calls, {usage.tool_calls} tool calls
+            {count(usage.model_calls, "model call")}, {count(usage.tool_calls, "tool call")}
           </Fact>
         </>
       )}

@@ -8,12 +8,12 @@ import { type Cell, exportOfTable, rows, type Show, schema, useWrite } from "../
 import type { AgentShape, ColumnShape, TableShape } from "../../../api/rest.generated";
 import { download } from "../../../api/tickets";
 import { Icon } from "../../../components/Icon";
+import { count } from "../../../components/labels";
 import { Loading } from "../../../components/Page";
 import { Time } from "../../../components/times";
 import { ImportDialog } from "./ImportDialog";
 import { EmptyDatabase, OpenDatabase } from "./OpenDatabase";
 import { NewRowDialog, RowDialog } from "./RowDialog";
-import { count } from "./Schema";
 import { Value } from "./Value";
 import { condition, isNumeric, OPERATORS, type Operator } from "./values";
 import "./Data.css";

@@ -6,7 +6,7 @@ import { useWrite } from "../../../api/database";
 import type { AgentShape, Imported, NewImport } from "../../../api/rest.generated";
 import { MAX_LENGTH } from "../../../api/server.generated";
 import { Dialog } from "../../../components/Dialog";
-import { count } from "./Schema";
+import { count } from "../../../components/labels";
 
 interface Props {
   agent: AgentShape;

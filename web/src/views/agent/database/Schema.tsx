@@ -6,6 +6,7 @@ import { Link, useSearchParams } from "wouter";
 import { explain } from "../../../api/client";
 import { schema } from "../../../api/database";
 import type { AgentShape, ColumnShape, SystemTableShape, TableShape } from "../../../api/rest.generated";
+import { count } from "../../../components/labels";
 import { Loading } from "../../../components/Page";
 import { EmptyDatabase, OpenDatabase } from "./OpenDatabase";
 import "./Schema.css";
@@ -125,8 +126,4 @@ function rules(column: ColumnShape): string {
   ]
     .filter(Boolean)
     .join(" · ");
-}
-
-export function count(number: number, what: string): string {
-  return `${number.toLocaleString()} ${what}${number === 1 ? "" : "s"}`;
 }
