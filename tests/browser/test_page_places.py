@@ -78,6 +78,7 @@ async def test_a_person_books_skips_changes_and_cancels_a_recall(server, agent, 
         await dialog.get_by_label("When").fill("in 30 minutes")
         await expect(dialog.locator(".next-times li").first).to_contain_text(re.compile("in (29|30) min"))
         await dialog.get_by_role("button", name="Save").click()
+        await expect(dialog).to_have_count(0)
         await expect(banner).to_contain_text(re.compile("in (29|30) min"))
 
         await banner.get_by_role("button", name="Cancel").click()
