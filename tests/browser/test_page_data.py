@@ -341,7 +341,7 @@ async def test_a_person_writes_a_view_with_a_parameter_tries_pins_and_deletes_it
             "SELECT title, cost FROM tasks WHERE cost >= :least AND note IS NOT ':no'"
         )
         await expect(dialog.get_by_label(re.compile("^Default for"))).to_have_count(1)
-        await dialog.get_by_label("Default of least").fill("4")
+        await dialog.get_by_label("Default for least").fill("4")
         await dialog.get_by_role("button", name="Preview").click()
         await expect(dialog.locator("tbody tr")).to_have_count(2)
         await dialog.get_by_role("button", name="Save").click()
@@ -366,7 +366,7 @@ async def test_a_person_writes_a_view_with_a_parameter_tries_pins_and_deletes_it
         await expect(page).to_have_url(re.compile(r"/views\?view=dear$"))
         await page.get_by_role("button", name="Edit").click()
         dialog = page.get_by_role("dialog", name="Change dear")
-        await dialog.get_by_label("Default of least").fill("5")
+        await dialog.get_by_label("Default for least").fill("5")
         await dialog.get_by_role("button", name="Save").click()
         await expect(page.locator(".slice")).to_have_count(1)
         await page.get_by_role("button", name="Delete").click()
@@ -464,7 +464,7 @@ async def test_a_locked_database_says_what_to_do_and_opens_when_its_key_is_back(
     key.rename(key.with_suffix(".aside"))
     async with come(f"{keeper.place}/data?table=tasks") as page:
         await expect(page.get_by_role("heading", name="This database is locked")).to_be_visible()
-        await expect(page.locator(".steps")).to_contain_text("device.key")
+        await expect(page.locator(".unlock-steps")).to_contain_text("device.key")
         for tab in ("Home", "Schema", "Views"):
             await page.get_by_role("link", name=tab, exact=True).click()
             await expect(page.get_by_role("heading", name="This database is locked")).to_be_visible()
