@@ -365,7 +365,7 @@ async def test_a_person_writes_a_view_with_a_parameter_tries_pins_and_deletes_it
         await card.get_by_role("link", name="dear").click()
         await expect(page).to_have_url(re.compile(r"/views\?view=dear$"))
         await page.get_by_role("button", name="Edit").click()
-        dialog = page.get_by_role("dialog", name="Change dear")
+        dialog = page.get_by_role("dialog", name="Edit dear")
         await dialog.get_by_label("Default for least").fill("5")
         await dialog.get_by_role("button", name="Save").click()
         await expect(page.locator(".slice")).to_have_count(1)
