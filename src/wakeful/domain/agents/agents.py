@@ -5,16 +5,17 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 
+from wakeful.domain import labels
 from wakeful.domain.agents.mcp_servers import McpServer, prefix_of
 from wakeful.domain.bounds.bounds import check_bounds
 from wakeful.domain.errors import Forbidden, Invalid
 from wakeful.domain.types import Agent, User
 from wakeful.domain.zones import is_same_zone, load_zone
 
-TOOLSETS = ("recall", "scheduler", "next_run", "database", "notify", "files", "web", "shell", "subagents")
+TOOLSETS = tuple(labels.TOOLSETS)
 FIRST_TOOLSETS = tuple(name for name in TOOLSETS if name != "shell")
 NEW_TOOLSETS = ("files", "web")  # self-scheduling and the database are off until someone turns them on
-SCHEDULING = frozenset({"recall", "scheduler", "next_run", "notify"})
+SCHEDULING = frozenset(name for name, toolset in labels.TOOLSETS.items() if toolset.needs_self_scheduling)
 
 MAX_NAMED = 200  # servers, tools or agents in one list
 MAX_NAME = 200

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Self
 from fastapi import APIRouter, Query, Response, UploadFile
 from pydantic import AwareDatetime, ConfigDict, Field, model_validator
 
+from wakeful.domain.attachments import MAX_IMAGES
 from wakeful.domain.doors.schedule import PREFIX
 from wakeful.domain.errors import NotFound
 from wakeful.domain.types import Message
@@ -19,7 +20,7 @@ from wakeful.server.rest.shapes import Done, Id, PathId, RequestBody, Shape, Spa
 from wakeful.server.rest.wakes.wakes import RecallShape, recall_to_body
 from wakeful.server.routes import DoorRoute, takes_large_bodies
 from wakeful.server.services import ServicesDep
-from wakeful.server.ws.incoming import MOST_CONTENT, MOST_FILES, MOST_IMAGES, hand_over, read_message
+from wakeful.server.ws.incoming import MOST_CONTENT, MOST_FILES, hand_over, read_message
 from wakeful.service.sessions.sessions import MOST_TITLE, SessionView
 
 router = APIRouter(route_class=DoorRoute, tags=["sessions"])
@@ -120,7 +121,7 @@ class FileName(RequestBody):
 
 class NewMessage(RequestBody):
     content: Annotated[str, Field(min_length=1, max_length=MOST_CONTENT)]
-    images: Annotated[list[str], Field(max_length=MOST_IMAGES)] | None = None
+    images: Annotated[list[str], Field(max_length=MAX_IMAGES)] | None = None
     files: Annotated[list[FileName], Field(max_length=MOST_FILES)] | None = None
 
 
