@@ -15,22 +15,25 @@ serve: page ## Start the server (ARGS="--port 9000" for options)
 	@.venv/bin/wakeful serve $(ARGS)
 
 test: page ## Run the tests (WAKEFUL_TEST_LONG=1 for the long variants; ARGS="-k name" for some)
+	@.venv/bin/python scripts/page.py test
 	@scripts/chromium.sh >/dev/null || true  # without a browser, only the tests that need one fail
 	@PYTHONDONTWRITEBYTECODE= .venv/bin/pytest -n 3 --dist=loadfile --no-loadscope-reorder $(PATIENCE) $(ARGS)
 
 page: setup ## Build the web page, if its sources have changed
 	@.venv/bin/python scripts/page.py
 
-check: setup ## Lock freshness, lint, format, imports between rooms, types
+check: setup ## Lock freshness, lint, format, imports between rooms, types; the page's lint, format, types
 	@.venv/bin/python scripts/lock.py check
 	@.venv/bin/ruff check
 	@.venv/bin/ruff format --check
 	@.venv/bin/lint-imports
 	@.venv/bin/basedpyright
+	@.venv/bin/python scripts/page.py check
 
 format: setup ## Format the code and apply what the linter can mend
 	@.venv/bin/ruff check --fix
 	@.venv/bin/ruff format
+	@.venv/bin/python scripts/page.py format
 
 bench: setup ## Run every script in bench/ (files that start with _ are their helpers)
 	@set -e; for script in $(BENCHES); do echo "== $$script"; .venv/bin/python $$script; done

@@ -103,7 +103,7 @@ async def agent_of(built: Wakeful, user: User) -> By:
 
 
 async def with_table(built: Wakeful, by: By) -> None:
-    await built.services.data.create_table(by, "tasks", "What is to be done.", COLUMNS)
+    await built.services.data.run(by, "create_table", name="tasks", purpose="What is to be done.", columns=COLUMNS)
 
 
 def timed(act: Callable[[], Any]) -> float:
@@ -138,15 +138,15 @@ async def compare(built: Wakeful, user: User) -> dict[str, float]:
         took.setdefault(name, []).append(seconds)
 
     for _ in range(ROUNDS):
-        note("insert 1,000 rows, ours", await timed_async(lambda: data.insert(ours, "tasks", many)))
+        note("insert 1,000 rows, ours", await timed_async(lambda: data.run(ours, "insert", table="tasks", rows=many)))
         note("insert 1,000 rows, direct with changelog", timed(lambda: with_log.insert(many, with_changelog=True)))
         note("insert 1,000 rows, direct, bare", timed(lambda: without.insert(many, with_changelog=False)))
     for _ in range(SINGLE_ROUNDS):
-        note("insert 1 row, ours", await timed_async(lambda: data.insert(ours, "tasks", one)))
+        note("insert 1 row, ours", await timed_async(lambda: data.run(ours, "insert", table="tasks", rows=one)))
         note("insert 1 row, direct with changelog", timed(lambda: with_log.insert(one, with_changelog=True)))
     select = "SELECT id, title, state, hours FROM tasks LIMIT 1000"
     for _ in range(ROUNDS * 4):
-        note("query 1,000 rows, ours", await timed_async(lambda: data.query_as_json(ours, select)))
+        note("query 1,000 rows, ours", await timed_async(lambda: data.run_unparsed(ours, "query", sql=select)))
         note("query 1,000 rows, direct and as JSON", timed(with_log.query_as_json))
         note("query 1,000 rows, direct", timed(with_log.query))
     return {name: statistics.median(each) * 1000 for name, each in took.items()}
@@ -164,9 +164,9 @@ async def opening(folder: Path) -> dict[str, float]:
         for _ in range(7):
             for worker in list(data.files._engine._workers):
                 await data.files._engine._end(worker)
-            cold.append(await timed_async(lambda: data.query(agents[0], "SELECT count(*) FROM tasks")))
+            cold.append(await timed_async(lambda: data.run(agents[0], "query", sql="SELECT count(*) FROM tasks")))
         for by in agents[1:] * 3:
-            warm.append(await timed_async(lambda by=by: data.query(by, "SELECT count(*) FROM tasks")))
+            warm.append(await timed_async(lambda by=by: data.run(by, "query", sql="SELECT count(*) FROM tasks")))
     return {"open, cold worker": statistics.median(cold) * 1000, "open, warm worker": statistics.median(warm) * 1000}
 
 
@@ -180,8 +180,8 @@ async def many_agents(folder: Path) -> dict[str, float]:
 
         async def work(by: By) -> None:
             for _ in range(10):
-                await data.insert(by, "tasks", [row(number) for number in range(50)])
-                await data.query(by, "SELECT * FROM tasks ORDER BY hours DESC")
+                await data.run(by, "insert", table="tasks", rows=[row(number) for number in range(50)])
+                await data.run(by, "query", sql="SELECT * FROM tasks ORDER BY hours DESC")
 
         await asyncio.gather(*(work(by) for by in agents[:ACTIVE]))
         sizes = [_resident(pid) for pid in data.files._engine.pids]

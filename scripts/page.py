@@ -1,6 +1,11 @@
-"""Build the page from web/ into src/wakeful/server/static, if what is there is missing or older than its sources.
+"""Build the page from web/ into src/wakeful/server/static, or run another script of web/package.json on its sources.
 
-It takes the machine's Node, or fetches one from PyPI into .venv/node. Vite asks for 20.19, 22.12 or newer.
+    page.py         build, if the built page is missing or older than its sources
+    page.py check   lint, format and types
+    page.py format  format, and mend what the linter can
+    page.py test    the unit tests
+
+Uses the machine's Node, or fetches one from PyPI into .venv/node. Vite needs 20.19, 22.12 or newer.
 """
 
 import fcntl
@@ -21,21 +26,31 @@ NODE = ROOT / ".venv/node"
 UV = ROOT / ".venv/bin/uv"
 
 
-def main() -> int:
-    """Build when it is needed; say what to do when it cannot be done."""
+def main(script: str = "build") -> int:
+    """Run a script of web/package.json; `build` only when it is needed."""
     with (ROOT / ".venv/page.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # two makes at once: the second finds it built
         wanted = stamp()
-        if STAMP.exists() and STAMP.read_text() == wanted:
-            return 0
-        print("Building the page", flush=True)
+        if script == "build":
+            if STAMP.exists() and STAMP.read_text() == wanted:
+                return 0
+            print("Building the page", flush=True)
         try:
-            build(*_find_npm())
+            npm, path = _find_npm()
+            install(npm, path)
         except subprocess.CalledProcessError as error:
-            print(error.stdout or "", f"The page could not be built: {error}.", sep="\n", file=sys.stderr)
+            print(
+                error.stdout or "", f"The packages of web/ could not be installed: {error}.", sep="\n", file=sys.stderr
+            )
             print("It needs Node 20.19 or newer, or a network to fetch one and its packages.", file=sys.stderr)
             return 1
-        STAMP.write_text(wanted)
+        try:
+            _run([*npm, "run", "--silent", script], path)
+        except subprocess.CalledProcessError as error:
+            print(error.stdout, file=sys.stderr)
+            return 1
+        if script == "build":
+            STAMP.write_text(wanted)
     return 0
 
 
@@ -47,14 +62,13 @@ def stamp() -> str:
     return digest.hexdigest()
 
 
-def build(npm: list[str], path: str) -> None:
-    """Install the locked packages if they are others than before, then build."""
+def install(npm: list[str], path: str) -> None:
+    """Install the locked packages, unless they are installed."""
     installed = MODULES / ".wakeful-lock"
     lock = (WEB / "package-lock.json").read_text()
     if not installed.exists() or installed.read_text() != lock:
         _run([*npm, "ci", "--no-audit", "--no-fund", "--loglevel=error"], path)
         installed.write_text(lock)
-    _run([*npm, "run", "--silent", "build"], path)
 
 
 def _run(command: list[str], path: str) -> None:
@@ -93,4 +107,4 @@ def _is_new_enough() -> bool:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(*sys.argv[1:]))

@@ -1,14 +1,18 @@
-"""Write web/src/api/{rest,frames}.generated.ts from the server's own description of itself; a test compares them."""
+"""Write web/src/api/*.generated.ts: types from the server's description of itself, labels and limits from domain."""
 
 import json
 import re
 import tempfile
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from wakeful.app.building import build
 from wakeful.config import Settings
+from wakeful.domain import attachments, labels
+from wakeful.domain.bounds.bounds import PRESETS
+from wakeful.domain.types import Bounds
 from wakeful.server.app import create_app
 from wakeful.server.login_attempts import Tries
 from wakeful.server.ws.frame_schema import describe_frames
@@ -26,7 +30,52 @@ def render() -> dict[str, str]:
     return {
         "rest.generated.ts": HEAD.format(origin="the server's OpenAPI document") + shapes + _routes(described["paths"]),
         "frames.generated.ts": HEAD.format(origin="the server's /ws/schema") + "".join(_frames()),
+        "server.generated.ts": HEAD.format(origin="src/wakeful/domain and the REST API") + _constants(described),
     }
+
+
+def _constants(described: Schema) -> str:
+    """Declare what the page shows of the server's codes and limits."""
+    values: dict[str, Any] = {
+        "TOOLSETS": {name: asdict(each) for name, each in labels.TOOLSETS.items()},
+        "MODES": {name: asdict(each) | {"bounds": _bounds(PRESETS[name])} for name, each in labels.MODES.items()},
+        "WAKE_KINDS": labels.WAKE_KINDS,
+        "RUN_STATUSES": labels.RUN_STATUSES,
+        "RUN_NOTES": labels.RUN_NOTES,
+        "REASONS": labels.REASONS,
+        "IMAGE_TYPES": attachments.IMAGE_TYPES,
+        "MAX_IMAGES": attachments.MAX_IMAGES,
+        "MAX_IMAGE_BYTES": attachments.MAX_IMAGE_BYTES,
+        "MAX_LENGTH": _max_lengths(described["components"]["schemas"]),
+    }
+    return "\n".join(
+        f"export const {name} = {json.dumps(value, indent=2, ensure_ascii=False)} as const;\n"
+        for name, value in values.items()
+    )
+
+
+def _bounds(bounds: Bounds) -> dict[str, Any]:
+    """Return a preset in the fields of REST's BoundsShape."""
+    quiet = {"quiet_from": bounds.quiet_from, "quiet_to": bounds.quiet_to}
+    return {
+        "max_horizon_seconds": int(bounds.max_horizon.total_seconds()),
+        "min_interval_seconds": int(bounds.min_interval.total_seconds()),
+        "daily_cap": bounds.daily_cap,
+        **{name: at and at.isoformat("minutes") for name, at in quiet.items()},
+    }
+
+
+def _max_lengths(schemas: Mapping[str, Schema]) -> dict[str, dict[str, int]]:
+    """Return how many characters each field of a request may have, as the server enforces it."""
+    found = {
+        name: {key: most for key, each in schema.get("properties", {}).items() if (most := _max_length(each))}
+        for name, schema in sorted(schemas.items())
+    }
+    return {name: lengths for name, lengths in found.items() if lengths}
+
+
+def _max_length(schema: Schema) -> int | None:
+    return schema.get("maxLength") or next(filter(None, map(_max_length, schema.get("anyOf", ()))), None)
 
 
 def _openapi() -> Schema:

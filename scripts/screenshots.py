@@ -19,7 +19,7 @@ from live_server import TOKEN, Server, running_server
 
 ROOT = Path(__file__).parent.parent
 IMAGES = ROOT / "docs" / "images"
-MOST_BYTES = 200_000
+MAX_BYTES = 200_000
 WIDE: dict[str, Any] = {"viewport": {"width": 1200, "height": 680}, "locale": "en-GB"}
 PHONE: dict[str, Any] = {
     "viewport": {"width": 390, "height": 780},
@@ -83,8 +83,8 @@ async def take(page: Page, path: str, name: str, *, height: int | None = None) -
     await page.screenshot(path=file, animations="disabled")
     size = file.stat().st_size
     print(f"{file.relative_to(ROOT)}: {size // 1000} kB")
-    if size > MOST_BYTES:
-        sys.exit(f"{file} has {size} bytes; at most {MOST_BYTES} are kept in the repository.")
+    if size > MAX_BYTES:
+        sys.exit(f"{file} has {size} bytes; at most {MAX_BYTES} are kept in the repository.")
 
 
 async def main() -> None:

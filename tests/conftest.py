@@ -42,7 +42,48 @@ END $$
 """
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+# Their subject is above the store, whose own methods the contract tests run on both: PostgreSQL only in the long form.
+ON_ONE_STORE = (
+    "contract/agents/test_tools_database.py",
+    "contract/people/test_channels.py",
+    "contract/people/test_notify.py",
+    "server/agents/",
+    "server/limits/",
+    "server/ops/",
+    "server/people/test_channels.py",
+    "server/runs/",
+    "server/wakes/test_pains.py",
+    "server/wakes/test_wishes.py",
+    "server/wakes/test_woken_tools.py",
+    "server/wakes/test_zones.py",
+    "server/ws/test_socket_frames.py",
+)
+ON_BOTH = ("two_directories", "died", "sends_once", "isolation", "takes_over")  # words in names: nodes share a store
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what only repeats on a second store, and begin with what takes longest."""
+    if not IS_LONG:
+        _leave_out_repeats(config, items)
+    _begin_with_the_longest(items)
+
+
+def _leave_out_repeats(config: pytest.Config, items: list[pytest.Item]) -> None:
+    root = Path(__file__).parent
+    both = {item.nodeid.replace("postgres", "sqlite") for item in items if "sqlite" in item.name}
+
+    def is_repeat(item: pytest.Item) -> bool:
+        place = str(item.path.relative_to(root))
+        if "postgres" not in item.name or not place.startswith(ON_ONE_STORE):
+            return False
+        return item.nodeid.replace("postgres", "sqlite") in both and not any(word in item.nodeid for word in ON_BOTH)
+
+    left_out = [item for item in items if is_repeat(item)]
+    items[:] = [item for item in items if not is_repeat(item)]
+    config.hook.pytest_deselected(items=left_out)
+
+
+def _begin_with_the_longest(items: list[pytest.Item]) -> None:
     """Begin with the files that take longest, those that keep a browser busy beside those that wait for processes."""
     files = list(dict.fromkeys(item.path for item in items))
     busy, waiting = ([file for file in files if file.parent.name == name] for name in ("browser", "crash"))

@@ -45,12 +45,19 @@ class Database:
         self.worker = worker or Worker()
         self.at = AT
 
-    def ask(self, op: str, *, actor: str = "agent", run: str | None = "run-1", seconds: float = 5, **args: Any) -> Any:
-        """Ask for something and return its result, or raise Refused."""
-        return self.answer(op, actor=actor, run=run, seconds=seconds, **args)["result"]
+    def ask(self, op: str, **options_and_args: Any) -> Any:
+        """Run an operation and return its result, or raise Refused."""
+        return self.answer(op, **options_and_args)["result"]
 
     def answer(
-        self, op: str, *, actor: str = "agent", run: str | None = "run-1", seconds: float = 5, **args: Any
+        self,
+        op: str,
+        *,
+        actor: str = "agent",
+        run: str | None = "run-1",
+        seconds: float = 5,
+        door: str = "tool",
+        **args: Any,
     ) -> Any:
         request = {
             "op": op,
@@ -61,6 +68,7 @@ class Database:
             "at": self.at,
             "actor": actor,
             "run_id": run,
+            "door": door,
             "args": args,
         }
         answer, result = split(self.worker.answer(orjson.dumps(request)))
@@ -81,7 +89,7 @@ class Database:
         found: list[dict[str, Any]] = []
         is_more = True
         while is_more:
-            page = self.ask("changelog", most=100_000, before=found[-1]["id"] if found else None, **which)
+            page = self.ask("changelog", limit=100_000, before=found[-1]["id"] if found else None, **which)
             found += page["changes"]
             is_more = page["is_more"]
         return list(reversed(found))

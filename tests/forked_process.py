@@ -96,7 +96,9 @@ def _run(
 ) -> None:
     from wakeful.cli.main import app
 
-    assert "preload" in sys.modules  # otherwise each process would import everything again
+    assert (
+        "preload" in sys.modules
+    )  # else every test would take its time to import everything, and nobody would know why
     os.environ.clear()
     os.environ.update(environment)
     os.dup2(out.fileno(), 1)

@@ -229,6 +229,11 @@ class Harness:
             del self.executor.by_session[session.id]
             await self.let_through(gate)
 
+    def forget_gates(self) -> None:
+        """Wait for no gate any more, as after a crash."""
+        self._gates.clear()
+        self.executor.by_session.clear()
+
     async def let_through(self, gate: Gate) -> None:
         """Open a gate and wait until what stood before it has ended."""
         gate.open()

@@ -1,21 +1,20 @@
 """Publish and subscribe: frames in order, each encoded once, in a bounded queue per subscriber.
 
-A topic's frames have consecutive sequence numbers. What a subscriber misses, because its queue was full or because
-another node said it, it reads from where the frames are kept; the hub only says that there is something.
+A topic's frames have consecutive sequence numbers. A subscriber that missed some, because its queue was full or
+because another node published them, reads them from where they are kept; the hub only wakes it.
 """
 
 import asyncio
 from collections import deque
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
-from functools import cache
-from typing import Any
+from dataclasses import dataclass
 
 import orjson
 from websockets.frames import Frame, Opcode
 
-from wakeful.domain.events import SessionFrame, UserFrame, wire_name
+from wakeful.domain.events import SessionFrame, UserFrame
+from wakeful.domain.frames import to_wire
 
 MOST_FRAMES = 512
 MOST_BYTES = 256 * 1024
@@ -30,25 +29,15 @@ class Sent:
     wire: bytes  # the same as a WebSocket message
 
 
-def encode(frame: SessionFrame | UserFrame, run_id: str | None = None) -> str:
-    """Write a frame as JSON, without the fields that say nothing."""
-    written = {key: value for name, key in _fields(type(frame)) if (value := getattr(frame, name)) is not None}
-    if run_id is not None:
-        written["run_id"] = run_id
-    return orjson.dumps(written, option=orjson.OPT_UTC_Z).decode()
+def encode(frame: SessionFrame | UserFrame) -> str:
+    """Write a frame as JSON, without the fields that are None."""
+    return orjson.dumps(to_wire(frame), option=orjson.OPT_UTC_Z).decode()
 
 
 def numbered(text: str, seq: int) -> Sent:
     """Give an encoded frame its number, without encoding it again, and the form that every client is sent."""
     text = f'{text[:-1]},"seq":{seq}}}'
     return Sent(seq, text, Frame(Opcode.TEXT, text.encode()).serialize(mask=False))
-
-
-@cache
-def _fields(kind: type[Any]) -> tuple[tuple[str, str], ...]:
-    """Return the fields of a frame, each with its name on the wire; `type` comes first."""
-    names = sorted((field.name for field in fields(kind)), key=lambda name: name != "type")
-    return tuple((name, wire_name(name)) for name in names)
 
 
 class Subscription:
@@ -59,7 +48,7 @@ class Subscription:
     def __init__(self) -> None:
         self.wake = asyncio.Event()
         self.is_behind = False  # something is to be read from where the frames are kept
-        self.is_over = False  # what it listens to is gone
+        self.is_over = False  # the topic has ended
         self._frames: deque[Sent] = deque()
         self._bytes = 0
 
@@ -90,7 +79,7 @@ class Subscription:
 
 
 class Hub:
-    """Who listens to what, on this node."""
+    """The subscriptions of this node, by topic."""
 
     def __init__(self) -> None:
         self._topics: dict[str, set[Subscription]] = {}
@@ -100,7 +89,7 @@ class Hub:
 
     @contextmanager
     def subscribe(self, topic: str) -> Generator[Subscription]:
-        """Hear everything that is published from now on."""
+        """Get everything that is published from now on."""
         subscription = Subscription()
         self._topics.setdefault(topic, set()).add(subscription)
         try:
@@ -112,23 +101,23 @@ class Hub:
                 del self._topics[topic]
 
     def publish(self, topic: str, frames: Sequence[Sent]) -> None:
-        """Hand saved frames to those who listen. Never waits for any of them."""
+        """Hand saved frames to the subscribers. Never waits for any of them."""
         for subscription in self._topics.get(topic, ()):
             subscription.put(frames)
 
     def look(self, topic: str) -> None:
-        """Say that something was saved elsewhere; subscribers who have it already find nothing new."""
+        """Have the subscribers read what another node saved; those that have it already find nothing new."""
         for subscription in self._topics.get(topic, ()):
             subscription.fall_behind()
 
     def end(self, topic: str) -> None:
-        """Say that nothing more will come, because what the topic is about is gone."""
+        """End the subscriptions of a topic whose subject was deleted."""
         for subscription in self._topics.get(topic, ()):
             subscription.is_over = True
             subscription.wake.set()
 
     def look_everywhere(self) -> None:
-        """Say that news may have been lost."""
+        """Have every subscriber read again: news may have been lost."""
         for topic in self._topics:
             self.look(topic)
 

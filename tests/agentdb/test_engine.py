@@ -231,7 +231,7 @@ async def test_a_caller_who_leaves_does_not_disturb_the_next_one(engine, tmp_pat
 
 @pytest.mark.parametrize("value", [2**70, "\ud800"])
 async def test_what_cannot_be_sent_is_refused(engine, tmp_path, value):
-    with pytest.raises(DataInvalid, match="cannot be kept"):
+    with pytest.raises(DataInvalid, match="cannot be stored"):
         await engine.ask(request(tmp_path / "a", "insert", table="tasks", rows=[{"title": value}]))
 
 
@@ -261,7 +261,7 @@ async def test_workers_end_with_the_server(tmp_path):
     pids = engine.pids
     await engine.aclose()
     assert [of_process(pid, "status") for pid in pids] == [None] * len(pids)
-    with pytest.raises(WorkerBroke, match="going down"):
+    with pytest.raises(WorkerBroke, match="shutting down"):
         await engine.ask(request(tmp_path / "a", "query", sql="SELECT 1"))
 
 

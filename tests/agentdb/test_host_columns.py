@@ -19,8 +19,8 @@ def migrate(database, up_sql):
         ("CREATE TABLE x (a, _Created_At TEXT)", "Leave it out"),
         ("ALTER TABLE tasks ADD COLUMN x TEXT CHECK (_deleted_at IS NULL)", "no CHECK"),
         ("ALTER TABLE tasks ALTER COLUMN _deleted_at SET NOT NULL", "not allowed"),
-        ("CREATE UNIQUE INDEX i ON tasks (_updated_at, id)", "'_updated_at' of 'tasks' is kept by the host"),
-        ("CREATE INDEX i ON tasks (title) WHERE _deleted_at IS NULL", "'_deleted_at' of 'tasks' is kept by the host"),
+        ("CREATE UNIQUE INDEX i ON tasks (_updated_at, id)", "'_updated_at' of 'tasks' is managed by the host"),
+        ("CREATE INDEX i ON tasks (title) WHERE _deleted_at IS NULL", "of 'tasks' is managed by the host"),
         ("CREATE TABLE x (a REFERENCES tasks (_deleted_at))", "refers to 'tasks' (_deleted_at)"),
         ("CREATE TABLE x (a REFERENCES _views (name))", "refers to '_views'"),
         ("INSERT INTO tasks (title, _created_at) VALUES ('x', '1999')", "Leave them out"),
@@ -81,7 +81,7 @@ def test_a_table_with_an_index_of_its_own_can_still_be_altered(tasks):
 def test_a_default_must_fit_its_column(tasks, column):
     for op, args in {
         "create_table": {"name": "x", "purpose": "x", "columns": [column], "indexes": []},
-        "alter_table": {"name": "tasks", "columns": [column]},
+        "alter_table": {"table": "tasks", "add_columns": [column]},
     }.items():
         with pytest.raises(Refused) as refused:
             tasks.ask(op, **args)
@@ -94,7 +94,7 @@ def test_a_default_must_fit_its_column(tasks, column):
     [("text", 5, "5"), ("json", {"a": [1]}, '{"a":[1]}'), ("real", 2, 2.0), ("boolean", True, 1), ("date", "x", "x")],
 )
 def test_a_default_that_fits_is_kept(tasks, kind, default, kept):
-    tasks.ask("alter_table", name="tasks", columns=[{"name": "a", "type": kind, "default": default}])
+    tasks.ask("alter_table", table="tasks", add_columns=[{"name": "a", "type": kind, "default": default}])
     tasks.ask("delete", table="tasks", where={"id": 1})
     assert tasks.query("SELECT DISTINCT a FROM tasks") == [[kept]]
 

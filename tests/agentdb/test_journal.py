@@ -62,7 +62,7 @@ async def test_a_worker_at_a_long_query_is_interrupted_and_closes_its_files_too(
     began = time.monotonic()
     await engine.aclose()
     assert time.monotonic() - began < STOPPING
-    with pytest.raises(WorkerBroke, match="going down"):
+    with pytest.raises(WorkerBroke, match="shutting down"):
         await asking
     assert {path.name for path in tmp_path.iterdir()} == {"a"}
     assert rows_in_file_alone(tmp_path / "a", tmp_path) == 3
@@ -82,7 +82,7 @@ async def test_a_worker_that_does_not_react_holds_the_stop_up_for_two_seconds(tm
 
 async def test_a_file_that_is_pushed_out_by_others_is_closed_with_its_journal(tmp_path):
     engine = DatabaseEngine(1)
-    for number in range(worker.MOST_OPEN + 1):
+    for number in range(worker.MAX_OPEN + 1):
         await made(engine, tmp_path / str(number))
     assert not journal_of(tmp_path / "0")
     assert rows_in_file_alone(tmp_path / "0", tmp_path) == 3

@@ -135,7 +135,7 @@ def test_a_dropped_table_comes_back_as_it_was(tasks):
     tasks.ask("delete", table="tasks", where={"id": 2})
     before = tasks.ask("rows", table="tasks", show="all"), tasks.ask("schema")["tables"]
     name = migrate(tasks, "DROP TABLE tasks")["snapshot"]
-    assert [each["name"] for each in tasks.ask("snapshots")["snapshots"]] == [name]
+    assert [each["name"] for each in tasks.ask("snapshots")] == [name]
     move(tasks, days=3)
     assert recover(tasks, name) == {"table": "tasks", "recovered": 3, "snapshot": name}
     assert (tasks.ask("rows", table="tasks", show="all"), tasks.ask("schema")["tables"]) == before
@@ -149,7 +149,7 @@ def test_a_dropped_table_comes_back_as_it_was(tasks):
 def test_a_table_comes_back_under_another_name(tasks):
     migrate(tasks, "CREATE INDEX by_title ON tasks (title)")
     name = migrate(tasks, "ALTER TABLE tasks DROP COLUMN hours; ALTER TABLE tasks DROP COLUMN state")["snapshot"]
-    with pytest.raises(Refused, match="already"):
+    with pytest.raises(Refused, match="exists"):
         recover(tasks, name)
     assert recover(tasks, name, new_name="old_tasks")["recovered"] == 3
     assert tasks.query("SELECT id, title, state FROM old_tasks")[0] == [1, "Task 1", "open"]

@@ -45,7 +45,7 @@ def test_all_statements_or_none(tasks):
     ("sql", "words"),
     [
         ("ALTER TABLE tasks DROP COLUMN _deleted_at", "not allowed"),
-        ("ALTER TABLE tasks RENAME COLUMN _deleted_at TO gone", "kept by the host"),
+        ("ALTER TABLE tasks RENAME COLUMN _deleted_at TO gone", "managed by the host"),
         ("ALTER TABLE tasks RENAME TO _tasks2", "belong to the host"),
         ("ALTER TABLE _changelog RENAME TO x", "belongs to the host"),
         ("ALTER TABLE _changelog ADD COLUMN x", "belongs to the host"),
@@ -74,9 +74,9 @@ def test_all_statements_or_none(tasks):
         ("DELETE FROM sqlite_master", "may not be modified"),
         ("UPDATE sqlite_master SET sql = ''", "may not be modified"),
         ("EXPLAIN SELECT 1", "EXPLAIN"),
-        ("SELECT ?", "no parameters"),
+        ("SELECT ?", "must not have parameters"),
         ("", "no statement"),
-        ("CREATE TABLE x (_secret)", "cannot be the name of a column"),
+        ("CREATE TABLE x (_secret)", "The name of a column must be"),
         ("INSERT OR REPLACE INTO tasks (id, title) VALUES (1, 'x')", "for good"),
     ],
 )
@@ -107,10 +107,10 @@ def test_a_person_takes_a_migration_back(tasks):
     migrate(tasks, "ALTER TABLE tasks ADD COLUMN note TEXT", "ALTER TABLE tasks DROP COLUMN note")
     number = tasks.changes()[-1]["id"]
     assert "note" in tasks.ask("rows", table="tasks")["columns"]
-    tasks.ask("down", change_id=number, actor="user", run=None)
+    tasks.ask("take_back_migration", change_id=number, actor="user", run=None)
     assert "note" not in tasks.ask("rows", table="tasks")["columns"]
-    with pytest.raises(Refused, match="no migration"):
-        tasks.ask("down", change_id=1, actor="user", run=None)
+    with pytest.raises(Refused, match="not a migration"):
+        tasks.ask("take_back_migration", change_id=1, actor="user", run=None)
 
 
 @pytest.mark.parametrize("name", ["_x", "sqlite_x", "a b", "1a", "x" * 64, 'a"b', "", "tasks"])

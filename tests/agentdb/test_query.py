@@ -76,7 +76,7 @@ def test_no_error_says_through_which_name_a_table_is_read(hidden):
 
 def test_a_changed_schema_is_seen_by_the_next_query(tasks):
     assert tasks.query("SELECT count(*) FROM tasks") == [[3]]
-    tasks.ask("alter_table", name="tasks", columns=[{"name": "note", "type": "text", "default": "-"}])
+    tasks.ask("alter_table", table="tasks", add_columns=[{"name": "note", "type": "text", "default": "-"}])
     tasks.ask("create_table", name="more", purpose="x", columns=[{"name": "a", "type": "text"}], indexes=[])
     assert tasks.query("SELECT note FROM tasks LIMIT 1") == [["-"]]
     assert tasks.query("SELECT * FROM more") == []
@@ -123,7 +123,7 @@ def test_parameters_and_comments(tasks, sql, params, rows):
         ("", None, "no statement"),
         ("-- nothing", None, "no statement"),
         ("SELECT 1\x00", None, "NUL"),
-        ("SELECT CAST(x'ff' AS TEXT)", None, "not UTF-8"),
+        ("SELECT CAST(x'ff' AS TEXT)", None, "must be UTF-8"),
         ("SELECT nope", None, "no such column: nope"),
         ("SELEC 1", None, "syntax error"),
     ],
@@ -142,8 +142,8 @@ def test_what_cannot_be_run_is_explained(tasks, sql, params, words):
         ("DELETE FROM tasks WHERE id = 1 RETURNING *", "Use db_delete"),
         ("INSERT OR REPLACE INTO tasks (id, title) VALUES (1, 'x')", "for good"),
         ("UPDATE OR REPLACE tasks SET id = 1 WHERE id = 2", "for good"),
-        ("UPDATE tasks SET _deleted_at = NULL", "kept by the host"),
-        ("UPDATE tasks SET _created_at = ''", "kept by the host"),
+        ("UPDATE tasks SET _deleted_at = NULL", "managed by the host"),
+        ("UPDATE tasks SET _created_at = ''", "managed by the host"),
         ("DROP TABLE tasks", "db_migrate"),
         ("COMMIT", "not allowed"),
         ("ROLLBACK", "not allowed"),
@@ -213,7 +213,7 @@ def test_a_statement_that_is_asked_again_sees_what_has_changed_since(tasks):
     assert [row[1] for row in tasks.query(sql)] == ["Task 1", "Task 3"]
     assert [row[1] for row in tasks.query(sql, include_deleted=True)] == names
     assert [row[1] for row in tasks.query(sql)] == ["Task 1", "Task 3"]
-    tasks.ask("alter_table", name="tasks", columns=[{"name": "place", "type": "text", "default": "home"}])
+    tasks.ask("alter_table", table="tasks", add_columns=[{"name": "place", "type": "text", "default": "home"}])
     assert tasks.query(sql)[0][-1] == "home"
     tasks.ask("migrate", purpose="x", up_sql="DROP TABLE tasks", down_sql="")
     with pytest.raises(Refused, match="no table 'tasks'"):

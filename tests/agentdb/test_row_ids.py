@@ -38,16 +38,16 @@ def test_no_table_gets_such_a_column(tasks, name):
     column = {"name": name, "type": "text"}
     for op, args in {
         "create_table": {"name": "x", "purpose": "x", "columns": [column], "indexes": []},
-        "alter_table": {"name": "tasks", "columns": [column]},
+        "alter_table": {"table": "tasks", "add_columns": [column]},
     }.items():
-        with pytest.raises(Refused, match="SQLite calls its row id so"):
+        with pytest.raises(Refused, match="SQLite's name for the row id"):
             tasks.ask(op, **args)
     for sql in (
         f"CREATE TABLE x ({name} TEXT)",
         f"ALTER TABLE tasks ADD COLUMN {name} TEXT",
         f"ALTER TABLE tasks RENAME COLUMN title TO {name}",
     ):
-        with pytest.raises(Refused, match=r"SQLite calls its row id so|rowid alias"):
+        with pytest.raises(Refused, match=r"SQLite's name for the row id|rowid alias"):
             tasks.ask("migrate", purpose="x", up_sql=sql, down_sql="")
     assert tasks.ask("schema")["tables"][0]["rows"] == 3
 
@@ -91,9 +91,9 @@ def test_a_purge_takes_the_deleted_row_and_no_other(loose):
 
 def test_the_first_open_renames_such_columns_once(loose):
     loose.ask("define_view", name="v", sql="SELECT RowID FROM loose", description="", parameters=[], render="table",
-              is_pinned=None)  # fmt: skip
+              pinned=None)  # fmt: skip
     loose.ask("define_view", name="w", sql="SELECT note FROM loose", description="", parameters=[], render="table",
-              is_pinned=None)  # fmt: skip
+              pinned=None)  # fmt: skip
     loose.ask("update", table="loose", set={"RowID": "changed"}, row_ids=[3], run="run-2")
     loose.at = "2026-03-03T12:00:00+00:00"
     done = loose.ask("upgrade", actor="system", run=None)

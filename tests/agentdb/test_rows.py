@@ -95,7 +95,7 @@ def test_conditions(tasks, where, ids):
     [
         ({}, "every row"),
         ({"titel": 1}, "Did you mean 'title'"),
-        ({"id": {}}, "is empty"),
+        ({"id": {}}, "must have one of: eq"),
         ({"id": {"near": 1}}, "There are: eq"),
         ({"id": {"between": 3}}, "a list of two"),
         ({"id": []}, "1 to 500"),
@@ -113,13 +113,13 @@ def test_a_condition_that_says_nothing_is_refused(tasks, where, words):
 @pytest.mark.parametrize(
     ("rows", "words"),
     [
-        ([], "'rows' is empty"),
+        ([], "'rows' must have at least one row"),
         ([{"titel": "x"}], "Did you mean 'title'"),
-        ([{"title": "x", "_deleted_at": None}], "kept by the host"),
+        ([{"title": "x", "_deleted_at": None}], "managed by the host"),
         ([{"title": "x"}, {"state": "y"}], "NOT NULL"),
         ([{"title": "x", "hours": "many"}], "cannot store TEXT value in REAL column"),
-        ([{"title": "x" * 1_000_001}], "too big"),
-        ([{"title": "x", "hours": 2**63}], "more than 64 bits"),
+        ([{"title": "x" * 1_000_001}], "too long"),
+        ([{"title": "x", "hours": 2**63}], "at most 64 bits"),
         ([{"title": {"base64": "?"}}], "not base64"),
     ],
 )

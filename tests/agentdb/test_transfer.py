@@ -65,14 +65,14 @@ def test_deleted_rows_are_left_out_unless_asked_for(tasks):
 @pytest.mark.parametrize(
     ("kind", "text", "words"),
     [
-        ("csv", "", "names each column once"),
-        ("csv", "title,title\n1,2\n", "names each column once"),
+        ("csv", "", "must name each column"),
+        ("csv", "title,title\n1,2\n", "must name each column"),
         ("csv", "title\n", "no rows"),
-        ("csv", "title,state\n1\n", "Line 2 has 1 fields"),
+        ("csv", "title,state\n1\n", "Line 2 must have 2 fields"),
         ("csv", 'title\n"open', "Line 2 is not CSV"),
         ("csv", "titel\nx\n", "Did you mean 'title'"),
         ("csv", "title,hours\nx,many\n", "cannot store TEXT value in REAL column"),
-        ("json", "{}", "not a JSON list"),
+        ("json", "{}", "must be a JSON list"),
         ("json", "[1]", "Entry 1 is not a JSON object"),
         ("jsonl", '{"title": "a"}\n{', "Line 2 is not JSON"),
         ("jsonl", '{"title": "a", "hours": 1e999}', "infinity"),
@@ -84,7 +84,7 @@ def test_deleted_rows_are_left_out_unless_asked_for(tasks):
         *(
             (kind, text.format("[" * depth + "]" * depth), words)
             for kind, text in (("json", '[{{"title": {}}}]'), ("jsonl", '{{"title": {}}}'))
-            for depth, words in ((400, "nested too deep"), (950, "nested too deep"), (5_000, "not JSON"))
+            for depth, words in ((400, "at most 250 levels"), (950, "at most 250 levels"), (5_000, "not JSON"))
         ),
     ],
 )

@@ -10,7 +10,7 @@ OPEN = {
     "description": "What is open.",
     "parameters": [{"name": "state"}, {"name": "least", "default": 2}],
     "render": "bar",
-    "is_pinned": None,
+    "pinned": None,
 }
 
 
@@ -23,19 +23,19 @@ def test_a_view_runs_with_its_parameters_and_leaves_deleted_rows_out(tasks):
 
 
 def test_a_view_is_replaced_and_stays_pinned_until_it_is_unpinned(tasks):
-    tasks.ask("define_view", **OPEN | {"is_pinned": True})
+    tasks.ask("define_view", **OPEN | {"pinned": True})
     assert tasks.ask("define_view", **OPEN) == {"view": "open_tasks", "outcome": "replaced", "pinned": True}
-    tasks.ask("pin_view", name="open_tasks", is_pinned=False)
-    [view] = tasks.ask("list_views")["views"]
+    tasks.ask("pin_view", name="open_tasks", pinned=False)
+    [view] = tasks.ask("list_views")
     assert (view["pinned"], view["required_parameters"], view["render"]) == (False, ["state"], "bar")
     assert tasks.ask("drop_view", name="open_tasks")["dropped"]
-    assert tasks.ask("list_views") == {"views": []}
+    assert tasks.ask("list_views") == []
 
 
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"name": "_x"}, "cannot be the name"),
+        ({"name": "_x"}, "The name of a view must be"),
         ({"sql": "SELECT 1", "parameters": [{"name": "x"}]}, "does not use"),
         ({"sql": "SELECT :x", "parameters": []}, "lacks"),
         ({"sql": "SELECT ?", "parameters": []}, "write :name"),
@@ -50,7 +50,7 @@ def test_a_view_that_could_not_run_is_refused(tasks, changes, words):
     with pytest.raises(Refused) as refused:
         tasks.ask("define_view", **OPEN | changes)
     assert words in refused.value.values["message"]
-    assert tasks.ask("list_views") == {"views": []}
+    assert tasks.ask("list_views") == []
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_a_view_says_what_it_needs(tasks, params, words):
 
 
 def test_an_unknown_view_is_answered_with_those_there_are(tasks):
-    with pytest.raises(Refused, match="make one with db_define_view"):
+    with pytest.raises(Refused, match="db_define_view saves one"):
         tasks.ask("run_view", name="nope")
     tasks.ask("define_view", **OPEN)
     with pytest.raises(Refused, match="There are: open_tasks"):
@@ -72,10 +72,10 @@ def test_an_unknown_view_is_answered_with_those_there_are(tasks):
 
 @pytest.mark.parametrize("name", ["tasks", "Tasks"])
 def test_a_view_cannot_take_the_name_of_a_table(tasks, name):
-    with pytest.raises(Refused, match="There is a table") as refused:
+    with pytest.raises(Refused, match="A table has the name") as refused:
         tasks.ask("define_view", **OPEN | {"name": name})
     assert (refused.value.kind, refused.value.values["field"]) == ("conflict", "name")
-    assert tasks.ask("list_views")["views"] == []
+    assert tasks.ask("list_views") == []
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_a_view_cannot_take_the_name_of_a_table(tasks, name):
 )
 def test_a_table_cannot_take_the_name_of_a_view(tasks, op, args):
     tasks.ask("define_view", **OPEN)
-    with pytest.raises(Refused, match="There is a view") as refused:
+    with pytest.raises(Refused, match="A view has the name") as refused:
         tasks.ask(op, **args)
     assert refused.value.kind == "conflict"
     assert [table["name"] for table in tasks.ask("schema")["tables"]] == ["tasks"]

@@ -205,7 +205,7 @@ async def test_two_windows_show_the_same(server, come):
             await expect(page.locator(".asked")).to_have_text("You: For both")
             await expect(page.locator(".answer")).to_have_text("Hello")
         await send(other, "Me too")  # while it answers: kept, and sent at the end
-        await expect(other.locator(".composer-queued")).to_contain_text("sent when it ends")
+        await expect(other.locator(".composer-queued")).to_contain_text("sent when it's done")
         server.provider.then(say("And you."))
         tap.say("there.")
         tap.end()
@@ -306,7 +306,7 @@ async def test_during_a_woken_run_a_message_is_kept_and_sent_at_its_end(server, 
         tap.say("Looking")
         await expect(page.locator(".answer")).to_have_text("Looking")
         await send(page, "And b.txt?")
-        await expect(page.locator(".composer-queued")).to_contain_text("A woken run is at work.")
+        await expect(page.locator(".composer-queued")).to_contain_text("A scheduled run is in progress.")
         await expect(page.get_by_role("textbox", name="Message")).to_have_value("And b.txt?")
         server.provider.then(say("Also."))
         tap.end()
@@ -414,7 +414,7 @@ async def test_a_lost_connection_is_said_and_made_up_for(server, come):
         is_down = True
         for socket in sockets:
             await socket.close()
-        await expect(page.locator(".link-notice")).to_contain_text("The connection is lost")
+        await expect(page.locator(".link-notice")).to_contain_text("Connection lost")
         tap.say("two ")
         is_down = False
         await expect(page.locator(".answer")).to_have_text("One two")
@@ -446,11 +446,11 @@ async def test_plans_subagents_and_approvals_are_cards(server, come):
         await expect(planning).to_be_visible()
         analysis.say("It wants gold.")
         analysis.end()
-        word = page.get_by_role("group", name="Your word is needed")
+        word = page.get_by_role("group", name="Approve this?")
         await expect(word).to_be_visible()
         await expect(planning).to_have_count(0)
         await page.reload()  # who comes back is asked as well
-        await word.get_by_label("A word to the agent").fill("Only this once")
+        await word.get_by_label("Reason").fill("Only this once")
         await word.get_by_role("button", name="Approve").click()
         await expect(word).to_have_count(0)
         ending.say("All done.")
@@ -515,5 +515,5 @@ async def test_a_long_session_shows_its_end_first_and_the_rest_as_one_scrolls(se
         await expect(page.locator(".turn")).to_have_count(100)
         await page.get_by_role("log").evaluate("log => { log.scrollTop = 0 }")
         await expect(page.locator(".asked").first).to_be_in_viewport()
-        await page.get_by_role("button", name="To the end").click()
+        await page.get_by_role("button", name="Scroll to the end").click()
         await expect(page.locator(".asked").last).to_be_in_viewport()

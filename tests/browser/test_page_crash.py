@@ -29,7 +29,7 @@ async def test_a_page_that_watches_a_run_cut_off_by_a_crash_sees_it_go_on(built_
                 await send(page, "Work")
                 await expect(page.locator(".answer")).to_have_text("Half an answer")
                 await server.kill()
-                await expect(page.get_by_text("The connection is lost.")).to_be_visible()
+                await expect(page.get_by_text("Connection lost.")).to_be_visible()
                 await expect(page.locator(".answer")).to_have_text("Half an answer")  # nothing vanishes meanwhile
                 await server.start(server.client.base_url.port)
                 await expect(page.locator(".answer")).to_have_text("The whole answer.")  # and not behind the half one

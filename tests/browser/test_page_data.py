@@ -79,7 +79,7 @@ async def download(page, link):
 
 async def test_what_an_agent_is_told_to_remember_is_seen_drawn_and_taken_back(server, keeper, come):
     async with come(f"{keeper.place}/home") as page:
-        await expect(page.get_by_role("heading", name="Keeper has kept nothing yet")).to_be_visible()
+        await expect(page.get_by_role("heading", name="Keeper has stored nothing yet")).to_be_visible()
         await page.locator("header").get_by_role("link", name="New session").click()
         await send(page, "remember that the plumber comes on Friday")
         await expect(page.locator(".footnote")).to_be_visible()
@@ -93,7 +93,7 @@ async def test_what_an_agent_is_told_to_remember_is_seen_drawn_and_taken_back(se
         )
         await keeper.tell("remember that the roof leaks")  # elsewhere; the page hears of it
         await expect(card.get_by_role("img")).to_have_attribute("aria-label", re.compile(r" 2$"))
-        await card.get_by_text("As a table").click()
+        await card.get_by_text("Show as table").click()
         await expect(card.get_by_role("cell", name="2", exact=True)).to_be_visible()
 
         await page.get_by_role("link", name="Schema").click()
@@ -134,7 +134,7 @@ async def test_each_run_shows_its_own_changes_and_an_undo_tells_which_rows_it_le
         await expect(page).to_have_url(re.compile(r"\?run="))
 
         await page.get_by_role("list", name="Runs").get_by_role("button").last.click()
-        await page.get_by_role("link", name="What it said").click()
+        await page.get_by_role("link", name="Output").click()
         await expect(page).to_have_url(re.compile(f"/ui/runs/{first}$"))
         await expect(changed).to_contain_text("the shop closes at six")
         await expect(changed).not_to_contain_text("seven")  # that was not this run
@@ -199,7 +199,7 @@ async def test_a_person_adds_opens_edits_and_deletes_a_row(keeper, come):
         await dialog.get_by_label("cost").fill("8")
         await dialog.get_by_role("button", name="Save").click()
         await expect(dialog).to_contain_text("plum")
-        await dialog.get_by_text("What happened to it").click()
+        await dialog.get_by_text("History").click()
         await expect(dialog.locator(".changes > li")).to_have_count(2)
         await expect(dialog.locator(".difference").first).to_contain_text("7 → 8")
         await dialog.get_by_role("button", name="Edit").click()
@@ -213,14 +213,14 @@ async def test_a_person_adds_opens_edits_and_deletes_a_row(keeper, come):
     assert await keeper.column("note", show="deleted") == [None]
 
 
-async def test_rows_are_deleted_together_shown_dimmed_restored_and_taken_out_as_csv(keeper, come):
+async def test_rows_are_deleted_together_shown_dimmed_restored_and_exported_as_csv(keeper, come):
     await keeper.load()
     async with come(f"{keeper.place}/data?table=tasks") as page:
         await page.get_by_label("Row 1").check()
         await page.get_by_label("Row 3").check()
         await page.get_by_role("button", name="Delete 2").click()
         await expect(rows_of(page)).to_have_count(2)
-        await page.get_by_role("button", name="Take back").click()
+        await page.get_by_role("button", name="Undo").click()
         await expect(rows_of(page)).to_have_count(4)
         await page.get_by_label("All rows on this page").check()
         await page.get_by_label("Row 2").uncheck()
@@ -254,10 +254,10 @@ async def test_long_values_and_json_are_short_in_the_table_and_whole_when_opened
     async with come(f"{keeper.place}/data?table=tasks") as page:
         shown = await rows_of(page).nth(1).locator("td").nth(3).inner_text()
         assert len(shown) < 120
-        await rows_of(page).nth(1).get_by_role("button", name="Open title").click()
+        await rows_of(page).nth(1).get_by_role("button", name="Show all of title").click()
         await expect(page.get_by_role("dialog", name="title")).to_contain_text(long.strip())
         await page.keyboard.press("Escape")
-        await rows_of(page).nth(2).get_by_role("button", name="Open title").click()
+        await rows_of(page).nth(2).get_by_role("button", name="Show all of title").click()
         await expect(page.get_by_role("dialog").locator("code")).to_have_text(re.compile(r'"a": \{\n    "b": \['))
 
 
@@ -281,24 +281,24 @@ async def test_a_file_is_imported_by_hand_into_a_new_table_and_into_one_that_is_
         await dialog.get_by_label("File").set_input_files(lines)
         await dialog.get_by_role("button", name="Import").click()
         await expect(dialog).to_contain_text("1 row imported into my_tasks_2026.")
-        await dialog.get_by_role("button", name="Show them").click()
+        await dialog.get_by_role("button", name="Show rows").click()
         await expect(rows_of(page)).to_have_count(5)
     assert await keeper.column("title", table="my_tasks_2026") == ["milk", "bread", "tea", "butter", "jam"]
 
 
-async def test_a_database_gets_a_new_key_and_is_erased_by_who_types_its_agents_name(server, keeper, come):
+async def test_typing_the_agents_name_erases_its_database(server, keeper, come):
     await keeper.load()
     key = server.node.settings.data_dir / "agents" / keeper.id / "db.key"
     before = key.read_bytes()
     async with come(f"{keeper.place}/configure") as page:
         kept = page.get_by_role("region", name="Database")
-        await kept.get_by_role("button", name="Change its key").click()
-        await page.get_by_role("dialog", name="Change the key?").get_by_role("button", name="Change").click()
-        await expect(kept).to_contain_text("It has a new key.")
+        await kept.get_by_role("button", name="Rotate key").click()
+        await page.get_by_role("dialog", name="Rotate the key?").get_by_role("button", name="Rotate").click()
+        await expect(kept).to_contain_text("The key was rotated.")
         assert key.read_bytes() != before
         assert await keeper.column("title") == ["milk", "bread", "tea", "butter"]
-        await kept.get_by_role("button", name="Erase its data").click()
-        dialog = page.get_by_role("dialog", name=f"Erase what {keeper.name} keeps?")
+        await kept.get_by_role("button", name="Erase data").click()
+        dialog = page.get_by_role("dialog", name=f"Erase the data of {keeper.name}?")
         await dialog.get_by_role("textbox").fill("keeper")
         await expect(dialog.get_by_role("button", name="Erase")).to_be_disabled()
         await dialog.get_by_role("textbox").fill(keeper.name)
@@ -307,21 +307,25 @@ async def test_a_database_gets_a_new_key_and_is_erased_by_who_types_its_agents_n
     assert (await keeper.call("GET"))["state"] == "none"
 
 
-async def test_a_migration_is_taken_back_where_it_is_listed(server, keeper, come):
+async def test_a_migration_is_reverted_where_it_is_listed(server, keeper, come):
     await keeper.load()
     run = await keeper.tell("remember that migrations can be taken back")
     data = server.node.services.data
     [user] = [each for each in (await server.call("GET", "/users"))["users"] if each["role"] == "owner"]
     by = replace(await data.person(keeper.id, user["id"]), run_id=run)
-    await data.migrate(
-        by, "A colour", "ALTER TABLE tasks ADD COLUMN colour TEXT", "ALTER TABLE tasks DROP COLUMN colour"
+    await data.run(
+        by,
+        "migrate",
+        purpose="A colour",
+        up_sql="ALTER TABLE tasks ADD COLUMN colour TEXT",
+        down_sql="ALTER TABLE tasks DROP COLUMN colour",
     )
     async with come(f"{keeper.place}/activity?run={run}") as page:
-        await page.get_by_role("button", name="Take back").click()
-        dialog = page.get_by_role("dialog", name="Take this migration back?")
+        await page.get_by_role("button", name="Revert").click()
+        dialog = page.get_by_role("dialog", name="Revert this migration?")
         await expect(dialog).to_contain_text("DROP COLUMN colour")
-        await dialog.get_by_role("button", name="Take back").click()
-        await expect(page.get_by_text("It was taken back.")).to_be_visible()
+        await dialog.get_by_role("button", name="Revert").click()
+        await expect(page.get_by_text("Reverted.")).to_be_visible()
     found = await keeper.call("GET", "/tables/tasks/rows")
     assert "colour" not in found["columns"]
 
@@ -340,9 +344,9 @@ async def test_a_person_writes_a_view_with_a_parameter_tries_pins_and_deletes_it
         await dialog.get_by_label("SQL").fill(
             "SELECT title, cost FROM tasks WHERE cost >= :least AND note IS NOT ':no'"
         )
-        await expect(dialog.get_by_label(re.compile("^Default of"))).to_have_count(1)
-        await dialog.get_by_label("Default of least").fill("4")
-        await dialog.get_by_role("button", name="Try it").click()
+        await expect(dialog.get_by_label(re.compile("^Default for"))).to_have_count(1)
+        await dialog.get_by_label("Default for least").fill("4")
+        await dialog.get_by_role("button", name="Preview").click()
         await expect(dialog.locator("tbody tr")).to_have_count(2)
         await dialog.get_by_role("button", name="Save").click()
         await expect(page).to_have_url(re.compile(r"\?view=dear$"))
@@ -350,12 +354,12 @@ async def test_a_person_writes_a_view_with_a_parameter_tries_pins_and_deletes_it
         await expect(page.locator("figure.code")).to_contain_text("WHERE cost >= :least")
         await expect(page.get_by_label("least")).to_have_attribute("placeholder", "4")
         await page.get_by_label("least").fill("3")
-        await page.get_by_role("button", name="Show").click()
+        await page.get_by_role("button", name="Run").click()
         await expect(rows_of(page)).to_have_count(3)
         _, text = await download(page, page.get_by_role("button", name="CSV"))
         assert len(text.splitlines()) == 4
 
-        await page.get_by_label("Draw as").select_option("pie")
+        await page.get_by_label("Chart type").select_option("pie")
         await expect(page.get_by_role("img", name=re.compile("^Pie chart of cost"))).to_be_visible()
         await page.get_by_role("button", name="Pin to Home").click()
         await expect(page.get_by_role("list", name="Views")).to_contain_text("pinned")
@@ -365,13 +369,13 @@ async def test_a_person_writes_a_view_with_a_parameter_tries_pins_and_deletes_it
         await card.get_by_role("link", name="dear").click()
         await expect(page).to_have_url(re.compile(r"/views\?view=dear$"))
         await page.get_by_role("button", name="Edit").click()
-        dialog = page.get_by_role("dialog", name="Change dear")
-        await dialog.get_by_label("Default of least").fill("5")
+        dialog = page.get_by_role("dialog", name="Edit dear")
+        await dialog.get_by_label("Default for least").fill("5")
         await dialog.get_by_role("button", name="Save").click()
         await expect(page.locator(".slice")).to_have_count(1)
         await page.get_by_role("button", name="Delete").click()
         await page.get_by_role("dialog").get_by_role("button", name="Delete").click()
-        await expect(page.get_by_role("heading", name="No view yet")).to_be_visible()
+        await expect(page.get_by_role("heading", name="No views yet")).to_be_visible()
     assert (await keeper.call("GET", "/views"))["views"] == []
 
 
@@ -397,7 +401,7 @@ async def test_pinned_views_are_drawn_as_their_hint_says_and_can_be_unpinned(kee
         await expect(page.get_by_role("region", name="as_pie").first.locator(".slice")).to_have_count(4)
         await expect(page.get_by_role("region", name="as_number").first.locator("dd")).to_have_text("14")
         await expect(page.get_by_role("region", name="no_numbers").first).to_contain_text("needs a column of numbers")
-        await expect(page.get_by_role("region", name="asks").first).to_contain_text("It asks for least")
+        await expect(page.get_by_role("region", name="asks").first).to_contain_text("Needs a value for least")
         await expect(page.get_by_text("aside")).to_have_count(0)
         await keeper.call("POST", "/tables/tasks/rows", json={"rows": [{"title": "jam", "cost": 6}]})
         await expect(page.get_by_role("region", name="as_number").first.locator("dd")).to_have_text("20")
@@ -444,7 +448,7 @@ async def test_a_database_that_is_nearly_full_says_so_on_every_tab(keeper, come)
     await keeper.load(text="a\nx\n")
     async with come(f"{keeper.place}/schema") as page:
         await expect(page.get_by_role("region", name="tasks", exact=True)).to_be_visible()
-        banner = page.get_by_role("region", name="Room in the database")
+        banner = page.get_by_role("region", name="Database size")
         await expect(banner).to_have_count(0)
         found = await keeper.call("GET")
         while found["used_bytes"] < 0.82 * found["quota_bytes"]:
@@ -464,11 +468,11 @@ async def test_a_locked_database_says_what_to_do_and_opens_when_its_key_is_back(
     key.rename(key.with_suffix(".aside"))
     async with come(f"{keeper.place}/data?table=tasks") as page:
         await expect(page.get_by_role("heading", name="This database is locked")).to_be_visible()
-        await expect(page.locator(".steps")).to_contain_text("device.key")
+        await expect(page.locator(".unlock-steps")).to_contain_text("device.key")
         for tab in ("Home", "Schema", "Views"):
             await page.get_by_role("link", name=tab, exact=True).click()
             await expect(page.get_by_role("heading", name="This database is locked")).to_be_visible()
         key.with_suffix(".aside").rename(key)
         await page.get_by_role("link", name="Data").click()
-        await page.get_by_role("button", name="Look again").click()
+        await page.get_by_role("button", name="Try again").click()
         await expect(rows_of(page)).to_have_count(4)

@@ -131,12 +131,12 @@ async def test_axe_finds_nothing_serious_in_dialogs_and_menus(places, come):
         await expect(page.locator(".next-times li")).to_have_count(5)
         assert await page.evaluate(CHECK) == []
         await page.keyboard.press("Escape")
-        await page.get_by_label("Next wake").get_by_role("button", name="Pause").click()
+        await page.get_by_label("Scheduled run", exact=True).get_by_role("button", name="Pause").click()
         await expect(page.get_by_role("menu")).to_be_visible()
         assert await page.evaluate(CHECK) == []
         await go(page, places["data"])
         await page.get_by_role("button", name="Open row 1").click()
-        await page.get_by_text("What happened to it").click()
+        await page.get_by_text("History").click()
         assert await page.evaluate(CHECK) == []
         await page.get_by_role("dialog").get_by_role("button", name="Edit").click()
         assert await page.evaluate(CHECK) == []

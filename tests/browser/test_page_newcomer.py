@@ -24,12 +24,12 @@ async def test_a_newcomer_with_nothing_but_the_link_sees_the_whole_loop(served, 
     await expect(page.get_by_label("Tool write_file")).to_contain_text("notes.txt")
 
     await send(page, "In 10 seconds check notes.txt")
-    banner = page.get_by_label("Next wake")
+    banner = page.get_by_label("Scheduled run", exact=True)
     await expect(banner).to_contain_text("by the agent")
     await expect(banner).to_contain_text(re.compile(r"in \d+ s"))
     await expect(page.locator(".session-clock")).to_be_visible()
     woken = page.locator(".asked.is-woken")
-    await expect(woken).to_contain_text("Read notes.txt with read_file", timeout=20_000)
+    await expect(woken).to_contain_text("Check notes.txt with read_file", timeout=20_000)
     await expect(page.locator(".answer").last).to_contain_text("buy milk")
     await expect(page.locator(".session-clock")).to_have_count(0)
 
@@ -51,15 +51,15 @@ async def test_a_newcomer_with_nothing_but_the_link_sees_the_whole_loop(served, 
     await tabs.get_by_role("link", name="Home").click()
     await expect(page.get_by_role("img", name=re.compile("chart of"))).to_be_visible()
 
-    await page.get_by_label("No wake booked").get_by_role("button", name="Pause").click()
+    await page.get_by_label("Nothing scheduled").get_by_role("button", name="Pause").click()
     await page.get_by_role("menuitem", name="1 hour").click()
     await expect(page.get_by_label("Paused", exact=True)).to_contain_text("Paused until")
     await page.get_by_role("button", name="Resume").click()
-    await expect(page.get_by_label("No wake booked")).to_be_visible()
+    await expect(page.get_by_label("Nothing scheduled")).to_be_visible()
 
     await page.get_by_role("link", name="Agenda").click()
     await page.locator(".agenda-entry.is-good", has_text="Recall").click()
-    await expect(page.locator(".facts")).to_contain_text("Recall, booked by the agent")
+    await expect(page.locator(".facts")).to_contain_text("Recall, scheduled by the agent")
     await page.get_by_role("link", name="Settings").click()
     await expect(page.get_by_text("This is the built-in demo model.")).to_be_visible()
     assert complaints == []

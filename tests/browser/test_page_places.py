@@ -48,8 +48,8 @@ async def recall_of(server, session):
 async def test_a_person_books_skips_changes_and_cancels_a_recall(server, agent, come):
     session = await server.session("Booked by hand")
     async with come(f"/ui/sessions/{session}") as page:
-        await page.get_by_label("No wake booked").get_by_role("button", name="Book").click()
-        dialog = page.get_by_role("dialog", name="Book a wake")
+        await page.get_by_label("Nothing scheduled").get_by_role("button", name="Schedule", exact=True).click()
+        dialog = page.get_by_role("dialog", name="Schedule a run")
         await dialog.get_by_label("What the agent should do").fill(BRIEF)
         await dialog.get_by_label("When").fill("in 2 hours")
         await dialog.get_by_label("Repeat").select_option("Every…")
@@ -58,11 +58,11 @@ async def test_a_person_books_skips_changes_and_cancels_a_recall(server, agent, 
         times = dialog.locator(".next-times li")
         await expect(times).to_have_count(5)
         await expect(times.nth(1)).to_contain_text(re.compile("in (4 h 59 min|5 h)"))
-        await dialog.get_by_role("button", name="Book").click()
-        banner = page.get_by_label("Next wake")
+        await dialog.get_by_role("button", name="Schedule", exact=True).click()
+        banner = page.get_by_label("Scheduled run", exact=True)
         await expect(banner).to_contain_text(re.compile("in (1 h 59 min|2 h)"))
         await expect(banner).to_contain_text("recurring · by you")
-        clock = page.get_by_role("link", name="Booked by hand").get_by_label("recall pending")
+        clock = page.get_by_role("link", name="Booked by hand").get_by_label("run scheduled")
         await expect(clock).to_be_visible()
 
         before = await recall_of(server, session)
@@ -71,17 +71,18 @@ async def test_a_person_books_skips_changes_and_cancels_a_recall(server, agent, 
         assert (await recall_of(server, session))["nominal_at"] > before["nominal_at"]
 
         await banner.get_by_role("button", name="Edit").click()
-        dialog = page.get_by_role("dialog", name="Change this wake")
+        dialog = page.get_by_role("dialog", name="Edit scheduled run")
         await expect(dialog.get_by_label("What the agent should do")).to_have_value(BRIEF)
         await dialog.get_by_label("When").fill("nonsense")
         await expect(dialog.locator(".next-times")).to_contain_text("nonsense")  # refused, with the way to write it
         await dialog.get_by_label("When").fill("in 30 minutes")
         await expect(dialog.locator(".next-times li").first).to_contain_text(re.compile("in (29|30) min"))
         await dialog.get_by_role("button", name="Save").click()
+        await expect(dialog).to_have_count(0)
         await expect(banner).to_contain_text(re.compile("in (29|30) min"))
 
         await banner.get_by_role("button", name="Cancel").click()
-        await expect(page.get_by_label("No wake booked")).to_be_visible()
+        await expect(page.get_by_label("Nothing scheduled")).to_be_visible()
         await expect(clock).to_have_count(0)
     assert await recall_of(server, session) is None
 
@@ -90,21 +91,21 @@ async def test_run_now_runs_it_before_the_eyes(server, agent, come):
     session = await server.session()
     await server.book(session, BRIEF, call_type="once", at=server.node.clock.now() + timedelta(days=1))
     async with come(f"/ui/sessions/{session}") as page:
-        await page.get_by_label("Next wake").get_by_role("button", name="Run now").click()
+        await page.get_by_label("Scheduled run", exact=True).get_by_role("button", name="Run now").click()
         await expect(page.locator(".asked.is-woken")).to_contain_text(BRIEF)
         await expect(page.locator(".answer")).to_contain_text("You said:")
-        await expect(page.get_by_label("No wake booked")).to_be_visible()
+        await expect(page.get_by_label("Nothing scheduled")).to_be_visible()
 
 
 async def test_what_someone_else_books_appears_by_itself(server, agent, come):
     session = await server.session()
     async with come(f"/ui/sessions/{session}") as page:
-        await expect(page.get_by_label("No wake booked")).to_be_visible()
+        await expect(page.get_by_label("Nothing scheduled")).to_be_visible()
         asked = {"call_type": "once", "when": "40m", "additional_context_message": BRIEF}
         await server.call("POST", f"/sessions/{session}/recall", json=asked)
-        await expect(page.get_by_label("Next wake")).to_contain_text(re.compile("in (39|40) min"))
+        await expect(page.get_by_label("Scheduled run", exact=True)).to_contain_text(re.compile("in (39|40) min"))
         await server.call("DELETE", f"/sessions/{session}/recall")
-        await expect(page.get_by_label("No wake booked")).to_be_visible()
+        await expect(page.get_by_label("Nothing scheduled")).to_be_visible()
 
 
 async def test_the_pause_menu_pauses_for_a_reason_and_resume_lifts_it(server, agent, come):
@@ -116,23 +117,23 @@ async def test_the_pause_menu_pauses_for_a_reason_and_resume_lifts_it(server, ag
             "Until tomorrow": "Paused until",
             "Indefinitely": "Paused until you resume",
         }.items():
-            await page.get_by_label("No wake booked").get_by_role("button", name="Pause").click()
+            await page.get_by_label("Nothing scheduled").get_by_role("button", name="Pause").click()
             await page.get_by_role("menuitem", name=item).click()
             await expect(banner).to_contain_text(shown)
             before = (await server.call("GET", f"/agents/{agent}/pause"))["pause"]
-            await banner.get_by_role("button", name="Say why").click()
+            await banner.get_by_role("button", name="Add a reason").click()
             await banner.get_by_label("Reason").fill(f"Guests, {item}")
             await banner.get_by_label("Reason").press("Enter")
             await expect(banner).to_contain_text(f"Guests, {item}")
             paused = (await server.call("GET", f"/agents/{agent}/pause"))["pause"]
             assert (paused["until"], paused["reason"]) == (before["until"], f"Guests, {item}")
             await banner.get_by_role("button", name="Resume").click()
-            await expect(page.get_by_label("No wake booked")).to_be_visible()
+            await expect(page.get_by_label("Nothing scheduled")).to_be_visible()
 
 
 async def test_a_custom_pause_has_a_time_and_a_reason(server, agent, come):
     async with come(f"/ui/agents/{agent}") as page:
-        await page.get_by_label("No wake booked").get_by_role("button", name="Pause").click()
+        await page.get_by_label("Nothing scheduled").get_by_role("button", name="Pause").click()
         await page.get_by_role("menuitem", name="Custom…").click()
         dialog = page.get_by_role("dialog", name="Pause this agent")
         await dialog.get_by_label("Until").fill("2099-01-01T08:00")
@@ -154,18 +155,18 @@ async def test_pause_everything_is_in_reach_of_every_page(server, agent, come):
         await expect(page.get_by_label("Paused", exact=True)).to_contain_text("Everything is paused")
         await page.locator(".pause-all").get_by_role("button", name="Resume").click()
         await expect(page.get_by_role("button", name="Pause everything")).to_be_visible()
-        await expect(page.get_by_label("No wake booked")).to_be_visible()
+        await expect(page.get_by_label("Nothing scheduled")).to_be_visible()
 
 
 async def test_a_click_that_fails_says_so_above_the_page(server, agent, come):
     async with come(f"/ui/agents/{agent}") as page:
-        pause = page.get_by_label("No wake booked").get_by_role("button", name="Pause")
+        pause = page.get_by_label("Nothing scheduled").get_by_role("button", name="Pause")
         await pause.click()
         await page.context.set_offline(True)
         await page.get_by_role("menuitem", name="1 hour").click()
-        notice = page.get_by_role("alert").filter(has_text="The server does not answer.")
+        notice = page.get_by_role("alert").filter(has_text="The server is not responding.")
         await expect(notice).to_be_visible()
-        await notice.get_by_role("button", name="Close this notice").click()
+        await notice.get_by_role("button", name="Dismiss").click()
         await expect(notice).to_have_count(0)
         await page.context.set_offline(False)
         # The machine is in a tunnel; its own server is as near as ever.
@@ -177,19 +178,19 @@ async def test_a_click_that_fails_says_so_above_the_page(server, agent, come):
 
 async def test_the_next_run_is_booked_changed_and_cancelled_on_the_agents_page(server, agent, come):
     async with come(f"/ui/agents/{agent}") as page:
-        await page.get_by_label("No wake booked").get_by_role("button", name="Book").click()
-        dialog = page.get_by_role("dialog", name="Book the next run")
+        await page.get_by_label("Nothing scheduled").get_by_role("button", name="Schedule", exact=True).click()
+        dialog = page.get_by_role("dialog", name="Schedule the next run")
         await dialog.get_by_label("What the agent should do").fill(BRIEF)
         await dialog.get_by_label("When").fill("in 3 hours")
         await expect(dialog.locator(".next-times li")).to_contain_text(re.compile("in (2 h 59 min|3 h)"))
-        await dialog.get_by_role("button", name="Book").click()
-        banner = page.get_by_label("Next wake")
+        await dialog.get_by_role("button", name="Schedule", exact=True).click()
+        banner = page.get_by_label("Scheduled run", exact=True)
         await expect(banner).to_contain_text(re.compile("in (2 h 59 min|3 h)"))
         await expect(banner.get_by_role("link", name="Reactive")).to_have_attribute(
             "href", f"/ui/agents/{agent}/configure#scheduling"
         )
         await banner.get_by_role("button", name="Cancel").click()
-        await expect(page.get_by_label("No wake booked")).to_be_visible()
+        await expect(page.get_by_label("Nothing scheduled")).to_be_visible()
 
 
 # ── The sidebar ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -204,9 +205,9 @@ async def test_sessions_are_searched_filtered_and_show_what_happens_in_them(serv
         await page.get_by_role("searchbox", name="Search sessions").fill("garden")
         await expect(listed.get_by_role("link")).to_have_text(["Quiet garden"])
         await page.get_by_role("searchbox", name="Search sessions").fill("")
-        await page.get_by_role("button", name="Pending recalls only").click()
+        await page.get_by_role("button", name="Scheduled only").click()
         await expect(listed.get_by_role("link")).to_have_text(["Waiting room"])
-        await page.get_by_role("button", name="Pending recalls only").click()
+        await page.get_by_role("button", name="Scheduled only").click()
         row = listed.get_by_role("link", name="Quiet garden")
         await server.call("POST", f"/sessions/{quiet}/messages", json={"content": "stream 3 0.4"})
         await expect(row.get_by_label("running")).to_be_visible()
@@ -232,7 +233,7 @@ async def test_sessions_of_long_ago_are_listed_further_down_and_found_at_once(se
         await page.get_by_role("searchbox", name="Search sessions").fill("OLD 7")
         await expect(links).to_have_count(11)
         await page.get_by_role("searchbox", name="Search sessions").fill("nowhere to be found")
-        await expect(page.get_by_text("No session is called “nowhere to be found”.")).to_be_visible()
+        await expect(page.get_by_text("No session matches “nowhere to be found”.")).to_be_visible()
         await page.get_by_role("searchbox", name="Search sessions").fill("")
         await expect(links).to_have_count(100)
         await page.get_by_role("button", name="Show more").click()
@@ -246,7 +247,7 @@ async def test_times_are_the_viewers_and_the_agents_when_hovered(server, agent, 
     at = (server.node.clock.now() + timedelta(days=2)).replace(hour=3, minute=0, second=0, microsecond=0)
     await server.book(session, BRIEF, call_type="once", at=at)
     async with come(f"/ui/sessions/{session}", timezone_id="America/New_York", locale="en-GB") as page:
-        when = page.get_by_label("Next wake").locator("time").last
+        when = page.get_by_label("Scheduled run", exact=True).locator("time").last
         await expect(when).to_contain_text(re.compile("2[23]:00"))  # by the time of the year
         await when.hover()
         await expect(when).to_have_attribute("title", re.compile("12:00:00 in Asia/Tokyo"))
@@ -258,7 +259,7 @@ async def test_a_new_session_can_be_begun_with_another_agent(server, agent, come
     async with come() as page:
         await page.get_by_role("button", name="New session with…").click()
         await page.get_by_role("menuitem", name="Other one").click()
-        await expect(page.get_by_role("heading", name="What shall Other one do?")).to_be_visible()
+        await expect(page.get_by_role("heading", name="What should Other one do?")).to_be_visible()
         await send(page, "Hello")
         await expect(page.locator(".answer")).to_have_text("You said: Hello")
         session = await server.call("GET", f"/sessions/{page.url.rpartition('/')[2]}")
@@ -272,30 +273,30 @@ async def test_a_new_session_can_be_begun_with_another_agent(server, agent, come
 async def test_a_mode_rewrites_every_bound_and_an_edited_bound_shows_as_customised(server, agent, come):
     async with come(f"/ui/agents/{agent}/configure#scheduling") as page:
         await page.get_by_role("radio", name="Project").click()
-        await expect(page.get_by_label("Runs a day")).to_have_value("4")
+        await expect(page.get_by_label("Runs per day")).to_have_value("4")
         await expect(page.get_by_label("Quiet from")).to_have_value("22:00")
-        chip = page.get_by_label("No wake booked").get_by_role("link", name="Project")
+        chip = page.get_by_label("Nothing scheduled").get_by_role("link", name="Project")
         await page.get_by_label("Prompt").scroll_into_view_if_needed()
         await chip.click()
         await expect(page.get_by_role("heading", name="Scheduling")).to_be_in_viewport()
-        await page.get_by_label("Runs a day").fill("9")
-        await page.get_by_label("Runs a day").press("Enter")
+        await page.get_by_label("Runs per day").fill("9")
+        await page.get_by_label("Runs per day").press("Enter")
         await expect(page.get_by_role("radio", name="Project")).to_contain_text("customised")
         await page.get_by_role("checkbox", name="Sun").click()
         await expect(page.locator(".save-state")).to_have_text("Saved.")
         told = (await server.call("GET", f"/agents/{agent}"))["schedule"]
         assert (told["mode"], told["daily_cap"], told["days"]) == ("project", 9, [0, 1, 2, 3, 4, 5])
         await page.get_by_role("radio", name="Reactive").click()
-        await expect(page.get_by_label("Runs a day")).to_have_value("48")
+        await expect(page.get_by_label("Runs per day")).to_have_value("48")
         await expect(page.get_by_role("checkbox", name="Sun")).to_be_checked()
 
 
 async def test_without_self_scheduling_there_are_no_modes_and_no_banner(server, agent, come):
     async with come(f"/ui/agents/{agent}/configure") as page:
-        await expect(page.get_by_label("No wake booked")).to_be_visible()
+        await expect(page.get_by_label("Nothing scheduled")).to_be_visible()
         await page.get_by_role("switch", name="Self-scheduling").click()
         await expect(page.get_by_role("radio")).to_have_count(0)
-        await expect(page.get_by_label("No wake booked")).to_have_count(0)
+        await expect(page.get_by_label("Nothing scheduled")).to_have_count(0)
         await page.get_by_role("switch", name="Self-scheduling").click()
         await expect(page.get_by_role("radio")).to_have_count(3)
 
@@ -303,7 +304,7 @@ async def test_without_self_scheduling_there_are_no_modes_and_no_banner(server, 
 async def test_settings_of_an_agent_are_kept_and_a_refused_one_says_why(server, agent, come):
     async with come(f"/ui/agents/{agent}/configure") as page:
         await page.get_by_label("Prompt").fill("Be brief.")
-        await page.get_by_label("Tokens a day").fill("5000")
+        await page.get_by_label("Tokens per day").fill("5000")
         await page.get_by_role("switch", name="Web").click()
         await expect(page.locator(".save-state")).to_have_text("Saved.")
         await page.get_by_label("Time zone").fill("Mars/Olympus")
@@ -324,7 +325,7 @@ async def test_an_agent_is_made_and_deleted(server, agent, come):
     async with come("/ui/agents") as page:
         await page.get_by_role("button", name="New agent").click()
         await page.get_by_label("Name").fill("Short-lived")
-        await page.get_by_role("button", name="Make it").click()
+        await page.get_by_role("button", name="Create").click()
         await expect(page.get_by_role("heading", level=1)).to_have_text("Short-lived")
         await page.get_by_role("button", name="Delete Short-lived").click()
         await page.get_by_role("dialog").get_by_role("button", name="Delete").click()
@@ -346,20 +347,20 @@ async def test_activity_the_run_page_and_the_agenda_tell_what_a_wake_did(server,
     await server.book(session, 'call write_file {"path": "t.txt", "content": "x"}')
     await eventually(lambda: _ran(server, session))
     at = server.node.clock.now() + timedelta(minutes=1)
-    await server.book(session, BRIEF, call_type="once", at=at, comment="Look again")
+    await server.book(session, BRIEF, call_type="once", at=at, comment="Try again")
     async with come(f"/ui/agents/{agent}/activity") as page:
         await page.get_by_role("list", name="Runs").get_by_role("button", name="Recall").first.click()
-        await expect(page.locator(".facts")).to_contain_text("Recall, booked by you")
-        await page.get_by_role("link", name="What it said").click()
+        await expect(page.locator(".facts")).to_contain_text("Recall, scheduled by you")
+        await page.get_by_role("link", name="Output").click()
         await expect(page.get_by_label("Tool write_file")).to_contain_text("t.txt")
         await expect(page.locator(".answer")).to_contain_text("The tool said")
-        await expect(page.locator(".facts")).to_contain_text("1 of tools")
+        await expect(page.locator(".facts")).to_contain_text("1 tool call")
         await page.get_by_text("Why it ran when it did").click()
         await page.get_by_role("button", name="Run again").click()
-        await expect(page.get_by_text("It runs again")).to_be_visible()
+        await expect(page.get_by_text("Running again")).to_be_visible()
         await page.get_by_role("link", name="Agenda").click()
         await expect(page.locator(".agenda-entry.is-good").first).to_contain_text("done")
-        planned = page.locator(".agenda-entry.is-planned", has_text="Look again")
+        planned = page.locator(".agenda-entry.is-planned", has_text="Try again")
         await expect(planned).to_be_visible()
         await page.get_by_role("button", name="Day", exact=True).click()
         await expect(planned).to_be_visible()
@@ -402,7 +403,7 @@ async def test_the_inbox_counts_what_is_unread_and_leads_to_what_is_meant(server
         await expect(page.get_by_role("heading", level=1)).to_have_text("What it is about")
         await expect(page.get_by_role("link", name="Inbox 1 unread")).to_be_visible()
         await page.get_by_role("link", name="Inbox").click()
-        await page.get_by_role("button", name="All read").click()
+        await page.get_by_role("button", name="Mark all read").click()
         await expect(page.locator(".count")).to_have_count(0)
 
 
@@ -411,11 +412,11 @@ async def test_the_inbox_counts_what_is_unread_and_leads_to_what_is_meant(server
 
 async def test_settings_tell_what_runs_and_make_and_revoke_tokens(server, agent, come):
     async with come("/ui/settings") as page:
-        await expect(page.locator(".facts").first).to_contain_text("are being fired")
+        await expect(page.locator(".facts").first).to_contain_text("running")
         await expect(page.get_by_text("openai-chat:test", exact=True)).to_be_visible()
         await page.get_by_label("Name of the program").fill("My script")
         await page.get_by_label("Scope").select_option("read")
-        await page.get_by_role("button", name="Make a token").click()
+        await page.get_by_role("button", name="Create token").click()
         secret = await page.locator(".secret code").inner_text()
         assert await server.call("GET", "/me", token=secret)
         row = page.get_by_role("list", name="Tokens").get_by_role("listitem").filter(has_text="My script")
@@ -433,7 +434,7 @@ async def test_an_owner_adds_a_person_and_gets_their_link(server, agent, come):
         row = page.get_by_role("list", name="People").get_by_role("listitem").filter(has_text="Grace")
         await row.get_by_role("button", name="Login link").click()
         await expect(page.locator(".secret code")).to_contain_text(f"{server.address}/login?code=")
-        await row.get_by_role("button", name="Make an owner").click()
+        await row.get_by_role("button", name="Change to owner").click()
         await expect(row).to_contain_text("owner · since")
         await row.get_by_role("button", name="Remove").click()
         await page.get_by_role("dialog", name="Remove Grace?").get_by_role("button", name="Remove").click()
@@ -446,7 +447,7 @@ async def test_a_login_of_long_ago_makes_neither_tokens_nor_links_and_is_told_ho
     made = await earlier.log_in(await earlier.make_login_code(owner), "Firefox")
     async with come("/ui/settings", as_=logged_in(server.address, made.cookie, made.page_secret)) as page:
         await page.get_by_label("Name of the program").fill("My script")
-        await page.get_by_role("button", name="Make a token").click()
+        await page.get_by_role("button", name="Create token").click()
         tokens = page.get_by_role("region", name="Tokens")
         await expect(tokens.get_by_role("alert")).to_contain_text("logged in more than 10 minutes ago")
         await expect(tokens.get_by_role("alert")).to_contain_text(f"curl -X POST {server.address}/login-links")
@@ -457,7 +458,7 @@ async def test_a_login_of_long_ago_makes_neither_tokens_nor_links_and_is_told_ho
 
 async def test_the_description_of_the_api_opens_in_a_tab_with_a_ticket(come):
     async with come("/ui/settings") as page:
-        for button, words in (("The API, described", "POST /login-links"), ("openapi.json", '"openapi":')):
+        for button, words in (("API reference", "POST /login-links"), ("openapi.json", '"openapi":')):
             async with page.expect_popup() as opened:
                 await page.get_by_role("button", name=button).click()
             tab = await opened.value

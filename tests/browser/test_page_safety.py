@@ -217,14 +217,14 @@ async def test_all_of_it_works_with_the_keyboard_alone(server, come):
                     return
             raise AssertionError(f"the keyboard does not reach {name!r}")
 
-        await tab_to("Book")
+        await tab_to("Schedule")
         await page.keyboard.press("Enter")
         await page.keyboard.type("Read a.txt with read_file.")
         await page.keyboard.press("Tab")
         await page.keyboard.type("in 2 hours")
         await expect(page.locator(".next-times li").first).to_contain_text("h")
         await page.keyboard.press("Enter")
-        await expect(page.get_by_label("Next wake")).to_be_visible()
+        await expect(page.get_by_label("Scheduled run", exact=True)).to_be_visible()
         await page.evaluate("document.activeElement.blur()")
         await tab_to("Pause everything")
         await page.keyboard.press("Enter")

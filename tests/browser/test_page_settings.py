@@ -1,5 +1,6 @@
 """What a person sets: an agent's Configure tab, the server's settings, and what the inbox lets them do."""
 
+import re
 import sys
 from datetime import timedelta
 from pathlib import Path
@@ -53,7 +54,7 @@ async def test_the_model_is_tried_and_its_provider_is_quoted(server, agent, come
     async with come(f"/ui/agents/{agent}/configure") as page:
         model = page.get_by_role("region", name="Model")
         await model.get_by_role("button", name="Test the model").click()
-        await expect(model).to_contain_text("openai-chat:test said “You said: Answer with the one word: ready”")
+        await expect(model).to_contain_text("openai-chat:test answered “You said: Answer with the one word: ready”")
         # What was just written is what is tried, though nothing was pressed in between.
         await model.get_by_label("Model", exact=True).fill("openai-chat:revoked")
         await model.get_by_role("button", name="Test the model").click()
@@ -64,7 +65,7 @@ async def test_the_model_is_tried_and_its_provider_is_quoted(server, agent, come
         await model.get_by_label("Model", exact=True).fill("")
         await model.get_by_label("Model", exact=True).press("Enter")
         await expect(model.get_by_label("Model", exact=True)).to_have_attribute(
-            "placeholder", "the server's own: openai-chat:test"
+            "placeholder", "Server default (openai-chat:test)"
         )
 
 
@@ -105,15 +106,15 @@ async def test_everything_an_agent_has_can_be_set(server, agent, come):
         await page.get_by_role("switch", name="Write its own skills").click()
         await page.get_by_role("group", name="Subagents").get_by_role("checkbox", name="Researcher").click()
         await page.get_by_role("group", name="Profiles").get_by_role("checkbox", name="Researcher").click()
-        await page.get_by_label("Minutes a run may last").fill("7.5")
-        await page.get_by_label("Minutes a run may last").press("Enter")
+        await page.get_by_label("Time limit per run (minutes)").fill("7.5")
+        await page.get_by_label("Time limit per run (minutes)").press("Enter")
         await expect(page.locator(".save-state")).to_have_text("Saved.")
         told = await settings_of(server, agent)
         assert (told["thinking_level"], told["planning"], told["may_write_skills"]) == ("high", True, True)
         assert "shell" in told["toolsets"]
         assert (told["mcp_servers"], told["ask_before"]) == (["calc"], ["write_file"])
         assert (len(told["subagents"]), len(told["profiles"]), told["run_limit_seconds"]) == (2, 1, 450)
-        await asks.get_by_role("button", name="Do not ask before write_file").click()
+        await asks.get_by_role("button", name="Stop asking before write_file").click()
         await expect(asks.get_by_role("listitem")).to_have_count(0)
         await page.reload()
         await expect(page.get_by_role("switch", name="calc")).to_be_checked()
@@ -123,9 +124,9 @@ async def test_everything_an_agent_has_can_be_set(server, agent, come):
 
 async def test_how_commands_and_mcp_programs_are_confined_is_shown(server, agent, come):
     level = (await server.call("GET", "/about"))["shell"]
-    shown = {"bubblewrap": "by bubblewrap", "landlock": "by Landlock", "refused": "are refused"}[level]
+    shown = {"bubblewrap": "by bubblewrap", "landlock": "by Landlock", "refused": "disabled"}[level]
     async with come("/ui/settings") as page:
-        await expect(page.get_by_role("region", name="What is running")).to_contain_text(shown)
+        await expect(page.get_by_role("region", name="Server")).to_contain_text(shown)
     async with come(f"/ui/agents/{agent}/configure") as page:
         tools = page.get_by_role("region", name="Tools")
         await expect(tools).to_contain_text("cannot confine" if level == "refused" else "confined to its workspace")
@@ -142,11 +143,11 @@ async def test_each_mode_sets_what_its_card_says(server, agent, come):
             await expect(card).to_be_checked()
             await expect(page.locator(".save-state")).to_have_text("Saved.")
             await expect(page.locator(".changed")).to_have_count(0)
-        await page.get_by_label("At least apart (minutes)").fill("12")
-        await page.get_by_label("At least apart (minutes)").press("Enter")
+        await page.get_by_label("Minimum gap (minutes)").fill("12")
+        await page.get_by_label("Minimum gap (minutes)").press("Enter")
         await expect(page.locator(".changed")).to_have_text("Reactive: 5 min")
         await expect(page.get_by_role("radio", name="Reactive")).to_contain_text("at least 12 min apart")
-        await page.get_by_role("button", name="Back to the bounds of Reactive").click()
+        await page.get_by_role("button", name="Reset to Reactive").click()
         await expect(page.locator(".changed")).to_have_count(0)
     assert (await settings_of(server, agent))["schedule"]["is_customised"] is False
 
@@ -166,9 +167,9 @@ async def test_a_refused_value_stays_at_its_field_and_is_not_left_unasked(server
         await zone.press("Escape")
         await expect(zone).to_have_value(before)
         await expect(problem).to_have_count(0)
-        await page.get_by_label("Runs a day").fill("many")
-        await page.get_by_label("Runs a day").press("Enter")
-        await expect(page.get_by_text("“many” is not a number of at least 0.")).to_be_visible()
+        await page.get_by_label("Runs per day").fill("many")
+        await page.get_by_label("Runs per day").press("Enter")
+        await expect(page.get_by_text("Must be a number of at least 0, got “many”.")).to_be_visible()
         await page.get_by_role("link", name="Agenda").click()
         await dialog.get_by_role("button", name="Leave").click()
         await expect(page.get_by_role("heading", level=1)).to_have_text("Agenda")
@@ -196,8 +197,8 @@ async def test_todays_use_stands_beside_the_budget(server, agent, come):
     async with server.watch(session) as client:
         await client.ask("Hello")
     async with come(f"/ui/agents/{agent}/configure") as page:
-        await page.get_by_label("Tokens a day").fill("1000")
-        await page.get_by_label("Tokens a day").press("Enter")
+        await page.get_by_label("Tokens per day").fill("1000")
+        await page.get_by_label("Tokens per day").press("Enter")
         used = page.get_by_role("group", name="Used today")
         await expect(used).to_contain_text("of 1,000")
         await expect(used.get_by_role("meter", name="Tokens used today")).to_be_visible()
@@ -206,8 +207,8 @@ async def test_todays_use_stands_beside_the_budget(server, agent, come):
         async with server.watch(session) as client:
             await client.ask("Hello again")
         await expect(used).not_to_contain_text(f"{spent} of 1,000")  # live
-        await page.get_by_label("Tokens a day").fill("")
-        await page.get_by_label("Tokens a day").press("Enter")
+        await page.get_by_label("Tokens per day").fill("")
+        await page.get_by_label("Tokens per day").press("Enter")
         await expect(used.get_by_role("meter")).to_have_count(0)
 
 
@@ -240,7 +241,7 @@ async def test_a_channel_is_added_tried_turned_off_and_deleted_and_its_address_n
         assert "secret" in outside.url()
         assert "/secret" not in await page.content()
         await row.get_by_role("button", name="Test").click()
-        await expect(row).to_contain_text("Sent. Look whether it arrived.")
+        await expect(row).to_contain_text("Sent. Check that it arrived.")
         assert (await outside.next())["title"] == "A test from Wakeful"
         await row.get_by_role("button", name="Turn off").click()
         await expect(row.locator(".badge")).to_have_text("off")
@@ -270,8 +271,8 @@ async def test_a_channel_that_fails_says_why(server, agent, come):
 async def test_settings_tell_the_disk_and_how_long_things_are_kept(server, agent, come):
     async with come("/ui/settings") as page:
         disk = page.get_by_role("region", name="Disk and retention")
-        await expect(disk).to_contain_text("MB")
-        await expect(disk).to_contain_text("kept for 24 h after their end")
+        await expect(disk).to_contain_text(re.compile(r"Store[\d.]+ (kB|MB)"))
+        await expect(disk).to_contain_text("kept for 24 h after the run")
 
 
 # ── The inbox ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -293,7 +294,7 @@ async def test_a_call_that_nobody_was_there_for_is_approved_in_the_inbox(server,
             return written.exists()
 
         await eventually(is_written)
-        await entry.get_by_role("link", name="It runs again").click()
+        await entry.get_by_role("link", name="Running again").click()
         await expect(page.get_by_label("Tool write_file")).to_contain_text("approved.txt")
     await server.call("PATCH", f"/agents/{agent}", json={"ask_before": []})
 
@@ -309,7 +310,7 @@ async def test_a_wake_is_muted_where_it_was_heard_and_heard_again_where_it_waits
         await expect(entry.get_by_role("button", name="Muted")).to_be_visible()
         assert (await server.call("GET", f"/wakes/{wake.id}"))["muted"] is True
         await entry.get_by_role("link", name="Noise").click()
-        banner = page.get_by_label("Next wake")
+        banner = page.get_by_label("Scheduled run", exact=True)
         await banner.get_by_role("button", name="Muted").click()
         await expect(banner.get_by_role("button", name="Mute", exact=True)).to_be_visible()
     assert (await server.call("GET", f"/wakes/{wake.id}"))["muted"] is False

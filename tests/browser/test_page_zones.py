@@ -44,7 +44,7 @@ async def make_old(server):
 async def test_the_zone_of_the_browser_is_told_once_and_can_be_changed(server, agent, come):
     assert await zone_of_user(server) is None
     async with come(f"/ui/agents/{agent}/configure", timezone_id="Asia/Tokyo") as page:
-        await expect(page.get_by_label("Time zone")).to_have_attribute("placeholder", "Asia/Tokyo, as yours")
+        await expect(page.get_by_label("Time zone")).to_have_attribute("placeholder", "Asia/Tokyo (yours)")
     assert await zone_of_user(server) == "Asia/Tokyo"
     async with come("/ui/settings", timezone_id="Europe/Berlin") as page:
         zone = page.get_by_role("combobox", name="Your time zone")
@@ -61,7 +61,7 @@ async def test_the_zone_of_the_browser_is_told_once_and_can_be_changed(server, a
 async def test_an_older_agent_is_offered_the_users_zone_once(server, agent, come, button, zone):
     await make_old(server)
     async with come(f"/ui/agents/{agent}/configure", timezone_id="Europe/Berlin") as page:
-        offer = page.get_by_text("This agent's clock is Etc/UTC; use Europe/Berlin?")
+        offer = page.get_by_text("This agent's time zone is Etc/UTC. Use Europe/Berlin instead?")
         await expect(offer).to_be_visible()
         await page.get_by_role("button", name=button, exact=True).click()
         await expect(offer).to_have_count(0)
@@ -88,9 +88,9 @@ async def test_a_woken_run_that_did_nothing_says_so_everywhere(server, agent, co
         await page.goto(f"{server.address}/ui/runs/{run['id']}")
         await expect(page.locator(".facts")).to_contain_text("did nothing")
         await page.get_by_text("Why it ran when it did").click()
-        await expect(page.locator(".why")).to_contain_text("asked for “immediate”, booked for")
+        await expect(page.locator(".why")).to_contain_text("requested “immediate”, scheduled for")
         await page.goto(f"{server.address}/ui/sessions/{session}")
-        await expect(page.get_by_text("It was woken and did nothing.")).to_be_visible()
+        await expect(page.get_by_text("It woke and did nothing.")).to_be_visible()
         await expect(page.locator(".footnote")).to_contain_text("did nothing")
         await page.goto(f"{server.address}/ui/agenda?view=day")
         await expect(page.get_by_role("link", name="did nothing")).to_be_visible()
@@ -98,11 +98,11 @@ async def test_a_woken_run_that_did_nothing_says_so_everywhere(server, agent, co
 
 async def test_the_words_of_a_next_run_reach_why(server, agent, come):
     async with come(f"/ui/agents/{agent}/configure", timezone_id="Europe/Berlin") as page:
-        await page.get_by_role("button", name="Book").first.click()
-        dialog = page.get_by_role("dialog", name="Book the next run")
+        await page.get_by_role("button", name="Schedule", exact=True).first.click()
+        dialog = page.get_by_role("dialog", name="Schedule the next run")
         await dialog.get_by_label("What the agent should do").fill("Read notes.txt with read_file, slowly.")
         await dialog.get_by_label("When").fill("in twenty minutes")
-        await dialog.get_by_role("button", name="Book").click()
+        await dialog.get_by_role("button", name="Schedule", exact=True).click()
         await expect(dialog).to_have_count(0)
     wake_id = (await server.call("GET", f"/agents/{agent}/next-run"))["next_run"]["id"]
     first = (await server.call("GET", f"/wakes/{wake_id}/why"))["decisions"][0]

@@ -82,7 +82,7 @@ def test_nodes_frozen_inside_their_transactions_are_taken_over(crash, lease):
             go_on(process)
     crash.book(book(len(frozen)))  # and works on, without the other node
     crash.wait_until_done()
-    assert len(took) >= len(CLAIM + SAVE + FINISH)
+    assert len(took) >= len(SAVE + FINISH)  # one frozen while it claims has nothing yet
     assert max(took) <= lease + GRACE
     assert done <= lease + GRACE
     check_everything_happened_once(crash, wakes + len(frozen))

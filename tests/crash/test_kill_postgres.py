@@ -27,8 +27,8 @@ from crash.crash_harness import (
 )
 from crash.node_process import STEPS
 
-KILLS = 500 if IS_LONG else 50
-WAKES = 10_000 if IS_LONG else 1_000
+KILLS = 500 if IS_LONG else 25
+WAKES = 10_000 if IS_LONG else 500
 MANY = 5_000 if IS_LONG else 500
 LISTENING = "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'LISTEN%'"
 

@@ -26,8 +26,8 @@ from crash.crash_harness import (
 )
 from crash.node_process import STEPS
 
-KILLS = 500 if IS_LONG else 50
-WAKES = 10_000 if IS_LONG else 1_000
+KILLS = 500 if IS_LONG else 25
+WAKES = 10_000 if IS_LONG else 500
 
 
 @pytest.fixture

@@ -203,7 +203,7 @@ def all_full() -> Iterator[Trouble]:
 @pytest.fixture
 def sqlite_full() -> Iterator[Trouble]:
     """An embedded store on a small disk, full to the brim."""
-    with small_disk("8m") as disk:
+    with small_disk("48m" if IS_LONG else "8m") as disk:
 
         async def break_it() -> None:
             await asyncio.to_thread(fill, disk / "ballast")
@@ -344,7 +344,11 @@ async def test_a_database_that_cannot_be_written_is_named_and_waited_for(kind, r
             await served.client.post("/sessions", json={"title": "Works"})
             return (await served.client.get("/readyz")).status_code == 200
 
-        await eventually(is_green, 40)
+        try:
+            await eventually(is_green, 40)
+        except TimeoutError:
+            ready = (await served.client.get("/readyz")).text
+            raise AssertionError(f"still not ready: {ready}; the log:\n{served.log()[-3000:]}") from None
         runs = await runs_of(served)
         at_work = await served.get(f"/runs/{steady}")
         for each in kept_meanwhile:

@@ -30,10 +30,31 @@ def test_links_lead_somewhere(page):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_links_to_headings_lead_somewhere(page):
+    links = re.findall(r"\]\(([^)#:]*)#([^)]+)\)", page.read_text(encoding="utf-8"))
+    gone = [f"{target}#{anchor}" for target, anchor in links if anchor not in anchors(page.parent / target, page)]
+    assert not gone
+
+
+def anchors(target: Path, page: Path) -> set[str]:
+    """Return the anchors of a page's headings, as GitHub makes them; a link without a path means its own page."""
+    text = (page if target.is_dir() else target).read_text(encoding="utf-8")
+    headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_commands_are_targets_of_the_makefile(page):
     targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
     named = set(re.findall(r"(?:`|\$ )make ([a-z]+)", page.read_text(encoding="utf-8")))
     assert named <= targets
+
+
+def test_modules_that_the_map_names_exist():
+    named = set(re.findall(r"`([\w/]+/\w+\.(?:py|sql))`", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")))
+    places = (ROOT, ROOT / "src/wakeful", ROOT / "tests")
+    gone = {path for path in named if "N" not in path and not any((place / path).exists() for place in places)}
+    assert gone == set()
 
 
 def test_every_promise_names_its_proof():

@@ -30,7 +30,7 @@ TOOLS = {
     "db_execute": lambda sql: ("execute", {"sql": sql}),
     "db_define_view": lambda sql: (
         "define_view",
-        {"name": "v", "sql": sql, "description": "", "parameters": [], "render": "table", "is_pinned": None},
+        {"name": "v", "sql": sql, "description": "", "parameters": [], "render": "table", "pinned": None},
     ),
     "db_run_view": lambda _sql: ("run_view", {"name": "v"}),  # what the line before may have defined
     "db_export": lambda sql: ("export", {"sql": sql, "format": "jsonl"}),
@@ -174,7 +174,7 @@ async def test_no_hostile_statement_gets_out_or_leaves_a_trace(victim):
         changes: list[dict[str, Any]] = []
         is_more = True
         while is_more:
-            page = await victim.ask("changelog", {"most": 10**6, "before": changes[0]["id"] if changes else None})
+            page = await victim.ask("changelog", {"limit": 10**6, "before": changes[0]["id"] if changes else None})
             changes, is_more = [*reversed(page["changes"]), *changes], page["is_more"]
         found = await victim.ask("rows", {"table": "tasks", "show": "all", "limit": 5000})
         actual = {row[0]: dict(zip(found["columns"][1:], row[1:], strict=True)) for row in found["rows"]}

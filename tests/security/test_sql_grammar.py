@@ -103,7 +103,7 @@ ARGUMENTS = {
         "description": "",
         "parameters": [],
         "render": "table",
-        "is_pinned": None,
+        "pinned": None,
     },
     "export": lambda sql: {"sql": sql, "format": "json"},
 }

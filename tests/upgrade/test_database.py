@@ -89,6 +89,6 @@ async def test_a_purge_takes_the_deleted_row_alone(upgraded, db, old):
     data = upgraded.node.services.data
     [user] = [user for user in (await upgraded.rest.get("/users")).json()["users"] if user["name"] != "Grace"]
     data.files._clock = ManualClock(upgraded.node.clock.now() + timedelta(days=31))
-    await data.purge(await data.person(old.facts["agent_id"], user["id"]))
+    await data.run(await data.person(old.facts["agent_id"], user["id"]), "purge")
     assert (await db.rows("odd", "all")).keys() == {2, 3}
     assert (await db.get("/verify"))["intact"]

@@ -14,7 +14,7 @@ async def test_a_full_database_of_0_1_is_got_out_of_by_deleting_rows(upgraded, o
     ids = []
     while (answer := await upgraded.rest.post(f"{agent}/db/tables/notes/rows", json=rows)).is_success:
         ids += answer.json()["row_ids"]
-    assert "`wakeful db delete`, then write again" in answer.json()["error"]["message"]
+    assert "rows/delete, then write again" in answer.json()["error"]["message"]
     assert (await upgraded.rest.post(f"{agent}/db/tables/notes/rows/delete", json={"row_ids": ids})).is_success
     again = await upgraded.rest.post(f"{agent}/db/tables/notes/rows", json=rows)
     assert again.is_success, again.text

@@ -1,18 +1,20 @@
 import { QueryClientProvider, useQuery } from "@tanstack/react-query";
 import { lazy, type ReactNode, Suspense, useCallback, useEffect, useState } from "react";
-import { Redirect, Route, Switch, useLocation } from "wouter";
+import { Link, Redirect, Route, Switch, useLocation } from "wouter";
 import { onSignedOut, type Refused } from "./api/client";
 import type { Notification as Notice } from "./api/frames.generated";
 import { useLinkState, useNews } from "./api/news";
 import * as queries from "./api/queries";
 import { forgetRefusal, useRefusal } from "./api/refusals";
 import { Icon } from "./components/Icon";
-import { Failure, Loading } from "./components/Page";
 import { showNotification } from "./components/notifications";
+import { Failure, Loading } from "./components/Page";
 import { Sidebar } from "./components/Sidebar";
-import { useTellZone } from "./components/zone";
-import { ChatView, StartView } from "./views/chat/ChatView";
+import { useReportZone } from "./components/zone";
+import { ChatView } from "./views/chat/ChatView";
+import { StartView } from "./views/chat/StartView";
 import { SignedOut } from "./views/SignedOut";
+import "./App.css";
 
 const AgendaView = lazy(() => import("./views/AgendaView"));
 const AgentsView = lazy(() => import("./views/agent/AgentsView"));
@@ -29,24 +31,27 @@ export function App() {
   );
 }
 
-/** Lets in who has logged in, and tells everyone else how. */
+/** Shows the page to a logged-in browser, and how to log in to any other. */
 function Door() {
   const me = useQuery({ ...queries.me, retry: false });
   const [reason, setReason] = useState<Refused | null>(null);
   useEffect(() => onSignedOut(setReason), []);
   if (reason) return <SignedOut reason={reason} />;
-  if (me.isError) return <Failure title="The server does not answer" text="Check that it runs." retry={() => void me.refetch()} />;
+  if (me.isError)
+    return (
+      <Failure title="The server is not responding" text="Check that it is running." retry={() => void me.refetch()} />
+    );
   if (!me.data) return <Loading what="Wakeful" />;
   return <Shell />;
 }
 
 function Shell() {
-  useTellZone();
+  useReportZone();
   useNews(useCallback((notice: Notice) => showNotification(notice), []));
   return (
     <div className="shell">
       <a className="skip-link" href="#main">
-        To the content
+        Skip to content
       </a>
       <Sidebar />
       <main id="main" tabIndex={-1}>
@@ -75,7 +80,11 @@ function Places(): ReactNode {
         <Redirect to="/" />
       </Route>
       <Route>
-        <Failure title="Nothing is here" text="This address leads nowhere on this page." />
+        <Failure title="Page not found" text="There is nothing at this address.">
+          <Link className="button" href="/">
+            Home
+          </Link>
+        </Failure>
       </Route>
     </Switch>
   );
@@ -84,13 +93,14 @@ function Places(): ReactNode {
 function RefusalNotice() {
   const text = useRefusal();
   const [location] = useLocation();
+  // biome-ignore lint/correctness/useExhaustiveDependencies: an error of another place is old
   useEffect(forgetRefusal, [location]);
   return (
     <div role="alert">
       {text && (
         <p className="link-notice row">
-          <span className="grow">That did not work. {text}</span>
-          <button type="button" className="quiet icon-only" aria-label="Close this notice" onClick={forgetRefusal}>
+          <span className="grow">That didn't work. {text}</span>
+          <button type="button" className="quiet icon-only" aria-label="Dismiss" onClick={forgetRefusal}>
             <Icon name="close" />
           </button>
         </p>
@@ -99,7 +109,7 @@ function RefusalNotice() {
   );
 }
 
-const PATIENCE = 1500; // a moment without a connection is not worth a word
+const PATIENCE = 1500; // a short loss of the connection is not shown
 
 function LinkNotice() {
   const link = useLinkState();
@@ -112,7 +122,7 @@ function LinkNotice() {
   }, [link]);
   return (
     <div role="status" aria-live="polite">
-      {isLong && <p className="link-notice">The connection is lost. What you see may be old; this page keeps trying.</p>}
+      {isLong && <p className="link-notice">Connection lost. This page may be out of date; reconnecting…</p>}
     </div>
   );
 }

@@ -1,4 +1,4 @@
-"""One agent's database as a worker has it open: a connection to read with, and one to write with."""
+"""Connections to an agent's database in a worker: a reader and a writer."""
 # pyright: reportUnknownMemberType=false
 
 import secrets
@@ -14,6 +14,7 @@ from wakeful.agentdb.files import files, quota
 from wakeful.agentdb.files.files import Raw
 from wakeful.agentdb.history import changelog
 from wakeful.agentdb.history.changelog import Capture, Change, Changelog, Who
+from wakeful.agentdb.operation import name_of
 from wakeful.agentdb.process import deadline
 from wakeful.agentdb.process.guard import Profile, SqlGuard, is_reserved
 
@@ -36,19 +37,19 @@ CREATE TABLE _meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
 """
 )
 
-ROW_ID_NAMES = ("rowid", "oid", "_rowid_")  # SQLite's own names for the row id; a column may take one away
+ROW_ID_NAMES = ("rowid", "oid", "_rowid_")  # SQLite's names for the row id; a column of that name hides it
 
-_MOST_KNOWN = 50
-_STEPS_BETWEEN_LOOKS = 20_000  # instructions of SQLite's machine from one look at the clock to the next
+_MAX_PREPARED = 50
+_STEPS_BETWEEN_CHECKS = 20_000  # instructions of SQLite's virtual machine between two checks of the deadline
 
 
 def quoted(name: str) -> str:
-    """Write a name so that SQLite takes it for nothing else."""
+    """Quote a name for SQL."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def row_id_of(columns: Iterable[str]) -> str:
-    """Return a name for the row id of a table that none of its columns has."""
+    """Return a name of the row id that no column of a table hides."""
     taken = {name.lower() for name in columns}
     for name in ROW_ID_NAMES:
         if name not in taken:
@@ -59,7 +60,7 @@ def row_id_of(columns: Iterable[str]) -> str:
 
 
 class Statement(NamedTuple):
-    """One statement as SQLite understood it, not yet run."""
+    """One prepared statement, not yet run."""
 
     text: str
     rest: str
@@ -69,22 +70,22 @@ class Statement(NamedTuple):
 
 
 class GuardedConnection:
-    """A connection with its guard and its deadline."""
+    """A connection with an authorizer and a deadline."""
 
     def __init__(self, path: str, key: bytes, *, may_make: bool = False) -> None:
         self.raw: Raw = files.connect(path, key, may_make=may_make)
         self.guard = SqlGuard()
         self.raw.authorizer = self.guard
-        self._known: dict[str, Statement] = {}  # what was understood of queries; SQLite asks the guard all the same
-        self.raw.set_progress_handler(deadline.is_past, _STEPS_BETWEEN_LOOKS)
+        self._prepared: dict[str, Statement] = {}  # queries seen before; SQLite still asks the guard about each
+        self.raw.set_progress_handler(deadline.is_past, _STEPS_BETWEEN_CHECKS)
 
     @contextmanager
     def under(self, profile: Profile) -> Generator[None]:
-        """Let statements inside do only what a profile allows."""
+        """Restrict statements inside to what a profile allows."""
         self.guard.tables = frozenset(self.tables())
         self.guard.profile = profile
         self.guard.begin_statement()
-        before = self.raw.limit(apsw.SQLITE_LIMIT_LENGTH, files.MOST_VALUE)
+        before = self.raw.limit(apsw.SQLITE_LIMIT_LENGTH, files.MAX_VALUE)
         try:
             yield
         finally:
@@ -92,22 +93,22 @@ class GuardedConnection:
             self.raw.limit(apsw.SQLITE_LIMIT_LENGTH, before)
 
     @property
-    def _handling(self) -> dict[str, Any]:
-        """Say how apsw keeps a model's statement: never where one of the host's own would be found and pass unasked.
+    def _caching(self) -> dict[str, Any]:
+        """Return how apsw caches a model's statement: never where it would find a host's statement, checked as host.
 
-        Its cache finds a statement by its text and its flags, and none of the host's bears this flag. What a query may
-        see changes with the temporary views alone, and SQLite asks anew for every statement when those change.
+        Its cache looks statements up by text and flags, and no host statement has this flag. What a query may read
+        changes only with the temporary views, and when those change SQLite calls the authorizer again.
         """
         if self.guard.profile == "query":
             return {"can_cache": True, "prepare_flags": apsw.SQLITE_PREPARE_PERSISTENT}
         return {"can_cache": False}
 
     def run(self, statement: Statement, bindings: Any = None) -> Any:
-        """Run what was prepared."""
-        return self.raw.execute(statement.text, bindings, **self._handling)
+        """Run a prepared statement."""
+        return self.raw.execute(statement.text, bindings, **self._caching)
 
     def prepare(self, sql: str) -> Statement | None:
-        """Let SQLite take the first statement off a text, without running it; None if only comments are left."""
+        """Prepare the first statement of a text without running it; None if there are only comments."""
         noted: list[Statement] = []
 
         def note(cursor: apsw.Cursor, text: str, _bindings: Any) -> bool:
@@ -119,13 +120,13 @@ class GuardedConnection:
             return False
 
         if "\x00" in sql:
-            raise Refusal("invalid", "The statement has a NUL character in it.", field="sql")
+            raise Refusal("invalid", "The statement must not have a NUL character.", field="sql")
         self.guard.begin_statement()
         cursor = self.raw.cursor()
         cursor.exec_trace = note
         try:
             no_values: Any = getattr(apsw, "_null_bindings")  # noqa: B009  (apsw types do not know it)
-            cursor.execute(sql, no_values, **self._handling)
+            cursor.execute(sql, no_values, **self._caching)
         except apsw.ExecTraceAbort:
             pass
         finally:
@@ -133,22 +134,22 @@ class GuardedConnection:
         return noted[0] if noted else None
 
     def prepare_only(self, sql: str) -> Statement:
-        """Take the one statement a text may hold."""
-        statement = self._known.get(sql) if self.guard.profile == "query" else None
+        """Prepare the one statement that a text may have."""
+        statement = self._prepared.get(sql) if self.guard.profile == "query" else None
         if statement is not None:
             return statement
         statement = self.prepare(sql)
         if statement is None:
-            raise Refusal("invalid", "There is no statement in it.", field="sql")
+            raise Refusal("invalid", "The text has no statement.", field="sql")
         if statement.rest.strip() and self.prepare(statement.rest) is not None:
             raise Refusal("refused", "Only one statement at a time. Call once for each.", field="sql")
-        if self.guard.profile == "query" and len(self._known) < _MOST_KNOWN:
-            self._known[sql] = statement
+        if self.guard.profile == "query" and len(self._prepared) < _MAX_PREPARED:
+            self._prepared[sql] = statement
         return statement
 
     def forget_statements(self) -> None:
-        """Understand statements anew, because what their names mean has changed."""
-        self._known.clear()
+        """Drop prepared statements, because the views they name have changed."""
+        self._prepared.clear()
 
     def tables(self) -> list[str]:
         """Return the names of the agent's own tables."""
@@ -163,20 +164,20 @@ class GuardedConnection:
 
 
 class Reader:
-    """Reads, through views that hide what is soft-deleted.
+    """Reads through temporary views that hide soft-deleted rows.
 
-    Each table is read through a view of its own name over one with a random name, and only from that one does the
-    guard let anyone read the table: a statement that names `main.t`, or calls something of its own `t`, gets nothing.
+    Each table has a view of its own name over a view with a random name, and the guard allows reading the table only
+    from the latter: a statement that names `main.t`, or calls a subquery of its own `t`, is refused.
     """
 
     def __init__(self, connection: GuardedConnection) -> None:
         self.connection = connection
-        self.taken: list[Any] = []  # rows of the answer that is being written; freed when it is sent
+        self.sent_rows: list[Any] = []  # rows of the answer under way; freed after it was sent
         self._views_for: tuple[int, bool] | None = None
 
     @contextmanager
     def reading(self, *, include_deleted: bool = False) -> Generator[GuardedConnection]:
-        """Show one state of the database to what is inside, as the model may see it."""
+        """Begin a read transaction in which a model's statement may run."""
         raw = self.connection.raw
         raw.execute("BEGIN")
         try:
@@ -185,7 +186,7 @@ class Reader:
                 yield self.connection
             raw.execute("COMMIT")
         except BaseException:
-            # An error's text might give a random name away, so the next statement meets other ones.
+            # An error text may contain a random name, so the next statement gets new ones.
             self._views_for = None
             if raw.in_transaction:
                 raw.execute("ROLLBACK")
@@ -193,7 +194,7 @@ class Reader:
 
     @contextmanager
     def looking(self) -> Generator[GuardedConnection]:
-        """Show one state of the database to the host's own statements."""
+        """Begin a read transaction for the host's own statements."""
         raw = self.connection.raw
         raw.execute("BEGIN")
         try:
@@ -222,7 +223,7 @@ class Reader:
 
 
 class Writer:
-    """Writes, a transaction a call, with the changelog in it."""
+    """Writes, one transaction per call, with its changelog entries."""
 
     def __init__(self, connection: GuardedConnection) -> None:
         self.connection = connection
@@ -230,12 +231,14 @@ class Writer:
         self.capture = Capture(self.raw)
         self.changelog = Changelog(self.raw)
         self._columns: dict[str, list[str]] = {}
-        self._most_pages = 0
+        self._max_pages = 0
+        self.who = Who(at="", actor="system")  # of the transaction under way, as is the quota
+        self.quota = 0
         self.usage: quota.FileUsage | None = None
         self.last_change, self.last_hash = 0, b""
 
-    def settle(self) -> None:
-        """Make the host's own tables, in a file that has none yet."""
+    def create_system_tables(self) -> None:
+        """Create the host's tables, in a file that has none yet."""
         self.raw.execute("BEGIN IMMEDIATE")
         try:
             if not self.raw.table_exists("main", "_changelog"):
@@ -250,29 +253,30 @@ class Writer:
     def writing(
         self,
         who: Who,
-        most_bytes: int,
+        quota_bytes: int,
         *,
         op: str | None = None,
         detail: str | None = None,
         reserve: float = quota.FOR_DELETING,
         may_delete: bool = False,
         is_bounded: bool = False,
-        most_value: int = files.MOST_VALUE,
+        max_value: int = files.MAX_VALUE,
     ) -> Generator["Writer"]:
-        """Keep all of what is done inside, with its changelog, or nothing of it."""
-        self._bound(most_bytes, reserve)
+        """Begin a write transaction; at its end, write the changelog and commit."""
+        self.who, self.quota = who, quota_bytes
+        self._limit_pages(reserve)
         self._columns.clear()
         self.raw.execute("BEGIN IMMEDIATE")
         try:
             used_before = quota.used_bytes(self.raw)
             self.capture.begin(may_delete=may_delete, is_bounded=is_bounded)
-            self.raw.limit(apsw.SQLITE_LIMIT_LENGTH, most_value)
+            self.raw.limit(apsw.SQLITE_LIMIT_LENGTH, max_value)
             yield self
             self.capture.turn(on=False)
-            self.raw.limit(apsw.SQLITE_LIMIT_LENGTH, files.HOST_VALUE)
-            self._log(who, op, detail)
-            quota.check(self.raw, most_bytes, reserve, used_before)
-            self.usage = quota.look(self.raw, most_bytes)
+            self.raw.limit(apsw.SQLITE_LIMIT_LENGTH, files.MAX_HOST_VALUE)
+            self._log(op, detail)
+            quota.check(self.raw, quota_bytes, reserve, used_before)
+            self.usage = quota.measure(self.raw, quota_bytes)
             self.raw.execute("COMMIT")
         except BaseException:
             # A full file makes SQLite roll back by itself; a second rollback would hide the real error.
@@ -281,11 +285,11 @@ class Writer:
             raise
         finally:
             self.capture.turn(on=False)
-            self.raw.limit(apsw.SQLITE_LIMIT_LENGTH, files.HOST_VALUE)
+            self.raw.limit(apsw.SQLITE_LIMIT_LENGTH, files.MAX_HOST_VALUE)
 
     @contextmanager
     def unnoted(self) -> Generator[None]:
-        """Leave what the host stamps into rows out of the changelog; the images of those rows have it."""
+        """Keep the host's timestamps out of the changelog; the images of the stamped rows include them."""
         self.capture.turn(on=False)
         try:
             yield
@@ -293,52 +297,52 @@ class Writer:
             self.capture.turn(on=True)
 
     def columns(self, table: str) -> list[str]:
-        """Return the columns of a table as they are in this transaction."""
+        """Return the columns of a table in this transaction."""
         if table not in self._columns:
             self._columns[table] = self.connection.columns(table)
         return self._columns[table]
 
     def forget_columns(self) -> None:
-        """Look again, because the schema has changed inside this transaction."""
+        """Drop the cached columns, because the schema has changed in this transaction."""
         self._columns.clear()
 
     def need_table(self, name: str) -> list[str]:
-        """Return the columns of one of the agent's own tables."""
+        """Return the columns of an agent's table."""
         if not name or is_reserved(name) or not self.columns(name):
             raise no_such_table(name, self.connection.tables())
         return self.columns(name)
 
-    def flush(self, who: Who, op: str) -> None:
-        """Log what was captured so far, before the columns of its tables change."""
-        before = self.raw.limit(apsw.SQLITE_LIMIT_LENGTH, files.HOST_VALUE)
-        self._log(who, op, None)
+    def flush(self, op: str) -> None:
+        """Log the captured changes now, before the columns of their tables change."""
+        before = self.raw.limit(apsw.SQLITE_LIMIT_LENGTH, files.MAX_HOST_VALUE)
+        self._log(op, None)
         self.raw.limit(apsw.SQLITE_LIMIT_LENGTH, before)
         self.capture.changes = []
 
-    def stamp(self, who: Who, changes: Iterable[Change]) -> list[Change]:
-        """Put the host's times into rows that a statement of the model's own wrote, whatever it put there itself."""
+    def stamp(self, changes: Iterable[Change]) -> list[Change]:
+        """Set the host's timestamps in rows that a model's statement wrote, over whatever it set itself."""
         stamped: list[Change] = []
         for change in deadline.checked(changes):
             assert change.new is not None
             names = self.columns(change.table)
             created, deleted = names.index("_created_at"), names.index("_deleted_at")
             new = list(change.new)
-            new[names.index("_updated_at")] = who.at
-            new[created] = who.at if change.old is None else change.old[created]
+            new[names.index("_updated_at")] = self.who.at
+            new[created] = self.who.at if change.old is None else change.old[created]
             new[deleted] = None if change.old is None else change.old[deleted]
             stamped.append(change._replace(new=tuple(new)))
             self.raw.execute(
                 f"UPDATE main.{quoted(change.table)} SET _created_at = ?, _updated_at = ?, _deleted_at = ?"
                 f" WHERE {row_id_of(names)} = ?",
-                (new[created], who.at, new[deleted], change.moved_to),
+                (new[created], self.who.at, new[deleted], change.moved_to),
             )
         return stamped
 
     def delete_alone(self, table: str, row_id: int) -> bool:
-        """Delete a row for good, unless another row refers to it; then nothing is changed.
+        """Delete a row for good, unless another row refers to it.
 
         ON DELETE CASCADE and SET NULL would change that other row, which may be live, and a deferred foreign key would
-        fail the whole transaction at its end.
+        fail the commit.
         """
         noted = len(self.capture.changes)
         self.raw.execute("SAVEPOINT alone")
@@ -355,21 +359,23 @@ class Writer:
         self.raw.execute("RELEASE alone")
         return is_alone
 
-    def _log(self, who: Who, op: str | None, detail: str | None) -> None:
+    def _log(self, op: str | None, detail: str | None) -> None:
         changes = self.capture.changes
         columns = {table: self.columns(table) for table in {change.table for change in changes}}
         entries = changelog.entries_of(changes, columns, op)
-        # What was asked for stands once, before the rows it changed.
+        # The request itself is logged once, before the rows it changed.
         noted = [] if detail is None else [(op, None, None, None, None, detail)]
-        self.last_change, self.last_hash = self.changelog.add(who, chain(noted, entries))
+        self.last_change, self.last_hash = self.changelog.add(self.who, chain(noted, entries))
 
-    def _bound(self, most_bytes: int, reserve: float) -> None:
-        pages = quota.most_pages(most_bytes, reserve)
-        if pages != self._most_pages:
+    def _limit_pages(self, reserve: float) -> None:
+        pages = quota.max_pages(self.quota, reserve)
+        if pages != self._max_pages:
             self.raw.execute(f"PRAGMA max_page_count = {pages}")
-            self._most_pages = pages
+            self._max_pages = pages
 
 
 def no_such_table(name: str, tables: Sequence[str]) -> Refusal:
-    there_are = f"There are: {', '.join(tables)}." if tables else "There is none yet: make one with db_create_table."
-    return Refusal("not_found", f"There is no table {name!r}. {there_are}", field="table")
+    existing = (
+        f"There are: {', '.join(tables)}." if tables else f"There is none yet; {name_of('create_table')} creates one."
+    )
+    return Refusal("not_found", f"There is no table {name!r}. {existing}", field="table")

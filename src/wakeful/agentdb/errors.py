@@ -1,6 +1,6 @@
-"""What an agent's database can refuse.
+"""Errors of an agent's database.
 
-A worker sends a refusal over its pipe as plain values; this side makes the error of it that every door can show.
+A worker sends a Refusal to the server as JSON, which `to_error` turns into an error that every door can show.
 """
 
 from typing import Any, Literal
@@ -34,7 +34,7 @@ Kind = Literal[
 
 
 class Refusal(Exception):
-    """Raised inside a worker, where nothing of the server is known."""
+    """An error raised inside a worker."""
 
     def __init__(self, kind: Kind, message: str, *, field: str | None = None, hint: str | None = None) -> None:
         super().__init__(message)
@@ -56,7 +56,7 @@ class DataNotFound(NotFound):
 
 
 class DataRefused(Forbidden):
-    """The sandbox does not let this statement do what it wants."""
+    """The sandbox does not allow the statement."""
 
     code = "data_refused"
 
@@ -78,13 +78,13 @@ class DataTimeout(LimitReached):
 
 
 class DatabaseLocked(Conflict):
-    """The file is there, and its key is not."""
+    """The file exists, but its key does not."""
 
     code = "database_locked"
 
 
 class DatabaseUnreadable(Conflict):
-    """Its key is right, and the file is not what was encrypted with it."""
+    """The key is right, but the file was not encrypted with it, or is damaged."""
 
     code = "database_unreadable"
 
@@ -117,37 +117,8 @@ _FAMILIES: dict[type[WakefulError], Kind] = {
 }
 
 
-# What people have where an agent has a tool. The commands are in docs/cli.md, and the routes behind them do the same.
-_FOR_PEOPLE = {
-    "db_query only reads": "a query only reads",
-    "the db_* tools": "`wakeful db`",
-    "Tell your user, and try again later": "Make room on it, or tell whoever runs the server; then try again",
-    "ask your user for more room": "give it more room: `wakeful agent edit --database-mb`",
-    "db_schema": "`wakeful db schema`",
-    "db_create_table": "`wakeful db create`",
-    "db_alter_table": "`wakeful db alter`",
-    "db_migrate": "`wakeful db migrate`",
-    "db_insert": "`wakeful db add`",
-    "db_upsert": "`wakeful db upsert`",
-    "db_update": "`wakeful db edit`",
-    "db_delete": "`wakeful db delete`",
-    "db_restore": "`wakeful db restore`",
-    "db_query": "`wakeful db query`",
-    "db_execute": "`wakeful db execute`",
-    "db_define_view": "`wakeful db save-view`",
-    "db_drop_view": "`wakeful db drop-view`",
-}
-
-
-def for_people(message: str) -> str:
-    """Word the next step for someone who has commands instead of tools."""
-    for tool, words in _FOR_PEOPLE.items():
-        message = message.replace(tool, words)
-    return message
-
-
 def kind_of(error: WakefulError) -> Kind:
-    """Return the kind of any error, our own or one of the server's rooms."""
+    """Return the kind of an error, of a database or of another part of the server."""
     own: dict[type[Any], Kind] = {known: kind for kind, known in _CLASSES.items()}
     for each in type(error).__mro__:
         kind = own.get(each) or _FAMILIES.get(each)
@@ -157,10 +128,10 @@ def kind_of(error: WakefulError) -> Kind:
 
 
 def is_retryable(error: WakefulError) -> bool:
-    """Tell whether the same request may work later."""
+    """Return whether the same request may succeed later."""
     return kind_of(error) in ("timeout", "disk_full", "exhausted", "unavailable")
 
 
 def to_error(values: dict[str, Any]) -> WakefulError:
-    """Make the error of what a worker sent."""
+    """Return the error for a refusal that a worker sent."""
     return _CLASSES[values["kind"]](values["message"], field=values.get("field"), hint=values.get("hint"))

@@ -29,9 +29,9 @@ def build_engine(
 ) -> Engine:
     """Make scheduler, runner and upkeep, and the engine that starts and stops them."""
     settings, store, clock, rules = base.settings, base.store, base.clock, base.rules
-    stream, directories = services.stream, services.directories
-    claims = Claims(store, stream, clock, rules, base.owner, base.lease, directories)
-    firing = Firing(store, stream, clock, rules, base.owner, settings.claim_batch, directories, base.lease)
+    directories = services.directories
+    claims = Claims(store, clock, rules, base.owner, base.lease, directories)
+    firing = Firing(store, clock, rules, base.owner, settings.claim_batch, directories, base.lease)
     runner = Runner(claims, clock, executor, settings.max_headless_runs, note_finished)
     scheduler = Scheduler(
         firing,
@@ -50,7 +50,7 @@ def build_engine(
         heartbeat=LeaseHeartbeat(claims, runner.compare),
         upkeep=_upkeep(base, services, outbox),
         directories=directories,
-        holds=MemoryHolds(store, stream, clock, rules, directories),
+        holds=MemoryHolds(store, clock, rules, directories),
         presence=services.presence,
         clock=clock,
         is_shared=store.is_shared,

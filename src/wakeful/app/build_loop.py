@@ -6,7 +6,7 @@ from wakeful.runtime.loop.run_state import SubagentLimits
 from wakeful.runtime.loop.titles import Titles
 from wakeful.runtime.models.providers import Models
 from wakeful.server.services import Services
-from wakeful.service.agents.database_prompt import DataInWords
+from wakeful.service.agents.database_prompt import DatabasePrompt
 from wakeful.service.sessions.briefing import Briefings
 from wakeful.tools.registry import Tools
 
@@ -23,7 +23,7 @@ def build_models(base: Base) -> Models:
 
 
 def build_briefings(base: Base, services: Services) -> Briefings:
-    data = DataInWords(services.data.files, base.clock)
+    data = DatabasePrompt(services.data.files, base.clock)
     return Briefings(base.store, base.clock, data.show_views, data.describe)
 
 

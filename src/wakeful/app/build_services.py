@@ -48,23 +48,23 @@ def build_services(base: Base, catalog: ToolCatalog, mcp_servers: McpServers, tr
     """Make every service. Those that check tool names look into the catalog, which is filled afterwards."""
     settings, store, clock, rules = base.settings, base.store, base.clock, base.rules
     hub = Hub()
-    stream, feed = Stream(store, hub, base.owner), Feed(store, hub, clock)
+    stream, feed = Stream(store, hub), Feed(store, hub, clock)
     directories = Directories(store, clock, settings.data_dir, base.device_key, base.owner, base.lease)
     instructions = InstructionFiles(store, clock, directories, base.workspace_of)
     uploads = Uploads(store, clock, directories, base.agents_dir, base.workspace_of)
-    files = _agent_files(base, feed, directories)
+    files = _agent_files(base, directories)
     data = AgentData(store, files)
     wakes = WakeService(store, clock, rules, directories)
-    recalls = Recalls(store, stream, wakes, clock, rules, catalog.names_for, data.names)
+    recalls = Recalls(store, wakes, clock, rules, catalog.names_for, data.names)
     tools_of, prepare, skills_of = catalog.names_for, catalog.prepare, instructions.skills_of
-    stopping = Stopping(store, stream, clock, rules)
+    stopping = Stopping(store, clock, rules)
     runs = RunService(store, stopping, clock, rules, directories)
     return Services(
         accounts=Accounts(store, clock),
         agenda=AgendaService(store, clock, rules),
-        agents=_agents(base, stream, files, catalog),
+        agents=_agents(base, files, catalog),
         approvals=Approvals(store, clock),
-        bookings=Bookings(store, wakes, recalls, clock),
+        bookings=Bookings(store, wakes, clock, rules),
         channels=_channels(base),
         data=data,
         directories=directories,
@@ -77,7 +77,7 @@ def build_services(base: Base, catalog: ToolCatalog, mcp_servers: McpServers, tr
         notices=NoticeService(store, clock),
         pauses=PauseService(store, runs, clock),
         presence=PresenceService(store, clock, base.owner),
-        profiles=Profiles(store, stream, clock, directories),
+        profiles=Profiles(store, clock, directories),
         recalls=recalls,
         runs=runs,
         schedules=Schedules(store, wakes, clock, rules, tools_of, prepare, skills_of, settings.model),
@@ -93,23 +93,22 @@ def build_services(base: Base, catalog: ToolCatalog, mcp_servers: McpServers, tr
     )
 
 
-def _agents(base: Base, stream: Stream, files: AgentFiles, catalog: ToolCatalog) -> AgentService:
+def _agents(base: Base, files: AgentFiles, catalog: ToolCatalog) -> AgentService:
     def known() -> Known:
         settings = base.settings
         return Known(mcp_servers=settings.mcp, tools=catalog.own_names, database_mb=settings.agent_database_mb)
 
     run_limit = timedelta(seconds=base.settings.run_limit_seconds)
-    return AgentService(base.store, stream, base.clock, run_limit, files.erase_deleted, known=known)
+    return AgentService(base.store, base.clock, run_limit, files.erase_deleted, known=known)
 
 
-def _agent_files(base: Base, feed: Feed, directories: Directories) -> AgentFiles:
+def _agent_files(base: Base, directories: Directories) -> AgentFiles:
     settings = base.settings
     return AgentFiles(
         base.store,
         base.clock,
         DatabaseEngine(max(2, settings.agent_database_workers)),
         Vault(lambda agent_id: base.agents_dir / agent_id, lambda: base.device_key),
-        feed,
         settings.agent_database_mb * 1024 * 1024,
         directories,
         base.agents_dir,

@@ -17,6 +17,7 @@ from wakeful.app.files import note_started
 from wakeful.clock import Clock
 from wakeful.config import Settings
 from wakeful.domain.bounds.limits import Rules
+from wakeful.domain.news import LookAgain, RunQueued, StopAsked, WakeDueSooner
 from wakeful.domain.runs.runs import Outcome
 from wakeful.domain.types import Run
 from wakeful.runtime.engine import Engine
@@ -130,11 +131,10 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
 
     executor = executor or build_loop(base, services, briefings, models, tools)
     engine = build_engine(base, services, outbox, executor, note_finished)
-    store.listen(engine.hear)
-    store.listen(services.stream.hear)
-    store.listen(services.feed.hear)
-    store.listen(services.approvals.hear)
-    store.listen(outbox.hear)
+    store.on(WakeDueSooner, lambda _: engine.scheduler.nudge())
+    store.on(RunQueued, lambda _: engine.runner.nudge())
+    store.on(StopAsked, lambda _: engine.runner.look_for_stops())
+    store.on(LookAgain, lambda _: engine.look_again())
 
     async def settle() -> None:
         mcp_servers.keep_unconfined(await settle_unconfined(store, settings.mcp))

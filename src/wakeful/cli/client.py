@@ -55,7 +55,10 @@ class Server:
         host = "127.0.0.1" if host in ("0.0.0.0", "::", "localhost") else host
         self.address = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
         self._http = HTTPConnection(host, port, timeout=_TIMEOUT)
-        self._headers = {"Authorization": f"Bearer {token}"}
+        self._headers = {
+            "Authorization": f"Bearer {token}",
+            "User-Agent": "wakeful-cli",
+        }  # errors name commands
 
     def __del__(self) -> None:
         self._http.close()

@@ -35,7 +35,7 @@ _GLOBAL_IPV6 = ipaddress.IPv6Network("2000::/3")
 
 
 def is_public(address: Address) -> bool:
-    """Tell whether an address belongs to the public internet and to nothing nearer."""
+    """Return whether an address belongs to the public internet and to nothing nearer."""
     if isinstance(address, ipaddress.IPv6Address) and address not in _GLOBAL_IPV6:
         return False
     return not any(address in network for network in _REFUSED if network.version == address.version)

@@ -1,4 +1,4 @@
-"""What can go wrong, a class per fact under a few kinds.
+"""Errors: a class per fact, under a few kinds.
 
 The message names the value and the next step; model, CLI and browser show it unchanged.
 """
@@ -25,7 +25,7 @@ class Invalid(WakefulError):
 
 
 class NotFound(WakefulError):
-    """What was asked for does not exist, or belongs to someone else."""
+    """It does not exist, or belongs to someone else."""
 
     code = "not_found"
 
@@ -77,10 +77,10 @@ class StoreBusy(StoreUnavailable):
 
 
 class DiskFull(Unavailable):
-    """The disk under the server's data has no room left; nobody's quota is meant."""
+    """The disk under the server's data is full; this is not about a quota."""
 
     code = "disk_full"
 
     def __init__(self, message: str | None = None, *, field: str | None = None, hint: str | None = None) -> None:
-        words = "The server's disk is full, so nothing was written. Tell your user, and try again later."
+        words = "The server's disk is full, so nothing was written. Try again when its operator has freed space."
         super().__init__(message or words, field=field, hint=hint)

@@ -1,4 +1,4 @@
-"""What a run says while it works, and what the sockets send: one closed union of frames."""
+"""Frames: what runs stream while they work and what the sockets send, as one closed union."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ class _Stored:
     """A frame that is saved before it is sent. The store gives it its place in the session."""
 
     seq: int | None = None
-    run_id: str | None = None  # None: said outside of a run
+    run_id: str | None = None  # None: outside of a run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +106,7 @@ class PlanReady(_OfWorker):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApprovalRequested(_OfWorker):
-    """The run waits for a person's word about a call; after a crash it asks again."""
+    """A call waits for a person's approval; after a crash the run asks again."""
 
     type: Literal["approval_requested"] = "approval_requested"
     tool: str
@@ -211,14 +211,14 @@ class RecallUpdate(_Stored):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionSync:
-    """Load the session again: what you show may be out of date."""
+    """Load the session again: what is shown may be out of date."""
 
     type: Literal["session_sync"] = "session_sync"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayStart:
-    """So many frames follow that were said before you came."""
+    """So many frames follow that were sent before this client connected."""
 
     type: Literal["replay_start"] = "replay_start"
     count: int
@@ -226,7 +226,7 @@ class ReplayStart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayEnd:
-    """From here on it is live."""
+    """The frames from here on are live."""
 
     type: Literal["replay_end"] = "replay_end"
 
@@ -240,7 +240,7 @@ class Heartbeat:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _OfUser:
-    """News about something a user owns; seq counts these alone."""
+    """A change of something that a user owns; seq counts these alone."""
 
     seq: int | None = None
 
@@ -356,7 +356,7 @@ UserFrame = (
     | ErrorFrame
 )
 
-ENDS = ("stream_end", "stream_stopped", "error")  # a run says exactly one of these, last
+ENDS = ("stream_end", "stream_stopped", "error")  # the last frame of a run is one of these
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

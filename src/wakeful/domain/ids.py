@@ -35,7 +35,7 @@ def first_agent_of(user: str) -> str:
 
 
 def could_be_id(text: str) -> bool:
-    """Tell whether a text may be asked for at all; what is no id may be something no database can take."""
+    """Return whether a text has the form of an id; other texts may contain characters that a database rejects."""
     return len(text) <= 64 and text.isascii() and text.replace("-", "").isalnum()
 
 

@@ -1,4 +1,4 @@
-"""What the system gives a process only so much of: file descriptors, processes, memory, room on a disk."""
+"""Limited system resources: file descriptors, processes, memory, disk space."""
 
 import errno
 from typing import cast

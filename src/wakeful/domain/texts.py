@@ -40,7 +40,7 @@ def first_words(text: str) -> str:
 
 def say_no(field: str, value: object, accepted: str, refuse: type[Invalid] = Invalid) -> NoReturn:
     """Refuse a value: which field, what it was, what would do."""
-    raise refuse(f"`{field}` is {show(value)}; accepted is {accepted}.", field=field)
+    raise refuse(f"`{field}` must be {accepted}, got {show(value)}.", field=field)
 
 
 def show(value: object) -> str:

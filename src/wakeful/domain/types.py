@@ -52,7 +52,7 @@ class User:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """How far an agent may go with booking its own next run."""
+    """Limits of the next runs that an agent books itself."""
 
     mode: ScheduleMode
     max_horizon: timedelta
@@ -65,7 +65,7 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Token:
-    """What lets a person or a program in; the secret itself is not kept."""
+    """An access token of a person or a program; its secret is not stored."""
 
     id: str
     user_id: str
@@ -81,7 +81,7 @@ class Token:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budgets:
-    """What an agent may spend; None: no limit. Money is in millionths of a dollar."""
+    """Limits of what an agent may spend; None: no limit. Money is in millionths of a dollar."""
 
     run_tokens: int | None = None
     run_cost_micros: int | None = None
@@ -91,7 +91,7 @@ class Budgets:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agent:
-    """Who works."""
+    """An agent: its model, prompt, tools and limits."""
 
     id: str
     user_id: str
@@ -102,7 +102,7 @@ class Agent:
     system_prompt: str = ""
     toolsets: tuple[str, ...] = ()
     mcp_servers: tuple[str, ...] = ()  # names from the settings file
-    ask_before: tuple[str, ...] = ()  # tools that need a person's word; a name, or a beginning with *
+    ask_before: tuple[str, ...] = ()  # tools that need a person's approval; a name, or a prefix with *
     profiles: tuple[str, ...] = ()  # ids of those it may hand over to
     may_write_skills: bool = False  # its skills, and AGENTS.md in its workspace
     subagents: tuple[str, ...] = ()  # ids of the agents it may give a task to
@@ -122,7 +122,7 @@ class Agent:
 
     @property
     def known_zone(self) -> str | None:
-        """Return the zone that wall-clock times are meant in, if one is known."""
+        """Return the time zone of wall-clock times, if one is known."""
         return self.timezone or self.user_timezone
 
     @property
@@ -224,7 +224,9 @@ class SetAside:
     user_id: str
     agent_id: str
     session_id: str | None
+    call_type: CallType
     nominal_at: datetime
+    status: WakeStatus
 
 
 @value
@@ -284,7 +286,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunUsage:
-    """What a run has used so far."""
+    """Tokens, cost and calls of a run so far."""
 
     run_id: str
     agent_id: str
@@ -332,7 +334,7 @@ class Notice:
     code: str
     title: str
     body: str
-    once_key: str  # the same key is told once
+    once_key: str  # a notice with the same key is saved once
     created_at: datetime
     wake_id: str | None = None
     run_id: str | None = None

@@ -54,7 +54,7 @@ def find_zone(name: str) -> str | None:
 
 
 def is_same_zone(one: str, other: str) -> bool:
-    """Tell whether two names mean the same zone; of aliases only those of UTC are known."""
+    """Return whether two names mean the same zone; of aliases only those of UTC are known."""
     return one == other or {one, other} <= _UTC
 
 

@@ -70,7 +70,7 @@ class Engine:
     async def start(self) -> None:
         """Take back what a crash left behind, then begin."""
         if not self._is_shared:
-            # Nobody else can be at work on an embedded store, so whatever another process held is free.
+            # No other process can work on an embedded store, so every run that one held is free.
             await self._firing.forget_ephemeral()
             await self._presence.end_all_of_nodes()
             while await self._firing.recover(every_other_owner=True):
@@ -105,7 +105,7 @@ class Engine:
             with contextlib.suppress(asyncio.CancelledError):
                 await task
         self._tasks = []
-        await self.runner.drain()  # now that nobody claims any more
+        await self.runner.drain()  # now that nothing is claimed any more
         await self._heartbeat.stop()
         try:
             await self._directories.leave()
@@ -114,14 +114,11 @@ class Engine:
                 "store away, so this node counts as running until its lease runs out", extra={"problem": error.message}
             )
 
-    def hear(self, news: str) -> None:
-        """Take a hint from the store: look at once instead of at the next turn."""
-        if news in ("wakes", "look"):
-            self.scheduler.nudge()
-        if news in ("runs", "look"):
-            self.runner.nudge()
-        if news in ("stop", "look"):
-            self.runner.look_for_stops()
+    def look_again(self) -> None:
+        """Look at everything at once instead of at the next turn."""
+        self.scheduler.nudge()
+        self.runner.nudge()
+        self.runner.look_for_stops()
 
     def readiness(self) -> Readiness:
         """Say whether wakes are being fired."""

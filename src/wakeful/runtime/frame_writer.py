@@ -1,4 +1,4 @@
-"""Saves what a run says, then shows it: the first piece at once, after that a moment's worth at a time."""
+"""Saves the frames of a run, then publishes them: the first at once, later ones ten times a second."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -6,22 +6,20 @@ from contextlib import nullcontext, suppress
 
 from wakeful.domain.events import RunFrame, StepSaved, StreamDelta, ThinkingDelta
 
-_MERGE_WITHIN = 0.02  # seconds; deltas this close become one frame
-_SAVE_EVERY = 0.1
-_MOST_WAITING = 1_000  # frames; beyond, the run waits for the store
+_SAVE_EVERY = 0.1  # seconds; the deltas of this time become one frame
+_MAX_WAITING = 1_000  # frames; beyond, the run waits for the store
 
 Save = Callable[[StepSaved | None, Sequence[RunFrame]], Awaitable[None]]
 
 
 class FrameWriter:
-    """The voice of one run. Frames keep their order, and a step is saved together with what was said before it."""
+    """Save and publish the frames of one run in order; a step is saved together with the frames before it."""
 
     def __init__(self, save: Save) -> None:
         self._save = save
         self._waiting: list[RunFrame] = []
         self._merging: type[StreamDelta | ThinkingDelta] | None = None  # what the pieces will be a frame of
         self._pieces: list[str] = []
-        self._closing: asyncio.TimerHandle | None = None
         self._saved_at = 0.0
         self._has_more = asyncio.Event()
         self._one_at_a_time = asyncio.Lock()
@@ -57,7 +55,7 @@ class FrameWriter:
             self._close_merged()
             self._waiting.append(frame)
         self._has_more.set()
-        if len(self._waiting) > _MOST_WAITING:
+        if len(self._waiting) > _MAX_WAITING:
             await self.flush()
 
     async def save(self, step: StepSaved) -> None:
@@ -78,17 +76,12 @@ class FrameWriter:
         if kind is not self._merging:
             self._close_merged()
             self._merging = kind
-            # A timer for each frame, because reading the clock for each piece costs more than all the rest.
-            self._closing = asyncio.get_running_loop().call_later(_MERGE_WITHIN, self._close_merged)
         self._pieces.append(piece)
 
     def _close_merged(self) -> None:
         if self._merging is not None:
             self._waiting.append(self._merging(delta="".join(self._pieces)))
             self._merging, self._pieces = None, []
-        if self._closing is not None:
-            self._closing.cancel()
-            self._closing = None
 
     async def _keep_saving(self) -> None:
         loop = asyncio.get_running_loop()

@@ -1,4 +1,4 @@
-"""The only one that takes runs out of the queue: claim, carry out, finish."""
+"""The runner loop: the only way out of the queue. Claims runs, carries them out, finishes them."""
 
 import asyncio
 import contextlib
@@ -94,7 +94,7 @@ class Runner:
         self._has_news = False
         self._second_look: asyncio.TimerHandle | None = None
         self._is_claim_open = False
-        self._unheld: set[tuple[str, int]] = set()  # what the last heartbeat called ours, and nobody is at work on
+        self._unheld: set[tuple[str, int]] = set()  # ours by the last heartbeat, but not at work here
         self._has_strays = False
         self.shortage: str | None = (
             None  # what this process has run out of; nothing is claimed until it is looked again
@@ -124,7 +124,7 @@ class Runner:
         self._nudged.set()
 
     def look_for_stops(self) -> None:
-        """Someone asked a run to stop; it may be one of ours."""
+        """Look for requests to stop; one may be for a run of ours."""
         self._look_for_stops = True
         self._nudged.set()
 
@@ -161,7 +161,7 @@ class Runner:
         self._is_claim_open = False
         for claimed in claims:
             self._start(claimed)
-        # A claim passes by runs whose row or wake another transaction holds just then, and nobody tells of its end.
+        # A claim skips runs whose row or wake another transaction holds just then, and there is no news of its end.
         if has_news and self._claims.passes_by and self._second_look is None:
             self._second_look = asyncio.get_running_loop().call_later(_SECOND_LOOK, self._look_once_more)
         self._turned_at = self._clock.monotonic()
@@ -201,8 +201,8 @@ class Runner:
     def compare(self, began: float, ours: set[tuple[str, int]]) -> None:
         """Compare what we are at work on with what the heartbeat, begun at that moment, found to be ours.
 
-        Work on what is not is stopped. What is, and nobody works on, would be ours for ever: a lease that had run out,
-        so that its run was dropped here, is renewed by a heartbeat that was long on its way. That is given back.
+        Work on a run that is not ours is stopped. A run that is ours but not at work would be ours for ever: a lease
+        that had run out, so that its run was dropped here, is renewed by a slow heartbeat. Such a run is released.
         """
         for held in list(self._held.values()):
             is_ours = held.claim in ours or held.claimed_at >= began
@@ -214,7 +214,7 @@ class Runner:
         self._unheld = unheld
         if strays:
             log.warning(
-                "runs that nobody is at work on are given back", extra={"run_ids": [each for each, _ in strays]}
+                "runs that this process no longer holds are released", extra={"run_ids": [each for each, _ in strays]}
             )
             self._has_strays = True
             self._nudged.set()
@@ -371,7 +371,7 @@ class Runner:
 
 
 def _last_words(held: _Held, outcome: Outcome) -> RunFrame | None:
-    """Return the frame that ends the stream of a run; a run that never said a word needs none."""
+    """Return the frame that ends the stream of a run; a run that has sent no frame needs none."""
     if outcome.status == "success":
         return held.end
     if not held.teller.has_spoken and held.run.fence == 1:

@@ -1,4 +1,4 @@
-"""What makes wakes fire: sleep until the next moment that matters, then turn what is due into queued runs."""
+"""The scheduler loop: sleep until the next wake is due, then turn due wakes into queued runs."""
 
 import asyncio
 import logging
@@ -81,11 +81,11 @@ class Scheduler:
         while fired == self._batch:
             self._on_queued()
             moved += (fired := await self._fire_batch())
-        if self._is_full():  # else whoever has waited for long will start now, and did not wait for a slot
+        if self._is_full():  # otherwise a run that has waited for long starts now, and did not wait for a slot
             await self._firing.shed_low()
         self._on_queued()
-        await asyncio.sleep(0)  # the claim is on its way first: someone waits for that
-        next_moment = await self._firing.next_moment()
+        await asyncio.sleep(0)  # lets the claim go first, which a run waits for
+        next_moment = await self._firing.next_moment(since=looked_at)
         now = self._clock.now()
         if next_moment is not None and next_moment <= now:
             moved += await self._see_to_left_behind()

@@ -78,7 +78,7 @@ def _application(version: str) -> FastAPI:
     for router in (
         about.router,
         accounts.router,
-        agenda.router,  # before wakes: its preview is no wake's id
+        agenda.router,  # before wakes: its path would match as a wake's id
         agents.router,
         instruction_files.router,
         approvals.router,

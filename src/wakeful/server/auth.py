@@ -1,4 +1,4 @@
-"""What a route asks for: who calls, and with how much of their power.
+"""The caller of a route, and the scope that the route requires.
 
 The gate has found out who it is; a route says how large a scope it takes.
 

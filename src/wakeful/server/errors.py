@@ -34,11 +34,11 @@ _CODES = {
     408: "request_timeout",
     413: "body_too_large",
 }
-_MOST_SHOWN = 100  # characters of a value that was refused
+_MAX_SHOWN = 100  # characters of a value that was refused
 
 
 class ErrorDetail(BaseModel):
-    """What went wrong, which value it was about, and what to do next."""
+    """An error: what is wrong, the value, and the next step."""
 
     code: str
     message: str
@@ -52,7 +52,7 @@ class ErrorAnswer(BaseModel):
     error: ErrorDetail
 
 
-# What any route may answer besides its own; for `FastAPI(responses=…)`.
+# Error responses of every route, for `FastAPI(responses=…)`.
 RESPONSES: dict[int | str, dict[str, Any]] = {
     "4XX": {"model": ErrorAnswer, "description": "The request was refused, and why."},
     "5XX": {"model": ErrorAnswer, "description": "The server could not do it."},
@@ -120,13 +120,13 @@ class _Short(Repr):
     def __init__(self) -> None:
         super().__init__()
         self.maxlist = self.maxdict = 20
-        self.maxstring = self.maxother = self.maxlong = _MOST_SHOWN
+        self.maxstring = self.maxother = self.maxlong = _MAX_SHOWN
 
 
 def _show(value: object) -> str:
     """Show the beginning of a value; the repr of all of it may have many megabytes."""
-    shown = repr(value[: _MOST_SHOWN + 1]) if isinstance(value, str | bytes) else _Short().repr(value)
-    return shown if len(shown) <= _MOST_SHOWN else shown[:_MOST_SHOWN] + "…"
+    shown = repr(value[: _MAX_SHOWN + 1]) if isinstance(value, str | bytes) else _Short().repr(value)
+    return shown if len(shown) <= _MAX_SHOWN else shown[:_MAX_SHOWN] + "…"
 
 
 async def _answer_http(request: Request, error: Exception) -> JSONResponse:
@@ -151,5 +151,5 @@ async def _answer_system(_request: Request, error: Exception) -> JSONResponse:
 
 
 async def _answer_unexpected(_request: Request, _error: Exception) -> JSONResponse:
-    # Starlette raises it again once this is sent, and the server logs it; whoever asked learns nothing of our insides.
+    # Starlette raises it again once this is sent, and the server logs it; the client gets no internals.
     return shape(500, "internal_error", "Something went wrong in the server. Its log says what.")

@@ -1,6 +1,6 @@
 """The gate in front of everything, for HTTP and WebSocket alike: Host, Origin, then who it is.
 
-It must be the outermost application, so that nothing answers around it. Whoever passes stands at
+It must be the outermost application, so that no route can be reached around it. The authenticated caller is in
 `scope["state"]["identity"]`.
 """
 
@@ -17,8 +17,8 @@ from wakeful.domain.people.accounts import Identity, NotSignedIn, WrongPass, Wro
 from wakeful.server.errors import answer, shape
 from wakeful.server.hosts import AllowedHosts, Host, UnreadableHost
 from wakeful.server.limits.body_limits import (
-    LARGEST_BODY,
-    LARGEST_OPEN_BODY,
+    MAX_BODY,
+    MAX_OPEN_BODY,
     BodyTooLarge,
     check_length,
     limited,
@@ -56,7 +56,7 @@ class CrossSite(Forbidden):
 
 
 class Gate:
-    """Lets in who may come in, and sends everyone else away in the one error shape."""
+    """Authenticates requests, and answers the others with an error."""
 
     def __init__(self, app: ASGIApp, accounts: Accounts, tries: Tries, settings: Settings) -> None:
         self._app = app
@@ -80,7 +80,7 @@ class Gate:
             with self._sockets.counted(scope["state"]["identity"].token_id):
                 await self._app(scope, receive, send)
             return
-        await self._pass_on(scope, receive, send, LARGEST_BODY if is_known else LARGEST_OPEN_BODY)
+        await self._pass_on(scope, receive, send, MAX_BODY if is_known else MAX_OPEN_BODY)
 
     async def _admit(self, scope: Scope) -> bool:
         """Return whether we know who it is; raise if they may not come in."""
@@ -180,12 +180,12 @@ def _client(scope: Scope) -> str:
 
 
 def _acts(scope: Scope) -> bool:
-    """Tell whether a request may change something, as opposed to just asking."""
+    """Return whether a request may change something, as opposed to just asking."""
     return scope["type"] == "websocket" or scope["method"] not in SAFE
 
 
 def _is_open(scope: Scope) -> bool:
-    """Tell whether a request is answered without a token: life signs, the login, the page's own files."""
+    """Return whether a request is answered without a token: life signs, the login, the page's own files."""
     if scope["type"] == "websocket":
         return False
     return scope["path"] in ("/healthz", "/login") or (scope["method"] in ("GET", "HEAD") and _is_page(scope["path"]))

@@ -4,7 +4,7 @@ A page of any site can make a browser send requests here, and a site can make it
 request must name one of our hosts, and a page that sends one must come from that very host.
 
 - Loopback names and the address we are bound to count with the port we listen on.
-- A host from the settings counts with every port: only whoever runs the proxy or the port mapping knows which one
+- A host from the settings counts with every port: only the operator of the proxy or the port mapping knows which one
   people see. TLS may end there too, so either scheme counts.
 """
 

@@ -74,7 +74,7 @@ _FORM = """<form>
 <noscript><p>Wakeful's page needs JavaScript.</p></noscript>
 <script>{script}</script>"""
 
-_MOST_CODE = 200
+_MAX_CODE = 200
 
 # Only what works is a page; failures have their one shape here too.
 _SHAPE = {"application/json": {"schema": {"$ref": "#/components/schemas/ErrorAnswer"}}}
@@ -90,7 +90,7 @@ class LoggedIn(Shape):
 
 
 @router.get("/login", response_class=HTMLResponse, responses=_FAILURES)
-async def show_login(code: Annotated[str | None, Query(max_length=_MOST_CODE)] = None) -> HTMLResponse:
+async def show_login(code: Annotated[str | None, Query(max_length=_MAX_CODE)] = None) -> HTMLResponse:
     """Show the page that sends the code of a login link on. It uses nothing up."""
     body = _FORM.format(code=escape(code), script=_SEND) if code else f"<p>{escape(NEW_LINK)}</p>"
     return HTMLResponse(_PAGE.format(body=body), headers=_HEADERS)
@@ -102,7 +102,7 @@ async def log_in(
     response: Response,
     accounts: AccountsDep,
     tries: TriesDep,
-    code: Annotated[str, Form(min_length=1, max_length=_MOST_CODE)],
+    code: Annotated[str, Form(min_length=1, max_length=_MAX_CODE)],
 ) -> LoggedIn:
     """Change the code of a login link for a cookie and the secret that belongs to it, once."""
     client = request.client.host if request.client else ""

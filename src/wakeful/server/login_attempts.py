@@ -1,4 +1,4 @@
-"""Wrong tokens are counted, and an address that sent too many is told to wait.
+"""Count wrong tokens, and answer an address that sent too many with 429.
 
 A right token is let in whatever wrong ones did before it: otherwise anyone at the same address, behind the same proxy
 for instance, could lock its owner out. So it is the length of a token that keeps it from being guessed, not this count.
@@ -15,9 +15,9 @@ from wakeful.domain.people.accounts import TooManyTries
 log = logging.getLogger(__name__)
 
 WINDOW = timedelta(minutes=1)
-MOST_FROM_ONE = 10
-MOST_FROM_ALL = 100
-MOST_ADDRESSES = 10_000
+MAX_FROM_ONE = 10
+MAX_FROM_ALL = 100
+MAX_ADDRESSES = 10_000
 
 
 class Tries:
@@ -26,7 +26,7 @@ class Tries:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._by_address: OrderedDict[str, deque[float]] = OrderedDict()
-        self._all: deque[float] = deque(maxlen=MOST_FROM_ALL)
+        self._all: deque[float] = deque(maxlen=MAX_FROM_ALL)
 
     def check(self, client: str) -> None:
         """Raise TooManyTries if this address must wait."""
@@ -34,7 +34,7 @@ class Tries:
         mine = self._by_address.get(network_of(client), deque[float]())
         _drop_old(mine, now)
         _drop_old(self._all, now)
-        most = 1 if len(self._all) == MOST_FROM_ALL else MOST_FROM_ONE
+        most = 1 if len(self._all) == MAX_FROM_ALL else MAX_FROM_ONE
         if len(mine) >= most:
             raise TooManyTries(WINDOW - timedelta(seconds=now - mine[-most]))
 
@@ -42,13 +42,13 @@ class Tries:
         """Note a wrong try."""
         now = self._clock.monotonic()
         address = network_of(client)
-        self._by_address.setdefault(address, deque(maxlen=MOST_FROM_ONE)).append(now)
+        self._by_address.setdefault(address, deque(maxlen=MAX_FROM_ONE)).append(now)
         self._by_address.move_to_end(address)
         _drop_old(self._all, now)
-        if len(self._all) < MOST_FROM_ALL:  # as many lines a minute, however many addresses there are
+        if len(self._all) < MAX_FROM_ALL:  # as many lines a minute, however many addresses there are
             log.warning("wrong token", extra={"client": client})
         self._all.append(now)
-        if len(self._by_address) > MOST_ADDRESSES:
+        if len(self._by_address) > MAX_ADDRESSES:
             self._by_address.popitem(last=False)
 
 

@@ -13,7 +13,7 @@ from fastapi.routing import APIRoute
 from wakeful.domain.people.accounts import check_scope
 from wakeful.domain.types import Scope
 from wakeful.server.auth import identity_of
-from wakeful.server.limits.body_limits import LARGEST_BODY, LARGEST_JSON, check_length, limited
+from wakeful.server.limits.body_limits import MAX_BODY, MAX_JSON, check_length, limited
 from wakeful.server.limits.json_shape import UnfitJson, parse
 from wakeful.server.limits.memory import give_back_soon
 
@@ -28,7 +28,7 @@ class DoorRoute(APIRoute):
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
         scopes = needed_scopes(self)
-        most: int = getattr(self.endpoint, "largest_body", LARGEST_JSON)
+        most: int = getattr(self.endpoint, "largest_body", MAX_JSON)
 
         async def handle_within_limits(request: Request) -> Response:
             for scope in scopes:
@@ -37,7 +37,7 @@ class DoorRoute(APIRoute):
             try:
                 return await handle(_BoundedRequest(request.scope, limited(request.receive, most)))
             finally:
-                if most > LARGEST_JSON and _may_be_large(request):
+                if most > MAX_JSON and _may_be_large(request):
                     give_back_soon()
 
         return handle_within_limits
@@ -61,10 +61,10 @@ def needed_scopes(route: APIRoute) -> list[Scope]:
 
 def _may_be_large(request: Request) -> bool:
     length = request.headers.get("content-length")
-    return length is None or int(length) > LARGEST_JSON
+    return length is None or int(length) > MAX_JSON
 
 
 def takes_large_bodies(endpoint: Endpoint) -> Endpoint:
-    """Let a route take bodies of up to LARGEST_BODY."""
-    endpoint.largest_body = LARGEST_BODY  # pyright: ignore[reportFunctionMemberAccess]
+    """Let a route take bodies of up to MAX_BODY."""
+    endpoint.largest_body = MAX_BODY  # pyright: ignore[reportFunctionMemberAccess]
     return endpoint

@@ -5,12 +5,13 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 from wakeful.domain.errors import WakefulError
+from wakeful.domain.news import N, News
 from wakeful.domain.types import Wake
 from wakeful.store.agents.agents import AgentRows
 from wakeful.store.agents.directories import DirectoryRows
 from wakeful.store.agents.instruction_files import InstructionFileRows
 from wakeful.store.agents.mcp_servers import UnconfinedMcpServers
-from wakeful.store.drivers.database import Database, Listener, Params, Row, SideConnection, Statements
+from wakeful.store.drivers.database import Database, Params, Row, SideConnection, Statements
 from wakeful.store.drivers.sequence import Loss
 from wakeful.store.drivers.sqlite import SqliteDatabase
 from wakeful.store.errors import StoreUnavailable
@@ -19,13 +20,14 @@ from wakeful.store.inbox.channels import ChannelRows
 from wakeful.store.inbox.notices import Notices
 from wakeful.store.migrate import Migration, load_migrations, migrate
 from wakeful.store.people.accounts import AccountRows
-from wakeful.store.rows import ADDED_WAKE, to_micros
+from wakeful.store.rows import to_micros
 from wakeful.store.runs.approvals import ApprovalRows
 from wakeful.store.runs.runs import RunRows
 from wakeful.store.runs.usage import UsageRows
+from wakeful.store.sessions.frames import SessionFrames
 from wakeful.store.sessions.presence import Presence
 from wakeful.store.sessions.sessions import SessionRows
-from wakeful.store.wakes.wakes import WakeRows, hints, news_of
+from wakeful.store.wakes.wakes import WakeRows
 
 T = TypeVar("T")
 
@@ -34,6 +36,8 @@ class Tx:
     """One transaction, seen by noun."""
 
     __slots__ = (
+        "_frames",
+        "_statements",
         "accounts",
         "agents",
         "approvals",
@@ -43,15 +47,17 @@ class Tx:
         "notices",
         "presence",
         "runs",
+        "say",
         "sessions",
-        "tell",
         "unconfined_mcp_servers",
         "usage",
         "wakes",
     )
 
     def __init__(self, statements: Statements) -> None:
-        self.tell = statements.tell
+        self._statements = statements
+        self._frames = SessionFrames(statements)
+        self.say = self._frames.say
         self.accounts = AccountRows(statements)
         self.agents = AgentRows(statements)
         self.approvals = ApprovalRows(statements)
@@ -64,21 +70,30 @@ class Tx:
         self.sessions = SessionRows(statements)
         self.unconfined_mcp_servers = UnconfinedMcpServers(statements)
         self.usage = UsageRows(statements)
-        self.wakes = WakeRows(statements)
+        self.wakes = WakeRows(statements, self._frames)
+
+    @classmethod
+    async def carry_out(cls, work: "Callable[[Tx], Coroutine[Any, Any, T]]", statements: Statements) -> T:
+        """Do work as one transaction: what it said is saved with the rest of it."""
+        tx = cls(statements)
+        result = await work(tx)
+        await tx._frames.save()
+        return result
 
 
 class Store:
-    """Where everything is kept that must survive."""
+    """Transactions, and the news that they leave."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self.health = StoreHealth()
-        self._listeners: list[Listener] = []
+        self._handlers: dict[type[Any], list[Callable[[Any], None]]] = {}
+        database.listen(self._deliver)
         self.loss: Loss | None = None  # known once it is open
 
     @property
     def is_shared(self) -> bool:
-        """Tell whether other processes may work on the same store."""
+        """Whether other processes may work on the same store."""
         return self._database.dialect == "postgres"
 
     async def open(self, now: datetime, check_empty: Callable[[], None] = lambda: None) -> list[Migration]:
@@ -120,15 +135,17 @@ class Store:
     ) -> T:
         """Run work in one transaction and return when it is durable.
 
-        Work may be run again after a lost race or connection, so it does nothing but rules and statements. What would
-        only be done again if the power failed need not be synced. What is a single statement in PostgreSQL is quicker
-        if it says so. What changes nothing the second time says that it is repeatable; otherwise a connection that is
-        lost with the commit under way ends in StoreUnavailable, in doubt. Long work has statements whose time depends
-        on how much there is: no answer is missed for a day.
+        Work may be run again after a lost race or connection, so it does nothing but rules and statements. The news
+        that its writes leave and the frames that it says are delivered after the commit, to subscribers on every node.
+
+        Work that would only be done again if the power failed need not be synced. A single statement is quicker in
+        PostgreSQL with `is_single`. Work that changes nothing the second time is repeatable; otherwise a connection
+        that is lost with the commit under way ends in StoreUnavailable, in doubt. Long work has statements whose time
+        depends on how much there is: they get a day.
         """
         with self.health.noted(is_write=True):
             return await self._database.write(
-                lambda statements: work(Tx(statements)),
+                lambda statements: Tx.carry_out(work, statements),
                 is_synced=is_synced,
                 is_single=is_single,
                 is_repeatable=is_repeatable,
@@ -137,31 +154,24 @@ class Store:
 
     async def add_wakes(self, wakes: Sequence[Wake]) -> set[str]:
         """Book wakes, durably and by themselves, and return the ids of those that found room."""
-        rows = [ADDED_WAKE(wake) for wake in wakes]
+        # One that lands in a session is said there, in the same transaction; others are a single statement.
+        is_single = all(wake.kind != "recall" for wake in wakes)
 
-        async def work(statements: Statements) -> set[str]:
-            for text in news_of(wakes):
-                statements.tell(text)
-            return await statements.write_each("add_wakes", rows)
+        async def work(tx: Tx) -> set[str]:
+            return await tx.wakes.add(wakes)
 
-        with self.health.noted(is_write=True):
-            try:
-                added = await self._database.write(work, is_single=True)
-            except StoreUnavailable as error:
-                if not error.is_in_doubt:
-                    raise
-                # The ids are new, so one that is there now was added by us. The second try also waits for the first,
-                # should the server still be at it.
-                added = await self._database.write(work, is_single=True, is_repeatable=True)
-                added |= {wake.id for wake in wakes if await self.read(lambda tx, wake=wake: tx.wakes.find(wake.id))}
-        # Told on this node alone: to tell the others would cost as much as the booking, and it is only a hint.
-        for hint in hints("wake", [wake.id for wake in wakes if wake.id in added]):
-            for listener in self._listeners:
-                listener(hint)
-        return added
+        try:
+            return await self.write(work, is_single=is_single)
+        except StoreUnavailable as error:
+            if not error.is_in_doubt:
+                raise
+        # The ids are new, so one that is there now was added by us. The second try also waits for the first, should the
+        # server still be at it.
+        added = await self.write(work, is_single=is_single, is_repeatable=True)
+        return added | {wake.id for wake in await self.read(lambda tx: tx.wakes.some([wake.id for wake in wakes]))}
 
     async def read(self, work: Callable[[Tx], Coroutine[Any, Any, T]], *, is_single: bool = False) -> T:
-        """Run work that only reads. What is a single statement is quicker if it says so."""
+        """Run work that only reads. A single statement is quicker with `is_single`."""
         with self.health.noted(is_write=False):
             return await self._database.read(lambda statements: work(Tx(statements)), is_single=is_single)
 
@@ -169,16 +179,26 @@ class Store:
         with self.health.noted(is_write=False):
             return _Noted(await self._database.side_connection(), self.health)
 
-    def listen(self, listener: Listener) -> None:
-        self._listeners.append(listener)
-        self._database.listen(listener)
+    def on(self, kind: type[N], handler: Callable[[N], None]) -> None:
+        """Call a handler with every piece of news of one type, from this node and from others, after the commit."""
+        handlers: list[Callable[[Any], None]] = self._handlers.setdefault(kind, [])
+        handlers.append(handler)
+
+    def deliver(self, news: News) -> None:
+        """Hand news that is in no table of the store to the subscribers on this node."""
+        self._deliver([news])
+
+    def _deliver(self, news: Sequence[News]) -> None:
+        for each in news:
+            for handler in self._handlers.get(type(each), ()):
+                handler(each)
 
     async def size(self) -> int:
-        """Return how many bytes everything that is kept here takes on disk."""
+        """Return how many bytes the store takes on disk."""
         return await self._database.size()
 
     async def checkpoint(self) -> None:
-        """Move what stands in a journal beside the store into its file."""
+        """Move the journal beside the store into its file."""
         await self._database.checkpoint()
 
     async def read_clock(self) -> int | None:

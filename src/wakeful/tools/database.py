@@ -1,19 +1,19 @@
-"""An agent's own database: tables it designs itself, rows, queries, views and files."""
+"""The toolset `database`: an agent's own tables, rows, queries, views and files."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import PurePosixPath
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, NamedTuple
 
 import orjson
-from pydantic import Field
+from pydantic import Field, model_serializer
 
 from wakeful.domain.errors import Invalid, WakefulError
 from wakeful.service.agents.database import AgentData, By, error_kind, is_retryable
 from wakeful.service.agents.workspace import FileTooLarge, Workspace, WorkspaceLimits
 from wakeful.tools.registry import Arguments, Tool, ToolContext, ToolResult
 
-MOST_FILE = 10 * 1024 * 1024
+MAX_FILE = 10 * 1024 * 1024  # bytes
 
 Table = Annotated[str, Field(description="The name of a table; db_schema lists them.")]
 Row = dict[str, Any]
@@ -48,6 +48,12 @@ class ViewParameter(Arguments):
     description: str = ""
     required: bool = Field(True, description="Without it, `default` is taken when the view is run.")
     default: str | int | float | bool | None = None
+
+    @model_serializer
+    def _as_stored(self) -> dict[str, Any]:
+        """Return it as it is stored: only a parameter that may be left out has a default."""
+        stored: dict[str, Any] = {"name": self.name, "description": self.description}
+        return stored if self.required and self.default is None else {**stored, "default": self.default}
 
 
 class DbSchema(Arguments):
@@ -155,179 +161,135 @@ class DbExport(Arguments):
     include_deleted: bool = Field(False, description="With table: deleted rows too.")
 
 
-A = TypeVar("A", bound=Arguments)
-Does = Callable[[By, A], Awaitable[Any]]
+class _Declared(NamedTuple):
+    """The tool of an operation, which has the same arguments."""
+
+    op: str
+    arguments: type[Arguments]
+    description: str
+    is_repeatable: bool = False
+
+
+_DECLARED = (
+    _Declared(
+        "schema",
+        DbSchema,
+        "Show your own database: tables with purpose, columns, indexes and row counts, saved views, and the room "
+        "left. It is empty until you make a table. Look here before you design or query.",
+        is_repeatable=True,
+    ),
+    _Declared(
+        "create_table",
+        DbCreateTable,
+        "Make a table in your own database, where you keep what you need in later runs. The host adds _created_at, "
+        "_updated_at and _deleted_at.",
+    ),
+    _Declared(
+        "alter_table",
+        DbAlterTable,
+        "Add columns to a table. For any other change of the schema use db_migrate.",
+    ),
+    _Declared(
+        "migrate",
+        DbMigrate,
+        "Change the schema with SQL: CREATE, ALTER, DROP TABLE, CREATE and DROP INDEX, INSERT, UPDATE. All "
+        "statements or none are kept, and a snapshot is made first. Triggers, views, virtual tables and DELETE are "
+        "not allowed.",
+    ),
+    _Declared("insert", DbInsert, "Insert rows, all or none."),
+    _Declared(
+        "upsert",
+        DbUpsert,
+        "Insert rows, or update those that have the same values in conflict_columns. One that was deleted comes "
+        "back. Says of each row whether it was inserted, updated or revived.",
+        is_repeatable=True,
+    ),
+    _Declared("update", DbUpdate, "Change the rows that meet a condition. Deleted rows are not touched."),
+    _Declared(
+        "delete",
+        DbDelete,
+        "Delete the rows that meet a condition. They are hidden, and db_restore brings them back, as long as the "
+        "database is not full and needs their room.",
+    ),
+    _Declared("restore", DbRestore, "Bring back rows that were deleted and meet a condition."),
+    _Declared(
+        "query",
+        DbQuery,
+        "Run one SELECT (SQLite). Deleted rows are left out unless you ask for them. The answer has columns, rows, "
+        "and truncated if there were more.",
+        is_repeatable=True,
+    ),
+    _Declared(
+        "execute",
+        DbExecute,
+        "Run one INSERT or UPDATE as SQL, when db_insert, db_upsert and db_update cannot say it. What it reads "
+        "has deleted rows in it, and to change those is refused: say WHERE _deleted_at IS NULL. DELETE, DDL and "
+        "PRAGMA are refused.",
+    ),
+    _Declared(
+        "define_view",
+        DbDefineView,
+        "Save a SELECT under a name, for later runs, your user's page, and the context_views of schedule_next_run. "
+        "A view of that name is replaced.",
+    ),
+    _Declared("run_view", DbRunView, "Run a saved view.", is_repeatable=True),
+    _Declared("list_views", DbListViews, "List the saved views.", is_repeatable=True),
+    _Declared("drop_view", DbDropView, "Forget a saved view. Its data stays."),
+)
 
 
 def database_tools(data: AgentData, workspace_bytes: int) -> list[Tool]:
-    """Make the tools of the toolset `database`."""
+    """Return the tools of the toolset `database`."""
 
-    async def take_in(context: ToolContext, asked: DbImport) -> ToolResult:
+    def declared(op: str) -> Callable[[ToolContext, Arguments], Awaitable[ToolResult]]:
+        # The result of a query may be long, so it is passed on without parsing it.
+        run = data.run_unparsed if op == "query" else data.run
+
+        async def act(context: ToolContext, asked: Arguments) -> ToolResult:
+            return _to_result(await run(_by(context), op, **asked.model_dump()))
+
+        return act
+
+    async def import_file(context: ToolContext, asked: DbImport) -> ToolResult:
         kind = _kind(asked.path, asked.format)
-        workspace = Workspace(context.workspace)
-        found = await asyncio.to_thread(workspace.read, asked.path, offset=0, limit=MOST_FILE)
-        if found.size > MOST_FILE:
-            raise FileTooLarge(asked.path, found.size, MOST_FILE)
+        found = await asyncio.to_thread(Workspace(context.workspace).read, asked.path, offset=0, limit=MAX_FILE)
+        if found.size > MAX_FILE:
+            raise FileTooLarge(asked.path, found.size, MAX_FILE)
         try:
             text = found.data.decode()
         except UnicodeDecodeError as error:
-            raise Invalid(f"{asked.path!r} is not UTF-8 text ({error}).", field="path") from None
-        done = await data.import_text(_by(context), asked.table, text, kind, create=asked.create, source=asked.path)
-        return _tell(done)
+            raise Invalid(f"{asked.path!r} must be UTF-8 text ({error}).", field="path") from None
+        args = {"table": asked.table, "text": text, "format": kind, "create": asked.create, "source": asked.path}
+        return _to_result(await data.run(_by(context), "import", **args))
 
-    async def give_out(context: ToolContext, asked: DbExport) -> ToolResult:
+    async def export_file(context: ToolContext, asked: DbExport) -> ToolResult:
         if (asked.table is None) == (asked.sql is None):
             raise Invalid("Give exactly one of 'table' and 'sql'.", field="table")
-        kind = _kind(asked.path, asked.format)
-        written = await data.export_file(
-            _by(context),
-            kind,
-            table=asked.table,
-            show="all" if asked.include_deleted else "active",
-            sql=asked.sql,
-            params=asked.params,
-        )
-        limits = WorkspaceLimits(bytes=workspace_bytes, file_bytes=4 * MOST_FILE, files=10_000)
+        args = asked.model_dump(include={"table", "sql", "params"})
+        kind, show = _kind(asked.path, asked.format), "all" if asked.include_deleted else "active"
+        written = await data.run_unparsed(_by(context), "export", format=kind, show=show, **args)
+        limits = WorkspaceLimits(bytes=workspace_bytes, file_bytes=4 * MAX_FILE, files=10_000)
         size = await asyncio.to_thread(
             Workspace(context.workspace).write, asked.path, written, append=False, limits=limits
         )
-        return _tell({"path": asked.path, "format": kind, "bytes": size})
-
-    def made(name: str, arguments: type[A], description: str, does: Does[A], *, is_repeatable: bool = False) -> Tool:
-        async def act(context: ToolContext, asked: A) -> ToolResult:
-            return _tell(await does(_by(context), asked))
-
-        return _tool(name, arguments, description, act, is_repeatable=is_repeatable)
+        return _to_result({"path": asked.path, "format": kind, "bytes": size})
 
     return [
-        made(
-            "db_schema",
-            DbSchema,
-            "Show your own database: tables with purpose, columns, indexes and row counts, saved views, and the room "
-            "left. It is empty until you make a table. Look here before you design or query.",
-            lambda by, _: data.schema(by),
-            is_repeatable=True,
-        ),
-        made(
-            "db_create_table",
-            DbCreateTable,
-            "Make a table in your own database, where you keep what you need in later runs. The host adds _created_at, "
-            "_updated_at and _deleted_at.",
-            lambda by, asked: data.create_table(
-                by, asked.name, asked.purpose, [column.model_dump() for column in asked.columns], asked.indexes
-            ),
-        ),
-        made(
-            "db_alter_table",
-            DbAlterTable,
-            "Add columns to a table. For any other change of the schema use db_migrate.",
-            lambda by, asked: data.alter_table(by, asked.table, [each.model_dump() for each in asked.add_columns]),
-        ),
-        made(
-            "db_migrate",
-            DbMigrate,
-            "Change the schema with SQL: CREATE, ALTER, DROP TABLE, CREATE and DROP INDEX, INSERT, UPDATE. All "
-            "statements or none are kept, and a snapshot is made first. Triggers, views, virtual tables and DELETE are "
-            "not allowed.",
-            lambda by, asked: data.migrate(by, asked.purpose, asked.up_sql, asked.down_sql),
-        ),
-        made(
-            "db_insert",
-            DbInsert,
-            "Insert rows, all or none.",
-            lambda by, asked: data.insert(by, asked.table, asked.rows),
-        ),
-        made(
-            "db_upsert",
-            DbUpsert,
-            "Insert rows, or update those that have the same values in conflict_columns. One that was deleted comes "
-            "back. Says of each row whether it was inserted, updated or revived.",
-            lambda by, asked: data.upsert(by, asked.table, asked.rows, asked.conflict_columns),
-            is_repeatable=True,
-        ),
-        made(
-            "db_update",
-            DbUpdate,
-            "Change the rows that meet a condition. Deleted rows are not touched.",
-            lambda by, asked: data.update(by, asked.table, asked.set, asked.where),
-        ),
-        made(
-            "db_delete",
-            DbDelete,
-            "Delete the rows that meet a condition. They are hidden, and db_restore brings them back, as long as the "
-            "database is not full and needs their room.",
-            lambda by, asked: data.delete(by, asked.table, asked.where),
-        ),
-        made(
-            "db_restore",
-            DbRestore,
-            "Bring back rows that were deleted and meet a condition.",
-            lambda by, asked: data.restore(by, asked.table, asked.where),
-        ),
-        made(
-            "db_query",
-            DbQuery,
-            "Run one SELECT (SQLite). Deleted rows are left out unless you ask for them. The answer has columns, rows, "
-            "and truncated if there were more.",
-            lambda by, asked: data.query_as_json(
-                by, asked.sql, asked.params, limit=asked.limit, include_deleted=asked.include_deleted
-            ),
-            is_repeatable=True,
-        ),
-        made(
-            "db_execute",
-            DbExecute,
-            "Run one INSERT or UPDATE as SQL, when db_insert, db_upsert and db_update cannot say it. What it reads "
-            "has deleted rows in it, and to change those is refused: say WHERE _deleted_at IS NULL. DELETE, DDL and "
-            "PRAGMA are refused.",
-            lambda by, asked: data.execute(by, asked.sql, asked.params),
-        ),
-        made(
-            "db_define_view",
-            DbDefineView,
-            "Save a SELECT under a name, for later runs, your user's page, and the context_views of schedule_next_run. "
-            "A view of that name is replaced.",
-            lambda by, asked: data.define_view(
-                by,
-                asked.name,
-                asked.sql,
-                description=asked.description,
-                parameters=[_parameter(each) for each in asked.parameters],
-                render=asked.render,
-                is_pinned=asked.pinned,
-            ),
-        ),
-        made(
-            "db_run_view",
-            DbRunView,
-            "Run a saved view.",
-            lambda by, asked: data.run_view(by, asked.name, asked.params, limit=asked.limit),
-            is_repeatable=True,
-        ),
-        made(
-            "db_list_views",
-            DbListViews,
-            "List the saved views.",
-            lambda by, _: data.list_views(by),
-            is_repeatable=True,
-        ),
-        made(
-            "db_drop_view",
-            DbDropView,
-            "Forget a saved view. Its data stays.",
-            lambda by, asked: data.drop_view(by, asked.name),
+        *(
+            _tool(each.op, each.arguments, each.description, declared(each.op), is_repeatable=each.is_repeatable)
+            for each in _DECLARED
         ),
         _tool(
-            "db_import",
+            "import",
             DbImport,
             "Insert the rows of a CSV, JSON or JSONL file of your workspace, all or none.",
-            take_in,
+            import_file,
         ),
         _tool(
-            "db_export",
+            "export",
             DbExport,
             "Write a table, or the rows of a SELECT, to a CSV, JSON or JSONL file of your workspace.",
-            give_out,
+            export_file,
             makes_files=True,
             is_repeatable=True,
         ),
@@ -335,21 +297,21 @@ def database_tools(data: AgentData, workspace_bytes: int) -> list[Tool]:
 
 
 def _tool(
-    name: str,
-    arguments: type[A],
+    op: str,
+    arguments: type[Arguments],
     description: str,
-    act: Callable[[ToolContext, A], Awaitable[ToolResult]],
+    act: Callable[[ToolContext, Any], Awaitable[ToolResult]],
     *,
     is_repeatable: bool = False,
     makes_files: bool = False,
 ) -> Tool:
     return Tool(
-        name=name,
+        name=f"db_{op}",
         toolset="database",
         description=description,
         arguments=arguments,
         act=act,
-        tell_error=_tell_error,
+        tell_error=_explain,
         is_repeatable=is_repeatable,
         makes_files=makes_files,
     )
@@ -359,30 +321,25 @@ def _by(context: ToolContext) -> By:
     return By(agent=context.agent, actor="agent", run_id=context.run.id)
 
 
-def _tell(result: Any) -> ToolResult:
+def _to_result(result: Any) -> ToolResult:
     written = orjson.Fragment(result) if isinstance(result, bytes) else result
     return ToolResult(text=orjson.dumps({"ok": True, "result": written}).decode())
 
 
-def _tell_error(error: WakefulError) -> ToolResult:
-    """Word a refusal so that a model can mend its call in one try."""
-    said: dict[str, Any] = {
+def _explain(error: WakefulError) -> ToolResult:
+    """Describe a refusal so that a model can correct its call at once."""
+    body: dict[str, Any] = {
         "ok": False,
         "kind": error_kind(error),
         "message": error.message,
         "retryable": is_retryable(error),
     }
-    said |= {name: value for name in ("field", "hint") if (value := getattr(error, name)) is not None}
-    return ToolResult(text=orjson.dumps(said).decode(), success=False, metadata={"code": error.code, **said})
-
-
-def _parameter(asked: ViewParameter) -> dict[str, Any]:
-    kept: dict[str, Any] = {"name": asked.name, "description": asked.description}
-    return kept if asked.required and asked.default is None else {**kept, "default": asked.default}
+    body |= {name: value for name in ("field", "hint") if (value := getattr(error, name)) is not None}
+    return ToolResult(text=orjson.dumps(body).decode(), success=False, metadata={"code": error.code, **body})
 
 
 def _kind(path: str, asked: str | None) -> str:
     kind = asked or PurePosixPath(path).suffix.lower().removeprefix(".")
     if kind not in ("csv", "json", "jsonl"):
-        raise Invalid(f"{path!r} does not end in .csv, .json or .jsonl. Rename it, or give 'format'.", field="format")
+        raise Invalid(f"{path!r} must end in .csv, .json or .jsonl. Rename it, or give 'format'.", field="format")
     return kind

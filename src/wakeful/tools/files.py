@@ -28,13 +28,13 @@ from wakeful.service.agents.workspace import (
 )
 from wakeful.tools.registry import Arguments, Tool, ToolContext, ToolResult
 
-MOST_READ = 64_000  # bytes in one answer
-MOST_ENTRIES = 500  # lines in one listing
-MOST_WALKED = 20_000  # entries looked at for one listing
-MOST_MATCHES = 100
-MOST_SHOWN_OF_A_LINE = 300  # characters
-LARGEST_FILE = 10_000_000  # bytes
-MOST_FILES = 10_000
+MAX_READ = 64_000  # bytes in one answer
+MAX_ENTRIES = 500  # lines in one listing
+MAX_WALKED = 20_000  # entries looked at for one listing
+MAX_MATCHES = 100
+MAX_SHOWN_OF_A_LINE = 300  # characters
+MAX_FILE = 10_000_000  # bytes
+MAX_FILES = 10_000
 SEARCH_LIMIT = 5.0  # seconds
 
 
@@ -69,7 +69,7 @@ class ContentUnusable(Invalid):
 class ReadFile(Arguments):
     path: str = Field(description="Relative to your workspace, like 'notes/today.md'.")
     offset: int = Field(default=0, ge=0, description="The byte to start at; a cut-off answer names the next one.")
-    limit: int = Field(default=MOST_READ, ge=16, le=MOST_READ, description="How many bytes at most.")
+    limit: int = Field(default=MAX_READ, ge=16, le=MAX_READ, description="How many bytes at most.")
 
 
 class WriteFile(Arguments):
@@ -95,8 +95,8 @@ def file_tools(
     quota_bytes: int,
     instructions: InstructionFiles | None = None,
     *,
-    most_files: int = MOST_FILES,
-    largest_file: int = LARGEST_FILE,
+    most_files: int = MAX_FILES,
+    largest_file: int = MAX_FILE,
 ) -> list[Tool]:
     """Make the tools of the toolset `files`; each workspace may hold so much."""
     files = _Files(WorkspaceLimits(bytes=quota_bytes, file_bytes=largest_file, files=most_files), instructions)
@@ -165,7 +165,7 @@ class _Files:
         before = b""
         if asked.append:
             with suppress(NoSuchPath):
-                before = (await asyncio.to_thread(workspace.read, asked.path, offset=0, limit=LARGEST_FILE)).data
+                before = (await asyncio.to_thread(workspace.read, asked.path, offset=0, limit=MAX_FILE)).data
         if not before or await instructions.is_accepted(context.agent, AGENTS_FILE, before):
             await instructions.accept_written(context.agent, AGENTS_FILE, before + data)
 
@@ -231,7 +231,7 @@ def _list(workspace: Workspace, asked: ListFiles) -> ToolResult:
     lines: list[str] = []
     is_cut = False
     for walked, entry in enumerate(workspace.entries(asked.path, recursive=asked.recursive)):
-        if walked == MOST_WALKED or len(lines) == MOST_ENTRIES:
+        if walked == MAX_WALKED or len(lines) == MAX_ENTRIES:
             is_cut = True
             break
         if _is_named(entry, asked.name):
@@ -274,8 +274,8 @@ class _Search:
     stopped: str | None = None  # why there may be more
 
     def should_stop(self) -> bool:
-        if len(self.matches) >= MOST_MATCHES:
-            self.stopped = f"stopped after {MOST_MATCHES} matches; search for something rarer, or in one directory"
+        if len(self.matches) >= MAX_MATCHES:
+            self.stopped = f"stopped after {MAX_MATCHES} matches; search for something rarer, or in one directory"
         elif self.monotonic() > self.deadline:
             self.stopped = f"stopped after {SEARCH_LIMIT:g} seconds; search in one directory, or by name"
         return self.stopped is not None
@@ -289,7 +289,7 @@ def _search(workspace: Workspace, asked: SearchFiles, monotonic: Callable[[], fl
         _search_directory(search, workspace)
     lines = [*search.matches] or [f"No line has {asked.pattern!r} in it."]
     if search.skipped:
-        lines.append(f"[only the first {LARGEST_FILE:,} bytes searched of: {', '.join(search.skipped[:10])}]")
+        lines.append(f"[only the first {MAX_FILE:,} bytes searched of: {', '.join(search.skipped[:10])}]")
     if search.stopped:
         lines.append(f"[{search.stopped}]")
     return ToolResult(
@@ -307,10 +307,10 @@ def _search_directory(search: _Search, workspace: Workspace) -> None:
 
 
 def _search_file(search: _Search, workspace: Workspace, path: str) -> None:
-    stretch = workspace.read(path, offset=0, limit=LARGEST_FILE)
+    stretch = workspace.read(path, offset=0, limit=MAX_FILE)
     if is_binary(stretch.data[:8000]):
         return
-    if stretch.size > LARGEST_FILE:
+    if stretch.size > MAX_FILE:
         search.skipped.append(_printable(path))
     _search_text(search, path, stretch.data)
 
@@ -332,8 +332,8 @@ def _search_text(search: _Search, path: str, data: bytes) -> None:
 
 def _excerpt(line: str, needle: str) -> str:
     line = line.strip()
-    if len(line) <= MOST_SHOWN_OF_A_LINE:
+    if len(line) <= MAX_SHOWN_OF_A_LINE:
         return line
-    start = max(0, line.casefold().find(needle.casefold()) - MOST_SHOWN_OF_A_LINE // 3)
-    cut = line[start : start + MOST_SHOWN_OF_A_LINE]
+    start = max(0, line.casefold().find(needle.casefold()) - MAX_SHOWN_OF_A_LINE // 3)
+    cut = line[start : start + MAX_SHOWN_OF_A_LINE]
     return ("…" if start else "") + cut + ("…" if start + len(cut) < len(line) else "")

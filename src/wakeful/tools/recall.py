@@ -4,8 +4,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from wakeful.domain.doors import recall
 from wakeful.domain.doors.recall import RecallRequest
+from wakeful.domain.frames import recall_status
 from wakeful.domain.types import Wake
 from wakeful.domain.wakes.when import ACCEPTED
 from wakeful.service.wakes.recalls import Recalls
@@ -71,7 +71,6 @@ def recall_tools(service: Recalls) -> list[Tool]:
         return ToolResult(
             text=f"Booked: you will wake {booked.told}{again}. Recall id: {wake.id}.",
             metadata={"recall_id": wake.id, "trigger_at": wake.nominal_at.isoformat()},
-            frames=(recall.recall_update(wake, "scheduled"),),
         )
 
     async def manage(context: ToolContext, asked: ManageRecall) -> ToolResult:
@@ -125,5 +124,5 @@ def _skipped(wake: Wake, when: str) -> str:
 def _line(wake: Wake, when: str) -> str:
     label = f" ({wake.comment})" if wake.comment else ""
     reason = f", {wake.reason}" if wake.reason else ""
-    status = recall.recall_status(wake)
+    status = recall_status(wake.status)
     return f"{when} {wake.call_type}{label}: {status}{reason}. Id: {wake.id}."

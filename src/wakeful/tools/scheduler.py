@@ -31,7 +31,7 @@ _CONFIG = {
         "developer_prompt_source": {"type": "string"},
         "preloaded_messages": {
             "type": "array",
-            "maxItems": session_config.MOST_PRELOADED,
+            "maxItems": session_config.MAX_PRELOADED,
             "items": {
                 "type": "object",
                 "required": ["role", "content"],

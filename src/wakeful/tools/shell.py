@@ -24,8 +24,8 @@ from wakeful.tools.confinement.probe import find_confinement
 from wakeful.tools.confinement.rules import SEARCH_PATH, ConfinementRules, make_rules
 from wakeful.tools.registry import Arguments, Tool, ToolContext, ToolResult
 
-LONGEST_TIMEOUT = 600  # seconds
-MOST_KEPT = 32_000  # bytes of the output's beginning, and as many of its end
+MAX_TIMEOUT = 600  # seconds
+MAX_KEPT = 32_000  # bytes of the output's beginning, and as many of its end
 LAST_WORDS = 0.5  # seconds to read what is left in the pipe after the command ended
 PATIENCE = 1.0  # seconds for its guard to end everything
 
@@ -63,9 +63,7 @@ TellRefused = Callable[[Agent, Confinement], Awaitable[None]]
 
 class RunCommand(Arguments):
     command: str = Field(min_length=1, max_length=32_000, description="What to run, as given to /bin/sh -c.")
-    timeout_seconds: float = Field(
-        default=60, gt=0, le=LONGEST_TIMEOUT, description="After so many seconds it is killed."
-    )
+    timeout_seconds: float = Field(default=60, gt=0, le=MAX_TIMEOUT, description="After so many seconds it is killed.")
 
 
 def shell_tools(
@@ -132,14 +130,14 @@ class _Output:
 
     def add(self, piece: bytes) -> None:
         self.size += len(piece)
-        room = MOST_KEPT - len(self.head)
+        room = MAX_KEPT - len(self.head)
         self.head += piece[:room]
         self.tail += piece[room:]
-        if len(self.tail) > 4 * MOST_KEPT:  # not at each piece: moving the rest costs more than keeping it
-            del self.tail[:-MOST_KEPT]
+        if len(self.tail) > 4 * MAX_KEPT:  # not at each piece: moving the rest costs more than keeping it
+            del self.tail[:-MAX_KEPT]
 
     def text(self) -> str:
-        tail = self.tail[-MOST_KEPT:]
+        tail = self.tail[-MAX_KEPT:]
         missing = self.size - len(self.head) - len(tail)
         if not missing:
             return (self.head + tail).decode(errors="replace")
@@ -247,7 +245,7 @@ def _tell(ended: _Ended, asked: RunCommand) -> ToolResult:
     if ended.exit_code is None:
         how = (
             f"Killed after {asked.timeout_seconds:g} seconds, with all it had started. Give a longer timeout_seconds "
-            f"(up to {LONGEST_TIMEOUT}), or do less at a time. Its output until then:"
+            f"(up to {MAX_TIMEOUT}), or do less at a time. Its output until then:"
         )
         return ToolResult(text=f"{how}\n{output}", success=False, metadata=metadata | {"code": "command_timed_out"})
     return ToolResult(text=f"{_how(ended.exit_code)}\n{output}", metadata=metadata)

@@ -14,7 +14,7 @@ from wakeful.service.agents.instruction_files import InstructionFiles
 from wakeful.service.agents.workspace import Workspace, WorkspaceLimits
 from wakeful.tools.registry import Arguments, Tool, ToolContext, ToolResult
 
-_LIMITS = WorkspaceLimits(bytes=1_000_000, file_bytes=MAX_FILE, files=skills.MOST_SKILLS)
+_LIMITS = WorkspaceLimits(bytes=1_000_000, file_bytes=MAX_FILE, files=skills.MAX_SKILLS)
 
 
 class NoSuchSkill(NotFound):
@@ -42,7 +42,7 @@ class ReadSkill(Arguments):
 
 class WriteSkill(Arguments):
     name: str = Field(min_length=1, max_length=100, description="Short, like 'weekly-report'. An old one is replaced.")
-    description: str = Field(min_length=1, max_length=skills.MOST_DESCRIPTION, description="One line: when to read it.")
+    description: str = Field(min_length=1, max_length=skills.MAX_DESCRIPTION, description="One line: when to read it.")
     body: str = Field(min_length=1, max_length=50_000, description="How it is done, as Markdown.")
 
 

@@ -5,7 +5,7 @@ from pydantic import Field
 from wakeful.domain.errors import Conflict
 from wakeful.tools.registry import Arguments, Tool, ToolContext, ToolResult
 
-MOST_TASK = 32_000  # characters
+MAX_TASK = 32_000  # characters
 
 
 class SpawnAgent(Arguments):
@@ -13,7 +13,7 @@ class SpawnAgent(Arguments):
     task: str = Field(
         description="Everything it must know: it sees nothing of this conversation, only these words.",
         min_length=1,
-        max_length=MOST_TASK,
+        max_length=MAX_TASK,
     )
 
 

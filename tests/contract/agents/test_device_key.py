@@ -25,8 +25,8 @@ async def settings(backend_settings):
         user = await node.agents.add_user(User(id="ada", name="Ada", role="owner", created_at=NOON))
         for name in ("Kept", "Lost"):
             agent = await node.agents.make(user, name, {"toolsets": ("database",)})
-            await node.services.data.create_table(By(agent=agent), "tasks", "x", COLUMNS)
-            await node.services.data.insert(By(agent=agent), "tasks", [{"title": name}])
+            await node.services.data.run(By(agent=agent), "create_table", name="tasks", purpose="x", columns=COLUMNS)
+            await node.services.data.run(By(agent=agent), "insert", table="tasks", rows=[{"title": name}])
             if name == "Lost":
                 (settings.data_dir / "agents" / agent.id / "db.key").write_text("nonsense")
     return settings
@@ -39,7 +39,7 @@ async def titles(settings):
     async with node.opened():
         for agent in await node.agents.of_user("ada"):
             try:
-                rows = await node.services.data.query(By(agent=agent), "SELECT title FROM tasks")
+                rows = await node.services.data.run(By(agent=agent), "query", sql="SELECT title FROM tasks")
                 found[agent.name] = rows["rows"]
             except DatabaseLocked:
                 found[agent.name] = "locked"

@@ -39,7 +39,7 @@ async def there(harness, tmp_path):
 
 
 async def make_table(node, agent):
-    return await node.services.data.create_table(By(agent=agent), "tasks", "x", COLUMNS)
+    return await node.services.data.run(By(agent=agent), "create_table", name="tasks", purpose="x", columns=COLUMNS)
 
 
 async def agent_of(node, harness, **changes):
@@ -62,8 +62,8 @@ async def test_a_second_node_makes_no_second_database(harness, there, tmp_path):
     agent = await agent_of(harness.node, harness)
     for ask in (
         make_table(there, agent),
-        there.services.data.schema(By(agent=agent)),
-        there.services.data.query(By(agent=agent), "SELECT 1"),
+        there.services.data.run(By(agent=agent), "schema"),
+        there.services.data.run(By(agent=agent), "query", sql="SELECT 1"),
         there.services.data.files.state(agent),
         there.services.data.files.rotate_key(By(agent=agent)),
         there.services.data.files.erase(agent),
@@ -72,7 +72,7 @@ async def test_a_second_node_makes_no_second_database(harness, there, tmp_path):
         with pytest.raises(MemoryElsewhere, match="here"):
             await ask
     assert list((tmp_path / "there" / "agents").iterdir()) == []
-    assert (await harness.node.services.data.schema(By(agent=agent)))["tables"]
+    assert (await harness.node.services.data.run(By(agent=agent), "schema"))["tables"]
 
 
 async def test_of_two_nodes_that_make_the_first_file_at_once_one_wins(harness, there, tmp_path):
@@ -89,7 +89,7 @@ async def test_of_two_nodes_that_make_the_first_file_at_once_one_wins(harness, t
 async def test_a_look_at_an_agent_without_files_binds_nobody(harness, there):
     agent = await harness.add_agent(toolsets=("database",))
     assert await harness.node.services.data.files.state(agent) == "none"
-    assert (await harness.node.services.data.schema(By(agent=agent)))["tables"] == []
+    assert (await harness.node.services.data.run(By(agent=agent), "schema"))["tables"] == []
     await make_table(there, agent)
 
 
@@ -99,7 +99,7 @@ async def test_a_node_on_the_same_directory_shares_the_memory(harness):
         pass
     second = harness.another_node()
     async with second.opened():
-        assert (await second.services.data.schema(By(agent=agent)))["tables"]
+        assert (await second.services.data.run(By(agent=agent), "schema"))["tables"]
 
 
 async def test_the_database_of_an_agent_deleted_elsewhere_is_erased_where_it_is(harness, there, tmp_path):

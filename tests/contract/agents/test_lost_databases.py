@@ -8,7 +8,7 @@ import pytest
 from wakeful.agentdb.errors import DatabaseUnreadable, DataNotFound
 from wakeful.agentdb.keys.agent_keys import AgentKeys
 from wakeful.service.agents.database import By
-from wakeful.service.agents.database_prompt import DataInWords
+from wakeful.service.agents.database_prompt import DatabasePrompt
 
 COLUMNS = [{"name": "title", "type": "text"}]
 
@@ -22,10 +22,10 @@ def data(harness):
 async def by(harness, data):
     """An agent with a table, rows and a snapshot, as they are after a crash: the last rows are in the journal."""
     by = By(agent=await harness.add_agent(toolsets=("database",)), actor="agent", run_id="run-1")
-    await data.create_table(by, "tasks", "What is to be done.", COLUMNS)
-    await data.insert(by, "tasks", [{"title": "a"}])
-    await data.migrate(by, "x", "CREATE TABLE more (a)", "")  # takes the snapshot
-    await data.insert(by, "tasks", [{"title": "b"}, {"title": "c"}])
+    await data.run(by, "create_table", name="tasks", purpose="What is to be done.", columns=COLUMNS)
+    await data.run(by, "insert", table="tasks", rows=[{"title": "a"}])
+    await data.run(by, "migrate", purpose="x", up_sql="CREATE TABLE more (a)", down_sql="")  # takes the snapshot
+    await data.run(by, "insert", table="tasks", rows=[{"title": "b"}, {"title": "c"}])
     await data.files._heads.aclose()  # a second later they are saved
     folder = folder_of(harness, by)
     shutil.copytree(folder, folder.with_name("copy"))
@@ -50,7 +50,7 @@ async def test_an_empty_file_with_a_journal_is_set_aside_whole(harness, data, by
     journal, key = (folder / "db.sqlite-wal").read_bytes(), (folder / "db.key").read_bytes()
     os.truncate(folder / "db.sqlite", 0)
     with pytest.raises(DatabaseUnreadable, match=r"is empty \(0 bytes\).*put aside.*nothing was deleted"):
-        await data.query(by, "SELECT title FROM tasks")
+        await data.run(by, "query", sql="SELECT title FROM tasks")
     [aside] = (folder / "quarantine").iterdir()
     assert (aside / "db.sqlite").read_bytes() == b""
     assert (aside / "db.sqlite-wal").read_bytes() == journal
@@ -60,9 +60,9 @@ async def test_an_empty_file_with_a_journal_is_set_aside_whole(harness, data, by
     assert (notice.user_id, notice.agent_id) == (harness.user.id, by.agent.id)
     assert f" {aside.relative_to(harness.node.settings.data_dir)} in the data directory" in notice.body
     with pytest.raises(DataNotFound):
-        await data.query(by, "SELECT title FROM tasks")
-    await data.create_table(by, "tasks", "x", COLUMNS)
-    assert (await data.query(by, "SELECT count(*) FROM tasks"))["rows"] == [[0]]
+        await data.run(by, "query", sql="SELECT title FROM tasks")
+    await data.run(by, "create_table", name="tasks", purpose="x", columns=COLUMNS)
+    assert (await data.run(by, "query", sql="SELECT count(*) FROM tasks"))["rows"] == [[0]]
     assert len(await told(harness)) == 1
 
 
@@ -74,11 +74,11 @@ async def test_a_database_that_is_missing_is_missed(harness, data, by, what):
     else:
         (folder / "db.sqlite").unlink()
     with pytest.raises(DatabaseUnreadable, match="is missing"):
-        await data.create_table(by, "tasks", "x", COLUMNS)
+        await data.run(by, "create_table", name="tasks", purpose="x", columns=COLUMNS)
     assert not (folder / "db.sqlite").exists()
     [notice] = await told(harness)
     assert "is missing" in notice.body
-    await data.create_table(by, "tasks", "x", COLUMNS)
+    await data.run(by, "create_table", name="tasks", purpose="x", columns=COLUMNS)
     assert len(await told(harness)) == 1
 
 
@@ -89,7 +89,7 @@ async def test_a_rotation_that_was_cut_off_does_not_open_an_empty_file(harness, 
     journal = (folder / "db.sqlite-wal").read_bytes()
     os.truncate(folder / "db.sqlite", 0)
     with pytest.raises(DatabaseUnreadable, match="0 bytes"):
-        await data.query(by, "SELECT title FROM tasks")
+        await data.run(by, "query", sql="SELECT title FROM tasks")
     [aside] = (folder / "quarantine").iterdir()
     assert (aside / "db.sqlite-wal").read_bytes() == journal
 
@@ -99,7 +99,7 @@ async def test_an_empty_file_without_a_journal_is_told_if_it_had_content(harness
     (folder / "db.sqlite-wal").unlink()
     os.truncate(folder / "db.sqlite", 0)
     with pytest.raises(DatabaseUnreadable, match="0 bytes"):
-        await data.insert(by, "tasks", [{"title": "d"}])
+        await data.run(by, "insert", table="tasks", rows=[{"title": "d"}])
     assert len(await told(harness)) == 1
 
 
@@ -108,7 +108,7 @@ async def test_an_empty_file_that_never_had_content_is_begun(harness, data):
     by = By(agent=await harness.add_agent(toolsets=("database",)))
     data.files._vault.make(by.agent.id)
     (folder_of(harness, by) / "db.sqlite").touch()
-    await data.create_table(by, "tasks", "x", COLUMNS)
+    await data.run(by, "create_table", name="tasks", purpose="x", columns=COLUMNS)
     assert await told(harness) == []
 
 
@@ -117,7 +117,7 @@ async def test_a_file_that_was_cut_in_half_is_set_aside(harness, data, by):
     (folder / "db.sqlite-wal").unlink()
     os.truncate(folder / "db.sqlite", (folder / "db.sqlite").stat().st_size // 2)
     with pytest.raises(DatabaseUnreadable, match="is damaged"):
-        await data.query(by, "SELECT title FROM tasks")
+        await data.run(by, "query", sql="SELECT title FROM tasks")
     [notice] = await told(harness)
     assert notice.code == "database_unreadable"
 
@@ -125,10 +125,10 @@ async def test_a_file_that_was_cut_in_half_is_set_aside(harness, data, by):
 async def test_tables_come_back_from_a_snapshot(harness, data, by):
     os.truncate(folder_of(harness, by) / "db.sqlite", 0)
     with pytest.raises(DatabaseUnreadable):
-        await data.query(by, "SELECT title FROM tasks")
-    [snapshot] = await data.snapshots(by)
-    await data.recover(by, snapshot["name"], "tasks", None)
-    assert (await data.query(by, "SELECT title FROM tasks"))["rows"] == [["a"]]
+        await data.run(by, "query", sql="SELECT title FROM tasks")
+    [snapshot] = await data.run(by, "snapshots")
+    await data.run(by, "recover", snapshot=snapshot["name"], table="tasks", new_name=None)
+    assert (await data.run(by, "query", sql="SELECT title FROM tasks"))["rows"] == [["a"]]
 
 
 @pytest.mark.parametrize("cut", ["missing", "half"])
@@ -139,21 +139,21 @@ async def test_a_journal_that_was_cut_is_told_once(harness, data, by, cut):
     else:
         os.truncate(journal, journal.stat().st_size // 2)
     for _ in range(2):
-        await data.query(by, "SELECT title FROM tasks")
+        await data.run(by, "query", sql="SELECT title FROM tasks")
         data.files._upgraded.clear()
     [notice] = await told(harness)
     assert notice.code == "database_behind"
     assert "db.sqlite-wal" in notice.body
-    assert (await data.verify(by))["is_cut_off"]
+    assert (await data.run(by, "verify"))["is_cut_off"]
 
 
 async def test_a_whole_file_is_not_complained_about(harness, data, by):
-    assert (await data.query(by, "SELECT title FROM tasks"))["rows"] == [["a"], ["b"], ["c"]]
+    assert (await data.run(by, "query", sql="SELECT title FROM tasks"))["rows"] == [["a"], ["b"], ["c"]]
     assert await told(harness) == []
 
 
 async def test_a_prompt_says_that_the_database_is_lost(harness, data, by):
     shutil.rmtree(folder_of(harness, by))
-    [line] = await DataInWords(data.files, harness.clock).describe(by.agent)
+    [line] = await DatabasePrompt(data.files, harness.clock).describe(by.agent)
     assert "is missing" in line
     assert len(await told(harness)) == 1

@@ -95,7 +95,7 @@ async def test_files_go_out_to_the_workspace_and_come_back(shop, kind):
         ("db_insert", {"table": "nope", "rows": [{}]}, "not_found", "table", "There are: items"),
         ("db_insert", {"table": "items", "rows": [{"titel": 1}]}, "invalid", "rows", "Did you mean 'title'"),
         ("db_insert", {"table": "items"}, "invalid", "rows", "It takes: table, rows"),
-        ("db_update", {"table": "items", "set": {}, "where": {"id": 1}}, "invalid", "set", "is empty"),
+        ("db_update", {"table": "items", "set": {}, "where": {"id": 1}}, "invalid", "set", "must name the columns"),
         ("db_delete", {"table": "items", "where": {}}, "invalid", "where", "every row"),
         ("db_query", {"sql": "DROP TABLE items"}, "refused", None, ""),
         ("db_query", {"sql": "SELEC 1"}, "invalid", None, "syntax"),
@@ -184,6 +184,6 @@ async def test_what_took_too_long_may_be_tried_again(shop, monkeypatch):
 async def test_the_run_and_the_agent_stand_in_the_changelog(harness, shop):
     data = harness.node.services.data
     by = await data.person(shop.context.agent.id, harness.user.id)
-    assert {(change["actor"], change["run_id"]) for change in (await data.changelog(by))[0]} == {
+    assert {(change["actor"], change["run_id"]) for change in (await data.run(by, "changelog"))["changes"]} == {
         ("agent", shop.context.run.id)
     }

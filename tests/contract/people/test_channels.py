@@ -12,6 +12,7 @@ from wakeful.app.building import Wakeful
 from wakeful.domain.errors import Invalid
 from wakeful.domain.inbox import channels as rules
 from wakeful.domain.inbox.channels import ChannelNameTaken, NoSuchChannel, TooManyChannels
+from wakeful.domain.news import NoticeAdded
 from wakeful.domain.types import Channel, Notice
 from wakeful.service.inbox.notify import Notify
 from wakeful.tools.notify import notify_tools
@@ -106,9 +107,9 @@ async def test_with_two_nodes_it_is_told_once(harness, outside):
             await tell(harness, notice(harness, id="notice-2", once_key="twice", title="Another"))
             await idle(other)
             await other.engine.upkeep._outbox.sweep()
-    else:  # one process per store: the same hint, heard twice
+    else:  # one process per store: the same news, delivered twice
         await tell(harness, notice(harness))
-        harness.node.engine.upkeep._outbox.hear("notice notice-1")
+        harness.node.store.deliver(NoticeAdded("notice-1"))
         await tell(harness, notice(harness, id="notice-2", once_key="twice", title="Another"))
     # Either node may be the quicker one.
     assert sorted(each["title"] for each in outside.received) == ["Another", "The brake is on"]

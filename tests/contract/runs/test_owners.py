@@ -74,7 +74,7 @@ async def test_any_number_of_graceful_restarts_leaves_all_attempts(backend_setti
 def owners(harness):
     """Two owners on one store, as two processes would be."""
     node = harness.node
-    return [Claims(node.store, node.stream, harness.clock, node.rules, name, LEASE) for name in ("a", "b")]
+    return [Claims(node.store, harness.clock, node.rules, name, LEASE) for name in ("a", "b")]
 
 
 async def hand_over(harness, first, second):

@@ -167,13 +167,13 @@ async def test_frames_are_saved_with_growing_numbers(harness):
     harness.executor.by_wake[wake.id] = stream
     await harness.turn()
     [run] = await harness.runs_of(wake)
-    frames = await harness.node.stream.after(run.session_id, 0)
-    assert [frame.seq for frame in frames] == [1, 2, 3]
+    booked, *frames = await harness.node.stream.after(run.session_id, 0)
+    assert [frame.seq for frame in (booked, *frames)] == [1, 2, 3, 4]
     said = [json.loads(frame.text) for frame in frames]
     assert [(each["seq"], each["args"]["n"], each["run_id"]) for each in said] == [
-        (1, 0, run.id),
-        (2, 1, run.id),
-        (3, 2, run.id),
+        (2, 0, run.id),
+        (3, 1, run.id),
+        (4, 2, run.id),
     ]
 
 
@@ -213,7 +213,7 @@ async def test_a_run_that_another_node_took_back_and_its_own_node_claims_again_i
     del harness.executor.by_wake[wake.id]
     harness.clock.set(NOON + DAY)
     node = harness.node
-    await Firing(node.store, node.stream, harness.clock, node.rules, "another node").recover()
+    await Firing(node.store, harness.clock, node.rules, "another node").recover()
     async with asyncio.timeout(5):
         await harness.turn()
     [run] = await harness.runs_of(wake)

@@ -72,9 +72,9 @@ async def fill_database(disk: Path, config_dir: Path) -> dict[str, Any]:
         await harness.settle_in()
         data, by = harness.node.services.data, By(agent=harness.agent)
         column = {"name": "text", "type": "text"}
-        await data.create_table(by, "notes", "What was heard.", [column], [])
-        await data.insert(by, "notes", [{"text": "deleted"}] * 50)
-        await data.delete(by, "notes", {"text": "deleted"})
+        await data.run(by, "create_table", name="notes", purpose="What was heard.", columns=[column], indexes=[])
+        await data.run(by, "insert", table="notes", rows=[{"text": "deleted"}] * 50)
+        await data.run(by, "delete", table="notes", where={"text": "deleted"})
 
         async def attempt(asking: Awaitable[Any]) -> bool:
             try:
@@ -85,28 +85,44 @@ async def fill_database(disk: Path, config_dir: Path) -> dict[str, Any]:
             return True
 
         async def count(what: str) -> int:
-            return (await data.query(by, f"SELECT count(*) FROM notes WHERE {what}", None, include_deleted=True))[
-                "rows"
-            ][0][0]
+            return (
+                await data.run(
+                    by, "query", sql=f"SELECT count(*) FROM notes WHERE {what}", params=None, include_deleted=True
+                )
+            )["rows"][0][0]
 
-        while said["written"] < 200 and await attempt(data.insert(by, "notes", [{"text": "x" * 20_000}] * 4)):
+        while said["written"] < 200 and await attempt(
+            data.run(by, "insert", table="notes", rows=[{"text": "x" * 20_000}] * 4)
+        ):
             said["written"] += 1
         said["rows_while_full"] = await count("text <> 'deleted'")
         said["tombstones_while_full"] = await count("text = 'deleted'")
         ballast.unlink()
-        said["again"] = await attempt(data.insert(by, "notes", [{"text": "after"}]))
+        said["again"] = await attempt(data.run(by, "insert", table="notes", rows=[{"text": "after"}]))
         free = os.statvfs(disk).f_bavail * os.statvfs(disk).f_frsize
         ballast.write_bytes(b"." * max(0, free - 300_000))
         said["migrated_while_full"] = await attempt(
-            data.migrate(by, "Sort them.", "CREATE INDEX by_text ON notes (text)", "DROP INDEX by_text")
+            data.run(
+                by,
+                "migrate",
+                purpose="Sort them.",
+                up_sql="CREATE INDEX by_text ON notes (text)",
+                down_sql="DROP INDEX by_text",
+            )
         )
         said["copies"] = snapshots_in(disk)
         ballast.unlink()
         said["migrated"] = await attempt(
-            data.migrate(by, "Sort them.", "CREATE INDEX by_text ON notes (text)", "DROP INDEX by_text")
+            data.run(
+                by,
+                "migrate",
+                purpose="Sort them.",
+                up_sql="CREATE INDEX by_text ON notes (text)",
+                down_sql="DROP INDEX by_text",
+            )
         )
         said["rows"] = await count("text <> 'deleted'")
-        said["is_intact"] = (await data.verify(by))["intact"]
+        said["is_intact"] = (await data.run(by, "verify"))["intact"]
     return said
 
 

@@ -40,7 +40,7 @@ async def work(settings: Settings) -> None:
     async with node.opened():
         await welcome(node)
         [agent] = await node.agents.of_user((await node.store.read(lambda tx: tx.accounts.users()))[0].id)
-        await node.services.data.create_table(By(agent=agent), "tasks", "x", COLUMNS)
+        await node.services.data.run(By(agent=agent), "create_table", name="tasks", purpose="x", columns=COLUMNS)
 
 
 @pytest.fixture

@@ -103,8 +103,8 @@ async def test_a_journal_never_grows_beyond_what_a_commit_checkpoints(settings):
 async def write_rows(harness: Harness, count: int) -> None:
     by = By(agent=harness.agent)
     files_ = harness.node.services.data
-    await files_.create_table(by, "tasks", "What is to be done.", COLUMNS, [])
-    await files_.insert(by, "tasks", [{"title": f"Task {number}"} for number in range(count)])
+    await files_.run(by, "create_table", name="tasks", purpose="What is to be done.", columns=COLUMNS, indexes=[])
+    await files_.run(by, "insert", table="tasks", rows=[{"title": f"Task {number}"} for number in range(count)])
 
 
 def file_of(harness: Harness) -> Path:
@@ -147,7 +147,9 @@ async def test_a_journal_that_a_killed_worker_left_is_moved_at_the_next_graceful
     again = Harness(settings)
     again.user, again.agent = harness.user, harness.agent
     async with again.node.opened():
-        found = await again.node.services.data.query(By(agent=harness.agent), "SELECT count(*) FROM tasks", None)
+        found = await again.node.services.data.run(
+            By(agent=harness.agent), "query", sql="SELECT count(*) FROM tasks", params=None
+        )
     assert found["rows"] == [[3]]
 
 

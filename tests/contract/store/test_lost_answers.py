@@ -155,7 +155,7 @@ async def test_a_finish_whose_answer_got_lost_stands(harness, line):
 
 async def test_firing_whose_answer_got_lost_is_not_done_again(harness, line):
     wake = await harness.book(call_type="recurring", at=harness.clock.now())
-    firing = Firing(harness.node.store, harness.node.stream, harness.clock, harness.node.rules, "somebody")
+    firing = Firing(harness.node.store, harness.clock, harness.node.rules, "somebody")
     line.cut_at(b"COMMIT")
     with pytest.raises(StoreUnavailable):
         await firing.fire_due()

@@ -14,6 +14,7 @@ from harness import DAY, HOUR, MINUTE, NOON, Harness
 from wakeful.app.files import STORE_FILE
 from wakeful.domain import ids
 from wakeful.domain.bounds.limits import Rules
+from wakeful.domain.news import News, SessionChanged, WakeChanged, WakeDueSooner
 from wakeful.domain.runs.runs import Outcome
 from wakeful.domain.types import User
 from wakeful.store.errors import BrokenReference, StoreUnavailable
@@ -198,16 +199,15 @@ class Listener:
     """Reads back what it is told about, at the moment it is told."""
 
     def __init__(self, store, look):
-        self.heard: list[str] = []
+        self.heard: list[News] = []
         self.found: list[object] = []
         self._look = look
         self._looking: set[asyncio.Task] = set()
         self._told = asyncio.Event()
-        store.listen(self)
+        for kind in (WakeChanged, WakeDueSooner):
+            store.on(kind, self)
 
-    def __call__(self, news: str) -> None:
-        if news.startswith("session"):  # the test's own setting up
-            return
+    def __call__(self, news: News) -> None:
         self.heard.append(news)
         self._looking.add(asyncio.create_task(self._look_now()))
 
@@ -225,7 +225,7 @@ async def test_whoever_hears_of_a_wake_finds_it(harness, store):
     listener = Listener(store, lambda: harness.node.wakes.of_session(session.id))
     wake = await harness.book(session=session, call_type="immediate")
     await listener.wait()
-    assert "wakes" in listener.heard
+    assert listener.heard == [WakeChanged(wake.id, "scheduled", "pending", wake.nominal_at), WakeDueSooner()]
     assert listener.found[0] == [wake]
 
 
@@ -233,12 +233,13 @@ async def test_what_is_far_off_is_no_news(harness, store):
     listener = Listener(store, harness.session)
     await harness.book(at=harness.clock.now() + HOUR)
     await asyncio.sleep(0.2)
-    assert "wakes" not in listener.heard
+    assert WakeDueSooner() not in listener.heard
 
 
 async def test_nobody_hears_of_what_was_rolled_back(harness, store):
+    booked = await harness.book()
     listener = Listener(store, harness.session)
-    wake = replace(await harness.book(), id=ids.new_id(), slot=None, attempt_at=harness.clock.now())
+    wake = replace(booked, id=ids.new_id(), slot=None, attempt_at=harness.clock.now())
 
     async def slip(tx):
         await tx.wakes.add([wake])
@@ -247,7 +248,7 @@ async def test_nobody_hears_of_what_was_rolled_back(harness, store):
     answers = await asyncio.gather(store.write(slip), store.write(add(someone("Grace"))), return_exceptions=True)
     await asyncio.sleep(0.2)
     assert isinstance(answers[0], Slip)
-    assert "wakes" not in listener.heard
+    assert listener.heard == []
 
 
 # ── PostgreSQL: several nodes ───────────────────────────────────────────────────────────────────────────────────────
@@ -270,27 +271,23 @@ async def test_another_node_hears_and_finds(two_nodes):
     await wait_until_listening(harness.settings["database_url"], 2)
     wake = await harness.book(session=session, call_type="immediate")
     await listener.wait()
-    assert "wakes" in listener.heard
+    assert set(listener.heard) == {WakeChanged(wake.id, "scheduled", "pending", wake.nominal_at), WakeDueSooner()}
     assert listener.found[-1] == [wake]
 
 
 async def test_a_node_hears_its_own_news_once(two_nodes):
     harness, other = two_nodes
     await wait_until_listening(harness.settings["database_url"], 2)
-    here: asyncio.Queue[str] = asyncio.Queue()
-    there: asyncio.Queue[str] = asyncio.Queue()
-    harness.node.store.listen(here.put_nowait)
-    other.store.listen(there.put_nowait)
-
-    async def say(tx, news):
-        tx.tell(news)
-
-    await harness.node.store.write(lambda tx: say(tx, "wake one"))
-    assert here.get_nowait() == "wake one"
-    assert await asyncio.wait_for(there.get(), timeout=5) == "wake one"
-    await other.store.write(lambda tx: say(tx, "wake two"))
+    here: asyncio.Queue[SessionChanged] = asyncio.Queue()
+    there: asyncio.Queue[SessionChanged] = asyncio.Queue()
+    harness.node.store.on(SessionChanged, here.put_nowait)
+    other.store.on(SessionChanged, there.put_nowait)
+    one = await harness.session()
+    assert here.get_nowait() == SessionChanged(one.id)
+    assert await asyncio.wait_for(there.get(), timeout=5) == SessionChanged(one.id)
+    two = await other.sessions.open(harness.agent.id, harness.user.id)
     # What the server passes on comes in the order of the commits, so the first one has not come again.
-    assert await asyncio.wait_for(here.get(), timeout=5) == "wake two"
+    assert await asyncio.wait_for(here.get(), timeout=5) == SessionChanged(two.id)
 
 
 async def test_a_read_sees_one_state_of_things_while_another_node_writes(two_nodes):

@@ -36,7 +36,9 @@ async def live_a_week(harness):
         await harness.turn()
         now = harness.clock.now()
         moment = await harness.node.store.read(
-            lambda tx, now=now: tx.wakes.next_moment("", now, DAY, SECOND, judge_at=now, latest=now + DAY)
+            lambda tx, now=now: tx.wakes.next_moment(
+                "", now, DAY, last_hold=now + SECOND, judge_at=now, latest=now + DAY
+            )
         )
         if moment is None or moment > NOON + WEEK:
             return

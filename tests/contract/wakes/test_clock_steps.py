@@ -78,7 +78,7 @@ async def test_the_time_the_clock_was_set_by_is_not_time_a_low_run_has_waited(ha
 def another(harness):
     """Another process on the same store, with a run that it holds."""
     node = harness.node
-    return Claims(node.store, node.stream, harness.clock, node.rules, "another", LEASE)
+    return Claims(node.store, harness.clock, node.rules, "another", LEASE)
 
 
 async def hold_one(harness, another):

@@ -17,7 +17,7 @@ from wakeful.domain.errors import Invalid
 from wakeful.domain.people.accounts import Identity
 from wakeful.domain.types import FOREVER
 from wakeful.runtime.loop.prompt import system_prompt
-from wakeful.service.agents.database_prompt import DataInWords
+from wakeful.service.agents.database_prompt import DatabasePrompt
 from wakeful.service.sessions.briefing import Briefings
 from wakeful.service.wakes.next_runs import NextRuns
 from wakeful.store.agents.agents import NoSuchAgent
@@ -403,7 +403,7 @@ async def test_the_preamble_says_who_booked_it_and_how_the_last_one_ended(harnes
     told = []
 
     async def look(run):
-        words = DataInWords(harness.node.services.data.files, harness.clock)
+        words = DatabasePrompt(harness.node.services.data.files, harness.clock)
         briefing = await Briefings(harness.node.store, harness.clock, words.show_views, words.describe).read(run)
         told.append(system_prompt(briefing, run, harness.clock.now()))
         if len(told) == 1:

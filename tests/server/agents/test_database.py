@@ -41,14 +41,28 @@ REFUSED = [
     ("POST", "/query", {"sql": "SELECT 1", "more": 1}, 422, "more", "1"),
     ("POST", "/query", {"sql": "DELETE FROM tasks"}, 403, "sql", "SELECT"),
     ("POST", "/query", {"sql": "SELECT * FROM main.tasks"}, 403, None, "main."),
-    ("POST", "/execute", {"sql": "SELECT 1"}, 403, "sql", "`wakeful db query`"),
-    ("POST", "/execute", {"sql": "DELETE FROM tasks"}, 403, None, "`wakeful db delete`"),
-    ("POST", "/execute", {"sql": "DROP TABLE tasks"}, 403, None, "`wakeful db migrate`"),
+    ("POST", "/execute", {"sql": "SELECT 1"}, 403, "sql", "POST /agents/{agent_id}/db/query"),
+    (
+        "POST",
+        "/execute",
+        {"sql": "DELETE FROM tasks"},
+        403,
+        None,
+        "POST /agents/{agent_id}/db/tables/{table}/rows/delete",
+    ),
+    ("POST", "/execute", {"sql": "DROP TABLE tasks"}, 403, None, "POST /agents/{agent_id}/db/migrate"),
     ("POST", "/execute", {"sql": "UPDATE _changelog SET actor = 'agent'"}, 403, None, "_changelog"),
     ("POST", "/tables", {"name": "a/b", "purpose": "x", "columns": [{"name": "a"}]}, 422, "name", "a/b"),
-    ("POST", "/tables", {"name": "tasks", "purpose": "x", "columns": [{"name": "a"}]}, 409, "name", "db alter"),
+    (
+        "POST",
+        "/tables",
+        {"name": "tasks", "purpose": "x", "columns": [{"name": "a"}]},
+        409,
+        "name",
+        "POST /agents/{agent_id}/db/tables/{table}/columns",
+    ),
     ("POST", "/tables/chores/columns", {"columns": [{"name": "a"}]}, 404, "table", "chores"),
-    ("POST", "/tables/tasks/columns", {"columns": [{"name": "a", "unique": True}]}, 400, "columns", "db migrate"),
+    ("POST", "/tables/tasks/columns", {"columns": [{"name": "a", "unique": True}]}, 400, "columns", "db/migrate"),
     ("POST", "/migrate", {"purpose": "x", "up_sql": 'CREATE TABLE "a/b" (c)'}, 400, "name", "a/b"),
     ("POST", "/migrate", {"purpose": "x", "up_sql": "ATTACH 'x' AS y"}, 403, None, "ATTACH"),
     ("POST", "/tables/tasks/rows/upsert", {"rows": [{"cost": 1}], "conflict_columns": ["title"]}, 400, "rows", "title"),
@@ -449,7 +463,9 @@ async def test_following_the_advice_of_a_full_database_makes_room(backend_settin
         while (answer := await shelf.server.rest.post(f"{shelf.path}/tables/tasks/rows", json=body)).is_success:
             pass
         message = answer.json()["error"]["message"]
-        assert "Delete rows that are no longer needed with `wakeful db delete`, then write again" in message
+        assert (
+            "no longer needed with POST /agents/{agent_id}/db/tables/{table}/rows/delete, then write again" in message
+        )
         ids = [row[0] for row in (await shelf.rows(limit=1_000))["rows"]]
         assert (await shelf.delete(*ids))["deleted"] == len(ids)
         for _ in range(len(ids) // 2):

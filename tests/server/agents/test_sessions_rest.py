@@ -211,6 +211,14 @@ async def test_a_message_by_post_is_answered_like_one_by_socket(server, session)
     assert [message["content"] for message in await server.messages(session)] == ["Hello", "Hi."]
 
 
+async def test_a_message_and_its_answer_name_the_same_run(server, session):
+    server.provider.then(say("Hi."), say("Hi again."))
+    async with server.watch(session) as client:
+        runs = [(await client.ask(text))[0]["run_id"] for text in ("Hello", "Hello again")]
+    saved = [(message["role"], message["run_id"]) for message in await server.messages(session)]
+    assert saved == [(role, run) for run in runs for role in ("user", "assistant")]
+
+
 async def test_a_message_by_post_during_a_run_is_refused(server, session):
     tap = Tap()
     server.provider.then(tap)

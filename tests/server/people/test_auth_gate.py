@@ -262,7 +262,7 @@ async def test_every_answer_tells_the_browser_to_be_careful(doors, path, headers
 
 @pytest.mark.parametrize("is_chunked", [False, True])
 async def test_a_body_that_is_too_large_is_refused(doors, monkeypatch, is_chunked):
-    monkeypatch.setattr(gate_module, "LARGEST_BODY", 1000)
+    monkeypatch.setattr(gate_module, "MAX_BODY", 1000)
 
     async def pieces():
         for _ in range(11):

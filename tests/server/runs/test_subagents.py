@@ -449,4 +449,4 @@ async def test_the_demo_model_shows_a_plan_and_a_subagent_to_a_newcomer(backend_
     }
     called = [(frame["tool"], frame["is_subagent"], frame["success"]) for frame in of_kind(frames, "tool_call")]
     assert called == [("list_files", True, True), ("spawn_agent", False, True)]
-    assert frames[-1]["content"].startswith("spawn_agent answered: list_files answered:")
+    assert frames[-1]["content"] == "Wakeful says: '.' is empty."

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from live_server import Tap, assert_consecutive
+from live_server import Tap, assert_consecutive, of_kind
 from openai_server import call, calls, refuse, say
 
 
@@ -141,6 +141,31 @@ async def test_a_recall_that_is_cancelled_is_told(server, client):
     cancelled = await hear(client, "recall_update", recall_id=wake.id, action="cancelled")
     assert set(cancelled) == FIELDS_OF_RECALL
     assert cancelled["status"] == "cancelled"
+
+
+async def test_both_sockets_say_the_same_of_a_recall(server, client):
+    session = await server.session()
+    server.provider.then(say("Awake."), refuse(400, "No."))
+    asked = {"call_type": "recurring", "when": "1h", "interval_seconds": 3600, "additional_context_message": "Look."}
+    async with server.watch(session) as watcher:
+        await server.call("POST", f"/sessions/{session}/recall", json=asked)
+        await server.call("PATCH", f"/sessions/{session}/recall", json={"when": "2h"})
+        await server.call("POST", f"/sessions/{session}/recall/skip")
+        for status in ("success", "failed"):
+            await server.call("POST", f"/sessions/{session}/recall/run-now")
+            await hear(client, "run_update", session_id=session, status=status)
+        await server.call("DELETE", f"/sessions/{session}/recall")
+        await hear(client, "recall_update", session_id=session, action="cancelled")
+        await hear(watcher, "recall_update", action="cancelled")
+        here, there = ([_news_of(frame) for frame in of_kind(each.told, "recall_update")] for each in (client, watcher))
+    assert here == there
+    assert [frame["action"] for frame in here] == [
+        "scheduled", "rescheduled", "skipped", "fired", "rescheduled", "fired", "failed", "rescheduled", "cancelled",
+    ]  # fmt: skip
+
+
+def _news_of(frame):
+    return {name: value for name, value in frame.items() if name not in ("seq", "run_id")}
 
 
 async def test_nobody_hears_of_what_others_own(server, client):

@@ -164,9 +164,10 @@ async def test_a_recall_that_fires_says_so_in_its_own_run(server, session, clien
     server.provider.then(say("I am awake."))
     wake = await server.book(session, "Look at a.txt", comment="A look")
     frames = await client.until("stream_end")
-    [update] = of_kind(frames, "recall_update")
+    booked, update = of_kind(frames, "recall_update")
+    assert (booked["recall_id"], booked["status"], booked["action"]) == (wake.id, "pending", "scheduled")
     assert (update["recall_id"], update["status"], update["action"]) == (wake.id, "fired", "fired")
-    assert update["run_id"] == frames[0]["run_id"]
+    assert update["run_id"] == of_kind(frames, "stream_start")[0]["run_id"]
 
 
 async def test_silence_is_filled_with_heartbeats_that_carry_nothing(client):

@@ -257,6 +257,7 @@ async def test_a_headless_run_sends_the_same_frames_and_then_a_sync(server, sess
     await server.book(session, "Write a.txt")
     frames = await client.until("session_sync")
     assert kinds(frames) == [
+        "recall_update",
         "stream_start",
         "recall_update",
         "thinking_delta",
@@ -300,8 +301,8 @@ async def test_a_headless_run_that_fails_ends_with_an_error_and_a_sync_and_its_r
     server.provider.then(refuse(400, "No such model."))
     wake = await server.book(session)
     frames = await client.until("session_sync")
-    assert kinds(frames) == ["stream_start", "recall_update", "error", "session_sync"]
-    fired, failed = of_kind(frames, "recall_update")
+    assert kinds(frames) == ["recall_update", "stream_start", "recall_update", "error", "session_sync"]
+    _, fired, failed = of_kind(frames, "recall_update")
     assert [(fired["action"], fired["status"]), (failed["action"], failed["status"])] == [
         ("fired", "fired"), ("failed", "cancelled"),
     ]  # fmt: skip
@@ -350,7 +351,7 @@ async def test_headless_runs_that_only_wait_do_not_lock_the_user_out(backend_set
             server.provider.then(say("Now me."))
             tap.end()
             assert (await client.until("session_sync"))[-2]["content"] == "Now me."
-            assert_consecutive(client.told, first=1)
+            assert_consecutive(client.told, first=2)  # the first one said that it was booked
 
 
 async def test_stopping_a_run_that_waits_does_not_end_the_stream_of_the_one_at_work(backend_settings):
@@ -368,7 +369,8 @@ async def test_stopping_a_run_that_waits_does_not_end_the_stream_of_the_one_at_w
             tap.say("two")
             tap.end()
             frames = await client.until(*ENDS)
-            assert kinds(frames) == ["stream_delta", "stream_end"]
+            assert kinds(frames) == ["recall_update", "stream_delta", "stream_end"]
+            assert frames[0]["action"] == "cancelled"
         assert (await server.run(waiting["id"]))["status"] == "stopped"
         hold.end()
 

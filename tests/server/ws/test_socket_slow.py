@@ -10,7 +10,7 @@ import pytest
 from live_server import TOKEN, Tap, Timer, assert_consecutive, eventually, running_server, text_of
 from openai_server import event, stream, text, usage
 from wakeful.app import serving
-from wakeful.domain.events import Notification
+from wakeful.domain.news import DatabaseChanged
 from wakeful.hub import MOST_BYTES, MOST_FRAMES
 from wakeful.runtime.loop.model_call import Reply
 from wakeful.server.ws import open_sockets, protocol
@@ -166,9 +166,7 @@ async def flood_events(server):
     user = (await server.call("GET", "/me"))["user"]["id"]
     async with server.watch_events() as quick:
         for number in range(FLOOD):
-            server.node.services.feed.tell(
-                user, Notification(notification_id=str(number), code="x", title="", body=LONG)
-            )
+            server.node.store.deliver(DatabaseChanged(f"agent-{number}", user, LONG, 0, None))
         return [await quick.next() for _ in range(FLOOD)]
 
 

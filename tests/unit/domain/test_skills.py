@@ -91,7 +91,7 @@ async def test_links_other_files_and_what_is_no_text_are_no_skills(harness, work
 async def test_the_number_of_skills_is_bounded(harness, workspace):
     for number in range(60):
         await keep(harness, f"s{number:02}.md", "x")
-    assert len((await used(harness)).skills) == skills.MOST_SKILLS
+    assert len((await used(harness)).skills) == skills.MAX_SKILLS
 
 
 async def test_a_skill_is_read_by_its_name_or_its_file(harness, tools):

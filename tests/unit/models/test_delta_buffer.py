@@ -2,7 +2,7 @@ import asyncio
 
 import pytest
 
-from wakeful.runtime.models.openai_chat.delta_buffer import MOST_WAITING, Mailbox, Silence
+from wakeful.runtime.models.openai_chat.delta_buffer import MAX_WAITING, Mailbox, Silence
 
 TEXT, THOUGHT = object(), object()
 
@@ -83,7 +83,7 @@ async def test_silence_has_an_end():
 
 async def test_a_writer_waits_for_a_reader_that_is_too_far_behind():
     mailbox = Mailbox[object]()
-    mailbox.put(TEXT, "x" * (MOST_WAITING + 1))
+    mailbox.put(TEXT, "x" * (MAX_WAITING + 1))
     writer = asyncio.create_task(mailbox.make_room())
     await asyncio.sleep(0)
     assert not writer.done()

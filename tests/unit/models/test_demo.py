@@ -33,13 +33,17 @@ async def answer(*messages: ModelMessage, tools: frozenset[str] = ALL) -> ModelR
     return await model.request(list(messages), None, ModelRequestParameters(function_tools=shown))
 
 
-async def call_for(
+async def calls_for(
     sentence: str, tools: frozenset[str] = ALL, prompt: str = "> table memories (id INTEGER, note TEXT)"
-) -> tuple[str, dict[str, object]]:
+) -> list[tuple[str, dict[str, object]]]:
     system = ModelRequest(parts=[SystemPromptPart(content=prompt)])
     response = await answer(system, ModelRequest.user_text_prompt(sentence), tools=tools)
-    [call] = [part for part in response.parts if isinstance(part, ToolCallPart)]
-    return call.tool_name, call.args_as_dict()
+    return [(part.tool_name, part.args_as_dict()) for part in response.parts if isinstance(part, ToolCallPart)]
+
+
+async def call_for(sentence: str) -> tuple[str, dict[str, object]]:
+    [call] = await calls_for(sentence)
+    return call
 
 
 async def text_for(sentence: str, tools: frozenset[str] = ALL) -> str:
@@ -73,7 +77,7 @@ async def text_for(sentence: str, tools: frozenset[str] = ALL) -> str:
         (
             "book your next run in 10 minutes to read notes.txt",
             "schedule_next_run",
-            {"in_seconds": 600, "instructions": "Read notes.txt with read_file and say what it contains."},
+            {"in_seconds": 600, "instructions": "Read notes.txt with read_file."},
         ),
         (
             "Please remember that the plumber comes on Friday.",
@@ -87,34 +91,35 @@ async def test_a_plain_sentence_calls_the_real_tool(sentence, tool, arguments):
 
 
 async def test_what_is_to_be_remembered_gets_its_table_first():
-    tool, arguments = await call_for("remember that milk is out", prompt="> no tables yet")
-    assert (tool, arguments["name"]) == ("db_create_table", "memories")
-    made = ModelResponse(parts=[ToolCallPart(tool, arguments, "1")])
-    said = ModelRequest.user_text_prompt("remember that milk is out")
-    for outcome in ('{"ok":true}', '{"ok":false}'):  # it was there, and the prompt had no room for it
-        result = ModelRequest(parts=[ToolReturnPart(tool, outcome, "1")])
-        [call] = [part for part in (await answer(said, made, result)).parts if isinstance(part, ToolCallPart)]
-        assert (call.tool_name, call.args_as_dict()["rows"]) == ("db_insert", [{"note": "milk is out"}])
+    made, insert = await calls_for("remember that milk is out", prompt="> no tables yet")
+    assert (made[0], made[1]["name"]) == ("db_create_table", "memories")
+    assert insert == ("db_insert", {"table": "memories", "rows": [{"note": "milk is out"}]})
+
+
+async def test_a_chart_is_saved_as_a_view_and_shown():
+    define, run = await calls_for("draw a chart of memories")
+    assert (define[0], define[1]["render"], define[1]["pinned"]) == ("db_define_view", "bar", True)
+    assert run == ("db_run_view", {"name": "memories_by_day"})
 
 
 @pytest.mark.parametrize(
     ("sentence", "when", "brief"),
     [
-        ("in 10 seconds check notes.txt", "in 10 seconds", "Read notes.txt with read_file and say what it contains."),
-        ("In half an hour, list my files", "In half an hour", "List the files with list_files."),
-        ("check notes.txt in 2 hours 30 minutes", "in 2 hours 30 minutes", "Read notes.txt with read_file"),
-        ("remind me tomorrow at 9 to read report.md", "tomorrow at 9", "Read report.md with read_file"),
-        ("wake me in 10 seconds and check notes.txt", "in 10 seconds", "Read notes.txt with read_file"),
-        ("read report.md friday at 14:30", "friday at 14:30", "Read report.md with read_file"),
-        ("in 1m write hello to a.txt", "in 1m", 'Write "hello" to a.txt with write_file.'),
-        ("come back in ten seconds and check notes.txt", "in 10 seconds", "Read notes.txt with read_file"),
-        ("in 5 minutes notify me that tea is ready", "in 5 minutes", 'Notify the user: "tea is ready" with notify.'),
+        ("in 10 seconds check notes.txt", "in 10 seconds", "Check notes.txt with read_file."),
+        ("In half an hour, list my files", "In half an hour", "List my files with list_files."),
+        ("check notes.txt in 2 hours 30 minutes", "in 2 hours 30 minutes", "Check notes.txt with read_file."),
+        ("remind me tomorrow at 9 to read report.md", "tomorrow at 9", "Read report.md with read_file."),
+        ("wake me in 10 seconds and check notes.txt", "in 10 seconds", "Check notes.txt with read_file."),
+        ("read report.md friday at 14:30", "friday at 14:30", "Read report.md with read_file."),
+        ("in 1m write hello to a.txt", "in 1m", "Write hello to a.txt with write_file."),
+        ("come back in ten seconds and check notes.txt", "in 10 seconds", "Check notes.txt with read_file."),
+        ("in 5 minutes notify me that tea is ready", "in 5 minutes", "Notify me that tea is ready with notify."),
     ],
 )
 async def test_a_sentence_with_a_time_books_a_recall(sentence, when, brief):
     tool, arguments = await call_for(sentence)
     assert (tool, arguments["call_type"], arguments["when"]) == ("schedule_recall", "once", when)
-    assert str(arguments["additional_context_message"]).startswith(brief)
+    assert arguments["additional_context_message"] == brief
     assert parse_when(str(arguments["when"]), NOON, "Europe/Berlin").at > NOON
 
 
@@ -135,14 +140,12 @@ async def test_a_sentence_with_a_rhythm_books_a_recurring_recall(sentence, rhyth
     assert arguments == rhythm | {
         "call_type": "recurring",
         "internal_comment": "Demo: check notes.txt",
-        "additional_context_message": "Read notes.txt with read_file and say what it contains.",
+        "additional_context_message": "Check notes.txt with read_file.",
     }
     recall.ScheduleRecall.model_validate(arguments)
 
 
-CHAIN = (
-    "Read notes.txt with read_file and say what it contains. Then book your next run in 1 hour with schedule_next_run."
-)
+CHAIN = "Check notes.txt with read_file. Then book your next run in 1 hour with schedule_next_run."
 
 
 @pytest.mark.parametrize(
@@ -159,22 +162,27 @@ async def test_the_next_run_at_the_end_of_a_sentence_goes_into_the_brief(sentenc
 
 
 async def test_woken_with_such_a_brief_it_works_first_and_then_books_the_same_again():
-    asked = ModelRequest.user_text_prompt(CHAIN)
-    assert await call_for(CHAIN) == ("read_file", {"path": "notes.txt"})
-    read = ModelRequest([ToolReturnPart("read_file", "Buy milk", "call_1")])
-    response = await answer(asked, read)
-    [call] = [part for part in response.parts if isinstance(part, ToolCallPart)]
-    assert (call.tool_name, call.args_as_dict()) == ("schedule_next_run", {"in_seconds": 3600, "instructions": CHAIN})
-    assert "Buy milk" in "".join(part.content for part in response.parts if isinstance(part, TextPart))
-    booked = ModelRequest([ToolReturnPart("schedule_next_run", "Booked", "call_2")])
-    last = await answer(asked, read, booked)
-    assert not any(isinstance(part, ToolCallPart) for part in last.parts)
+    read, book = await calls_for(CHAIN)
+    assert read == ("read_file", {"path": "notes.txt"})
+    assert book == ("schedule_next_run", {"in_seconds": 3600, "instructions": CHAIN})
+    calls = [ToolCallPart(name, arguments, f"call_{name}") for name, arguments in (read, book)]
+    results = [
+        ModelRequest([ToolReturnPart("read_file", "Buy milk", "call_read_file")]),
+        ModelRequest([ToolReturnPart("schedule_next_run", "Booked", "call_schedule_next_run")]),
+    ]
+    last = await answer(ModelRequest.user_text_prompt(CHAIN), ModelResponse(parts=calls), *results)
+    assert [part.content for part in last.parts] == ["notes.txt says:\n\nBuy milk\n\nBooked"]
+
+
+async def test_a_brief_that_an_older_version_booked_is_still_understood():
+    older = "Read notes.txt with read_file and say what it contains. Then book your next run in 1 hour."
+    [read, (_, booking)] = await calls_for(older)
+    assert read == ("read_file", {"path": "notes.txt"})
+    assert str(booking["instructions"]).count("with read_file") == 1
 
 
 async def test_without_the_tool_for_it_the_next_run_is_left_out():
-    read = ModelRequest([ToolReturnPart("read_file", "Buy milk", "call_1")])
-    last = await answer(ModelRequest.user_text_prompt(CHAIN), read, tools=frozenset({"read_file"}))
-    assert not any(isinstance(part, ToolCallPart) for part in last.parts)
+    assert await calls_for(CHAIN, frozenset({"read_file"})) == [("read_file", {"path": "notes.txt"})]
 
 
 @pytest.mark.parametrize("sentence", ["now: read notes.txt", "continue right away with read notes.txt"])
@@ -187,7 +195,7 @@ async def test_continuing_right_away_books_an_immediate_recall(sentence):
 @pytest.mark.parametrize("sentence", SENTENCES, ids=[sentence.example for sentence in SENTENCES])
 async def test_it_obeys_its_own_instruction_as_it_would_the_person(sentence):
     _, booking = await call_for(f"in 10 seconds {sentence.example}")
-    assert await call_for(str(booking["additional_context_message"])) == await call_for(sentence.example)
+    assert await calls_for(str(booking["additional_context_message"])) == await calls_for(sentence.example)
 
 
 @pytest.mark.parametrize("sentence", SENTENCES, ids=[sentence.example for sentence in SENTENCES])
@@ -213,8 +221,8 @@ async def test_every_call_fits_the_tool_it_is_for():
     }
     taken |= {tool: getattr(database, tool.title().replace("_", "")) for tool in ALL if tool.startswith("db_")}
     for sentence in SENTENCES:
-        tool, arguments = await call_for(sentence.example)
-        taken[tool].model_validate(arguments)
+        for tool, arguments in await calls_for(sentence.example):
+            taken[tool].model_validate(arguments)
 
 
 async def test_a_tool_it_was_not_shown_is_not_called():
@@ -248,17 +256,40 @@ async def test_what_it_does_not_understand_it_says_with_its_help(sentence):
 
 
 @pytest.mark.parametrize(
-    ("outcome", "words"),
+    ("sentence", "result", "reply"),
     [
-        ("success", "read_file answered: Buy milk"),
-        ("failed", "read_file failed: Buy milk"),
-        ("interrupted", "may or may not have done its work"),
+        ("write Dig to garden.txt", "Wrote 'garden.txt'; it has 1,036 bytes.", "Done: garden.txt now has 1,036 bytes."),
+        ("read notes.txt", "Buy\nmilk", "notes.txt says:\n\nBuy\nmilk"),
+        ("list files", "a.txt (3 bytes)\nb/", "These are the files:\n- a.txt (3 bytes)\n- b/"),
+        ("list files", "'.' is empty.", "'.' is empty."),
+        ("run ls", "Exit code 0.\na.txt", "Done. It printed:\n\na.txt"),
+        ("run ls x", "Exit code 2.\nno x", "Exit code 2.\nno x"),
+        (
+            "in 10 minutes read a.txt",
+            "Booked: you will wake at 14:00 (in 10 min). Recall id: 01a-b.",
+            "Done: I will wake at 14:00 (in 10 min).",
+        ),
+        ("ask Scout to read a.txt", "It is empty.", "Scout says: It is empty."),
+        ("delete from shopping where a=1", '{"ok":true,"result":{"deleted":2}}', "Done: 2 deleted from shopping."),
+        ("query SELECT 1", '{"ok":true,"result":{"columns":["a"],"rows":[[1],[2]]}}', "I found this (a):\n- 1\n- 2"),
+        ("query SELECT 1", "not what this tool answers", "not what this tool answers"),
     ],
 )
-async def test_it_tells_what_a_tool_answered(outcome, words):
-    result = ToolReturnPart("read_file", "Buy\nmilk", "call_1", outcome=outcome)
-    response = await answer(ModelRequest.user_text_prompt("read notes.txt"), ModelRequest([result]))
-    assert words in response.parts[0].content
+async def test_it_says_what_came_of_a_call_as_a_person_would(sentence, result, reply):
+    assert (await reply_to(sentence, result)).startswith(reply)
+
+
+async def reply_to(sentence, text, metadata=None):
+    asked = ModelRequest.user_text_prompt(sentence)
+    [call] = [part for part in (await answer(asked)).parts if isinstance(part, ToolCallPart)]
+    result = ToolReturnPart(call.tool_name, text, call.tool_call_id, metadata=metadata)
+    [said] = (await answer(asked, ModelResponse(parts=[call]), ModelRequest([result]))).parts
+    return said.content
+
+
+async def test_it_says_that_a_call_failed():
+    text = "There is no file 'notes.txt'."
+    assert await reply_to("read notes.txt", text, {"success": False}) == f"That went wrong: {text}"
 
 
 async def test_a_long_result_is_quoted_in_part():

@@ -304,3 +304,21 @@ async def test_the_deltas_are_the_answer(desk):
         said = await desk.work(run, model)
     assert "".join(event.delta for event in of(said, StreamDelta)) == "abc" == of(said, StreamEnd)[0].content
     assert all(event.delta for event in of(said, StreamDelta))
+
+
+async def test_a_persons_run_reads_its_own_message_last_though_another_run_came_between(desk):
+    """On PostgreSQL a wake can be claimed just while a person's message is saved, and then runs before it."""
+    run = await desk.ask()
+    between = replace(run, id=desk.harness.make_agent().id)
+    await desk.keep(
+        between,
+        StepSaved(role="user", content="Water the plants"),
+        StepSaved(role="assistant", content="Watered.", data={}),
+    )
+    with scripted([Say("Done.")]) as model:
+        await desk.work(run, model)
+    [request] = model.asked
+    prompts = [
+        part.content for message in request.messages for part in message.parts if part.part_kind == "user-prompt"
+    ]
+    assert prompts == ["Water the plants", "Go on"]

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from wakeful.domain.attachments import MAX_IMAGE_BYTES
 from wakeful.domain.errors import Invalid
-from wakeful.server.ws.incoming import MOST_CONTENT, MOST_IMAGE, BadFrame, BadImage, read_message
+from wakeful.server.ws.incoming import MOST_CONTENT, BadFrame, BadImage, read_message
 from wakeful.service.runs.runs import Image
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(40)
@@ -68,7 +69,7 @@ def test_other_prefixes_are_no_base64(prefix):
 
 
 def test_the_limit_of_a_picture_is_exact():
-    fits, too_large = PNG.ljust(MOST_IMAGE, b"\0"), PNG.ljust(MOST_IMAGE + 1, b"\0")
+    fits, too_large = PNG.ljust(MAX_IMAGE_BYTES, b"\0"), PNG.ljust(MAX_IMAGE_BYTES + 1, b"\0")
     assert len(read_message({"content": "Look", "images": [encoded(fits)]}).images) == 1
     with pytest.raises(BadImage):
         read_message({"content": "Look", "images": [encoded(too_large)]})

@@ -5,7 +5,7 @@ import pytest
 from wakeful.clock import ManualClock
 from wakeful.domain.people.accounts import TooManyTries
 from wakeful.server import login_attempts as limits
-from wakeful.server.login_attempts import MOST_ADDRESSES, MOST_FROM_ALL, MOST_FROM_ONE, Tries
+from wakeful.server.login_attempts import MAX_ADDRESSES, MAX_FROM_ALL, MAX_FROM_ONE, Tries
 
 NOON = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
 
@@ -20,7 +20,7 @@ def tries(clock):
     return Tries(clock)
 
 
-def be_wrong(tries, client, times=MOST_FROM_ONE):
+def be_wrong(tries, client, times=MAX_FROM_ONE):
     for _ in range(times):
         tries.check(client)
         tries.count(client)
@@ -59,7 +59,7 @@ def test_one_ipv6_customer_is_one_address(tries):
 
 
 def test_while_everyone_is_wrong_each_new_address_still_has_one_try(tries):
-    for number in range(MOST_FROM_ALL):
+    for number in range(MAX_FROM_ALL):
         be_wrong(tries, f"10.0.1.{number}", times=1)
     be_wrong(tries, "10.0.2.1", times=1)
     with pytest.raises(TooManyTries):
@@ -67,7 +67,7 @@ def test_while_everyone_is_wrong_each_new_address_still_has_one_try(tries):
 
 
 def test_it_remembers_a_bounded_number_of_addresses(tries, monkeypatch):
-    monkeypatch.setattr(limits, "MOST_ADDRESSES", 50)
+    monkeypatch.setattr(limits, "MAX_ADDRESSES", 50)
     for number in range(60):
         tries.count(f"10.1.0.{number}")
-    assert len(tries._by_address) == 50 < MOST_ADDRESSES
+    assert len(tries._by_address) == 50 < MAX_ADDRESSES

@@ -147,7 +147,7 @@ async def test_reading_from_the_middle_of_a_character_begins_with_the_next(hands
 
 async def test_an_answer_is_never_longer_than_its_cap(hands, home):
     (home / "long").write_text("x" * 1_000_000)
-    assert len((await hands("read_file", path="long")).text) < files.MOST_READ + 100
+    assert len((await hands("read_file", path="long")).text) < files.MAX_READ + 100
 
 
 async def test_an_offset_beyond_the_end_is_refused_with_the_size(hands, home):
@@ -407,7 +407,7 @@ def test_no_path_whatever_reads_or_changes_anything_outside(tmp_path, parts, is_
         (home / "dangling").symlink_to(tmp_path / "new")
     path = ("/" if is_absolute else "") + "/".join(parts)
     workspace = Workspace(home)
-    limits = files.Limits(bytes=10**6, file_bytes=10**6, files=10**4)
+    limits = files.WorkspaceLimits(bytes=10**6, file_bytes=10**6, files=10**4)
     refusals = (NoSuchPath, NotADirectory, NotAFile, PathIsLink, PathOutside, PathUnusable)
     with suppress(*refusals):
         workspace.write(path, b"mine", append=False, limits=limits)
@@ -442,12 +442,12 @@ async def test_a_recursive_listing_can_be_narrowed_to_names(hands, tree):
 
 
 async def test_a_listing_stops_at_its_cap_and_says_so(hands, home):
-    for number in range(files.MOST_ENTRIES + 1):
+    for number in range(files.MAX_ENTRIES + 1):
         (home / f"{number}").touch()
     listing = await hands("list_files")
     lines = listing.text.splitlines()
-    assert len(lines) == files.MOST_ENTRIES + 1
-    assert lines[-1].startswith(f"[truncated after {files.MOST_ENTRIES} entries")
+    assert len(lines) == files.MAX_ENTRIES + 1
+    assert lines[-1].startswith(f"[truncated after {files.MAX_ENTRIES} entries")
     assert listing.metadata["is_cut"]
 
 
@@ -488,9 +488,9 @@ async def test_a_pattern_is_plain_text_and_never_an_expression(hands, home):
 
 
 async def test_a_search_stops_at_its_cap_of_matches(hands, home):
-    (home / "a").write_text("x\n" * (files.MOST_MATCHES + 50))
+    (home / "a").write_text("x\n" * (files.MAX_MATCHES + 50))
     found = await hands("search_files", pattern="x")
-    assert found.metadata == {"matches": files.MOST_MATCHES, "is_cut": True}
+    assert found.metadata == {"matches": files.MAX_MATCHES, "is_cut": True}
     assert "stopped after 100 matches" in found.text
 
 

@@ -117,15 +117,15 @@ async def test_long_output_keeps_its_beginning_and_its_end(run):
     result = await run("echo first; head -c 3000000 /dev/zero | tr '\\0' x; echo; echo last")
     assert result.text.startswith("Exit code 0.\nfirst\nxxx")
     assert result.text.endswith("xxx\nlast")
-    missing = 3_000_012 - 2 * shell.MOST_KEPT
+    missing = 3_000_012 - 2 * shell.MAX_KEPT
     assert f"[{missing:,} bytes left out here" in result.text
     assert result.metadata["output_bytes"] == 3_000_012
-    assert len(result.text) < 2 * shell.MOST_KEPT + 200
+    assert len(result.text) < 2 * shell.MAX_KEPT + 200
 
 
 async def test_output_that_just_fits_is_shown_whole(run):
-    result = await run(f"head -c {2 * shell.MOST_KEPT} /dev/zero | tr '\\0' x")
-    assert result.text == "Exit code 0.\n" + "x" * (2 * shell.MOST_KEPT)
+    result = await run(f"head -c {2 * shell.MAX_KEPT} /dev/zero | tr '\\0' x")
+    assert result.text == "Exit code 0.\n" + "x" * (2 * shell.MAX_KEPT)
 
 
 async def test_output_that_is_no_text_does_not_break_it(run):
@@ -210,7 +210,7 @@ async def test_a_command_that_never_stops_talking_neither_blocks_nor_fills_the_m
     result = await run("yes", timeout_seconds=1)
     counting.cancel()
     assert result.metadata["output_bytes"] > 1_000_000
-    assert len(result.text) < 2 * shell.MOST_KEPT + 500
+    assert len(result.text) < 2 * shell.MAX_KEPT + 500
     assert turns > 10
 
 

@@ -195,8 +195,8 @@ async def test_a_long_page_is_read_on_by_offset(site, fetch):
     body = "".join(f"{number:06} " for number in range(12_000))
     site.pages["/"] = answer(body, kind="text/plain")
     first = await fetch(site.url)
-    assert f"read on with offset={web.MOST_SHOWN}." in first.text
-    second = await fetch(site.url, offset=web.MOST_SHOWN)
+    assert f"read on with offset={web.MAX_SHOWN}." in first.text
+    second = await fetch(site.url, offset=web.MAX_SHOWN)
     assert content(first) + content(second) == body
     assert "Truncated" not in second.text
 

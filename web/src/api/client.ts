@@ -1,7 +1,7 @@
 import type { Routes } from "./rest.generated";
 import { withSecret } from "./secret";
 
-/** A refusal of the server, in its own words. */
+/** An error response of the server. */
 export class Refused extends Error {
   constructor(
     readonly status: number,
@@ -30,14 +30,18 @@ interface AnyGiven {
 
 const listeners = new Set<(reason: Refused) => void>();
 
-/** Be told when the server does not know this browser (any more), and why. */
+/** Call a listener when the server no longer accepts this browser's login. */
 export function onSignedOut(listener: (reason: Refused) => void): () => void {
   listeners.add(listener);
   return () => listeners.delete(listener);
 }
 
-/** Call a route by its name; what it takes and answers is known from the server's own description. */
-export async function call<R extends Route>(route: R, ...[given]: {} extends Given<R> ? [Given<R>?] : [Given<R>]): Promise<Answer<R>> {
+/** Call a route by its name; its parameters and answer are typed from the OpenAPI document. */
+export async function call<R extends Route>(
+  route: R,
+  // biome-ignore lint/complexity/noBannedTypes: `{}` extends a type that has no required key
+  ...[given]: {} extends Given<R> ? [Given<R>?] : [Given<R>]
+): Promise<Answer<R>> {
   const [method, template] = route.split(" ") as [string, string];
   const { path = {}, query = {}, body } = (given ?? {}) as AnyGiven;
   const address = template.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(path[name] ?? ""));
@@ -66,7 +70,7 @@ export async function upload(sessionId: string, files: File[]): Promise<Uploaded
   return (answer as { files: Uploaded[] }).files;
 }
 
-/** Load something that is no JSON, such as a picture. */
+/** Load something that is not JSON, such as a picture. */
 export async function loadBlob(address: string): Promise<Blob> {
   return (await ask(address, {})).blob();
 }
@@ -81,17 +85,22 @@ async function ask(address: string, init: RequestInit): Promise<Response> {
   try {
     response = await fetch(address, withSecret(init));
   } catch {
-    throw new Refused(0, "unreachable", "The server does not answer.", "Check that it runs; this page tries again.");
+    throw new Refused(
+      0,
+      "unreachable",
+      "The server is not responding.",
+      "Check that it is running; this page will try again.",
+    );
   }
   if (response.ok) return response;
   const refused = await readRefusal(response);
-  if (response.status === 401) for (const tell of listeners) tell(refused);
+  if (response.status === 401) for (const notify of listeners) notify(refused);
   throw refused;
 }
 
 async function readRefusal(response: Response): Promise<Refused> {
-  const told = (await response.json().catch(() => null)) as { error?: Record<string, string> } | null;
-  const error = told?.error ?? {};
+  const body = (await response.json().catch(() => null)) as { error?: Record<string, string> } | null;
+  const error = body?.error ?? {};
   return new Refused(
     response.status,
     error.code ?? "unknown",

@@ -1,18 +1,21 @@
-/** What the page knows of agents' databases. All of it is named "database" first, so that one piece of news renews it. */
+/** Queries of agents' databases. Their keys begin with "database", so that one event invalidates them all. */
 
 import { keepPreviousData, queryOptions } from "@tanstack/react-query";
 import { call } from "./client";
 import { useAct } from "./queries";
-import type { Blob as Binary, Routes } from "./rest.generated";
+import type { Blob as Binary, Routes, ViewShape } from "./rest.generated";
 
 export type Cell = string | number | Binary | null;
 export type Show = "active" | "deleted" | "all";
-export type Render = "table" | "bar" | "line" | "pie" | "number";
+export type Render = ViewShape["render"];
 
 const of = (agentId: string) => ({ agent_id: agentId });
 
 export const database = (agentId: string) =>
-  queryOptions({ queryKey: ["database", agentId, "state"], queryFn: () => call("GET /agents/{agent_id}/db", { path: of(agentId) }) });
+  queryOptions({
+    queryKey: ["database", agentId, "state"],
+    queryFn: () => call("GET /agents/{agent_id}/db", { path: of(agentId) }),
+  });
 export const schema = (agentId: string) =>
   queryOptions({
     queryKey: ["database", agentId, "schema"],
@@ -30,17 +33,21 @@ export const rows = (agentId: string, table: string, query: RowsQuery) =>
 export const viewRun = (agentId: string, view: string, params: Record<string, unknown>) =>
   queryOptions({
     queryKey: ["database", agentId, "view", view, params],
-    queryFn: () => call("POST /agents/{agent_id}/db/views/{view}/run", { path: { ...of(agentId), view }, body: { params } }),
+    queryFn: () =>
+      call("POST /agents/{agent_id}/db/views/{view}/run", { path: { ...of(agentId), view }, body: { params } }),
     placeholderData: keepPreviousData,
   });
 
 const CHANGES = 100;
 
-/** What changed: of a run, or of one row. */
+/** Changelog entries of a run, or of one row. */
 export const changes = (agentId: string, which: { run_id?: string; table?: string; row_id?: number }) => ({
   queryKey: ["database", agentId, "changes", which],
   queryFn: ({ pageParam }: { pageParam: number | null }) =>
-    call("GET /agents/{agent_id}/db/changelog", { path: of(agentId), query: { ...which, before: pageParam, limit: CHANGES } }),
+    call("GET /agents/{agent_id}/db/changelog", {
+      path: of(agentId),
+      query: { ...which, before: pageParam, limit: CHANGES },
+    }),
   initialPageParam: null as number | null,
   getNextPageParam: (last: { next?: number | null }) => last.next ?? undefined,
 });

@@ -13,7 +13,7 @@ export interface ApprovalAnswered {
   note?: string | null;
 }
 
-/** The run waits for a person's word about a call; after a crash it asks again. */
+/** A call waits for a person's approval; after a crash the run asks again. */
 export interface ApprovalRequested {
   seq?: number | null;
   run_id?: string | null;
@@ -108,18 +108,18 @@ export interface RecallUpdate {
   action: "scheduled" | "deferred" | "fired" | "rescheduled" | "skipped" | "cancelled" | "failed";
 }
 
-/** From here on it is live. */
+/** The frames from here on are live. */
 export interface ReplayEnd {
   type: "replay_end";
 }
 
-/** So many frames follow that were said before you came. */
+/** So many frames follow that were sent before this client connected. */
 export interface ReplayStart {
   type: "replay_start";
   count: number;
 }
 
-/** Load the session again: what you show may be out of date. */
+/** Load the session again: what is shown may be out of date. */
 export interface SessionSync {
   type: "session_sync";
 }

@@ -1,15 +1,23 @@
-/** What the page knows of the server: every read has a name here, so that news can make it fresh again. */
+/** The page's queries: each has a key, so that events can invalidate it. */
 
-import { infiniteQueryOptions, keepPreviousData, notifyManager, QueryClient, queryOptions, useMutation, useQueryClient } from "@tanstack/react-query";
+import {
+  infiniteQueryOptions,
+  keepPreviousData,
+  notifyManager,
+  QueryClient,
+  queryOptions,
+  useMutation,
+  useQueryClient,
+} from "@tanstack/react-query";
 import { call, Refused } from "./client";
-import { forgetRefusal, tellRefusal } from "./refusals";
+import { forgetRefusal, showRefusal } from "./refusals";
 
 // At once, not with a timer: an answer that is taken over from the stream must be there before the stream lets go of it.
 notifyManager.setScheduler(queueMicrotask);
 
 export const queryClient = new QueryClient({
   defaultOptions: {
-    // A machine without a network still reaches a server of its own, so the browser's word on that counts for nothing.
+    // The server may run on this machine, which needs no network: `navigator.onLine` says nothing about it.
     mutations: { networkMode: "always" },
     queries: {
       networkMode: "always",
@@ -26,7 +34,7 @@ export const me = queryOptions({ queryKey: ["me"], queryFn: () => call("GET /me"
 export const about = queryOptions({ queryKey: ["about"], queryFn: () => call("GET /about"), staleTime: Infinity });
 export const readiness = queryOptions({ queryKey: ["ready"], queryFn: () => call("GET /readyz"), retry: false });
 export const agents = queryOptions({ queryKey: ["agents"], queryFn: async () => (await call("GET /agents")).agents });
-/** The latest sessions, or those that fit, in pages; the server looks through all there are. */
+/** The latest sessions, or those that match, in pages. */
 export const sessions = (filter: { q?: string; has_recall?: boolean }) =>
   infiniteQueryOptions({
     queryKey: ["sessions", filter],
@@ -39,7 +47,7 @@ export const session = (id: string) =>
   queryOptions({
     queryKey: ["session", id],
     queryFn: () => call("GET /sessions/{session_id}", { path: { session_id: id } }),
-    staleTime: Infinity, // its socket says when to load it again
+    staleTime: Infinity, // its socket invalidates it
   });
 export const wakes = queryOptions({
   queryKey: ["wakes"],
@@ -102,14 +110,25 @@ export const mcpServers = queryOptions({
   queryFn: async () => (await call("GET /mcp-servers")).mcp_servers,
   staleTime: 5_000,
 });
-export const tools = queryOptions({ queryKey: ["tools"], queryFn: async () => (await call("GET /tools")).tools, staleTime: Infinity });
-export const channels = queryOptions({ queryKey: ["channels"], queryFn: async () => (await call("GET /channels")).channels });
+export const tools = queryOptions({
+  queryKey: ["tools"],
+  queryFn: async () => (await call("GET /tools")).tools,
+  staleTime: Infinity,
+});
+export const channels = queryOptions({
+  queryKey: ["channels"],
+  queryFn: async () => (await call("GET /channels")).channels,
+});
 export const storage = queryOptions({ queryKey: ["storage"], queryFn: () => call("GET /storage") });
 export const tokens = queryOptions({ queryKey: ["tokens"], queryFn: async () => (await call("GET /tokens")).tokens });
 export const users = queryOptions({ queryKey: ["users"], queryFn: async () => (await call("GET /users")).users });
 
-/** Do something, then read again what it may have changed. */
-export function useAct<T, R = unknown>(act: (given: T) => Promise<R>, changes: string[][], onDone?: (result: R) => void) {
+/** A mutation that invalidates the queries it may have changed. */
+export function useAct<T, R = unknown>(
+  act: (given: T) => Promise<R>,
+  changes: string[][],
+  onDone?: (result: R) => void,
+) {
   const client = useQueryClient();
   return useMutation({
     mutationFn: act,
@@ -118,12 +137,12 @@ export function useAct<T, R = unknown>(act: (given: T) => Promise<R>, changes: s
   });
 }
 
-/** The same for a click that shows nothing of its own: a refusal is said above the page. */
+/** The same for a click without a place for errors: they are shown above the page. */
 export function useQuickAct<T, R = unknown>(act: (given: T) => Promise<R>, changes: string[][]) {
   return useAct((given: T) => {
     forgetRefusal();
     return act(given).catch((error: unknown) => {
-      tellRefusal(error);
+      showRefusal(error);
       throw error;
     });
   }, changes);

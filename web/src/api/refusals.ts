@@ -1,4 +1,4 @@
-/** What became of a click that has no place of its own to say it: it is said above the page. */
+/** The error of an action that has no place of its own for it: shown above the page. */
 
 import { useSyncExternalStore } from "react";
 import { explain } from "./client";
@@ -11,7 +11,7 @@ function set(next: string | null): void {
   for (const listener of listeners) listener();
 }
 
-export const tellRefusal = (error: unknown): void => set(explain(error));
+export const showRefusal = (error: unknown): void => set(explain(error));
 export const forgetRefusal = (): void => set(null);
 
 export function useRefusal(): string | null {

@@ -27,7 +27,7 @@ export interface AgendaShape {
   planned: PlannedShape[];
 }
 
-/** What is left out stays. */
+/** Fields that are left out stay unchanged. */
 export interface AgentChange {
   name?: string | null;
   description?: string | null;
@@ -91,7 +91,7 @@ export interface AgentShape {
   updated_at: string;
 }
 
-/** What an agent has used today, by its own midnight, and what it may use; left is null without a limit. */
+/** Usage of an agent today, in its time zone, and its limits; left is null without a limit. */
 export interface AgentUsage {
   today: SpentShape;
   budgets: BudgetsShape;
@@ -104,7 +104,7 @@ export interface Answer {
   note?: string | null;
 }
 
-/** What came of it; `run_id` is the new run of one that did not wait. */
+/** The result; `run_id` is the new run, if the call was one of a headless run. */
 export interface ApprovalAnswered {
   ok?: boolean;
   run_id?: string | null;
@@ -137,7 +137,7 @@ export interface Body_upload_sessions__session_id__uploads_post {
   files: string[];
 }
 
-/** How far an agent may go with booking its own next run. */
+/** Limits of the next runs that an agent books itself. */
 export interface BoundsShape {
   mode: "ambient" | "reactive" | "project" | "manual";
   is_customised: boolean;
@@ -149,7 +149,7 @@ export interface BoundsShape {
   days: number[];
 }
 
-/** What is left out stays; null lifts a limit. */
+/** Fields that are left out stay unchanged; null removes a limit. */
 export interface BudgetsChange {
   run_tokens?: number | null;
   run_cost?: number | null;
@@ -157,7 +157,7 @@ export interface BudgetsChange {
   day_cost?: number | null;
 }
 
-/** What an agent may spend; null: no limit. */
+/** Limits of what an agent may spend; null: no limit. */
 export interface BudgetsShape {
   run_tokens?: number | null;
   run_cost?: number | null;
@@ -185,7 +185,7 @@ export interface Changes {
   next?: number | null;
 }
 
-/** What is left out stays. */
+/** Fields that are left out stay unchanged. */
 export interface ChannelChange {
   name?: string | null;
   url?: string | null;
@@ -299,7 +299,7 @@ export interface ErrorAnswer {
   error: ErrorDetail;
 }
 
-/** What went wrong, which value it was about, and what to do next. */
+/** An error: what is wrong, the value, and the next step. */
 export interface ErrorDetail {
   code: string;
   message: string;
@@ -364,7 +364,7 @@ export interface InstructionFileShape {
   text: string;
 }
 
-/** How the latest occurrence of a wake ended. */
+/** The result of the latest run of a wake. */
 export interface LastRun {
   id: string;
   status: "queued" | "running" | "success" | "failed" | "stopped" | "skipped" | "interrupted";
@@ -422,7 +422,7 @@ export interface McpServerShape {
   last_error: string | null;
 }
 
-/** Who the caller is, and what the token they brought may do. */
+/** The caller, and the scope of their token. */
 export interface Me {
   user: UserShape;
   scope: "read" | "chat" | "schedule" | "admin";
@@ -463,7 +463,7 @@ export interface Migrated {
   snapshot: string | null;
 }
 
-/** What came of asking the model for a word; `reason` is why it gave none, in its provider's words. */
+/** The result of a test request to the model; `reason` is the provider's error, if it failed. */
 export interface ModelTrialShape {
   model: string;
   outcome: "answered" | "failed" | "timed_out";
@@ -544,7 +544,7 @@ export interface NewMigration {
   down_sql?: string;
 }
 
-/** A next run to book: at a time with its zone, so many seconds from now, or `when` in words. */
+/** A next run to book: at a time with its zone, a number of seconds from now, or `when` in words. */
 export interface NewNextRun {
   instructions: string;
   scheduled_at?: string | null;
@@ -655,7 +655,7 @@ export interface NextRunBooked {
   remaining_budget_today: number;
 }
 
-/** What waits in an agent's slot. */
+/** The pending next run of an agent, if there is one. */
 export interface NextRunShape {
   id: string;
   agent_id: string;
@@ -744,7 +744,7 @@ export interface RecallBooked {
   warning?: string | null;
 }
 
-/** What is left out stays. */
+/** Fields that are left out stay unchanged. */
 export interface RecallChange {
   additional_context_message?: string | null;
   internal_comment?: string | null;
@@ -844,7 +844,7 @@ export interface RunDetail {
   usage: UsageShape | null;
 }
 
-/** What a run said, as its session's socket sent it. `next` goes on with `after`. */
+/** The frames of a run, as its session's socket sent them. Pass `next` as `after` to continue. */
 export interface RunEvents {
   events: Record<string, unknown>[];
   next?: number | null;
@@ -894,7 +894,7 @@ export interface ScheduleChange {
   days?: number[] | null;
 }
 
-/** What is public about a schedule, live or ended. */
+/** Public attributes of a schedule, live or ended. */
 export interface ScheduleShape {
   id: string;
   kind: "message" | "session";
@@ -922,7 +922,7 @@ export interface Seen {
   digest: string;
 }
 
-/** What is left out stays. Another agent goes on there with all of its own tools. */
+/** Fields that are left out stay unchanged. Another agent continues with all of its own tools. */
 export interface SessionChange {
   title?: string;
   agent_id?: string;
@@ -982,7 +982,7 @@ export interface Snapshots {
   snapshots: SnapshotShape[];
 }
 
-/** What was used since an instant; planning and subagents included. */
+/** Usage since a time, including planning and subagents. */
 export interface SpentShape {
   since: string;
   runs: number;
@@ -1060,7 +1060,7 @@ export interface TakenBack {
   snapshot: string | null;
 }
 
-/** What the channel really did. */
+/** The result of sending over the channel. */
 export interface TestShape {
   outcome: "sent" | "failed" | "timed_out" | "rate_limited";
   reason?: string | null;
@@ -1127,7 +1127,7 @@ export interface UploadShape {
   size: number;
 }
 
-/** What a run has used; a cost of null: nobody knows the price. */
+/** Usage of a run; a cost of null: the price is unknown. */
 export interface UsageShape {
   model: string;
   input_tokens: number;
@@ -1137,7 +1137,7 @@ export interface UsageShape {
   tool_calls: number;
 }
 
-/** What is left out stays. */
+/** Fields that are left out stay unchanged. */
 export interface UserChange {
   name?: string | null;
   role?: "owner" | "user" | null;
@@ -1207,7 +1207,7 @@ export interface Views {
   views: ViewShape[];
 }
 
-/** What is left out stays. The rules of recurrence are for recalls only. */
+/** Fields that are left out stay unchanged. Recurrence is for recalls only. */
 export interface WakeChange {
   instructions?: string | null;
   comment?: string | null;

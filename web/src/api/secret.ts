@@ -1,4 +1,4 @@
-/** The half of the login that is no cookie. The storage belongs to this origin, port included; a cookie reaches every server on the host. */
+/** The half of the login that is not a cookie. The storage belongs to this origin, port included; a cookie reaches every server on the host. */
 
 const KEY = "wakeful-page-secret"; // the login page writes it: src/wakeful/server/login.py
 const HEADER = "X-Wakeful-Page";
@@ -15,7 +15,7 @@ export function forgetSecret(): void {
   localStorage.removeItem(KEY);
 }
 
-/** Be told when another tab logs in. */
+/** Call a listener when another tab logs in. */
 export function onLogin(listener: () => void): () => void {
   const hear = (event: StorageEvent) => event.key === KEY && event.newValue && listener();
   window.addEventListener("storage", hear);

@@ -1,4 +1,4 @@
-/** A socket that comes back by itself and asks for what it missed. */
+/** A WebSocket that reconnects and asks for the frames it missed. */
 
 import { call } from "./client";
 
@@ -15,7 +15,7 @@ interface Options<F extends Heard> {
 
 const FIRST_PAUSE = 400;
 const LONGEST_PAUSE = 10_000;
-const SILENCE = 50_000; // the server says something every 20 seconds
+const SILENCE = 50_000; // the server sends a heartbeat every 20 seconds
 const GONE = 4004;
 
 export class LiveSocket<F extends Heard> {

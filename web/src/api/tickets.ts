@@ -1,7 +1,7 @@
-/** Downloads and new tabs can send no header, so each has a ticket in its address that works once. */
+/** Downloads and new tabs cannot send the login header, so their URL has a ticket that works once. */
 
 import { call } from "./client";
-import { forgetRefusal, tellRefusal } from "./refusals";
+import { forgetRefusal, showRefusal } from "./refusals";
 
 async function ticketed(path: string): Promise<string> {
   forgetRefusal();
@@ -16,7 +16,7 @@ export async function download(address: string): Promise<void> {
     link.download = "";
     link.click();
   } catch (error) {
-    tellRefusal(error);
+    showRefusal(error);
   }
 }
 
@@ -30,6 +30,6 @@ export async function openInTab(address: string): Promise<void> {
     if (tab) tab.location.replace(path);
   } catch (error) {
     tab?.close();
-    tellRefusal(error);
+    showRefusal(error);
   }
 }

@@ -1,4 +1,4 @@
-import { statusOf } from "./words";
+import { statusOf } from "./labels";
 
 /** How a run stands. */
 export function StatusBadge({ run }: { run: { status: string; note?: string | null } }) {

@@ -1,5 +1,6 @@
 import { useState } from "react";
 import { Icon } from "./Icon";
+import "./CodeBlock.css";
 
 /** Code with a button that copies it. */
 export function CodeBlock({ code, language }: { code: string; language?: string | undefined }) {
@@ -30,7 +31,7 @@ export function CopyButton({ text, label = "Copy" }: { text: string; label?: str
   return (
     <button type="button" className="quiet small" onClick={() => void copy()} aria-live="polite">
       <Icon name={state === "done" ? "check" : "copy"} size={14} />
-      {state === "done" ? "Copied" : state === "failed" ? "Not allowed here" : label}
+      {state === "done" ? "Copied" : state === "failed" ? "Copy failed" : label}
     </button>
   );
 }

@@ -1,5 +1,6 @@
 import { type ReactNode, useEffect, useId, useRef } from "react";
 import { Icon } from "./Icon";
+import "./Dialog.css";
 
 interface Props {
   title: string;
@@ -7,7 +8,7 @@ interface Props {
   children: ReactNode;
 }
 
-/** A window above the page: the browser's own, which keeps the focus inside and closes with Escape. */
+/** A modal dialog: the browser's own, which traps the focus and closes with Escape. */
 export function Dialog({ title, onClose, children }: Props) {
   const ref = useRef<HTMLDialogElement>(null);
   const id = useId();
@@ -15,7 +16,7 @@ export function Dialog({ title, onClose, children }: Props) {
     const dialog = ref.current;
     const before = document.activeElement;
     if (dialog && !dialog.open) dialog.showModal();
-    // To what one came for, rather than to the button that closes it.
+    // Focus the first field rather than the button that closes the dialog.
     dialog?.querySelector<HTMLElement>(".dialog-body > :not(header) :is(input, textarea, select, button)")?.focus();
     return () => {
       dialog?.close();
@@ -65,7 +66,7 @@ export function Confirm({ title, text, action, error, onConfirm, onClose }: Conf
       )}
       <div className="row end">
         <button type="button" onClick={onClose}>
-          Keep
+          Cancel
         </button>
         <button type="button" className="danger" onClick={onConfirm}>
           {action}

@@ -1,8 +1,9 @@
 /** Markdown as elements. No text ever becomes markup: HTML in it is shown as it was written, and links are checked. */
 
-import { type Token, type Tokens, marked } from "marked";
+import { marked, type Token, type Tokens } from "marked";
 import { memo, type ReactNode, useState } from "react";
 import { CodeBlock } from "./CodeBlock";
+import "./Markdown.css";
 
 export const Markdown = memo(function Markdown({ text, isGrowing = false }: { text: string; isGrowing?: boolean }) {
   const [reader] = useState(() => new GrowingText());
@@ -39,7 +40,10 @@ class GrowingText {
     const last = open.findLastIndex((token) => token.type !== "space");
     if (last > 0) {
       this.settled = blocks.slice(0, this.settled.length + last);
-      this.before += open.slice(0, last).map((token) => token.raw).join("");
+      this.before += open
+        .slice(0, last)
+        .map((token) => token.raw)
+        .join("");
     }
     return blocks;
   }
@@ -106,7 +110,13 @@ function listItem(item: Tokens.ListItem): ReactNode {
   const tokens = item.tokens.filter((token) => token.type !== "checkbox");
   return (
     <span className="task">
-      <input type="checkbox" checked={item.checked ?? false} readOnly disabled aria-label={item.checked ? "done" : "to do"} />
+      <input
+        type="checkbox"
+        checked={item.checked ?? false}
+        readOnly
+        disabled
+        aria-label={item.checked ? "done" : "to do"}
+      />
       <span>{blocks(tokens)}</span>
     </span>
   );
@@ -162,7 +172,7 @@ function InlineToken({ token }: { token: Token }): ReactNode {
       );
     }
     case "image": {
-      // Pictures from elsewhere would tell others who reads this, so they are links.
+      // Loading a picture would tell its host that this page was read, so it is a link.
       const { href, text } = token as Tokens.Image;
       const safe = safeAddress(href);
       const label = `Picture: ${text || href}`;
@@ -199,9 +209,12 @@ export function safeAddress(href: string): string | null {
 const ENTITIES: Record<string, string> = { amp: "&", lt: "<", gt: ">", quot: '"', nbsp: "\u00a0" };
 
 function decode(text: string): string {
-  return text.replace(/&(?:#(\d{1,7})|#x([\da-f]{1,6})|(\w+));/gi, (whole, decimal?: string, hex?: string, name?: string) => {
-    if (name) return ENTITIES[name.toLowerCase()] ?? whole;
-    const code = decimal ? Number(decimal) : Number.parseInt(hex ?? "", 16);
-    return code > 0 && code <= 0x10ffff ? String.fromCodePoint(code) : whole;
-  });
+  return text.replace(
+    /&(?:#(\d{1,7})|#x([\da-f]{1,6})|(\w+));/gi,
+    (whole, decimal?: string, hex?: string, name?: string) => {
+      if (name) return ENTITIES[name.toLowerCase()] ?? whole;
+      const code = decimal ? Number(decimal) : Number.parseInt(hex ?? "", 16);
+      return code > 0 && code <= 0x10ffff ? String.fromCodePoint(code) : whole;
+    },
+  );
 }

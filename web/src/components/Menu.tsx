@@ -1,6 +1,7 @@
 import { DropdownMenu } from "radix-ui";
 import type { ReactNode } from "react";
 import { Icon, type IconName } from "./Icon";
+import "./Menu.css";
 
 interface Props {
   label: string;

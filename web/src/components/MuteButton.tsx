@@ -3,9 +3,12 @@ import * as queries from "../api/queries";
 import type { WakeShape } from "../api/rest.generated";
 import { Icon } from "./Icon";
 
-/** What a muted wake has to tell comes to the inbox and goes nowhere else. */
+/** Mutes a scheduled run: its notifications then go to the inbox only. */
 export function MuteButton({ wake }: { wake: WakeShape }) {
-  const mute = queries.useQuickAct((muted: boolean) => call("PATCH /wakes/{wake_id}", { path: { wake_id: wake.id }, body: { muted } }), [["wakes"]]);
+  const mute = queries.useQuickAct(
+    (muted: boolean) => call("PATCH /wakes/{wake_id}", { path: { wake_id: wake.id }, body: { muted } }),
+    [["wakes"]],
+  );
   return (
     <button
       type="button"
@@ -13,7 +16,11 @@ export function MuteButton({ wake }: { wake: WakeShape }) {
       aria-pressed={wake.muted}
       aria-label={wake.muted ? "Muted" : "Mute"}
       disabled={mute.isPending}
-      title={wake.muted ? "It tells you in the inbox only. Click to have it on your channels and in the browser's notifications again." : "Keep it from your channels and the browser's notifications; it still comes to the inbox."}
+      title={
+        wake.muted
+          ? "Muted: only in the inbox. Click to send it to your channels and browser notifications again."
+          : "Don't send it to your channels or browser notifications; it still appears in the inbox."
+      }
       onClick={() => mute.mutate(!wake.muted)}
     >
       <Icon name={wake.muted ? "mute" : "bell"} size={15} />

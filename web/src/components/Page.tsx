@@ -1,7 +1,8 @@
-/** What every page has: a head, and something to show while there is nothing. */
+/** Parts of every page: its header, and what is shown while loading, on failure and when empty. */
 
 import { type ReactNode, useEffect } from "react";
 import { Icon, type IconName } from "./Icon";
+import "./Page.css";
 
 export function PageHeader({ title, children }: { title: string; children?: ReactNode }) {
   useEffect(() => {
@@ -9,7 +10,12 @@ export function PageHeader({ title, children }: { title: string; children?: Reac
   }, [title]);
   return (
     <header className="page-header">
-      <button type="button" className="quiet icon-only sidebar-opener" aria-label="Open the sidebar" onClick={() => document.dispatchEvent(new Event("wakeful:sidebar"))}>
+      <button
+        type="button"
+        className="quiet icon-only sidebar-opener"
+        aria-label="Open the sidebar"
+        onClick={() => document.dispatchEvent(new Event("wakeful:sidebar"))}
+      >
         <Icon name="menu" />
       </button>
       <h1>{title}</h1>
@@ -30,9 +36,10 @@ interface FailureProps {
   title: string;
   text: string;
   retry?: () => void;
+  children?: ReactNode;
 }
 
-export function Failure({ title, text, retry }: FailureProps) {
+export function Failure({ title, text, retry, children }: FailureProps) {
   return (
     <div className="page">
       <PageHeader title={title} />
@@ -44,6 +51,7 @@ export function Failure({ title, text, retry }: FailureProps) {
             Try again
           </button>
         )}
+        {children}
       </div>
     </div>
   );
@@ -55,7 +63,7 @@ interface EmptyProps {
   children: ReactNode;
 }
 
-/** Says what to do first where there is nothing yet. */
+/** A place without content yet, and how to begin. */
 export function Empty({ icon, title, children }: EmptyProps) {
   return (
     <div className="empty">

@@ -2,42 +2,59 @@ import { useState } from "react";
 import { call, explain } from "../api/client";
 import { useAct, useQuickAct } from "../api/queries";
 import type { NewPause, PauseShape } from "../api/rest.generated";
+import { MAX_LENGTH } from "../api/server.generated";
 import { Dialog } from "./Dialog";
 import { Menu, MenuItem, MenuLabel } from "./Menu";
+import "./PauseMenu.css";
 
 const CHANGES = [["pause"], ["agenda"], ["wakes"]];
 
 function pause(agentId: string | null, body: NewPause) {
-  return agentId === null ? call("PUT /pause", { body }) : call("PUT /agents/{agent_id}/pause", { path: { agent_id: agentId }, body });
+  return agentId === null
+    ? call("PUT /pause", { body })
+    : call("PUT /agents/{agent_id}/pause", { path: { agent_id: agentId }, body });
 }
 
 export function resume(agentId: string | null) {
-  return agentId === null ? call("DELETE /pause") : call("DELETE /agents/{agent_id}/pause", { path: { agent_id: agentId } });
+  return agentId === null
+    ? call("DELETE /pause")
+    : call("DELETE /agents/{agent_id}/pause", { path: { agent_id: agentId } });
 }
 
 export const useResume = () => useQuickAct(resume, CHANGES);
 
-/** The five ways to let wakes wait, of one agent or (null) of everything. */
+/** Pauses the scheduled runs of one agent or (null) of all. */
 export function PauseMenu({ agentId, text = "Pause" }: { agentId: string | null; text?: string }) {
   const [isCustom, setCustom] = useState(false);
-  const act = useAct((body: NewPause) => pause(agentId, body), CHANGES, () => setCustom(false));
+  const act = useAct(
+    (body: NewPause) => pause(agentId, body),
+    CHANGES,
+    () => setCustom(false),
+  );
   const quick = useQuickAct((body: NewPause) => pause(agentId, body), CHANGES);
   return (
     <>
       <Menu label={agentId === null ? "Pause everything" : "Pause this agent"} icon="pause" text={text}>
-        <MenuLabel>{agentId === null ? "Let all wakes wait" : "Let its wakes wait"}</MenuLabel>
+        <MenuLabel>{agentId === null ? "Pause all scheduled runs" : "Pause scheduled runs"}</MenuLabel>
         <MenuItem onSelect={() => quick.mutate({ preset: "1h" })}>1 hour</MenuItem>
         <MenuItem onSelect={() => quick.mutate({ preset: "4h" })}>4 hours</MenuItem>
         <MenuItem onSelect={() => quick.mutate({ preset: "tomorrow" })}>Until tomorrow</MenuItem>
         <MenuItem onSelect={() => setCustom(true)}>Custom…</MenuItem>
         <MenuItem onSelect={() => quick.mutate({ preset: "indefinitely" })}>Indefinitely</MenuItem>
       </Menu>
-      {isCustom && <CustomPause agentId={agentId} error={act.isError ? explain(act.error) : null} onPause={act.mutate} onClose={() => setCustom(false)} />}
+      {isCustom && (
+        <CustomPause
+          agentId={agentId}
+          error={act.isError ? explain(act.error) : null}
+          onPause={act.mutate}
+          onClose={() => setCustom(false)}
+        />
+      )}
     </>
   );
 }
 
-/** Why it is paused: a preset is one click, so the reason can follow. */
+/** The reason of a pause, which can be added after a preset was chosen with one click. */
 export function PauseReason({ pause: { agent_id, until, reason } }: { pause: PauseShape }) {
   const [written, setWritten] = useState<string | null>(null);
   const act = useAct(
@@ -50,7 +67,7 @@ export function PauseReason({ pause: { agent_id, until, reason } }: { pause: Pau
       <span className="pause-reason">
         {reason}
         <button type="button" className="quiet small" onClick={() => setWritten(reason)}>
-          {reason ? "Change the reason" : "Say why"}
+          {reason ? "Edit reason" : "Add a reason"}
         </button>
       </span>
     );
@@ -64,9 +81,16 @@ export function PauseReason({ pause: { agent_id, until, reason } }: { pause: Pau
       }}
       onKeyDown={(event) => event.key === "Escape" && setWritten(null)}
     >
-      <input aria-label="Reason" autoFocus value={written} maxLength={1000} onChange={(event) => setWritten(event.target.value)} />
+      <input
+        aria-label="Reason"
+        // biome-ignore lint/a11y/noAutofocus: the click that shows this field asks to write in it
+        autoFocus
+        value={written}
+        maxLength={MAX_LENGTH.NewPause.reason}
+        onChange={(event) => setWritten(event.target.value)}
+      />
       <button type="submit" className="small" disabled={act.isPending}>
-        Keep
+        Save
       </button>
       {act.isError && (
         <span className="bad-text" role="alert">
@@ -103,11 +127,16 @@ function CustomPause({ agentId, error, onPause, onClose }: CustomProps) {
         </label>
         <label className="field">
           Reason
-          <input value={reason} maxLength={1000} placeholder="Shown while it is paused" onChange={(event) => setReason(event.target.value)} />
+          <input
+            value={reason}
+            maxLength={MAX_LENGTH.NewPause.reason}
+            placeholder="Shown while it is paused"
+            onChange={(event) => setReason(event.target.value)}
+          />
         </label>
         <label className="check">
           <input type="checkbox" checked={stops} onChange={(event) => setStops(event.target.checked)} />
-          Also stop what is running now
+          Also stop running ones now
         </label>
         {error && (
           <p className="bad-text" role="alert">

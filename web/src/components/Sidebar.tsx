@@ -3,14 +3,17 @@ import { useEffect, useState } from "react";
 import { Link, useLocation } from "wouter";
 import * as queries from "../api/queries";
 import type { SessionShape } from "../api/rest.generated";
+import { MAX_LENGTH } from "../api/server.generated";
 import { Icon, type IconName } from "./Icon";
 import { Menu, MenuItem, MenuLabel } from "./Menu";
 import { PauseMenu, PauseReason, useResume } from "./PauseMenu";
 import { Time } from "./times";
+import "./Sidebar.css";
 
 export function Sidebar() {
   const [isOpen, setOpen] = useState(false);
   const [location] = useLocation();
+  // biome-ignore lint/correctness/useExhaustiveDependencies: another place closes it
   useEffect(() => setOpen(false), [location]);
   useEffect(() => {
     const open = () => setOpen(true);
@@ -24,6 +27,8 @@ export function Sidebar() {
   }, []);
   return (
     <>
+      {/* biome-ignore lint/a11y/noStaticElementInteractions: Escape and a button close it by keyboard */}
+      {/* biome-ignore lint/a11y/useKeyWithClickEvents: Escape and a button close it by keyboard */}
       {isOpen && <div className="backdrop" onClick={() => setOpen(false)} />}
       <aside className={isOpen ? "sidebar is-open" : "sidebar"} aria-label="Sidebar">
         <div className="brand">
@@ -31,12 +36,17 @@ export function Sidebar() {
             <img src="/ui/icon.svg" alt="" width={24} height={24} />
             Wakeful
           </Link>
-          <button type="button" className="quiet icon-only sidebar-closer" aria-label="Close the sidebar" onClick={() => setOpen(false)}>
+          <button
+            type="button"
+            className="quiet icon-only sidebar-closer"
+            aria-label="Close the sidebar"
+            onClick={() => setOpen(false)}
+          >
             <Icon name="close" />
           </button>
         </div>
         <NewSession />
-        <nav aria-label="Places">
+        <nav aria-label="Main">
           <Place href="/ui/agenda" icon="calendar" text="Agenda" />
           <InboxPlace />
           <Place href="/ui/agents" icon="agent" text="Agents" />
@@ -94,7 +104,7 @@ function InboxPlace() {
   return <Place href="/ui/inbox" icon="inbox" text="Inbox" count={unread} />;
 }
 
-/** A value once it has not changed for a moment: a question for each letter would be many. */
+/** A value that has not changed for 150 ms, so that typing does not send a request per letter. */
 function useSettled(value: string): string {
   const [settled, setSettled] = useState(value);
   useEffect(() => {
@@ -108,7 +118,9 @@ function SessionList() {
   const [search, setSearch] = useState("");
   const [isPendingOnly, setPendingOnly] = useState(false);
   const wanted = useSettled(search.trim());
-  const sessions = useInfiniteQuery(queries.sessions({ ...(wanted && { q: wanted }), ...(isPendingOnly && { has_recall: true }) }));
+  const sessions = useInfiniteQuery(
+    queries.sessions({ ...(wanted && { q: wanted }), ...(isPendingOnly && { has_recall: true }) }),
+  );
   const shown = (sessions.data?.pages ?? []).flatMap((page) => page.sessions);
   return (
     <div className="sessions">
@@ -116,14 +128,20 @@ function SessionList() {
         <label className="search">
           <Icon name="search" size={15} />
           <span className="hidden">Search sessions</span>
-          <input type="search" placeholder="Search sessions" maxLength={200} value={search} onChange={(event) => setSearch(event.target.value)} />
+          <input
+            type="search"
+            placeholder="Search sessions"
+            maxLength={MAX_LENGTH.SessionChange.title}
+            value={search}
+            onChange={(event) => setSearch(event.target.value)}
+          />
         </label>
         <button
           type="button"
           className="quiet icon-only"
           aria-pressed={isPendingOnly}
-          aria-label="Pending recalls only"
-          title="Pending recalls only"
+          aria-label="Scheduled only"
+          title="Scheduled only"
           onClick={() => setPendingOnly(!isPendingOnly)}
         >
           <Icon name="clock" />
@@ -135,13 +153,22 @@ function SessionList() {
         ))}
       </ul>
       {sessions.hasNextPage && (
-        <button type="button" className="quiet small" disabled={sessions.isFetchingNextPage} onClick={() => void sessions.fetchNextPage()}>
+        <button
+          type="button"
+          className="quiet small"
+          disabled={sessions.isFetchingNextPage}
+          onClick={() => void sessions.fetchNextPage()}
+        >
           Show more
         </button>
       )}
       {sessions.data && !sessions.isPlaceholderData && shown.length === 0 && (
         <p className="muted small pad">
-          {wanted ? `No session is called “${wanted}”.` : isPendingOnly ? "No session has a recall waiting." : "Sessions appear here."}
+          {wanted
+            ? `No session matches “${wanted}”.`
+            : isPendingOnly
+              ? "No session has a scheduled run."
+              : "Your sessions will appear here."}
         </p>
       )}
     </div>
@@ -158,10 +185,17 @@ function SessionRow({ session }: { session: SessionShape }) {
         {session.is_running ? (
           <span className="dot is-running" role="img" aria-label="running" title="Running" />
         ) : (
-          session.is_failed && <span className="dot is-failed" role="img" aria-label="failed" title="Its last run failed" />
+          session.is_failed && (
+            <span className="dot is-failed" role="img" aria-label="failed" title="Its last run failed" />
+          )
         )}
         {session.recall && (
-          <span className="session-clock" role="img" aria-label="recall pending" title={`Wakes ${new Date(session.recall.trigger_at).toLocaleString()}`}>
+          <span
+            className="session-clock"
+            role="img"
+            aria-label="run scheduled"
+            title={`Scheduled run: ${new Date(session.recall.trigger_at).toLocaleString()}`}
+          >
             <Icon name="clock" size={14} />
           </span>
         )}
@@ -178,7 +212,15 @@ function PauseEverything() {
       <div className="pause-all is-paused">
         <p>
           <strong>Everything is paused</strong>
-          <span className="muted small">{pause.until ? <>until <Time at={pause.until} /></> : "until you resume"}</span>
+          <span className="muted small">
+            {pause.until ? (
+              <>
+                until <Time at={pause.until} />
+              </>
+            ) : (
+              "until you resume"
+            )}
+          </span>
         </p>
         <button type="button" className="small" onClick={() => resume.mutate(null)}>
           Resume

@@ -1,4 +1,4 @@
-/** What will wake the agent next, here in this session, or (without one) in its own next run. */
+/** The next scheduled run: of a session, or (without one) the agent's own next run. */
 
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
@@ -6,12 +6,13 @@ import { Link } from "wouter";
 import { call, explain } from "../api/client";
 import * as queries from "../api/queries";
 import type { AgentShape, PauseShape, WakeShape } from "../api/rest.generated";
-import { BookDialog } from "./BookDialog";
 import { Icon } from "./Icon";
+import { byWhom, kindText, MODES, reasonText } from "./labels";
 import { MuteButton } from "./MuteButton";
 import { PauseMenu, PauseReason, useResume } from "./PauseMenu";
+import { ScheduleDialog } from "./ScheduleDialog";
 import { Time } from "./times";
-import { byWhom, kindText, MODES, reasonText } from "./words";
+import "./WakeBanner.css";
 
 interface Props {
   agent: AgentShape;
@@ -23,10 +24,15 @@ export function WakeBanner({ agent, sessionId }: Props) {
   const pause = useQuery(queries.agentPause(agent.id)).data;
   if (!wakes || !pause) return null;
   const here = wakes
-    .filter((wake) => (sessionId ? wake.session_id === sessionId && wake.kind !== "session" : wake.agent_id === agent.id && wake.kind === "next_run"))
+    .filter((wake) =>
+      sessionId
+        ? wake.session_id === sessionId && wake.kind !== "session"
+        : wake.agent_id === agent.id && wake.kind === "next_run",
+    )
     .sort((one, other) => one.attempt_at.localeCompare(other.attempt_at));
   const paused = pause.everything ?? pause.pause;
-  if (paused && (agent.self_scheduling || here.length)) return <PausedBanner agent={agent} pause={paused} waiting={here.length} />;
+  if (paused && (agent.self_scheduling || here.length))
+    return <PausedBanner agent={agent} pause={paused} waiting={here.length} />;
   const soonest = here[0];
   if (soonest) return <ScheduledBanner agent={agent} wake={soonest} more={here.length - 1} />;
   return agent.self_scheduling ? <IdleBanner agent={agent} sessionId={sessionId} /> : null;
@@ -34,11 +40,15 @@ export function WakeBanner({ agent, sessionId }: Props) {
 
 function ModeChip({ agent }: { agent: AgentShape }) {
   if (!agent.self_scheduling) return null;
-  const { name } = MODES[agent.schedule.mode];
+  const { label } = MODES[agent.schedule.mode];
   return (
-    <Link className="chip link mode" href={`/ui/agents/${agent.id}/configure#scheduling`} title="How far it may go with booking its own runs">
-      {name}
-      {agent.schedule.is_customised && "*"}
+    <Link
+      className="chip link mode"
+      href={`/ui/agents/${agent.id}/configure#scheduling`}
+      title="The limits of its self-scheduling"
+    >
+      {label}
+      {agent.schedule.is_customised && " · customised"}
     </Link>
   );
 }
@@ -49,7 +59,7 @@ function ScheduledBanner({ agent, wake, more }: { agent: AgentShape; wake: WakeS
   const isHeld = wake.held_by !== null && wake.attempt_at !== wake.nominal_at;
   const problem = [actions.cancel, actions.skip, actions.runNow].find((each) => each.isError)?.error;
   return (
-    <section className="banner is-booked" aria-label="Next wake">
+    <section className="banner is-scheduled" aria-label="Scheduled run">
       <div className="banner-top">
         <Icon name="clock" />
         <p className="banner-when">
@@ -59,9 +69,9 @@ function ScheduledBanner({ agent, wake, more }: { agent: AgentShape; wake: WakeS
           <span className="muted">
             <Time at={isHeld ? wake.attempt_at : wake.nominal_at} zone={agent.zone} />
             {wake.call_type === "recurring" && " · recurring"} · {byWhom(wake.scheduled_by)}
-            {more > 0 && ` · ${more} more`}
+            {more > 0 && ` · +${more} more`}
           </span>
-          {isHeld && <span className="badge wait">moved: {reasonText(wake.held_by ?? "")}</span>}
+          {isHeld && <span className="badge wait">delayed: {reasonText(wake.held_by ?? "")}</span>}
         </p>
         <PauseMenu agentId={agent.id} />
         <ModeChip agent={agent} />
@@ -71,7 +81,12 @@ function ScheduledBanner({ agent, wake, more }: { agent: AgentShape; wake: WakeS
           {wake.comment || wake.instructions || kindText(wake.kind)}
         </p>
         <div className="row">
-          <button type="button" className="small" disabled={actions.runNow.isPending} onClick={() => actions.runNow.mutate(undefined)}>
+          <button
+            type="button"
+            className="small"
+            disabled={actions.runNow.isPending}
+            onClick={() => actions.runNow.mutate(undefined)}
+          >
             Run now
           </button>
           {wake.call_type === "recurring" && (
@@ -93,7 +108,9 @@ function ScheduledBanner({ agent, wake, more }: { agent: AgentShape; wake: WakeS
           {explain(problem)}
         </p>
       )}
-      {isEditing && <BookDialog agent={agent} sessionId={wake.session_id} wake={wake} onClose={() => setEditing(false)} />}
+      {isEditing && (
+        <ScheduleDialog agent={agent} sessionId={wake.session_id} wake={wake} onClose={() => setEditing(false)} />
+      )}
     </section>
   );
 }
@@ -101,14 +118,10 @@ function ScheduledBanner({ agent, wake, more }: { agent: AgentShape; wake: WakeS
 function useWakeActions(wake: WakeShape) {
   const changes = [["wakes"], ["sessions"], ["agenda"], ["runs"]];
   const path = { wake_id: wake.id };
-  const cancel = useAct(() => call("DELETE /wakes/{wake_id}", { path }));
-  const skip = useAct(() => call("POST /wakes/{wake_id}/skip", { path }));
-  const runNow = useAct(() => call("POST /wakes/{wake_id}/run-now", { path }));
+  const cancel = queries.useAct(() => call("DELETE /wakes/{wake_id}", { path }), changes);
+  const skip = queries.useAct(() => call("POST /wakes/{wake_id}/skip", { path }), changes);
+  const runNow = queries.useAct(() => call("POST /wakes/{wake_id}/run-now", { path }), changes);
   return { cancel, skip, runNow };
-
-  function useAct(act: () => Promise<unknown>) {
-    return queries.useAct(act, changes);
-  }
 }
 
 function PausedBanner({ agent, pause, waiting }: { agent: AgentShape; pause: PauseShape; waiting: number }) {
@@ -120,10 +133,17 @@ function PausedBanner({ agent, pause, waiting }: { agent: AgentShape; pause: Pau
         <Icon name="pause" />
         <div className="banner-when">
           <strong>
-            {isEverything ? "Everything is paused" : "Paused"} {pause.until ? <>until <Time at={pause.until} zone={agent.zone} /></> : "until you resume"}
+            {isEverything ? "Everything is paused" : "Paused"}{" "}
+            {pause.until ? (
+              <>
+                until <Time at={pause.until} zone={agent.zone} />
+              </>
+            ) : (
+              "until you resume"
+            )}
           </strong>
           <PauseReason pause={pause} />
-          {waiting > 0 && <span className="muted">{waiting === 1 ? "One wake waits." : `${waiting} wakes wait.`}</span>}
+          {waiting > 0 && <span className="muted">{waiting === 1 ? "1 run on hold" : `${waiting} runs on hold`}</span>}
         </div>
         <ModeChip agent={agent} />
       </div>
@@ -139,20 +159,24 @@ function PausedBanner({ agent, pause, waiting }: { agent: AgentShape; pause: Pau
 }
 
 function IdleBanner({ agent, sessionId }: { agent: AgentShape; sessionId: string | undefined }) {
-  const [isBooking, setBooking] = useState(false);
+  const [isScheduling, setScheduling] = useState(false);
   return (
-    <section className="banner is-idle" aria-label="No wake booked">
+    <section className="banner is-idle" aria-label="Nothing scheduled">
       <div className="banner-top">
         <Icon name="clock" />
-        <p className="banner-when muted">{sessionId ? "Nothing is booked here." : "No next run is booked."}</p>
-        <button type="button" className="quiet" onClick={() => setBooking(true)}>
+        <p className="banner-when muted">
+          {sessionId ? "Nothing scheduled in this session." : "No next run scheduled."}
+        </p>
+        <button type="button" className="quiet" onClick={() => setScheduling(true)}>
           <Icon name="plus" size={15} />
-          Book
+          Schedule
         </button>
         <PauseMenu agentId={agent.id} />
         <ModeChip agent={agent} />
       </div>
-      {isBooking && <BookDialog agent={agent} sessionId={sessionId ?? null} wake={null} onClose={() => setBooking(false)} />}
+      {isScheduling && (
+        <ScheduleDialog agent={agent} sessionId={sessionId ?? null} wake={null} onClose={() => setScheduling(false)} />
+      )}
     </section>
   );
 }

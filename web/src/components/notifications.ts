@@ -1,4 +1,4 @@
-/** Notifications of the browser, for those who allowed them. */
+/** Browser notifications, if they are allowed. */
 
 import type { Notification as Notice } from "../api/frames.generated";
 import { queryClient, wakes } from "../api/queries";
@@ -19,11 +19,15 @@ export async function allowNotifications(isOn: boolean): Promise<boolean> {
   return isAllowed;
 }
 
-/** Show one only while nobody looks, and none of a wake that was muted: the inbox has it all the same. */
+/** Show a notification while the page is in the background, unless its wake is muted; the inbox has it anyway. */
 export function showNotification(notice: Notice): void {
   const wake = queryClient.getQueryData(wakes.queryKey)?.find((each) => each.id === notice.wake_id);
   if (wake?.muted || !mayNotify() || document.visibilityState === "visible") return;
-  const shown = new Notification(notice.title, { body: notice.body, tag: notice.notification_id, icon: "/ui/icon.svg" });
+  const shown = new Notification(notice.title, {
+    body: notice.body,
+    tag: notice.notification_id,
+    icon: "/ui/icon.svg",
+  });
   shown.onclick = () => {
     window.focus();
     location.assign(placeOf(notice));

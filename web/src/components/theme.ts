@@ -4,8 +4,8 @@ export type Theme = "auto" | "light" | "dark";
 const KEY = "wakeful.theme";
 
 export function currentTheme(): Theme {
-  const kept = localStorage.getItem(KEY);
-  return kept === "light" || kept === "dark" ? kept : "auto";
+  const saved = localStorage.getItem(KEY);
+  return saved === "light" || saved === "dark" ? saved : "auto";
 }
 
 export function applyTheme(theme: Theme = currentTheme()): void {

@@ -1,4 +1,4 @@
-/** Times as people read them: in the viewer's zone, the agent's on hover. */
+/** Times in the viewer's time zone, with the agent's on hover. */
 
 import { useSyncExternalStore } from "react";
 
@@ -6,7 +6,7 @@ const MINUTE = 60;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 
-/** Say how long a number of seconds is, in at most two units. */
+/** Format a duration, in at most two units. */
 export function duration(seconds: number): string {
   const whole = Math.round(Math.abs(seconds));
   if (whole < MINUTE) return `${whole} s`;
@@ -17,13 +17,13 @@ export function duration(seconds: number): string {
   return rest && whole < 10 * (unit as number) ? `${first} ${rest} ${belowName}` : first;
 }
 
-/** Say how long something took, with a fraction where it matters. */
+/** Format how long something took, with a fraction below ten seconds. */
 export function took(seconds: number): string {
   if (seconds < 1) return `${Math.max(1, Math.round(seconds * 1000))} ms`;
   return seconds < 10 ? `${seconds.toFixed(1)} s` : duration(seconds);
 }
 
-/** Say how far an instant is: "in 2 h", "5 min ago". */
+/** Format an instant relative to now: "in 2 h", "5 min ago". */
 export function relative(at: Date, now: number): string {
   const seconds = (at.getTime() - now) / 1000;
   if (Math.abs(seconds) < 1) return "now";
@@ -34,7 +34,7 @@ function sameDay(one: Date, other: Date): boolean {
   return one.toDateString() === other.toDateString();
 }
 
-/** Say when something is, as short as it can be understood. */
+/** Format an instant as briefly as is clear: "today 14:05", "Tue 09:00". */
 export function absolute(at: Date, now: number): string {
   const today = new Date(now);
   const time = at.toLocaleTimeString(undefined, { hour: "2-digit", minute: "2-digit" });
@@ -63,30 +63,42 @@ export function inZone(at: Date, zone: string | undefined): string {
   }
 }
 
-const tickers = new Map<number, { listeners: Set<() => void>; timer: ReturnType<typeof setInterval> | undefined; now: number }>();
+/** A clock that ticks while anyone subscribes to it. */
+class Ticker {
+  private readonly listeners = new Set<() => void>();
+  private timer: ReturnType<typeof setInterval> | undefined;
+  private now = Date.now();
 
-/** The present, renewed every so many seconds for everyone who asks. */
+  constructor(private readonly milliseconds: number) {}
+
+  readonly subscribe = (listener: () => void): (() => void) => {
+    this.listeners.add(listener);
+    this.timer ??= setInterval(() => {
+      this.now = Date.now();
+      for (const notify of this.listeners) notify();
+    }, this.milliseconds);
+    return () => {
+      this.listeners.delete(listener);
+      if (this.listeners.size > 0) return;
+      clearInterval(this.timer);
+      this.timer = undefined;
+    };
+  };
+
+  readonly read = (): number => {
+    // Stopped for long: what it showed last is out of date.
+    if (this.timer === undefined && Date.now() - this.now > this.milliseconds) this.now = Date.now();
+    return this.now;
+  };
+}
+
+const tickers = new Map<number, Ticker>();
+
+/** The current time, updated every `seconds`; all components share one timer per interval. */
 export function useNow(seconds = 15): number {
-  let ticker = tickers.get(seconds);
-  if (!ticker) tickers.set(seconds, (ticker = { listeners: new Set(), timer: undefined, now: Date.now() }));
-  const ours = ticker;
-  return useSyncExternalStore(
-    (listener) => {
-      ours.listeners.add(listener);
-      ours.timer ??= setInterval(() => {
-        ours.now = Date.now();
-        for (const tell of ours.listeners) tell();
-      }, seconds * 1000);
-      return () => {
-        ours.listeners.delete(listener);
-        if (ours.listeners.size === 0) {
-          clearInterval(ours.timer);
-          ours.timer = undefined;
-        }
-      };
-    },
-    () => (ours.timer === undefined && Date.now() - ours.now > seconds * 1000 ? (ours.now = Date.now()) : ours.now),
-  );
+  const ticker = tickers.get(seconds) ?? new Ticker(seconds * 1000);
+  tickers.set(seconds, ticker);
+  return useSyncExternalStore(ticker.subscribe, ticker.read);
 }
 
 interface TimeProps {
@@ -101,7 +113,11 @@ export function Time({ at, zone, form = "absolute" }: TimeProps) {
   const near = Math.abs(date.getTime() - Date.now()) < 120_000;
   const now = useNow(near && form !== "absolute" ? 1 : 15);
   const text =
-    form === "relative" ? relative(date, now) : form === "absolute" ? absolute(date, now) : `${relative(date, now)} · ${absolute(date, now)}`;
+    form === "relative"
+      ? relative(date, now)
+      : form === "absolute"
+        ? absolute(date, now)
+        : `${relative(date, now)} · ${absolute(date, now)}`;
   return (
     <time dateTime={at} title={inZone(date, zone)}>
       {text}

@@ -8,12 +8,15 @@ import type { AgentShape } from "../api/rest.generated";
 
 export const BROWSER_ZONE = Intl.DateTimeFormat().resolvedOptions().timeZone;
 
-/** Tell the server this browser's zone, if it knows none of this person. */
-export function useTellZone() {
+/** Send this browser's time zone to the server, if the person has none there. */
+export function useReportZone() {
   const me = useQuery(queries.me).data;
-  const tell = queries.useQuickAct((user_id: string) => call("PATCH /users/{user_id}", { path: { user_id }, body: { timezone: BROWSER_ZONE } }), [["me"], ["agents"]]);
+  const report = queries.useQuickAct(
+    (user_id: string) => call("PATCH /users/{user_id}", { path: { user_id }, body: { timezone: BROWSER_ZONE } }),
+    [["me"], ["agents"]],
+  );
   const isMissing = me?.scope === "admin" && me.user.timezone === null && BROWSER_ZONE;
-  const { isIdle, mutate } = tell;
+  const { isIdle, mutate } = report;
   useEffect(() => {
     if (isMissing && isIdle) mutate(me.user.id);
   }, [isMissing, isIdle, mutate, me?.user.id]);
@@ -21,12 +24,15 @@ export function useTellZone() {
 
 /** Ask once whether an agent from before people had a zone should use its user's. */
 export function ZoneOffer({ agent }: { agent: AgentShape }) {
-  const answer = queries.useQuickAct((timezone: string | null) => call("PATCH /agents/{agent_id}", { path: { agent_id: agent.id }, body: { timezone } }), [["agents"]]);
+  const answer = queries.useQuickAct(
+    (timezone: string | null) => call("PATCH /agents/{agent_id}", { path: { agent_id: agent.id }, body: { timezone } }),
+    [["agents"]],
+  );
   if (!agent.offered_timezone) return null;
   return (
     <div className="link-notice row wrap" role="status">
       <span className="grow">
-        This agent's clock is {agent.timezone}; use {agent.offered_timezone}?
+        This agent's time zone is {agent.timezone}. Use {agent.offered_timezone} instead?
       </span>
       <button type="button" className="small primary" disabled={answer.isPending} onClick={() => answer.mutate(null)}>
         Use

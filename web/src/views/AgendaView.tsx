@@ -1,4 +1,4 @@
-/** What ran and what will run, by day or week. */
+/** Past and scheduled runs, by day or week. */
 
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
@@ -7,9 +7,10 @@ import { explain } from "../api/client";
 import * as queries from "../api/queries";
 import type { AgendaShape, AgentShape } from "../api/rest.generated";
 import { Icon } from "../components/Icon";
+import { kindText, reasonOf, reasonText, statusOf } from "../components/labels";
 import { Empty, Failure, Loading, PageHeader } from "../components/Page";
 import { inZone, useNow } from "../components/times";
-import { kindText, reasonOf, reasonText, statusOf } from "../components/words";
+import "./AgendaView.css";
 
 interface Entry {
   key: string;
@@ -25,7 +26,7 @@ interface Entry {
 }
 
 const DAY = 86_400_000;
-const MOST_OF_ONE = 4; // more of one wake in a stretch are shown as one
+const MAX_OF_ONE = 4; // more of one wake in a stretch are shown as one
 
 export default function AgendaView() {
   const [params, setParams] = useSearchParams();
@@ -38,7 +39,12 @@ export default function AgendaView() {
   const agenda = useQuery({ ...queries.agenda(first, end), placeholderData: (before) => before });
   const agents = useQuery(queries.agents).data ?? [];
   const set = (change: Record<string, string>) =>
-    setParams(Object.fromEntries(Object.entries({ view, agent: agentId, date: isoDay(day), ...change }).filter(([, value]) => value)), { replace: true });
+    setParams(
+      Object.fromEntries(
+        Object.entries({ view, agent: agentId, date: isoDay(day), ...change }).filter(([, value]) => value),
+      ),
+      { replace: true },
+    );
 
   return (
     <div className="page">
@@ -62,10 +68,20 @@ export default function AgendaView() {
         </div>
       </PageHeader>
       <div className="agenda-bar">
-        <button type="button" className="quiet icon-only" aria-label="Earlier" onClick={() => set({ date: isoDay(addDays(day, view === "day" ? -1 : -7)) })}>
+        <button
+          type="button"
+          className="quiet icon-only"
+          aria-label="Earlier"
+          onClick={() => set({ date: isoDay(addDays(day, view === "day" ? -1 : -7)) })}
+        >
           <Icon name="back" />
         </button>
-        <button type="button" className="quiet icon-only" aria-label="Later" onClick={() => set({ date: isoDay(addDays(day, view === "day" ? 1 : 7)) })}>
+        <button
+          type="button"
+          className="quiet icon-only"
+          aria-label="Later"
+          onClick={() => set({ date: isoDay(addDays(day, view === "day" ? 1 : 7)) })}
+        >
           <Icon name="chevron" />
         </button>
         <button type="button" className="small" onClick={() => set({ date: isoDay(new Date()) })}>
@@ -79,7 +95,14 @@ export default function AgendaView() {
         ) : !agenda.data ? (
           <Loading what="the agenda" />
         ) : (
-          <Days agenda={agenda.data} agents={agents} agentId={agentId} first={first} count={view === "day" ? 1 : 7} now={now} />
+          <Days
+            agenda={agenda.data}
+            agents={agents}
+            agentId={agentId}
+            first={first}
+            count={view === "day" ? 1 : 7}
+            now={now}
+          />
         )}
       </div>
     </div>
@@ -103,7 +126,7 @@ function Days({ agenda, agents, agentId, first, count, now }: DaysProps) {
   }, [agenda, agentId, sessions]);
   if (entries.length === 0) {
     return (
-      <Empty icon="calendar" title="Nothing ran and nothing is booked">
+      <Empty icon="calendar" title="No runs and nothing scheduled">
         <p>Ask an agent to do something later, as in “In 10 seconds check notes.txt”, and it appears here.</p>
       </Empty>
     );
@@ -118,7 +141,11 @@ function Days({ agenda, agents, agentId, first, count, now }: DaysProps) {
         const isToday = isoDay(day) === isoDay(new Date(now));
         const firstLater = ofDay.findIndex((entry) => entry.at.getTime() > now);
         return (
-          <section key={day.toISOString()} className={isToday ? "agenda-day is-today" : "agenda-day"} aria-label={day.toDateString()}>
+          <section
+            key={day.toISOString()}
+            className={isToday ? "agenda-day is-today" : "agenda-day"}
+            aria-label={day.toDateString()}
+          >
             <h3>
               {day.toLocaleDateString(undefined, { weekday: "short" })} <span className="muted">{day.getDate()}</span>
             </h3>
@@ -140,7 +167,11 @@ function Days({ agenda, agents, agentId, first, count, now }: DaysProps) {
 }
 
 function NowLine({ now }: { now: number }) {
-  return <div className="now-line">{new Date(now).toLocaleTimeString(undefined, { hour: "2-digit", minute: "2-digit" })} now</div>;
+  return (
+    <div className="now-line">
+      {new Date(now).toLocaleTimeString(undefined, { hour: "2-digit", minute: "2-digit" })} now
+    </div>
+  );
 }
 
 function EntryLink({ entry, agent }: { entry: Entry; agent: AgentShape | undefined }) {
@@ -155,7 +186,7 @@ function EntryLink({ entry, agent }: { entry: Entry; agent: AgentShape | undefin
           {agent?.name ?? "An agent"} · {entry.state}
           {entry.count > 1 && ` · ${entry.count} times`}
         </span>
-        {entry.moved && <span className="small muted">moved: {entry.moved}</span>}
+        {entry.moved && <span className="small muted">delayed: {entry.moved}</span>}
       </span>
     </Link>
   );
@@ -172,7 +203,7 @@ function toEntries({ ran, planned }: AgendaShape, titles: Map<string, string>): 
       agentId: run.agent_id,
       text: titles.get(run.session_id ?? "") || kindText(run.kind),
       tone: statusOf(run).tone,
-      state: `${kindText(run.kind)} ${statusOf(run).text}` + (reasonOf(run) ? `: ${reasonOf(run)}` : ""),
+      state: [`${kindText(run.kind)} ${statusOf(run).text}`, reasonOf(run)].filter(Boolean).join(": "),
       moved: null,
       count: run.covers,
     }));
@@ -197,7 +228,7 @@ function fold(entries: Entry[], stretch: number): Entry[] {
   return [...groups.values()]
     .flatMap((group) => {
       const [head] = group;
-      if (group.length < MOST_OF_ONE || !head) return group;
+      if (group.length < MAX_OF_ONE || !head) return group;
       return [{ ...head, count: group.reduce((sum, entry) => sum + entry.count, 0) }];
     })
     .sort((one, other) => one.at.getTime() - other.at.getTime());

@@ -1,4 +1,4 @@
-/** One thing to know, and what can be done about it. */
+/** One notification and its actions. */
 
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
@@ -6,20 +6,27 @@ import { Link } from "wouter";
 import { call, explain } from "../api/client";
 import * as queries from "../api/queries";
 import type { ActionShape, NotificationShape } from "../api/rest.generated";
-import { BookDialog } from "../components/BookDialog";
 import { Icon } from "../components/Icon";
 import { MuteButton } from "../components/MuteButton";
 import { placeOf } from "../components/notifications";
+import { ScheduleDialog } from "../components/ScheduleDialog";
 import { Time } from "../components/times";
+import "./InboxEntry.css";
 
 const CHANGES = [["notifications"], ["runs"], ["wakes"], ["sessions"]];
 
 export function InboxEntry({ entry }: { entry: NotificationShape }) {
   const agent = useQuery(queries.agents).data?.find((each) => each.id === entry.agent_id);
   const wake = useQuery(queries.wakes).data?.find((each) => each.id === entry.wake_id); // none: it came for the last time
-  const [isBooking, setBooking] = useState(false);
-  const read = queries.useQuickAct(() => call("POST /notifications/{notification_id}/read", { path: { notification_id: entry.id } }), CHANGES);
-  const again = queries.useAct(() => call("POST /runs/{run_id}/again", { path: { run_id: entry.run_id ?? "" } }), CHANGES);
+  const [isScheduling, setScheduling] = useState(false);
+  const read = queries.useQuickAct(
+    () => call("POST /notifications/{notification_id}/read", { path: { notification_id: entry.id } }),
+    CHANGES,
+  );
+  const again = queries.useAct(
+    () => call("POST /runs/{run_id}/again", { path: { run_id: entry.run_id ?? "" } }),
+    CHANGES,
+  );
   const markRead = () => entry.read_at === null && read.mutate(undefined);
   const isLoopEnd = entry.code === "loop_ended";
   return (
@@ -39,13 +46,13 @@ export function InboxEntry({ entry }: { entry: NotificationShape }) {
           </button>
         )}
         {isLoopEnd && agent && (
-          <button type="button" className="small" onClick={() => setBooking(true)}>
-            Book again
+          <button type="button" className="small" onClick={() => setScheduling(true)}>
+            Schedule again
           </button>
         )}
         {entry.run_id && placeOf(entry) !== `/ui/runs/${entry.run_id}` && (
           <Link className="button small" href={`/ui/runs/${entry.run_id}`} onClick={markRead}>
-            The run
+            Open run
           </Link>
         )}
         {wake && <MuteButton wake={wake} />}
@@ -59,7 +66,9 @@ export function InboxEntry({ entry }: { entry: NotificationShape }) {
         <Approve key={action.path} entry={entry} action={action} onDone={markRead} />
       ))}
       {again.isError && <p className="bad-text">{explain(again.error)}</p>}
-      {isBooking && agent && <BookDialog agent={agent} sessionId={null} wake={null} onClose={() => setBooking(false)} />}
+      {isScheduling && agent && (
+        <ScheduleDialog agent={agent} sessionId={null} wake={null} onClose={() => setScheduling(false)} />
+      )}
     </li>
   );
 }
@@ -70,13 +79,14 @@ interface ApproveProps {
   onDone: () => void;
 }
 
-/** The call that a run without anyone there was not allowed to make: what it is, and the word it waits for. */
+/** A tool call that a scheduled run skipped because it needs approval. */
 function Approve({ entry, action, onDone }: ApproveProps) {
   const runId = entry.run_id ?? "";
   const callId = decodeURIComponent(action.path.slice(action.path.lastIndexOf("/") + 1));
   const asked = useQuery(queries.approvals(runId)).data?.find((each) => each.call_id === callId);
   const answer = queries.useAct(
-    (approve: boolean) => call("POST /runs/{run_id}/approvals/{call_id}", { path: { run_id: runId, call_id: callId }, body: { approve } }),
+    (approve: boolean) =>
+      call("POST /runs/{run_id}/approvals/{call_id}", { path: { run_id: runId, call_id: callId }, body: { approve } }),
     [...CHANGES, ["approvals", runId]],
     onDone,
   );
@@ -91,7 +101,12 @@ function Approve({ entry, action, onDone }: ApproveProps) {
       </p>
       {asked.status === "pending" || asked.status === "refused" ? (
         <p className="row">
-          <button type="button" className="small primary" disabled={answer.isPending} onClick={() => answer.mutate(true)}>
+          <button
+            type="button"
+            className="small primary"
+            disabled={answer.isPending}
+            onClick={() => answer.mutate(true)}
+          >
             {action.label}
           </button>
           <button type="button" className="small" disabled={answer.isPending} onClick={() => answer.mutate(false)}>
@@ -100,7 +115,8 @@ function Approve({ entry, action, onDone }: ApproveProps) {
         </p>
       ) : (
         <p className="muted small" role="status">
-          {asked.status === "denied" ? "You refused it." : "You approved it."} {again && <Link href={`/ui/runs/${again}`}>It runs again</Link>}
+          {asked.status === "denied" ? "You refused it." : "You approved it."}{" "}
+          {again && <Link href={`/ui/runs/${again}`}>Running again</Link>}
         </p>
       )}
       {answer.isError && <p className="bad-text">{explain(answer.error)}</p>}

@@ -6,6 +6,7 @@ import { Icon } from "../components/Icon";
 import { allowNotifications, mayNotify } from "../components/notifications";
 import { Empty, Failure, Loading, PageHeader } from "../components/Page";
 import { InboxEntry } from "./InboxEntry";
+import "./InboxView.css";
 
 export default function InboxView() {
   const inbox = useQuery(queries.notifications);
@@ -20,14 +21,14 @@ export default function InboxView() {
         {unread > 0 && (
           <button type="button" onClick={() => readAll.mutate(undefined)}>
             <Icon name="check" size={16} />
-            All read
+            Mark all read
           </button>
         )}
       </PageHeader>
       <div className="page-body">
         {inbox.data.length === 0 ? (
           <Empty icon="inbox" title="Nothing here yet">
-            <p>What agents tell you with their notify tool comes here, and so does every failure that needs you.</p>
+            <p>Notifications from your agents appear here, and failures that need your attention.</p>
           </Empty>
         ) : (
           <ul className="inbox">
@@ -49,11 +50,13 @@ export function BrowserNotifications({ isWordy = false }: { isWordy?: boolean })
       type="button"
       className="quiet"
       aria-pressed={isOn}
-      title="Show notifications of the browser while this page is in the background"
+      title="Show browser notifications while this page is in the background"
       onClick={() => void allowNotifications(!isOn).then(setOn)}
     >
       <Icon name="bell" size={16} />
-      <span className={isWordy ? "" : "wide-only"}>{isOn ? "Browser notifications on" : "Browser notifications off"}</span>
+      <span className={isWordy ? "" : "wide-only"}>
+        {isOn ? "Browser notifications on" : "Browser notifications off"}
+      </span>
     </button>
   );
 }

@@ -1,4 +1,4 @@
-/** What a run wrote to its agent's database, and the way to take it back. */
+/** The changes a run made to its agent's database, and how to undo them. */
 
 import { useState } from "react";
 import { call, explain } from "../api/client";
@@ -6,6 +6,7 @@ import { useWrite } from "../api/database";
 import type { RunDetail, Undone } from "../api/rest.generated";
 import { Confirm } from "../components/Dialog";
 import { Changes, useChanges } from "./agent/database/Changes";
+import "./RunChanges.css";
 
 export function RunChanges({ run, zone }: { run: RunDetail; zone: string | undefined }) {
   const which = { run_id: run.id };
@@ -27,11 +28,11 @@ export function RunChanges({ run, zone }: { run: RunDetail; zone: string | undef
         )}
       </div>
       {undo.data && <UndoReport done={undo.data} />}
-      <Changes agentId={run.agent_id} zone={zone} which={which} nothing="Nothing in the agent's database." />
+      <Changes agentId={run.agent_id} zone={zone} which={which} nothing="Nothing in its database." />
       {isAsking && (
         <Confirm
           title="Undo this run's data?"
-          text="Rows it added are deleted, and rows it changed get back what was in them. Rows that someone has changed since are left as they are, and you are told which. This can be seen in the changelog, and the deleted rows can be restored."
+          text="Rows it added are deleted, and rows it changed get their old values back. Rows that were changed since are left alone and listed. The changelog records this, and deleted rows can be restored."
           action="Undo"
           error={undo.isError ? explain(undo.error) : null}
           onConfirm={() => undo.mutate(undefined)}
@@ -46,7 +47,9 @@ function UndoReport({ done }: { done: Undone }) {
   return (
     <div className="undo-report" role="status">
       <p>
-        <strong>{done.undone === 1 ? "1 row was put back." : `${done.undone.toLocaleString()} rows were put back.`}</strong>
+        <strong>
+          {done.undone === 1 ? "1 row was put back." : `${done.undone.toLocaleString()} rows were put back.`}
+        </strong>
         {done.left_count > 0 && ` ${done.left_count.toLocaleString()} left alone:`}
       </p>
       <ul>

@@ -1,22 +1,23 @@
-/** The facts of a run, and what can be done about it. */
+/** The facts of a run, and actions on it. */
 
 import { useQuery } from "@tanstack/react-query";
-import type { ReactNode } from "react";
 import { Link } from "wouter";
 import { call, explain } from "../api/client";
 import * as queries from "../api/queries";
 import type { RunDetail } from "../api/rest.generated";
 import { StatusBadge } from "../components/Badge";
+import { Fact, Facts } from "../components/Facts";
 import { Icon } from "../components/Icon";
+import { byWhom, count, kindText, reasonOf, reasonText } from "../components/labels";
 import { Loading } from "../components/Page";
 import { duration, Time, took, useNow } from "../components/times";
-import { byWhom, kindText, reasonOf, reasonText } from "../components/words";
 import { RunChanges } from "./RunChanges";
+import "./RunSummary.css";
 
 interface Props {
   runId: string;
   zone: string | undefined;
-  isWhole?: boolean; // what it said is shown beside it
+  isWhole?: boolean; // its output is shown beside it
 }
 
 export function RunSummary({ runId, zone, isWhole = false }: Props) {
@@ -25,7 +26,7 @@ export function RunSummary({ runId, zone, isWhole = false }: Props) {
   if (!run.data) return <Loading what="the run" />;
   return (
     <div className="stack">
-      <Facts run={run.data} zone={zone} />
+      <RunFacts run={run.data} zone={zone} />
       {run.data.error && <p className="ending is-bad">{run.data.error}</p>}
       <RunActions run={run.data} isWhole={isWhole} />
       {run.data.wake_id && <Why wakeId={run.data.wake_id} />}
@@ -34,15 +35,19 @@ export function RunSummary({ runId, zone, isWhole = false }: Props) {
   );
 }
 
-function Facts({ run, zone }: { run: RunDetail; zone: string | undefined }) {
+function RunFacts({ run, zone }: { run: RunDetail; zone: string | undefined }) {
   const { usage } = run;
   const wait = run.started_at ? (Date.parse(run.started_at) - Date.parse(run.nominal_at)) / 1000 : null;
   return (
-    <dl className="facts">
+    <Facts>
       <Fact name="Status">
         <StatusBadge run={run} /> {reasonOf(run) && <span className="muted">{reasonOf(run)}</span>}
       </Fact>
-      <Fact name="Started by">{run.trigger === "message" ? "your message" : `${kindText(run.kind)}, booked ${byWhom(run.scheduled_by)}${run.trigger === "run_now" ? ", run by hand" : ""}`}</Fact>
+      <Fact name="Started by">
+        {run.trigger === "message"
+          ? "your message"
+          : `${kindText(run.kind)}, scheduled ${byWhom(run.scheduled_by)}${run.trigger === "run_now" ? ", started by hand" : ""}`}
+      </Fact>
       {run.trigger === "wake" && (
         <Fact name="Planned for">
           <Time at={run.nominal_at} zone={zone} />
@@ -50,12 +55,14 @@ function Facts({ run, zone }: { run: RunDetail; zone: string | undefined }) {
         </Fact>
       )}
       {run.started_at && (
-        <Fact name="Began">
+        <Fact name="Started">
           <Time at={run.started_at} zone={zone} />
           {run.trigger === "wake" && wait !== null && wait >= 1 && <span className="muted"> {took(wait)} late</span>}
         </Fact>
       )}
-      {run.started_at && run.finished_at && <Fact name="Took">{took((Date.parse(run.finished_at) - Date.parse(run.started_at)) / 1000)}</Fact>}
+      {run.started_at && run.finished_at && (
+        <Fact name="Took">{took((Date.parse(run.finished_at) - Date.parse(run.started_at)) / 1000)}</Fact>
+      )}
       {run.status === "running" && run.started_at && <TimeLeft agentId={run.agent_id} since={run.started_at} />}
       {run.attempt > 1 && <Fact name="Attempt">{run.attempt}</Fact>}
       {usage && (
@@ -64,13 +71,13 @@ function Facts({ run, zone }: { run: RunDetail; zone: string | undefined }) {
           <Fact name="Tokens">
             {usage.input_tokens.toLocaleString()} in, {usage.output_tokens.toLocaleString()} out
           </Fact>
-          <Fact name="Cost">{usage.cost === null ? "not known" : `$${usage.cost.toFixed(4)}`}</Fact>
+          <Fact name="Cost">{usage.cost === null ? "unknown price" : `$${usage.cost.toFixed(4)}`}</Fact>
           <Fact name="Calls">
-            {usage.model_calls} of the model, {usage.tool_calls} of tools
+            {count(usage.model_calls, "model call")}, {count(usage.tool_calls, "tool call")}
           </Fact>
         </>
       )}
-    </dl>
+    </Facts>
   );
 }
 
@@ -79,15 +86,6 @@ function TimeLeft({ agentId, since }: { agentId: string; since: string }) {
   const now = useNow(1);
   if (limit === undefined) return null;
   return <Fact name="Time left">{duration(Math.max(0, limit - (now - Date.parse(since)) / 1000))}</Fact>;
-}
-
-function Fact({ name, children }: { name: string; children: ReactNode }) {
-  return (
-    <div>
-      <dt>{name}</dt>
-      <dd>{children}</dd>
-    </div>
-  );
 }
 
 function RunActions({ run, isWhole }: { run: RunDetail; isWhole: boolean }) {
@@ -108,7 +106,7 @@ function RunActions({ run, isWhole }: { run: RunDetail; isWhole: boolean }) {
         )}
         {!isWhole && (
           <Link className="button" href={`/ui/runs/${run.id}`}>
-            What it said
+            Output
           </Link>
         )}
         {isLive && (
@@ -131,7 +129,7 @@ function RunActions({ run, isWhole }: { run: RunDetail; isWhole: boolean }) {
       </div>
       {again.data && (
         <p role="status">
-          It runs again: <Link href={`/ui/runs/${(again.data as { id: string }).id}`}>the new run</Link>
+          Running again: <Link href={`/ui/runs/${(again.data as { id: string }).id}`}>open the new run</Link>
         </p>
       )}
       {problem && (
@@ -143,14 +141,15 @@ function RunActions({ run, isWhole }: { run: RunDetail; isWhole: boolean }) {
   );
 }
 
-/** The time that was asked for, and why another one was booked. */
-function Wish({ detail }: { detail: Record<string, unknown> }) {
+/** The time that was requested, and why the run was scheduled for another. */
+function RequestedTime({ detail }: { detail: Record<string, unknown> }) {
   if (typeof detail.requested !== "string" || typeof detail.final !== "string") return null;
   const moves = (detail.moved_by as string[]).map(reasonText).join(", ");
   return (
     <span className="small wish">
       {" "}
-      asked for “{detail.requested}”{typeof detail.zone === "string" && ` (${detail.zone})`}, booked for <Time at={detail.final} />
+      requested “{detail.requested}”{typeof detail.zone === "string" && ` (${detail.zone})`}, scheduled for{" "}
+      <Time at={detail.final} />
       {moves && <span className="badge wait">moved: {moves}</span>}
     </span>
   );
@@ -169,7 +168,7 @@ function Why({ wakeId }: { wakeId: string }) {
             <span className="muted small">
               for <Time at={decision.nominal_at} />
             </span>
-            <Wish detail={decision.detail} />
+            <RequestedTime detail={decision.detail} />
           </li>
         ))}
       </ol>

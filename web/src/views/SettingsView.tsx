@@ -5,15 +5,17 @@ import * as queries from "../api/queries";
 import { forgetSecret } from "../api/secret";
 import { openInTab } from "../api/tickets";
 import { CodeBlock } from "../components/CodeBlock";
+import { Fact, Facts } from "../components/Facts";
 import { PageHeader } from "../components/Page";
+import { SettingsSection } from "../components/SettingsSection";
 import { applyTheme, currentTheme, type Theme } from "../components/theme";
 import { BrowserNotifications } from "./InboxView";
 import { Channels } from "./settings/Channels";
 import { People } from "./settings/People";
-import { Section } from "./settings/Section";
 import { Storage } from "./settings/Storage";
 import { Tokens } from "./settings/Tokens";
 import { You } from "./settings/You";
+import "./SettingsView.css";
 
 export default function SettingsView() {
   const me = useQuery(queries.me).data;
@@ -37,10 +39,10 @@ export default function SettingsView() {
 }
 
 const SHELL = {
-  bubblewrap: "are confined to the agent's workspace, by bubblewrap",
-  landlock: "are confined to the agent's workspace, by Landlock",
-  unconfined: <span className="bad-text">run unconfined, as the settings file says (shell_unconfined)</span>,
-  refused: <span className="bad-text">are refused: this machine has neither bubblewrap nor Landlock to confine them with</span>,
+  bubblewrap: "confined to the agent's workspace by bubblewrap",
+  landlock: "confined to the agent's workspace by Landlock",
+  unconfined: <span className="bad-text">unconfined, as set in the settings file (shell_unconfined)</span>,
+  refused: <span className="bad-text">disabled: this machine has neither bubblewrap nor Landlock to confine them</span>,
 } as const;
 
 function Running() {
@@ -48,32 +50,27 @@ function Running() {
   const ready = useQuery(queries.readiness);
   const me = useQuery(queries.me).data;
   return (
-    <Section title="What is running" text="This server, and who you are to it.">
-      <dl className="facts">
-        <div>
-          <dt>Version</dt>
-          <dd>Wakeful {about?.version}</dd>
-        </div>
-        <div>
-          <dt>Store</dt>
-          <dd>{about?.store === "postgresql" ? "PostgreSQL" : "SQLite, in the server's data directory"}</dd>
-        </div>
-        <div>
-          <dt>Wakes</dt>
-          <dd>{ready.isError ? <span className="bad-text">are not being fired: {explain(ready.error)}</span> : ready.isSuccess ? "are being fired" : "…"}</dd>
-        </div>
-        <div>
-          <dt>Commands</dt>
-          <dd>{about && SHELL[about.shell]}</dd>
-        </div>
-        <div>
-          <dt>You</dt>
-          <dd>
-            {me?.user.name} ({me?.user.role})
-          </dd>
-        </div>
-      </dl>
-    </Section>
+    <SettingsSection title="Server" text="What is running here, and your account.">
+      <Facts>
+        <Fact name="Version">Wakeful {about?.version}</Fact>
+        <Fact name="Store">
+          {about?.store === "postgresql" ? "PostgreSQL" : "SQLite, in the server's data directory"}
+        </Fact>
+        <Fact name="Scheduler">
+          {ready.isError ? (
+            <span className="bad-text">not running: {explain(ready.error)}</span>
+          ) : ready.isSuccess ? (
+            "running"
+          ) : (
+            "…"
+          )}
+        </Fact>
+        <Fact name="Commands">{about && SHELL[about.shell]}</Fact>
+        <Fact name="You">
+          {me?.user.name} ({me?.user.role})
+        </Fact>
+      </Facts>
+    </SettingsSection>
   );
 }
 
@@ -81,19 +78,25 @@ function Model() {
   const about = useQuery(queries.about).data;
   if (!about) return null;
   return (
-    <Section title="Model" text="What answers, unless an agent has a model of its own.">
+    <SettingsSection title="Model" text="Used by agents that have no model of their own.">
       <p>
         <code>{about.model}</code>
       </p>
       {about.is_demo && (
         <>
           <p>
-            This is the built-in demo model. It is no LLM: it works offline, knows a few sentences, and calls the real tools for them. For a real one, stop the server, set a model, and start it again:
+            This is the built-in demo model. It is not an LLM: it works offline, knows a few sentences, and calls the
+            real tools for them. For a real one, stop the server, set a model, and start it again:
           </p>
-          <CodeBlock language="shell" code={"export WAKEFUL_MODEL=anthropic:NAME WAKEFUL_MODEL_API_KEY=…\n# or any OpenAI-compatible endpoint:\nexport WAKEFUL_MODEL=openai-chat:NAME WAKEFUL_MODEL_BASE_URL=http://localhost:11434/v1\nmake serve"} />
+          <CodeBlock
+            language="shell"
+            code={
+              "export WAKEFUL_MODEL=anthropic:NAME WAKEFUL_MODEL_API_KEY=…\n# or any OpenAI-compatible endpoint:\nexport WAKEFUL_MODEL=openai-chat:NAME WAKEFUL_MODEL_BASE_URL=http://localhost:11434/v1\nmake serve"
+            }
+          />
         </>
       )}
-    </Section>
+    </SettingsSection>
   );
 }
 
@@ -108,7 +111,7 @@ function ThisBrowser() {
     },
   );
   return (
-    <Section title="This browser" text="Kept here, not on the server.">
+    <SettingsSection title="This browser" text="Stored in this browser, not on the server.">
       <div className="segments" role="group" aria-label="Colours">
         {(["auto", "light", "dark"] as const).map((each) => (
           <button
@@ -120,7 +123,7 @@ function ThisBrowser() {
               setTheme(each);
             }}
           >
-            {each === "auto" ? "As the system" : each === "light" ? "Light" : "Dark"}
+            {each === "auto" ? "System" : each === "light" ? "Light" : "Dark"}
           </button>
         ))}
       </div>
@@ -130,25 +133,26 @@ function ThisBrowser() {
           Log out
         </button>
       </p>
-    </Section>
+    </SettingsSection>
   );
 }
 
 function About() {
   const about = useQuery(queries.about).data;
   return (
-    <Section title="About" text="Agents that set their own alarm.">
+    <SettingsSection title="About" text="Agents that set their own alarm.">
       <p>
-        Wakeful {about?.version}. Everything on this page comes from this server, and everything it shows stays on it; only models, channels, MCP servers and the pages that agents fetch are elsewhere.
+        Wakeful {about?.version}. This page loads nothing from other sites. Data leaves this server only for models,
+        channels, MCP servers and the web pages that agents fetch.
       </p>
       <p className="row">
         <button type="button" onClick={() => void openInTab("/docs")}>
-          The API, described
+          API reference
         </button>
         <button type="button" onClick={() => void openInTab("/openapi.json")}>
           openapi.json
         </button>
       </p>
-    </Section>
+    </SettingsSection>
   );
 }

@@ -2,11 +2,15 @@ import { useEffect } from "react";
 import type { Refused } from "../api/client";
 import { onLogin } from "../api/secret";
 import { LoginHelp } from "../components/LoginHelp";
+import "./SignedOut.css";
 
 const WHY: Record<string, string> = {
-  login_outdated: "Wakeful was upgraded, and a login now has two parts: a cookie and a secret that this page keeps. Log in once more with a new link.",
-  login_ended: "This browser's login has expired or was revoked, or another server on this host has replaced its cookie. Log in with a new link.",
-  page_secret_missing: "This browser still has the login cookie, but not the secret that this page keeps beside it: its storage was cleared, or the login was for another address. Log in with a new link.",
+  login_outdated:
+    "Wakeful was upgraded, and a login now has two parts: a cookie and a secret that this page keeps. Log in once more with a new link.",
+  login_ended:
+    "This browser's login has expired or was revoked, or another server on this host has replaced its cookie. Log in with a new link.",
+  page_secret_missing:
+    "This browser still has the login cookie, but not the secret that this page keeps beside it: its storage was cleared, or the login was for another address. Log in with a new link.",
 };
 
 /** For a browser the server does not know. */

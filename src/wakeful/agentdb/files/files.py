@@ -1,4 +1,4 @@
-"""How an agent's file is opened: its cipher, its limits, and nothing that a statement could change."""
+"""Open an agent's file: its cipher, and limits that no statement can change."""
 # apsw's types name collections.abc.Buffer, which Python 3.11 does not have, so its methods count as partly unknown.
 # pyright: reportUnknownMemberType=false
 
@@ -18,18 +18,17 @@ PLAIN_HEADER = b"SQLite format 3\x00"
 Raw = Any
 """An apsw.Connection. Its own types call half of what SQLite returns unknown, so rows are typed where they are used."""
 
-EMPTY = ""  # the file of a database that does not exist yet: it is read as an empty one, and nothing is made
+EMPTY = ""  # path of a database that does not exist yet: an empty one in memory is read instead
 
 BUSY_MS = 5_000
 CACHE_KIB = 2_000
-_PROBE = 64 * 1024  # bytes; where SQLite finds no room for a page there is no room for these
+_PROBE = 64 * 1024  # bytes; they do not fit where SQLite finds no room for a page
 
-MOST_SQL = 100_000
-MOST_VALUE = 1_000_000  # bytes of one value, and of one row
-HOST_VALUE = 16_000_000  # a changelog row holds a row twice, as JSON
+MAX_VALUE = 1_000_000  # bytes of one value, and of one row
+MAX_HOST_VALUE = 16_000_000  # a changelog entry has a row twice, as JSON
 
 _LIMITS = {
-    apsw.SQLITE_LIMIT_SQL_LENGTH: MOST_SQL,
+    apsw.SQLITE_LIMIT_SQL_LENGTH: 100_000,
     apsw.SQLITE_LIMIT_COLUMN: 200,
     apsw.SQLITE_LIMIT_EXPR_DEPTH: 100,
     apsw.SQLITE_LIMIT_COMPOUND_SELECT: 50,
@@ -44,8 +43,8 @@ _LIMITS = {
 _SWITCHES = {
     apsw.SQLITE_DBCONFIG_DEFENSIVE: 1,
     apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA: 0,
-    apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER: 0,  # the host makes none, and nobody else may
-    apsw.SQLITE_DBCONFIG_ENABLE_VIEW: 0,  # of the file; temporary ones stay
+    apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER: 0,
+    apsw.SQLITE_DBCONFIG_ENABLE_VIEW: 0,  # those in the file; temporary views still work
     apsw.SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION: 0,
     apsw.SQLITE_DBCONFIG_ENABLE_FTS3_TOKENIZER: 0,
     apsw.SQLITE_DBCONFIG_ENABLE_ATTACH_CREATE: 0,
@@ -59,8 +58,8 @@ _SWITCHES = {
 def connect(path: str, key: bytes, *, may_make: bool = False) -> Raw:
     """Open a file with its key. Raises NotADBError if they do not fit; then nothing was changed."""
     if path != EMPTY and is_cut(Path(path)):
-        raise apsw.NotADBError("the file has no content, and its journal has")
-    # One thread alone ever uses it. A lock for each row and each value of it would take a quarter of a query's time.
+        raise apsw.NotADBError("the file is empty, but its journal is not")
+    # One thread uses the connection. A lock for each row and value would take a quarter of a query's time.
     flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_NOMUTEX
     if path == EMPTY:
         connection = apsw.Connection(":memory:", flags=flags)
@@ -76,13 +75,11 @@ def connect(path: str, key: bytes, *, may_make: bool = False) -> Raw:
 
 
 def open_copy(path: Path, key: bytes) -> Raw:
-    """Open a snapshot to read it, without a log or anything else beside it."""
+    """Open a snapshot read-only, without a journal."""
     flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_NOMUTEX | apsw.SQLITE_OPEN_URI
     connection = apsw.Connection(f"file:{quote(str(path))}?immutable=1", flags=flags)
     try:
-        connection.pragma("cipher", "sqlcipher")
-        connection.pragma("legacy", 4)
-        connection.execute(f"PRAGMA key = 'raw:{key.hex()}'")
+        _set_key(connection, key)
         _restrict(connection)
     except BaseException:
         connection.close()
@@ -91,7 +88,7 @@ def open_copy(path: Path, key: bytes) -> Raw:
 
 
 def opens(path: Path, key: bytes) -> bool:
-    """Tell whether a key fits a file."""
+    """Return whether a key opens a file."""
     if is_plain(path):
         return False
     try:
@@ -102,7 +99,7 @@ def opens(path: Path, key: bytes) -> bool:
 
 
 def is_plain(path: Path) -> bool:
-    """Tell by its header whether a file is an SQLite database that nobody encrypted."""
+    """Return whether a file has the header of an unencrypted SQLite database."""
     try:
         with path.open("rb") as file:
             return file.read(len(PLAIN_HEADER)) == PLAIN_HEADER
@@ -111,7 +108,7 @@ def is_plain(path: Path) -> bool:
 
 
 def is_disk_full(folder: Path) -> bool:
-    """Try whether a little more can be written. How much is free is no answer: quotas and reserves are not in it."""
+    """Return whether writing a little fails. Free space does not answer it: quotas and reserves are not in it."""
     probe = folder / f".room-{secrets.token_hex(4)}"
     try:
         handle = os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -128,7 +125,7 @@ def is_disk_full(folder: Path) -> bool:
 
 
 def has_descriptor() -> bool:
-    """Tell whether another file can be opened."""
+    """Return whether another file can be opened."""
     try:
         os.close(os.open(os.devnull, os.O_RDONLY))
     except OSError:
@@ -137,7 +134,7 @@ def has_descriptor() -> bool:
 
 
 def is_cut(path: Path) -> bool:
-    """Tell whether a file is missing or empty beside a journal with content, which SQLite would delete."""
+    """Return whether a file is missing or empty while its journal, which SQLite would delete, is not."""
     return not size_of(path) and size_of(path.with_name(f"{path.name}-wal")) > 0
 
 
@@ -147,20 +144,24 @@ def size_of(path: Path) -> int:
 
 def _unlock(connection: Raw, key: bytes, *, is_plain: bool) -> None:
     connection.set_busy_timeout(BUSY_MS)
-    connection.pragma("cipher", "sqlcipher")
-    connection.pragma("legacy", 4)
+    _set_key(connection, None if is_plain else key)
     if is_plain:
         encrypt(connection, key)
-    else:
-        connection.execute(f"PRAGMA key = 'raw:{key.hex()}'")
-    connection.pragma("journal_mode", "wal")  # reads the first page, so a wrong key shows here
+    connection.pragma("journal_mode", "wal")  # reads the first page, so a wrong key fails here
     connection.pragma("synchronous", "FULL")
     connection.pragma("cache_size", -CACHE_KIB)
     connection.pragma("journal_size_limit", 16 * 1024 * 1024)
 
 
+def _set_key(connection: Raw, key: bytes | None) -> None:
+    connection.pragma("cipher", "sqlcipher")
+    connection.pragma("legacy", 4)
+    if key is not None:
+        connection.execute(f"PRAGMA key = 'raw:{key.hex()}'")
+
+
 def encrypt(connection: Raw, key: bytes) -> None:
-    """Encrypt all pages anew. A crash leaves the file with the old key or with the new one."""
+    """Encrypt all pages with a new key. After a crash the file has the old key or the new one."""
     if connection.pragma("journal_mode", "delete") != "delete":
         raise Refusal("unavailable", "The database is in use elsewhere, so its key was not changed. Try again.")
     connection.execute(f"PRAGMA rekey = 'raw:{key.hex()}'")
@@ -169,7 +170,7 @@ def encrypt(connection: Raw, key: bytes) -> None:
 def _restrict(connection: Raw) -> None:
     for limit, value in _LIMITS.items():
         connection.limit(limit, value)
-    connection.limit(apsw.SQLITE_LIMIT_LENGTH, HOST_VALUE)
+    connection.limit(apsw.SQLITE_LIMIT_LENGTH, MAX_HOST_VALUE)
     for switch, value in _SWITCHES.items():
         connection.config(switch, value)
     connection.pragma("temp_store", "memory")

@@ -1,12 +1,12 @@
-"""Room in a file that is full: what the host throws away, the smallest loss first.
+"""Reclaim room in a full file, the smallest loss first.
 
-1. Tombstones and images of rows in the changelog that are older than 30 days.
-2. Empty space inside pages: tables are rewritten, nothing is lost.
-3. Younger tombstones, the oldest first, if a snapshot of the file holds them.
-4. Younger images in the changelog, the oldest first: those changes can no longer be undone.
-5. Entries of the changelog that have no image any more, the oldest first, while it has more than its share of the file.
+1. Purge soft-deleted rows ("tombstones"), and drop images of rows in the changelog, that are older than 30 days.
+2. Rewrite tables with much empty space in their pages; nothing is lost.
+3. Purge younger tombstones, oldest first, if a snapshot of the file has them.
+4. Drop younger images in the changelog, oldest first: those changes can no longer be undone.
+5. Delete changelog entries without images, oldest first, while the changelog has more than its share of the file.
 
-Each leaves an entry of the actor `system`.
+Each step adds an entry of the actor `system`.
 """
 # pyright: reportUnknownMemberType=false
 
@@ -24,23 +24,32 @@ import orjson
 from wakeful.agentdb.database import Writer, quoted, row_id_of
 from wakeful.agentdb.errors import Refusal
 from wakeful.agentdb.files import files, quota
+from wakeful.agentdb.files.open_database import OpenDatabase
 from wakeful.agentdb.files.repack import repack
 from wakeful.agentdb.history import snapshots
 from wakeful.agentdb.history.changelog import Who
+from wakeful.agentdb.operation import operation
 from wakeful.agentdb.process import deadline
 from wakeful.domain.errors import DiskFull
 from wakeful.domain.resources import find_shortage
 
 KEEP = timedelta(days=30)
-_MOST_AT_ONCE = 50_000
-_CHANGELOG_SHARE = 5  # a fifth of the quota stays the changelog's, whatever else needs room
-_CHANGELOG_LEAST_SHARE = 20  # and 5 % when rows are deleted: that must work in a full file
+_MAX_AT_ONCE = 50_000
+_CHANGELOG_SHARE = 5  # a fifth of the quota is reserved for the changelog
+_MIN_CHANGELOG_SHARE = 20  # and 5 % when rows are deleted, which must work in a full file
 _ENTRY = 120  # bytes of an entry without images, at least
 _COVER = "reclaim_snapshot"
 _NO_ROOM_FOR_COPY = (
     "The server's disk is full, so there is no room for the copy of the database that is made before deleted rows are "
-    "purged. Nothing was written. Tell your user, and try again later."
+    "purged. Nothing was written. Try again when its operator has freed space."
 )
+
+
+@operation("purge", "upkeep", is_long=True)
+def purge(db: OpenDatabase) -> dict[str, int]:
+    """Purge tombstones, images and snapshots that are older than 30 days now, instead of when room is short."""
+    snapshots.delete_expired(db.path, db.who.at)
+    return Reclaim(db.writer, db.path, db.who.at, db.quota).purge_expired()
 
 
 class Tombstone(NamedTuple):
@@ -52,49 +61,49 @@ class Tombstone(NamedTuple):
     size: int  # bytes of its values
 
 
-class Room:
-    """Makes room in one file, within one request."""
+class Reclaim:
+    """Reclaims room in one file, within one request."""
 
-    SHARE = 10  # a tenth of the quota is freed at a time, if possible, so that it is not done again for every row
-    LEAST_SHARE = 25  # less than 4 % is not worth the time: the file is full
+    SHARE = 10  # a tenth of the quota at a time, if possible, so that not every write has to reclaim
+    MIN_SHARE = 25  # less than 4 % is not worth the time: the file is full
 
-    def __init__(self, writer: Writer, path: Path, at: str, most_bytes: int, *, spares_changelog: bool = True) -> None:
+    def __init__(self, writer: Writer, path: Path, at: str, quota_bytes: int, *, spares_changelog: bool = True) -> None:
         self._writer = writer
         self._path = path
         self._who = Who(at=at, actor="system")
-        self._quota = most_bytes
-        self._changelog_bytes = most_bytes // (_CHANGELOG_SHARE if spares_changelog else _CHANGELOG_LEAST_SHARE)
+        self._quota = quota_bytes
+        self._changelog_bytes = quota_bytes // (_CHANGELOG_SHARE if spares_changelog else _MIN_CHANGELOG_SHARE)
         self._old = (datetime.fromisoformat(at) - KEEP).isoformat()
         self.purged = self.thinned = 0
-        self.obstacle: str | None = None  # why young tombstones were left alone
+        self.obstacle: str | None = None  # why young tombstones were not purged
 
-    def clean(self) -> dict[str, int]:
-        """Throw away what is older than its time, and nothing else."""
-        self._throw_away_old()
+    def purge_expired(self) -> dict[str, int]:
+        """Purge tombstones and images that are older than 30 days, and nothing else."""
+        self._purge_old()
         return {"purged": self.purged, "thinned": self.thinned}
 
-    def make(self, need: int) -> int:
-        """Free as many bytes as are needed, if there are so many; return how many are free that were not."""
+    def make_room(self, need: int) -> int:
+        """Free the needed bytes if possible; return how many were freed."""
         before = quota.used_bytes(self._writer.raw)
         freed = 0
         for step in (
-            self._throw_away_old,
+            self._purge_old,
             self._repack,
             self._purge_young,
             self._repack,
             self._thin_young,
             self._repack,
-            self._forget_entries,
+            self._delete_entries,
         ):
             deadline.check()
-            with suppress(apsw.FullError):  # not even room for a note: the next step frees before it notes
+            with suppress(apsw.FullError):  # no room for its changelog entry: the next step frees some first
                 step(need - freed)
             freed = before - quota.used_bytes(self._writer.raw)
             if freed >= need:
                 break
         return max(freed, 0)
 
-    def _throw_away_old(self, _need: int = 0) -> None:
+    def _purge_old(self, _need: int = 0) -> None:
         with self._writing():
             self._purge(_oldest(self._writer, self._old))
             self._thin(
@@ -105,15 +114,15 @@ class Room:
         repack(self._writer.connection)
 
     def _purge_young(self, need: int) -> None:
-        """Purge tombstones that a snapshot holds; if there are not enough of those, take one now."""
+        """Purge tombstones that a snapshot has; if these are too few, take a snapshot now."""
         freed = 0
         covered = self._covered_until()
         if covered is not None:
             with self._writing():
                 freed = self._purge(_oldest(self._writer, covered, need))
         left = _oldest(self._writer, self._who.at, need - freed)
-        # A copy may be made once an hour, so one is not spent on a few rows that would free next to nothing.
-        if freed >= need or sum(each.size for each in left) < self._quota // self.LEAST_SHARE:
+        # At most one copy an hour is made, so none is spent on a few rows that would free next to nothing.
+        if freed >= need or sum(each.size for each in left) < self._quota // self.MIN_SHARE:
             return
         self._writer.raw.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
         with self._writing():
@@ -143,7 +152,7 @@ class Room:
         return True
 
     def _covered_until(self) -> str | None:
-        """Return the time of the snapshot that was taken last for this, if it is still there."""
+        """Return the time of the last snapshot taken for this, if it still exists."""
         found = self._writer.raw.execute("SELECT value FROM _meta WHERE key = ?", (_COVER,)).fetchone()
         if not found:
             return None
@@ -160,8 +169,8 @@ class Room:
             with self._writing():
                 self._thin("SELECT ?", last)
 
-    def _forget_entries(self, need: int) -> None:
-        """Drop the oldest entries whole. What was kept of them was who wrote to which row, and when."""
+    def _delete_entries(self, need: int) -> None:
+        """Delete the oldest entries, which without images say only who wrote to which row, and when."""
         raw = self._writer.raw
         [(size,)] = raw.execute("SELECT sum(pgsize) FROM dbstat('main', 1) WHERE name GLOB '_changelog*'").fetchall()
         need = min(need, size - self._changelog_bytes)
@@ -181,22 +190,24 @@ class Room:
             self._close_chain(closed, digest, entries_dropped=raw.changes())
 
     def _purge(self, tombstones: list[Tombstone]) -> int:
-        """Delete rows for good, but none that a live row refers to; return how many bytes they had."""
+        """Delete rows for good, except those that another row refers to; return the bytes they had."""
         writer = self._writer
         purged: dict[str, list[int]] = defaultdict(list)
         freed = 0
         for _, table, row_id, size in tombstones:
             deadline.check()
-            if _delete(writer, table, row_id):
+            is_deleted = writer.delete_alone(table, row_id)
+            writer.capture.changes = []  # logging the values would free nothing
+            if is_deleted:
                 purged[table].append(row_id)
                 freed += size
         for table, row_ids in purged.items():
-            self._note(table, {"purged": len(row_ids), "row_ids": _ranges(sorted(row_ids))})
+            self._log(table, {"purged": len(row_ids), "row_ids": _ranges(sorted(row_ids))})
             self.purged += len(row_ids)
         return freed
 
     def _thin(self, which: str, *values: Any) -> None:
-        """Drop images from entries up to one that a statement finds, and close that part of the chain."""
+        """Drop the images of entries up to one that a statement finds, and close that part of the chain."""
         raw = self._writer.raw
         [(last,)] = raw.execute(which, values).fetchall()
         if last is None:
@@ -216,19 +227,19 @@ class Room:
         return last, digest
 
     def _close_chain(self, last: int, digest: bytes, **more: int) -> None:
-        """Note what is left of the entries up to one, so that a later edit of them still shows."""
+        """Log a hash of what is left of the entries up to one, so that a later edit of them is still detected."""
         left = self._writer.changelog.digest_up_to(last)
-        self._note(None, {"thinned_to": last, "hash": digest.hex(), "digest": left, **more})
+        self._log(None, {"thinned_to": last, "hash": digest.hex(), "digest": left, **more})
 
-    def _note(self, table: str | None, what: dict[str, Any]) -> None:
+    def _log(self, table: str | None, what: dict[str, Any]) -> None:
         self._writer.changelog.add(self._who, [("purge", table, None, None, None, orjson.dumps(what).decode())])
 
     def _writing(self) -> AbstractContextManager[Writer]:
-        return self._writer.writing(self._who, self._quota, reserve=0, may_delete=True, most_value=files.HOST_VALUE)
+        return self._writer.writing(self._who, self._quota, reserve=0, may_delete=True, max_value=files.MAX_HOST_VALUE)
 
 
 def _oldest(writer: Writer, until: str, need: float = float("inf")) -> list[Tombstone]:
-    """Return tombstones up to a time, the oldest first, as many as have the bytes that are needed."""
+    """Return tombstones up to a time, oldest first, until they have the needed bytes."""
     found: list[Tombstone] = []
     with ExitStack() as cursors:
         tables = writer.connection.tables()
@@ -248,7 +259,7 @@ def _of(writer: Writer, table: str, until: str) -> Generator[Tombstone]:
         writer.raw.execute(
             f"SELECT _deleted_at, {row_id}, {size} FROM main.{quoted(table)} WHERE _deleted_at <= ?"
             " ORDER BY _deleted_at LIMIT ?",
-            (until, _MOST_AT_ONCE),
+            (until, _MAX_AT_ONCE),
         )
     ) as cursor:
         for at, number, bytes_ in cursor:
@@ -256,7 +267,7 @@ def _of(writer: Writer, table: str, until: str) -> Generator[Tombstone]:
 
 
 def _last_of(need: int, sizes: Any) -> int | None:
-    """Return the first number up to which the sizes make up for what is needed, or the last one."""
+    """Return the number up to which the sizes add up to the needed bytes, or the last one."""
     last = None
     with closing(sizes):
         for number, size in deadline.checked(sizes):
@@ -267,15 +278,8 @@ def _last_of(need: int, sizes: Any) -> int | None:
     return last
 
 
-def _delete(writer: Writer, table: str, row_id: int) -> bool:
-    """Delete one row for good, unless another row refers to it. Its values are not noted: that would free nothing."""
-    is_alone = writer.delete_alone(table, row_id)
-    writer.capture.changes = []
-    return is_alone
-
-
 def _ranges(numbers: list[int]) -> list[list[int]]:
-    """Write sorted numbers as first and last of each unbroken run."""
+    """Return sorted numbers as the first and last of each range."""
     found: list[list[int]] = []
     for number in numbers:
         if found and found[-1][1] == number - 1:

@@ -1,8 +1,8 @@
-"""Rewrite tables whose pages are half empty, so that deleted rows give whole pages back to the file.
+"""Rewrite tables whose pages are half empty, so that deleted rows free whole pages.
 
-SQLite merges pages only when two thirds of one are empty, and new rows are appended: after every second row was
-deleted, none of that space is ever used again. VACUUM would renumber row ids, by which the changelog names rows, and
-with temporary files in memory it needs as much of that as the file is long.
+SQLite merges pages only when two thirds of one are empty, and appends new rows: after every second row was deleted,
+none of that space is ever used again. VACUUM would renumber row ids, which the changelog refers to, and with temporary
+files in memory it needs as much memory as the file is long.
 """
 # pyright: reportUnknownMemberType=false
 
@@ -11,22 +11,22 @@ from contextlib import contextmanager
 
 import apsw
 
-from wakeful.agentdb.database import GuardedConnection, quoted
+from wakeful.agentdb.database import GuardedConnection, quoted, row_id_of
+from wakeful.agentdb.errors import Refusal
 from wakeful.agentdb.files import files
 from wakeful.agentdb.files.files import Raw
 from wakeful.agentdb.process import deadline
 
-MIN_WASTE = 0.2  # of a table's pages, empty: below that a rewrite is not worth its time
+MIN_WASTE = 0.2  # empty share of a table's pages; below that a rewrite is not worth its time
 
 _CHUNK_BYTES = 1024 * 1024
 _MAX_CHUNK_ROWS = 5_000
 _MIN_PAGES = 8
 _CACHE_KIB = 16_000
-_ROW_IDS = ("rowid", "_rowid_", "oid")
 
 
 def repack(connection: GuardedConnection) -> None:
-    """Rewrite every table with much empty space in its pages: chunk by chunk, each in a transaction of its own."""
+    """Rewrite every table with much empty space in its pages, in chunks, each in its own transaction."""
     raw = connection.raw
     names = [*connection.tables(), "_changelog"]
     wasteful = raw.execute(
@@ -41,7 +41,7 @@ def repack(connection: GuardedConnection) -> None:
 
 @contextmanager
 def _for_rewriting(raw: Raw) -> Generator[None]:
-    """Switch foreign keys off: a row that is put back where it was must not delete the rows that refer to it."""
+    """Switch foreign keys off: rewriting a row must not delete the rows that refer to it."""
     raw.config(apsw.SQLITE_DBCONFIG_ENABLE_FKEY, 0)
     raw.pragma("cache_size", -_CACHE_KIB)
     try:
@@ -53,9 +53,9 @@ def _for_rewriting(raw: Raw) -> Generator[None]:
 
 def _rewrite(connection: GuardedConnection, table: str, chunk_rows: int) -> None:
     columns = connection.columns(table)
-    taken = {name.lower() for name in columns}
-    row_id = next((name for name in _ROW_IDS if name not in taken), None)
-    if row_id is None:
+    try:
+        row_id = row_id_of(columns)
+    except Refusal:
         return
     last: int | None = -(2**63)
     while last is not None:
@@ -63,11 +63,11 @@ def _rewrite(connection: GuardedConnection, table: str, chunk_rows: int) -> None
         try:
             last = _rewrite_chunk(connection.raw, table, row_id, columns, last, chunk_rows)
         except (apsw.ConstraintError, apsw.FullError, apsw.NoMemError):
-            return  # the chunk was rolled back; what is not rewritten is only less compact
+            return  # the chunk was rolled back; the rest stays less compact
 
 
 def _rewrite_chunk(raw: Raw, table: str, row_id: str, columns: list[str], after: int, rows: int) -> int | None:
-    """Take rows out and put them back in order, which fills pages; return the last row id, None at the end."""
+    """Delete rows and insert them again in order, which fills pages; return the last row id, None at the end."""
     name, named = f"main.{quoted(table)}", ", ".join(map(quoted, columns))
     raw.execute("BEGIN IMMEDIATE")
     try:

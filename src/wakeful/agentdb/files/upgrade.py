@@ -1,10 +1,9 @@
-"""Files of earlier versions: columns that hide SQLite's row id get another name when such a file is first opened."""
+"""The operation `upgrade`: rename columns that hide SQLite's row id, in files of earlier versions."""
 # pyright: reportUnknownMemberType=false
 
 import re
 from collections.abc import Generator, Mapping
 from contextlib import closing, contextmanager, suppress
-from pathlib import Path
 from typing import Any
 
 import apsw
@@ -12,8 +11,9 @@ import apsw
 from wakeful.agentdb.database import ROW_ID_NAMES, GuardedConnection, Reader, Writer, quoted
 from wakeful.agentdb.errors import Refusal
 from wakeful.agentdb.files.files import Raw
-from wakeful.agentdb.files.open_database import Opened, Request
+from wakeful.agentdb.files.open_database import OpenDatabase
 from wakeful.agentdb.history import snapshots
+from wakeful.agentdb.operation import operation
 from wakeful.agentdb.process.guard import is_reserved
 from wakeful.agentdb.tables import schema, views
 
@@ -22,31 +22,32 @@ _SPARE = 4 * 1024 * 1024  # bytes over the quota: a full file is upgraded too
 Renamed = Mapping[str, Mapping[str, str]]  # by table, old names of columns to new ones
 
 
-def upgrade(opened: Opened, request: Request) -> dict[str, Any]:
-    """Rename columns that hide the row id, after a snapshot. Row ids stay, so the changelog still names the rows."""
-    snapshots.forget_expired(Path(opened.path), request.at)
-    with opened.reader.looking() as connection:
+@operation("upgrade", "upkeep", is_long=True)
+def upgrade(db: OpenDatabase) -> dict[str, Any]:
+    """Rename columns that hide the row id, after a snapshot. Row ids stay, so changelog entries stay valid."""
+    snapshots.delete_expired(db.path, db.who.at)
+    with db.reader.looking() as connection:
         renamed = _new_names(connection)
     if not renamed:
         return {"renamed": {}, "views": [], "snapshot": None}
-    # A connection of its own: one that has prepared a view before is not asked about its columns again.
-    with closing(GuardedConnection(opened.path, opened.key)) as connection:
+    # A new connection, because SQLite reports the columns of a view only when it prepares it first.
+    with closing(GuardedConnection(str(db.path), db.key)) as connection:
         used_by = _views_that_read(Reader(connection), renamed)
-    writer = opened.writer
+    writer = db.writer
     writer.raw.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
-    with _schema_writable(writer.raw), writer.writing(request.who, request.quota + _SPARE, reserve=0):
+    with _schema_writable(writer.raw), writer.writing(db.who, db.quota + _SPARE, reserve=0):
         if _new_names(writer.connection) != renamed:  # another worker was first
             return {"renamed": {}, "views": [], "snapshot": None}
-        snapshot = snapshots.take(Path(opened.path), request.at).name
+        snapshot = snapshots.take(db.path, db.who.at).name
         _rename(writer, renamed)
         for table, names in renamed.items():
-            # An undo looks for this key to find the present name of a column in an older entry.
-            schema.note(writer, request.who, table, {"renamed_columns": names, "snapshot": snapshot})
+            # `undo` searches for this key to find the new name of a column in an older entry.
+            schema.log_schema(writer, table, {"renamed_columns": names, "snapshot": snapshot})
     return {"renamed": renamed, "views": used_by, "snapshot": snapshot}
 
 
 def _new_names(connection: GuardedConnection) -> Renamed:
-    """Return the columns that hide the row id, and what each will be called, by table."""
+    """Return new names for the columns that hide the row id, by table."""
     renamed: dict[str, dict[str, str]] = {}
     for table in connection.tables():
         columns = connection.columns(table)
@@ -60,10 +61,10 @@ def _new_names(connection: GuardedConnection) -> Renamed:
 
 @contextmanager
 def _schema_writable(raw: Raw) -> Generator[None]:
-    """Let the host write the text of the schema.
+    """Allow writing sqlite_schema.
 
-    SQLite has no ALTER TABLE for this: it refuses to rename a column called like a row id. Its documentation has this
-    way for changes that leave what is on the disk alone.
+    ALTER TABLE refuses to rename a column that is named like a row id. SQLite documents this way for changes that do
+    not affect the stored rows.
     """
     raw.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 0)
     raw.config(apsw.SQLITE_DBCONFIG_WRITABLE_SCHEMA, 1)
@@ -75,7 +76,7 @@ def _schema_writable(raw: Raw) -> Generator[None]:
 
 
 def _rename(writer: Writer, renamed: Renamed) -> None:
-    """Write the new names into the schema, and see that nothing else about it has changed."""
+    """Write the new names into the schema, and check that nothing else has changed."""
     raw, connection = writer.raw, writer.connection
     tables = connection.tables()
     expected = {table: _shape(connection, table, renamed) for table in tables}
@@ -94,7 +95,7 @@ def _rename(writer: Writer, renamed: Renamed) -> None:
 
 
 def _shape(connection: GuardedConnection, table: str, renamed: Renamed) -> list[Any]:
-    """Return what SQLite understands of a table, by the names that its columns will have."""
+    """Return columns, indexes and foreign keys of a table as SQLite parses them, with the new names."""
     raw, own = connection.raw, renamed.get(table, {})
     columns = [
         (own.get(name, name), *rest)
@@ -127,11 +128,11 @@ _TOKENS = re.compile(
 
 
 def rewrite(sql: str, table: str, renamed: Renamed) -> str:
-    """Put new names of columns into the text of a table or an index of it, also where it refers to other tables."""
+    """Replace column names in the SQL of a table or an index, including references to other tables."""
     own = _by_name(renamed, table)
-    names: Mapping[str, str] = {}  # those in force: none before the first bracket, where the table itself is named
+    names: Mapping[str, str] = {}  # that apply here: none before the first bracket, where the table is named
     parent: str | None = None
-    depth = awaited = 0  # brackets that are open; how many were when REFERENCES … ( was met
+    depth = awaited = 0  # open brackets; how many there were at REFERENCES … (
     written: list[str] = []
     for token in _TOKENS.finditer(sql):
         text = token[0]
@@ -157,12 +158,12 @@ def rewrite(sql: str, table: str, renamed: Renamed) -> str:
                 depth -= 1
             parent = None
         written.append(text)
-    # What follows the last bracket of an index is its WHERE, which names columns too: `names` is still in force there.
+    # An index may have a WHERE after its last bracket, which names columns too: `names` still applies there.
     return "".join(written)
 
 
 def _by_name(renamed: Renamed, table: str) -> dict[str, str]:
-    """Return the new names of a table's columns by the old ones in small letters, as SQLite compares them."""
+    """Return the new names of a table's columns by the old ones in lower case."""
     return {
         old.lower(): new
         for name, names in renamed.items()
@@ -178,9 +179,9 @@ def _unquoted(name: str) -> str:
 
 
 def _views_that_read(reader: Reader, renamed: Renamed) -> list[str]:
-    """Return the saved views that use one of the columns; SQLite reports the columns when it prepares a statement.
+    """Return the saved views that use one of the columns; SQLite reports them when it prepares a statement.
 
-    Not all of them fail afterwards: `SELECT rowid` then finds the row id itself, which is worse.
+    Not all of these fail afterwards: `SELECT rowid` then returns the row id itself, which is worse.
     """
     wanted = {(table, column) for table, columns in renamed.items() for column in columns}
     with reader.looking() as connection:
@@ -198,7 +199,7 @@ def _columns_read(reader: Reader, sql: str) -> set[tuple[str, str]]:
         return guard(action, first, second, database, via)
 
     reader.connection.raw.authorizer = note
-    # A view that fails already is not made worse. Without the views that hide deleted rows, which name every column.
+    # Includes deleted rows, because the views that hide them use every column. A broken view stays broken.
     with suppress(apsw.Error, Refusal), reader.reading(include_deleted=True) as connection:
         connection.prepare_only(sql)
     return read

@@ -1,7 +1,7 @@
-"""What changed, row by row, whoever changed it and by whatever statement.
+"""The changelog: an entry for every row that changes, in a hash chain.
 
-SQLite itself reports each row before it changes (the preupdate hook), so no statement goes around this. The entries
-are written in the same transaction, each with a hash over itself and the one before: a later edit shows.
+SQLite reports each row before it changes (the preupdate hook), so no statement can bypass it. Entries are written in
+the same transaction, each with a hash over itself and the one before, so a later edit of an entry can be detected.
 """
 # pyright: reportUnknownMemberType=false
 
@@ -16,12 +16,13 @@ import orjson
 
 from wakeful.agentdb.errors import Refusal
 from wakeful.agentdb.files.files import Raw
+from wakeful.agentdb.operation import name_of
 from wakeful.agentdb.process import deadline
 from wakeful.agentdb.process.guard import is_reserved
 
-MOST_CHANGES = 20_000  # rows that one call may change
-MOST_BYTES = 32 * 1024 * 1024  # of their text and blobs, before and after
-ENTRY_BYTES = 400  # of one entry with small images and its place in the indexes, about
+MAX_CHANGES = 20_000  # rows that one call may change
+MAX_BYTES = 32 * 1024 * 1024  # of their text and blobs, before and after
+ENTRY_BYTES = 400  # of an entry with small images and its share of the indexes, about
 
 SCHEMA = """
 CREATE TABLE _changelog (
@@ -42,19 +43,19 @@ CREATE INDEX _changelog_by_row ON _changelog (row_id) WHERE row_id IS NOT NULL;
 """
 COLUMNS = ("id", "at", "actor", "run_id", "op", "table_name", "row_id", "before", "after", "detail")
 _LONG = tuple(COLUMNS.index(name) for name in ("before", "after", "detail"))
-MOST_SHOWN = 2_000_000  # characters of a page of entries
+MAX_SHOWN = 2_000_000  # characters of a page of entries
 _ADD = f"INSERT INTO _changelog ({', '.join(COLUMNS)}, hash) VALUES ({', '.join('?' * 11)})"
 
 _SIZED = (str, bytes)
 _INFINITY = float("inf")
-PLAIN = frozenset({str, int, float, type(None)})  # what SQLite keeps as it is
+PLAIN = frozenset({str, int, float, type(None)})  # types that SQLite stores without conversion
 
 Row = tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Who:
-    """On whose behalf something is written. Stamped by the host."""
+    """Time and author of a write, set by the host."""
 
     at: str  # ISO 8601 UTC
     actor: str
@@ -62,7 +63,7 @@ class Who:
 
 
 class Change(NamedTuple):
-    """One row as SQLite reported it."""
+    """One row change as SQLite reported it."""
 
     op: str
     table: str
@@ -73,35 +74,35 @@ class Change(NamedTuple):
 
 
 class Capture:
-    """Collects what one transaction changes. The hook sees everything; only our own bookkeeping is left out."""
+    """Collects the row changes of one transaction, except those of the host's own tables."""
 
     def __init__(self, connection: Raw) -> None:
         self._connection = connection
         self.changes: list[Change] = []
         self.may_delete = False
-        self._counts = True
+        self._measures = True
         self._bytes = 0
         self._table, self._is_ours = "", False
 
     def begin(self, *, may_delete: bool, is_bounded: bool = False) -> None:
-        """Collect from here on. What is bounded, because a request of ours brought it along, need not be measured."""
+        """Start collecting. A write that is bounded by its request need not be measured."""
         self.changes = []
         self._bytes = 0
         self.may_delete = may_delete
-        self._counts = not is_bounded
+        self._measures = not is_bounded
         self.turn(on=True)
 
     def turn(self, *, on: bool) -> None:
-        """Look, or look away while the host keeps its own books: even a look that leads to nothing has its price."""
+        """Set or remove the hook; it costs time even for rows that it ignores."""
         self._connection.preupdate_hook(self._note if on else None, id="changelog")
 
     def _note(self, update: Any) -> None:
         table = update.table_name
-        if table != self._table:  # looked at once for many rows
+        if table != self._table:  # checked once for many rows of a table
             self._table, self._is_ours = table, is_reserved(table) or update.database_name != "main"
         if self._is_ours:
             return
-        # An exception here does not stop the statement, which may have millions of rows to go: the interrupt does.
+        # An exception does not stop the statement, which may have millions of rows to go; an interrupt does.
         try:
             self._add(update, table)
         except BaseException:
@@ -114,29 +115,27 @@ class Capture:
             raise Refusal(
                 "refused",
                 f"This would delete a row of {table!r} for good, as REPLACE does with a row in its way. "
-                "Nothing was changed. Use db_upsert to insert or update, or db_delete, which can be undone.",
+                f"Nothing was changed. Use {name_of('upsert')} to insert or update, or {name_of('delete')} to "
+                "delete, which can be undone.",
             )
         if new is not None and (_INFINITY in new or -_INFINITY in new):
-            raise infinite()
-        if self._counts:
+            raise Refusal(
+                "invalid",
+                "A number is infinite, which JSON cannot show. Nothing was changed. Use NULL or a text for it.",
+            )
+        if self._measures:
             self._bytes += _size(old) + _size(new)
-        # As Change(…) does, only quicker; there may be thousands.
+        # Change(…) would do the same, but slower; there may be thousands.
         self.changes.append(tuple.__new__(Change, (op, table, update.rowid, update.rowid_new, old, new)))
-        if len(self.changes) > MOST_CHANGES or self._bytes > MOST_BYTES:
-            raise too_much()
+        if len(self.changes) > MAX_CHANGES or self._bytes > MAX_BYTES:
+            raise _too_much()
 
 
-def infinite() -> Refusal:
-    return Refusal(
-        "invalid", "A number in it is infinite, which JSON cannot show. Nothing was changed. Use NULL or a text for it."
-    )
-
-
-def too_much() -> Refusal:
+def _too_much() -> Refusal:
     return Refusal(
         "limit",
-        f"One call may change {MOST_CHANGES:,} rows and {MOST_BYTES // 1024**2} MB; this one changes more. "
-        "Nothing was changed. Narrow it, for example by a range of ids, and call several times.",
+        f"One call must change at most {MAX_CHANGES:,} rows and {MAX_BYTES // 1024**2} MB; this one would change more. "
+        "Nothing was changed. Narrow it, for example to a range of ids, and call several times.",
     )
 
 
@@ -156,7 +155,7 @@ class Changelog:
         return (found[0], found[1]) if found else (0, b"")
 
     def add(self, who: Who, entries: Iterable[tuple[Any, ...]]) -> tuple[int, bytes]:
-        """Append entries of (op, table, row id, before, after, detail); return the last one's number and hash."""
+        """Append entries (op, table, row id, before, after, detail); return the number and hash of the last one."""
         number, digest = self.last()
         rows: list[tuple[Any, ...]] = []
         at, actor, run_id = who.at, who.actor, who.run_id
@@ -167,40 +166,34 @@ class Changelog:
             row = (number, at, actor, run_id, op, table, row_id, before, after, detail)
             digest = chained(digest, row)
             rows.append((*row, digest))
-        if size > 2 * MOST_BYTES:  # as JSON they are longer than they were
-            raise too_much()
+        if size > 2 * MAX_BYTES:  # they are longer as JSON
+            raise _too_much()
         if rows:
             self._connection.executemany(_ADD, rows)
         return number, digest
 
     def read(
-        self,
-        *,
-        run_id: str | None = None,
-        table: str | None = None,
-        row_id: int | None = None,
-        before: int | None = None,
-        most: int = 100,
+        self, run_id: str | None, table: str | None, row_id: int | None, before: int | None, limit: int
     ) -> tuple[list[dict[str, Any]], bool]:
-        """Return entries, the newest first, up to a number and a size but at least one; and whether there are more."""
+        """Return entries, newest first, up to a number and a size but at least one; and whether there are more."""
         cursor = self._connection.execute(
             f"SELECT {', '.join(COLUMNS)} FROM _changelog"
             " WHERE (:run IS NULL OR run_id = :run) AND (:table IS NULL OR table_name = :table)"
-            " AND (:row IS NULL OR row_id = :row) AND (:before IS NULL OR id < :before) ORDER BY id DESC LIMIT :most",
-            {"run": run_id, "table": table, "row": row_id, "before": before, "most": most + 1},
+            " AND (:row IS NULL OR row_id = :row) AND (:before IS NULL OR id < :before) ORDER BY id DESC LIMIT :limit",
+            {"run": run_id, "table": table, "row": row_id, "before": before, "limit": limit + 1},
         )
         found: list[dict[str, Any]] = []
         size = 0
         with closing(cursor):
             for row in deadline.checked(cursor):
                 size += sum(len(row[place] or "") for place in _LONG)
-                if len(found) == most or (found and size > MOST_SHOWN):
+                if len(found) == limit or (found and size > MAX_SHOWN):
                     return found, True
                 found.append(_shown(row))
         return found, False
 
     def find_break(self) -> int | None:
-        """Return the number of the first entry that is not as it was written, or None."""
+        """Return the number of the first entry that breaks the hash chain, or None."""
         noted = self._checkpoint()
         digest, expected = b"", 1
         if noted is not None:
@@ -218,7 +211,7 @@ class Changelog:
         return None
 
     def closed_up_to(self) -> int:
-        """Return the number of the last entry that may have lost its images; 0 if there is none."""
+        """Return the number of the last entry whose images may have been dropped; 0 if there is none."""
         noted = self._checkpoint()
         return 0 if noted is None else noted["thinned_to"]
 
@@ -230,12 +223,12 @@ class Changelog:
         return orjson.loads(found[0]) if found else None
 
     def has(self, number: int, digest: bytes) -> bool:
-        """Tell whether an entry is there that was written once."""
+        """Return whether there is an entry with this number and hash."""
         found = self._connection.execute("SELECT hash FROM _changelog WHERE id = ?", (number,)).fetchone()
         return found is not None and found[0] == digest
 
     def digest_up_to(self, number: int) -> str:
-        """Return one hash over all entries up to a number as they are now."""
+        """Return one hash over all entries up to a number, as they are now."""
         whole = blake2b(digest_size=32)
         rows = self._connection.execute(
             f"SELECT {', '.join(COLUMNS)}, hash FROM _changelog WHERE id <= ? ORDER BY id", (number,)
@@ -246,14 +239,14 @@ class Changelog:
 
 
 def chained(before: bytes, row: Row) -> bytes:
-    """Return the hash of an entry that follows another."""
+    """Return the hash of an entry from the hash of the one before."""
     return blake2b(before + orjson.dumps(row), digest_size=32).digest()
 
 
 def entries_of(
     changes: Sequence[Change], columns: Mapping[str, Sequence[str]], op: str | None
 ) -> Iterator[tuple[Any, ...]]:
-    """Turn what was captured into entries; without a given op, each row says by itself what was done to it."""
+    """Yield an entry for each captured change; without an op, it follows from the change itself."""
     for change in changes:
         kind, table, row_id, moved_to, old, new = change
         names = columns[table]
@@ -267,7 +260,7 @@ def entries_of(
 
 
 def _images(change: Change, names: Sequence[str]) -> tuple[str | None, str | None]:
-    """Write a row as JSON by column, before and after; of one that was updated, what is not the same."""
+    """Return a row as JSON, before and after; of an update, only the columns that differ."""
     old, new = change.old, change.new
     if old is None or new is None:
         return _as_json(names, old), _as_json(names, new)
@@ -293,7 +286,7 @@ def blob_as_json(value: Any) -> Any:
 
 
 def from_json(value: Any) -> Any:
-    """Turn a value of a JSON document into one that SQLite keeps; the other way round of `blob_as_json`."""
+    """Convert a JSON value into one that SQLite stores; the inverse of `blob_as_json`."""
     if isinstance(value, dict):
         if value.keys() == {"base64"} and isinstance(value["base64"], str):  # pyright: ignore[reportUnknownMemberType]
             try:
@@ -310,9 +303,7 @@ def _nested(value: Any) -> str:
     try:
         return orjson.dumps(value).decode()
     except orjson.JSONEncodeError:  # orjson writes 254 levels, and reads 1,024
-        raise Refusal(
-            "invalid", "A value in it is nested too deep; 250 levels is the most. Keep it as a text."
-        ) from None
+        raise Refusal("invalid", "A value must be nested at most 250 levels deep. Store it as a text.") from None
 
 
 def _op_of(kind: str, old: Row | None, new: Row | None, names: Sequence[str]) -> str:

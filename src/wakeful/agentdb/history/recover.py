@@ -1,50 +1,52 @@
-"""Bring a table back from a snapshot, for people."""
+"""The operation `recover`: copy a table from a snapshot into the database."""
 # pyright: reportUnknownMemberType=false
 
 from collections.abc import Iterator
 from contextlib import closing
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
 from wakeful.agentdb.database import SYSTEM_COLUMNS, Writer, no_such_table, quoted, row_id_of
 from wakeful.agentdb.errors import Refusal
 from wakeful.agentdb.files import files
 from wakeful.agentdb.files.files import Raw
+from wakeful.agentdb.files.open_database import OpenDatabase
 from wakeful.agentdb.history import snapshots
-from wakeful.agentdb.history.changelog import Who
+from wakeful.agentdb.operation import name_of, operation
 from wakeful.agentdb.process.guard import is_reserved
 from wakeful.agentdb.tables import schema, schema_checks
 
 _ROWS_AT_ONCE = 1_000
 
 
-def recover(
-    writer: Writer, path: Path, key: bytes, who: Who, *, snapshot: str, table: str, new_name: str | None
-) -> dict[str, Any]:
+@operation(
+    "recover",
+    "write",
+    scope="admin",
+    is_long=True,
+    creates_file=True,
+    table_arguments=("new_name", "table"),
+    command="recover",
+)
+def recover(db: OpenDatabase, snapshot: str, table: str, new_name: str | None = None) -> dict[str, Any]:
     """Copy a table of a snapshot into the database with its row ids, under its own name or another."""
+    writer = db.writer
     name = new_name or table
     schema.check_name(name, "table")
     if name.lower() in {each.lower() for each in writer.connection.tables()}:
+        raise Refusal("conflict", f"The table {name!r} exists. Give the recovered one another name.", field="new_name")
+    copy = next((each for each in snapshots.of(db.path) if each.name == snapshot), None)
+    if copy is None:
         raise Refusal(
-            "conflict", f"There is a table {name!r} already. Give the recovered one another name.", field="new_name"
+            "not_found", f"There is no snapshot {snapshot!r}. {name_of('snapshots')} lists them.", field="snapshot"
         )
-    with closing(files.open_copy(_find(path, snapshot), key)) as source:
+    with closing(files.open_copy(copy, db.key)) as source:
         before = schema_checks.texts(writer.connection)
         _create(writer, source, table, name)
-        count = _copy_rows(writer, who, source, table, name)
+        count = _copy_rows(writer, source, table, name)
         schema_checks.check_changed(writer.connection, before)
-    schema.note(writer, who, name, {"recovered": table, "snapshot": snapshot, "rows": count})
+    schema.log_schema(writer, name, {"recovered": table, "snapshot": snapshot, "rows": count})
     return {"table": name, "recovered": count, "snapshot": snapshot}
-
-
-def _find(path: Path, snapshot: str) -> Path:
-    for each in snapshots.of(path):
-        if each.name == snapshot:
-            return each
-    raise Refusal(
-        "not_found", f"There is no snapshot {snapshot!r}. `wakeful db snapshots` lists them.", field="snapshot"
-    )
 
 
 def _create(writer: Writer, source: Raw, table: str, name: str) -> None:
@@ -61,7 +63,7 @@ def _create(writer: Writer, source: Raw, table: str, name: str) -> None:
     writer.raw.execute("INSERT OR REPLACE INTO _tables VALUES (?, ?)", (name, purpose))
 
 
-def _copy_rows(writer: Writer, who: Who, source: Raw, table: str, name: str) -> int:
+def _copy_rows(writer: Writer, source: Raw, table: str, name: str) -> int:
     columns = writer.columns(name)
     id_name = row_id_of(columns)
     named = ", ".join([id_name, *map(quoted, columns)])
@@ -71,5 +73,5 @@ def _copy_rows(writer: Writer, who: Who, source: Raw, table: str, name: str) -> 
     while some := list(islice(rows, _ROWS_AT_ONCE)):
         writer.raw.executemany(f"INSERT INTO main.{quoted(name)} ({named}) VALUES ({places})", some)
         count += len(some)
-        writer.flush(who, "import")
+        writer.flush("import")
     return count

@@ -1,7 +1,7 @@
-"""Copies of a file as it was before a migration; encrypted as it is.
+"""Snapshots: encrypted copies of a file from before a migration.
 
-The latest few are enough to look back. One that holds the last copy of rows, because a table was dropped or deleted
-rows were purged before their time, is kept for 30 days whatever else happens.
+Only the latest few are kept. One that has the last copy of rows, because a table was dropped or deleted rows were
+purged early, is kept for 30 days in any case.
 """
 # pyright: reportUnknownMemberType=false
 
@@ -17,17 +17,19 @@ from typing import Any
 from wakeful.agentdb.database import GuardedConnection, quoted, row_id_of
 from wakeful.agentdb.errors import Refusal
 from wakeful.agentdb.files import files
+from wakeful.agentdb.files.open_database import OpenDatabase
+from wakeful.agentdb.operation import name_of, operation
 
 KEPT = 5
 KEPT_FOR = timedelta(days=30)
 KEPT_EVERY = timedelta(hours=1)
-KEPT_QUOTAS = 5  # all that are kept for their time, in quotas of the database
+MAX_KEPT_QUOTAS = 5  # size of all that are kept for 30 days, in quotas of the database
 
 _MARK = "-kept"
 
 
 def take(path: Path, at: str) -> Path:
-    """Copy the file while a transaction of ours keeps others from writing. Call it before that one writes."""
+    """Copy the file. Call it inside a write transaction that has not written yet: it keeps others from writing."""
     log = path.with_name(path.name + "-wal")
     if log.exists() and log.stat().st_size:
         raise Refusal("unavailable", "The database is in use elsewhere, so no snapshot could be made. Try again.")
@@ -43,24 +45,24 @@ def take(path: Path, at: str) -> Path:
                 _write_all(target, block)
             os.fsync(target.fileno())
     except BaseException:
-        copy.unlink(missing_ok=True)  # half a copy is none, and the disk may be full
+        copy.unlink(missing_ok=True)  # half a copy is of no use, and the disk may be full
         raise
     return copy
 
 
 def _write_all(target: FileIO, block: bytes) -> None:
-    """Write without a buffer: one that a full disk kept from being emptied would raise again when it is closed."""
+    """Write unbuffered: on a full disk a buffer would raise again when it is closed."""
     rest = memoryview(block)
     while rest:
         rest = rest[target.write(rest) :]
 
 
 def room_at(path: Path, size: int, at: str, quota: int) -> datetime | None:
-    """Return when there is room for one more copy that is kept for 30 days; None: now."""
-    forget_expired(path, at)
+    """Return when one more copy can be kept for 30 days; None: now."""
+    delete_expired(path, at)
     now, kept = datetime.fromisoformat(at), kept_of(path)
     free_at = [_made_at(kept[-1]) + KEPT_EVERY] if kept else []
-    over = sum(each.stat().st_size for each in kept) + size - KEPT_QUOTAS * quota
+    over = sum(each.stat().st_size for each in kept) + size - MAX_KEPT_QUOTAS * quota
     for each in kept:
         if over <= 0:
             break
@@ -71,14 +73,14 @@ def room_at(path: Path, size: int, at: str, quota: int) -> datetime | None:
 
 
 def check_room(path: Path, size: int, at: str, quota: int) -> None:
-    """Refuse one more copy that would be kept for 30 days, and say when there is room for it."""
+    """Refuse if no more copy can be kept for 30 days now."""
     free_at = room_at(path, size, at, quota)
     if free_at is not None:
         raise Refusal(
             "limit",
             "This removes rows for good, so a copy of the database must be kept for 30 days, and there is no room for "
-            f"one: at most one an hour, and {KEPT_QUOTAS} times the quota for all. Nothing was changed. There is room "
-            f"again at {free_at:%Y-%m-%d %H:%M} UTC; until then use db_delete, which can be undone.",
+            f"one: at most one an hour, and {MAX_KEPT_QUOTAS} times the quota for all. Nothing was changed. There is "
+            f"room again at {free_at:%Y-%m-%d %H:%M} UTC; until then use {name_of('delete')}, which can be undone.",
         )
 
 
@@ -87,14 +89,14 @@ def keep(copy: Path) -> Path:
     return copy.rename(copy.with_name(f"{copy.stem}{_MARK}{copy.suffix}"))
 
 
-def forget_old(path: Path) -> None:
-    """Keep the latest few of those that are not kept for their time."""
+def delete_old(path: Path) -> None:
+    """Delete all but the latest few of those that are not kept for 30 days."""
     for old in [each for each in of(path) if not _is_kept(each)][:-KEPT]:
         old.unlink(missing_ok=True)
 
 
-def forget_expired(path: Path, at: str) -> None:
-    """Remove those that have been kept for their time."""
+def delete_expired(path: Path, at: str) -> None:
+    """Delete those that were kept for 30 days."""
     now = datetime.fromisoformat(at)
     for each in kept_of(path):
         if _made_at(each) + KEPT_FOR <= now:
@@ -102,30 +104,35 @@ def forget_expired(path: Path, at: str) -> None:
 
 
 def of(path: Path) -> list[Path]:
-    """Return the snapshots of a database, the oldest first."""
+    """Return the snapshots of a database, oldest first."""
     return sorted((path.parent / "snapshots").glob("*.sqlite"))
 
 
-def listed(path: Path) -> list[dict[str, Any]]:
-    """Describe the snapshots of a database, the latest first."""
-    return [
-        {
-            "name": each.name,
-            "at": _made_at(each).isoformat(),
-            "bytes": each.stat().st_size,
-            "kept_until": (_made_at(each) + KEPT_FOR).isoformat() if _is_kept(each) else None,
-        }
-        for each in reversed(of(path))
-    ]
+@operation("snapshots", path="GET /snapshots", command="snapshots")
+def list_snapshots(db: OpenDatabase) -> list[dict[str, Any]]:
+    """Describe the snapshots of a database, latest first."""
+    return (
+        []
+        if db.is_new
+        else [
+            {
+                "name": each.name,
+                "at": _made_at(each).isoformat(),
+                "bytes": each.stat().st_size,
+                "kept_until": (_made_at(each) + KEPT_FOR).isoformat() if _is_kept(each) else None,
+            }
+            for each in reversed(of(db.path))
+        ]
+    )
 
 
 def kept_of(path: Path) -> list[Path]:
-    """Return those that are kept for 30 days, the oldest first."""
+    """Return those that are kept for 30 days, oldest first."""
     return [each for each in of(path) if _is_kept(each)]
 
 
-class FirstCopy:
-    """The copy of a file that a migration begins with; kept for 30 days once the migration drops rows."""
+class MigrationSnapshot:
+    """The snapshot before a migration; kept for 30 days if the migration drops rows."""
 
     def __init__(self, path: Path, key: bytes, at: str, quota: int) -> None:
         self._path, self._key, self._at, self._quota = path, key, at, quota
@@ -136,8 +143,8 @@ class FirstCopy:
     def name(self) -> str:
         return self._copy.name
 
-    def secure(self, connection: GuardedConnection, table: str) -> None:
-        """See to it that the rows of a table, as they are now, are in a copy that stays; refuse if they cannot be."""
+    def keep_rows(self, connection: GuardedConnection, table: str) -> None:
+        """Keep this snapshot for 30 days, unless a kept one has the rows of a table; refuse if there is no room."""
         if self._is_kept or self._is_held(connection, table):
             return
         check_room(self._path, self._copy.stat().st_size, self._at, self._quota)
@@ -148,7 +155,7 @@ class FirstCopy:
         self._copy.unlink(missing_ok=True)
 
     def _is_held(self, connection: GuardedConnection, table: str) -> bool:
-        """Tell whether a kept copy of the last hour has every row of a table."""
+        """Return whether a kept copy of the last hour has every row of a table."""
         since = datetime.fromisoformat(self._at) - KEPT_EVERY
         for copy in kept_of(self._path):
             if _made_at(copy) <= since:
@@ -160,12 +167,12 @@ class FirstCopy:
 
 
 def _has_all(held: Iterator[tuple[Any, ...]], wanted: Iterator[tuple[Any, ...]]) -> bool:
-    """Tell whether all of some rows are among others, both in the order of their row ids."""
+    """Return whether all wanted rows are among the held, both in the order of row ids."""
     return all(next((other for other in held if other[0] >= row[0]), None) == row for row in wanted)
 
 
 def _rows(raw: files.Raw, connection: GuardedConnection, table: str) -> Iterator[tuple[Any, ...]]:
-    """Return the rows of a table with their row ids, or nothing if there are not the same columns."""
+    """Return the rows of a table with their row ids, or none if columns are missing."""
     columns = connection.columns(table)
     found = {name for (name,) in raw.execute("SELECT name FROM pragma_table_info(?)", (table,))}
     if not found.issuperset(columns):

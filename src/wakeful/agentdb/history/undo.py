@@ -1,4 +1,4 @@
-"""Take back what one run wrote, except where someone has written since."""
+"""The operation `undo`: revert the rows that a run wrote, except those changed since."""
 # pyright: reportUnknownMemberType=false
 
 from typing import Any
@@ -7,14 +7,27 @@ import apsw
 import orjson
 
 from wakeful.agentdb.database import Writer, quoted, row_id_of
-from wakeful.agentdb.history.changelog import Who, from_json
+from wakeful.agentdb.files.open_database import OpenDatabase
+from wakeful.agentdb.history.changelog import from_json
+from wakeful.agentdb.operation import operation
 from wakeful.agentdb.process import deadline
 
-_MOST_TOLD = 200
+_MAX_LISTED = 200
 
 
-def undo_run(writer: Writer, who: Who, run_id: str) -> dict[str, Any]:
-    """Put rows back to what they were before a run. Rows it inserted are soft-deleted; nothing is lost."""
+@operation(
+    "undo",
+    "write",
+    is_long=True,
+    uses_reserve=True,
+    keeps_host_values=True,
+    logged_as="undo",
+    logged_arguments={"undoes": "run_id"},
+    command="undo",
+)
+def undo_run(db: OpenDatabase, run_id: str) -> dict[str, Any]:
+    """Restore rows to their values before a run. Rows that it inserted are soft-deleted."""
+    writer = db.writer
     rows: dict[tuple[str, int], list[tuple[Any, ...]]] = {}
     others: list[dict[str, Any]] = []
     for entry in writer.raw.execute(
@@ -28,18 +41,16 @@ def undo_run(writer: Writer, who: Who, run_id: str) -> dict[str, Any]:
             others.append({"table": table, "why": "changes of the schema and of views are not undone"})
     undone = 0
     for (table, row_id), entries in deadline.checked(rows.items()):
-        problem = _undo_row(writer, who, run_id, table, row_id, entries)
+        problem = _undo_row(writer, run_id, table, row_id, entries)
         if problem is None:
             undone += 1
         else:
             others.append({"table": table, "row_id": row_id, "why": problem})
-    return {"run_id": run_id, "undone": undone, "left": others[:_MOST_TOLD], "left_count": len(others)}
+    return {"run_id": run_id, "undone": undone, "left": others[:_MAX_LISTED], "left_count": len(others)}
 
 
-def _undo_row(
-    writer: Writer, who: Who, run_id: str, table: str, row_id: int, entries: list[tuple[Any, ...]]
-) -> str | None:
-    """Undo what a run did to one row, or say why not."""
+def _undo_row(writer: Writer, run_id: str, table: str, row_id: int, entries: list[tuple[Any, ...]]) -> str | None:
+    """Undo the changes of a run to one row; return why it cannot be done, else None."""
     problem = _changed_since(writer, run_id, table, row_id, entries[0][0])
     if problem is not None:
         return problem
@@ -56,9 +67,9 @@ def _undo_row(
     if now is None:
         return "the row is gone"
     if before is None:
-        put = {"_deleted_at": who.at}
+        put = {"_deleted_at": writer.who.at}
     else:
-        # Each entry tells what was different before it, so the first that names a column has its old value.
+        # An entry has the old values of changed columns, so the first entry with a column has the value before the run.
         put = {
             _renamed(writer, table, entry[0]).get(str(name), str(name)): from_json(value)
             for entry in reversed(entries)
@@ -79,7 +90,7 @@ def _undo_row(
 
 
 def _renamed(writer: Writer, table: str, number: int) -> dict[str, str]:
-    """Return the present names of columns that the host has renamed since an entry was written."""
+    """Return the new names of columns that the host has renamed since an entry."""
     found = writer.raw.execute(
         "SELECT detail FROM _changelog WHERE op = 'schema' AND table_name = ? AND id > ?"
         " AND detail LIKE '{\"renamed_columns\"%'",

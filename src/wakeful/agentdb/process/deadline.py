@@ -1,7 +1,7 @@
 """The time limit of the request a worker is carrying out.
 
-SQLite is interrupted by its progress handler; loops of Python's own, which SQLite never sees, call `check`. A worker
-has one thread and one request at a time, so there is one deadline.
+A progress handler interrupts SQLite; loops in Python call `check`. A worker has one thread and one request at a time,
+so there is one deadline.
 """
 
 import time
@@ -12,7 +12,7 @@ from wakeful.agentdb.errors import Refusal
 
 T = TypeVar("T")
 
-_ITEMS_BETWEEN_LOOKS = 50  # to read the clock takes longer than to read a row, on some virtual machines 5 µs
+_ITEMS_BETWEEN_CHECKS = 50  # reading the clock takes longer than reading a row, on some virtual machines 5 µs
 
 
 class _Deadline:
@@ -26,7 +26,7 @@ def begin(seconds: float) -> None:
 
 
 def stop() -> None:
-    """End the request under way, and let none begin: the server is going down."""
+    """End the request under way, and refuse new ones: the server is shutting down."""
     _Deadline.is_stopping = True
 
 
@@ -35,18 +35,18 @@ def is_past() -> bool:
 
 
 def check() -> None:
-    """Raise a refusal if the request has run out of time."""
+    """Raise if the request has run out of time."""
     if is_past():
         raise too_late()
 
 
 def checked(items: Iterable[T]) -> Iterator[T]:
-    """Pass items on as long as there is time."""
+    """Yield items until the request runs out of time."""
     for number, item in enumerate(items):
-        if not number % _ITEMS_BETWEEN_LOOKS:
+        if not number % _ITEMS_BETWEEN_CHECKS:
             check()
         yield item
 
 
 def too_late() -> Refusal:
-    return Refusal("timeout", "That took too long and was stopped. Nothing was changed. Ask for less at a time.")
+    return Refusal("timeout", "This took too long and was stopped. Nothing was changed. Ask for less at a time.")

@@ -1,8 +1,8 @@
-"""The server's side of the workers: a small pool of processes, each asked one thing at a time.
+"""A small pool of worker processes, each with one request at a time.
 
-This process never opens an agent's file. An agent has one worker at most, so its slow requests delay its own only. A
-worker that dies or outlives its time is killed and replaced, and the caller is told; SQLite sees to it that nothing is
-half-written.
+The server process never opens an agent's file. An agent uses one worker at a time, so its slow requests delay only its
+own. A worker that dies or exceeds its time is killed and replaced, and the caller gets an error; SQLite's transactions
+keep the file consistent.
 """
 
 import asyncio
@@ -14,20 +14,20 @@ import orjson
 
 from wakeful.agentdb.errors import DatabaseUnavailable, DataInvalid, DataTimeout, to_error
 from wakeful.agentdb.files.open_database import JOURNAL_SECONDS, Request
-from wakeful.agentdb.operations import WRITES
+from wakeful.agentdb.operations import OPERATIONS
 from wakeful.agentdb.process.process import WorkerProcess
 from wakeful.agentdb.process.turns import Job, Turns
 from wakeful.domain.resources import OutOfResources
 
 log = logging.getLogger(__name__)
 
-GRACE = 2.0  # seconds a worker has after its deadline, before it is killed
-RETRY = 5.0  # seconds until a worker is started again that could not be
-CLOSING = 20.0  # seconds a worker has to let go of a file
+GRACE = 2.0  # seconds after its deadline until a worker is killed
+RETRY = 5.0  # seconds between attempts to start a worker
+CLOSING = 20.0  # seconds a worker has to close a file
 
-_TOO_LONG = "That took too long and was stopped. Ask for less at a time."
+_TOO_LONG = "This took too long and was stopped. Ask for less at a time."
 _TOO_LONG_WRITE = (
-    "That took too long and was stopped, so it may or may not have been done. Look before you try again, and ask for "
+    "This took too long and was stopped, so it may or may not have been done. Check before you try again, and ask for "
     "less at a time."
 )
 
@@ -38,12 +38,12 @@ class WorkerBroke(DatabaseUnavailable):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerAnswer:
-    """What a worker answered."""
+    """A worker's answer."""
 
     text: bytes  # the result as JSON
     used: int | None = None  # bytes, after a write
     quota: int | None = None
-    is_crossing: bool = False  # the write has gone over the warning
+    is_crossing: bool = False  # the write has crossed the warning level
     last_change: int | None = None
     last_hash: str | None = None
 
@@ -53,28 +53,28 @@ class WorkerAnswer:
 
 
 class DatabaseEngine:
-    """Carries out requests in worker processes: at most one at a time for each agent, in turn between agents."""
+    """Runs requests in worker processes: one at a time per agent, round robin between agents."""
 
     def __init__(self, size: int, *, journal_seconds: float = JOURNAL_SECONDS) -> None:
         self._size = size
         self._journal_seconds = journal_seconds
-        self._workers: list[WorkerProcess] = []  # the one that was asked last at the end
+        self._workers: list[WorkerProcess] = []  # most recently used last
         self._starting: asyncio.Task[None] | None = None
         self._turns = Turns()
         self._is_closed = False
         self._retry: asyncio.TimerHandle | None = None
-        self.problem: str | None = None  # why no worker could be started the last time
+        self.problem: str | None = None  # why no worker can be started
 
     @property
     def pids(self) -> list[int]:
         return [worker.pid for worker in self._workers]
 
     async def ask(self, request: Request, agent: str | None = None) -> WorkerAnswer:
-        """Have a request carried out. It is finished even if the caller goes away, so that a worker is never torn."""
+        """Run a request. It is finished even if the caller is cancelled, so that the worker stays usable."""
         try:
             frame = orjson.dumps(request)
         except orjson.JSONEncodeError as error:
-            raise DataInvalid(f"A value in it cannot be kept: {error}.") from None
+            raise DataInvalid(f"A value cannot be stored: {error}.") from None
         answer, result = split(await self._carry_out(request, agent or request.path, frame))
         if answer["ok"]:
             used, quota, is_crossing = answer.get("usage") or (None, None, False)
@@ -87,24 +87,24 @@ class DatabaseEngine:
                 last_hash=answer.get("last_hash"),
             )
         if answer["kind"] == "broken":
-            log.error("database worker broke", extra={"op": request.op, "problem": answer["message"]})
-            raise WorkerBroke("The database could not do this; it is a fault of the server. Nothing was changed.")
+            log.error("database worker failed", extra={"op": request.op, "problem": answer["message"]})
+            raise WorkerBroke("The database failed; this is a fault of the server. Nothing was changed.")
         if self._is_closed and answer["kind"] == "timeout":  # it was interrupted for that
             raise _going_down()
         raise to_error(answer)
 
     async def close_file(self, path: str) -> None:
-        """Have every worker close a file. One that does not answer is ended, and so has closed it too."""
+        """Make every worker close a file. One that does not answer is killed, which closes it too."""
         frame = orjson.dumps({"op": "close", "path": path})
         holders = [worker for worker in self._workers if path in worker.paths]
         await asyncio.gather(*(self._close(worker, frame) for worker in holders))
 
     def has_open(self, path: str) -> bool:
-        """Tell whether a worker may have a file open."""
+        """Return whether a worker may have a file open."""
         return any(path in worker.paths for worker in self._workers)
 
     async def aclose(self) -> None:
-        """End all workers once they have closed their files; that takes two seconds at most."""
+        """Stop all workers after they have closed their files; that takes two seconds at most."""
         self._is_closed = True
         if self._retry is not None:
             self._retry.cancel()
@@ -118,27 +118,27 @@ class DatabaseEngine:
     async def _carry_out(self, request: Request, agent: str, frame: bytes) -> bytes:
         if self._is_closed:
             raise _going_down()
-        seconds = request.seconds + GRACE + (request.room_seconds if request.op in WRITES else 0)
+        is_write = OPERATIONS[request.op].kind == "write"
+        seconds = request.seconds + GRACE + (request.room_seconds if is_write else 0)
         answer = asyncio.get_running_loop().create_future()
         job = Job(agent=agent, path=request.path, frame=frame, seconds=seconds, answer=answer)
         self._turns.add(job)
-        self._hand_out()
+        self._dispatch()
         try:
             return await answer
         except TimeoutError:
             await self._reap(job)
             log.warning("database worker took too long", extra={"op": request.op})
-            raise DataTimeout(_TOO_LONG_WRITE if request.op in WRITES else _TOO_LONG) from None
+            raise DataTimeout(_TOO_LONG_WRITE if is_write else _TOO_LONG) from None
         except EOFError:
             await self._reap(job)
             log.warning("database worker died", extra={"op": request.op})
             raise WorkerBroke(
-                "The database's worker ended in the middle of this, so it may or may not have been done. "
-                "Look before you try again."
+                "The database worker exited, so this may or may not have been done. Check before you try again."
             ) from None
 
-    def _hand_out(self) -> None:
-        """Give every idle worker the next job, and see to it that there is an idle one for the job after that."""
+    def _dispatch(self) -> None:
+        """Give every idle worker the next job, and start another worker if none is idle after that."""
         if self._is_closed:
             return
         idle = [worker for worker in self._workers if not worker.is_busy and not worker.is_dead]
@@ -155,16 +155,16 @@ class DatabaseEngine:
             self._starting = asyncio.ensure_future(self._start())
 
     def _freed(self, worker: WorkerProcess) -> None:
-        """Hear that a worker has answered, or is gone."""
+        """Handle that a worker has answered, or is gone."""
         if worker.is_dead and worker in self._workers:
             self._workers.remove(worker)
         if worker.agent is not None and (worker.is_dead or not worker.is_busy):
             self._turns.end(worker.agent)
             worker.agent = None
-        self._hand_out()
+        self._dispatch()
 
     async def _start(self) -> None:
-        """Start a worker. If that fails and there is none at all, those who wait are told, and it is tried again."""
+        """Start a worker. If that fails and there is none, fail all waiting jobs and retry later."""
         try:
             worker = await WorkerProcess.start(self._freed, self._journal_seconds)
         except OSError as error:
@@ -184,7 +184,7 @@ class DatabaseEngine:
             await worker.end()
             return
         self._workers.append(worker)
-        self._hand_out()
+        self._dispatch()
 
     def _start_again(self) -> None:
         if not self._workers and self._starting is None and not self._is_closed:
@@ -199,7 +199,7 @@ class DatabaseEngine:
             await self._end(worker)
 
     async def _reap(self, job: Job) -> None:
-        """Wait until the process is gone that did not answer."""
+        """Kill the worker that did not answer, and wait for its exit."""
         if job.worker is not None:
             await self._end(job.worker)
 
@@ -210,7 +210,7 @@ class DatabaseEngine:
 
 
 def _going_down() -> WorkerBroke:
-    return WorkerBroke("The server is going down.")
+    return WorkerBroke("The server is shutting down.")
 
 
 def _no_worker(problem: str) -> OutOfResources:
@@ -223,6 +223,6 @@ def _fail(job: Job, error: Exception) -> None:
 
 
 def split(answer: bytes) -> tuple[dict[str, Any], bytes]:
-    """Take an answer apart into its head and its result."""
+    """Split an answer into head and result."""
     end = 4 + int.from_bytes(answer[:4])
     return orjson.loads(answer[4:end]), answer[end:]

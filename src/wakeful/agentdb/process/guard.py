@@ -1,6 +1,6 @@
-"""What SQLite itself lets a statement do: an allow-list that it asks for every table, column and function.
+"""The authorizer: an allow-list that SQLite asks about every table, column and function of a statement.
 
-Nothing here looks at the text of a statement. What is not on a list is denied, so a new feature of SQLite is too.
+It never looks at the text of a statement. Whatever is not on a list is denied, new features of SQLite included.
 """
 
 from collections.abc import Collection
@@ -9,6 +9,8 @@ from functools import cache
 from typing import Any, Literal
 
 import apsw
+
+from wakeful.agentdb.operation import name_of
 
 Profile = Literal["host", "query", "execute", "migrate"]
 
@@ -30,7 +32,7 @@ FUNCTIONS = _words(
     unistr unixepoch unlikely upper zeroblob
     """
 )
-# What ALTER TABLE runs inside; a statement of ours or a model's cannot name these.
+# Functions that ALTER TABLE calls; a statement cannot name them.
 _INSIDE_ALTER = _words(
     """
     sqlite_rename_column sqlite_rename_table sqlite_rename_test sqlite_rename_quotefix sqlite_drop_column
@@ -38,7 +40,7 @@ _INSIDE_ALTER = _words(
     """
 )
 _TABLE_FUNCTIONS = frozenset({"json_each", "json_tree"})
-# Virtual tables that are there without being made: those that SQLite registers on first use, and those of other builds.
+# Virtual tables that exist without being created: SQLite registers some on first use, and other builds have more.
 _MODULES = _words(
     """
     bytecode carray completion csv dbstat fsdir fts3tokenize fts4aux fts5vocab generate_series json_each json_tree
@@ -52,38 +54,38 @@ OK, DENY = apsw.SQLITE_OK, apsw.SQLITE_DENY
 
 
 def is_reserved(name: str) -> bool:
-    """Tell whether a name belongs to the host or to SQLite."""
+    """Return whether a name belongs to the host or to SQLite."""
     return name.startswith("_") or name.lower().startswith("sqlite_")
 
 
 @cache
 def _modules() -> frozenset[str]:
-    """Return the names of the virtual tables that this SQLite knows."""
+    """Return the names of the virtual tables of this SQLite."""
     connection: Any = apsw.Connection(":memory:")
     with closing(connection):
         return _MODULES | {str(name).lower() for (name,) in connection.execute("SELECT name FROM pragma_module_list")}
 
 
 def is_table_function(name: str) -> bool:
-    """Tell whether SQLite takes a name for a table-valued function or a virtual table when no table has it."""
+    """Return whether a name means a table-valued function or a virtual table when no table has it."""
     name = name.lower()
     return name.startswith("pragma_") or name in _modules()
 
 
 class SqlGuard:
-    """The authorizer of one connection. The host chooses the profile before it hands a statement over."""
+    """The authorizer of one connection. The host sets the profile before it runs a statement."""
 
     def __init__(self) -> None:
         self.profile: Profile = "host"
-        self.doors: Collection[str] = ()  # the randomly named views through which a query may read tables
-        self.views: Collection[str] = ()  # those and the views over them, which bear the tables' names
-        self.tables: Collection[str] = ()  # the agent's own; a file of 0.1 may have one that is named like a function
-        self.hides = True  # a query reads tables through those only, because they leave out what is soft-deleted
-        self.reason: str | None = None  # why something was denied last, for the error
-        self.created: set[str] = set()  # tables the statement being prepared creates
-        self.altered: str | None = None  # the table it alters
+        self.doors: Collection[str] = ()  # randomly named views through which a query may read tables
+        self.views: Collection[str] = ()  # those, and the views over them, which have the tables' names
+        self.tables: Collection[str] = ()  # the agent's; a file of 0.1 may have one that is named like a function
+        self.hides = True  # a query must read through `doors`, which hide soft-deleted rows
+        self.reason: str | None = None  # of the last denial, for the error
+        self.created: set[str] = set()  # tables that the statement creates
+        self.altered: str | None = None  # the table that it alters
         self.dropped: set[str] = set()
-        self.lost: list[tuple[str, str | None]] = []  # tables it drops, and columns of tables
+        self.lost: list[tuple[str, str | None]] = []  # tables and columns that it drops
 
     def begin_statement(self) -> None:
         self.reason = None
@@ -105,7 +107,7 @@ class SqlGuard:
 
     def _allows(self, action: int, first: str, second: str, database: str | None, via: str | None) -> bool:
         if action in (apsw.SQLITE_SELECT, apsw.SQLITE_RECURSIVE):
-            # The rows of CREATE TABLE … AS SELECT would be in no changelog: SQLite tells nobody about them.
+            # The rows of CREATE TABLE … AS SELECT would be in no changelog: the preupdate hook is not called.
             return not self.created
         if action == apsw.SQLITE_FUNCTION:
             name = second.lower()
@@ -122,15 +124,15 @@ class SqlGuard:
 
     def _may_read(self, table: str, column: str, database: str | None, via: str | None) -> bool:
         if table in _SCHEMA_TABLES:
-            # SQLite reads its schema to change it. In ALTER and DROP there is no room for a SELECT of the model's own.
+            # SQLite reads its schema to change it. ALTER and DROP cannot contain a SELECT of the model.
             return self._is_inside() or (bool(self.created) and column == "ROWID")
         if table == "pragma_quick_check":
             return self.altered is not None
         if database == "temp":
             return self.profile == "query" and table in self.views
         if database is None and not column:
-            # No column is wanted, as in count(*). SQLite then reports a WITH clause, a view, a table and a virtual
-            # table all the same, by the name that the statement calls it.
+            # No column is read, as in count(*). SQLite then reports a WITH clause, a view, a table and a virtual table
+            # alike, by the name in the statement.
             return table in self.views or (not is_reserved(table) and self._may_call(table))
         if is_reserved(table) or database != "main":
             return False
@@ -139,17 +141,17 @@ class SqlGuard:
         return self.profile != "query" or not self.hides or via in self.doors
 
     def _may_call(self, name: str) -> bool:
-        """Tell whether a name is one of the few allowed table-valued functions, or not one at all."""
+        """Return whether a name is an allowed table-valued function, or none at all."""
         return name.lower() in _TABLE_FUNCTIONS or name in self.tables or not is_table_function(name)
 
     def _is_inside(self) -> bool:
-        """Tell whether SQLite is at work on its schema, in a statement with no room for one of the model's own."""
+        """Return whether SQLite is changing its schema, in a statement that cannot contain a SELECT of the model."""
         return self.altered is not None or bool(self.dropped)
 
     def _may_write(self, table: str, database: str | None) -> bool:
         if table == "sqlite_sequence":
             return self._is_inside()
-        if table in _SCHEMA_TABLES:  # defensive mode refuses a statement that names them itself
+        if table in _SCHEMA_TABLES:  # defensive mode refuses statements that name them
             return self.profile == "migrate"
         return database == "main" and not is_reserved(table)
 
@@ -167,12 +169,12 @@ class SqlGuard:
                 self.dropped.add(first)
                 self.lost.append((first, None))
                 return True
-            # Here the table is the second argument, and the place of the database holds a column that is dropped.
+            # Here the table is the second argument, and the database argument is a column that is dropped.
             case apsw.SQLITE_ALTER_TABLE if first == "main" and not is_reserved(second):
                 self.altered = second
                 self.lost += [(second, database)] if database is not None else []
                 return database is None or not database.startswith("_")
-            case apsw.SQLITE_DELETE:  # DROP TABLE deletes its rows and, before we are told its name, its schema
+            case apsw.SQLITE_DELETE:  # DROP TABLE deletes its rows and, before SQLite reports its name, its schema
                 return first in self.dropped or self._may_write(first, "")
             case apsw.SQLITE_REINDEX:  # CREATE INDEX fills the new index
                 return True
@@ -209,27 +211,33 @@ _SCHEMA_VERBS = ("CREATE", "DROP", "ALTER")
 
 
 def _explain(action: int, first: str, second: str, profile: Profile) -> str:
-    """Say what was denied, and what to do instead."""
+    """Return what was denied, and what to use instead."""
     table = second if action == apsw.SQLITE_ALTER_TABLE else first
     if action == apsw.SQLITE_SELECT:
         return "CREATE TABLE … AS SELECT is not allowed. Create the table first, then INSERT INTO … SELECT."
     if action == apsw.SQLITE_FUNCTION:
         return f"The function {second!r} is not allowed here."
     if action == apsw.SQLITE_DELETE and not is_reserved(table):
-        return "DELETE is not allowed: rows are never deleted for good. Use db_delete, which db_restore can undo."
+        return f"DELETE is not allowed: rows are never deleted for good. Use {name_of('delete')}, which can be undone."
     if table in _SCHEMA_TABLES and action != apsw.SQLITE_READ and profile != "migrate":
-        return "The schema cannot be changed here. Use db_create_table, db_alter_table or db_migrate."
+        return f"The schema cannot be changed here. Use {_schema_operations()}."
     if is_reserved(table) or (action == apsw.SQLITE_CREATE_INDEX and is_reserved(second)):
-        return f"{table!r} belongs to the host. Use db_schema for what there is and the db_* tools for the rest."
+        return f"{table!r} belongs to the host. Use {name_of('schema')} to see the tables, columns and views."
     if action == apsw.SQLITE_READ and is_table_function(table) and table not in _TABLE_FUNCTIONS:
         return f"The virtual table {table!r} is not allowed here."
     if action == apsw.SQLITE_READ:
         return f"{table!r} cannot be read like that. Name tables plainly, without a schema such as 'main.' before them."
     if action == apsw.SQLITE_UPDATE and second.startswith("_"):
-        return f"The column {second!r} is kept by the host. Leave it out; db_delete and db_restore set '_deleted_at'."
+        marks = f"{name_of('delete')} and {name_of('restore')}"
+        return f"The column {second!r} is managed by the host. Leave it out; {marks} set '_deleted_at'."
     verb = _VERBS.get(action, "That")
     if profile == "query":
-        return f"{verb} is not allowed: db_query only reads. Use db_insert, db_update or db_execute to write."
+        writing = f"{name_of('insert')}, {name_of('update')} or {name_of('execute')}"
+        return f"{verb} is not allowed: {name_of('query')} only reads. Use {writing} to write."
     if verb.startswith(_SCHEMA_VERBS) and profile == "execute":
-        return f"{verb} is not allowed in db_execute. Use db_create_table, db_alter_table or db_migrate."
+        return f"{verb} is not allowed in {name_of('execute')}. Use {_schema_operations()}."
     return f"{verb} is not allowed in an agent's database."
+
+
+def _schema_operations() -> str:
+    return f"{name_of('create_table')}, {name_of('alter_table')} or {name_of('migrate')}"

@@ -1,4 +1,4 @@
-"""The memory of a process that holds keys."""
+"""Protect the memory of a process that has keys."""
 
 import ctypes
 
@@ -6,9 +6,9 @@ _PR_SET_DUMPABLE = 4
 
 
 def hide_memory() -> None:
-    """Keep other processes of the same user out of this one: its memory, environment and open files.
+    """Make memory, environment and open files unreadable to other processes of the same user.
 
-    It also writes no core dump any more, which would hold keys. A program that this process starts is not hidden.
+    It also disables core dumps, which would contain keys. Child programs are not protected.
     """
     if ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "PR_SET_DUMPABLE")

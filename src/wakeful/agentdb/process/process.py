@@ -1,4 +1,4 @@
-"""One worker process, and the socket it is spoken to through. What it is asked is answered in that order."""
+"""One worker process and the socket to it; requests are answered in order."""
 
 import asyncio
 import errno
@@ -8,35 +8,35 @@ import sys
 from collections import deque
 from collections.abc import Callable
 
-from wakeful.agentdb.files.open_database import MOST_OPEN
+from wakeful.agentdb.files.open_database import MAX_OPEN
 
 log = logging.getLogger(__name__)
 
-MOST_ANSWER = 64 * 1024 * 1024
-USUAL_ANSWER = 128 * 1024
+MAX_ANSWER = 64 * 1024 * 1024
+BUFFER_BYTES = 128 * 1024
 STARTING = 30.0  # seconds a worker has to start; it takes 0.1 on an idle machine
-STOPPING = 2.0  # seconds a worker has at a graceful stop to close its files
+STOPPING = 2.0  # seconds a worker has to close its files at a graceful stop
 
 
 class WorkerProcess(asyncio.BufferedProtocol):
-    """Sends frames, each with its length before it, and hands the answers to those who wait for them."""
+    """Sends length-prefixed frames to a worker, and resolves the futures of their answers."""
 
     def __init__(self, on_answer: Callable[["WorkerProcess"], None]) -> None:
         self._on_answer = on_answer
         self._loop = asyncio.get_running_loop()
         self._asked: deque[tuple[asyncio.Future[bytes], float]] = deque()
-        self._buffer = bytearray(USUAL_ANSWER)
+        self._buffer = bytearray(BUFFER_BYTES)
         self._filled = 0
         self._timer: asyncio.TimerHandle | None = None
         self._transport: asyncio.Transport | None = None
         self._process: asyncio.subprocess.Process | None = None
-        self._ready: asyncio.Future[None] = self._loop.create_future()  # done with its first frame, which is empty
-        self.agent: str | None = None  # whose request it is at
-        self.paths: deque[str] = deque(maxlen=MOST_OPEN)  # the files it may have open, the last one at the end
+        self._ready: asyncio.Future[None] = self._loop.create_future()  # done with its first, empty frame
+        self.agent: str | None = None  # whose request is under way
+        self.paths: deque[str] = deque(maxlen=MAX_OPEN)  # files it may have open, most recently used last
 
     @classmethod
     async def start(cls, on_answer: Callable[["WorkerProcess"], None], journal_seconds: float) -> "WorkerProcess":
-        """Start a process with nothing of the server's surroundings, least of all its secrets."""
+        """Start a process without the server's environment variables, which may have secrets."""
         ours, theirs = socket.socketpair()
         with theirs:
             try:
@@ -50,7 +50,7 @@ class WorkerProcess(asyncio.BufferedProtocol):
                     stdout=theirs.fileno(),
                     env={},
                     cwd="/",
-                    start_new_session=True,  # Ctrl-C is for the server, which ends its workers itself
+                    start_new_session=True,  # Ctrl-C goes to the server, which stops its workers itself
                 )
             except BaseException:
                 ours.close()
@@ -88,46 +88,46 @@ class WorkerProcess(asyncio.BufferedProtocol):
         return self._transport is None or self._transport.is_closing() or self._process.returncode is not None
 
     def note_open(self, path: str) -> None:
-        """Remember what the process has open: it closes the file that was asked about longest ago, as this does."""
+        """Record a file that the process opens; like the process, drop the least recently used one."""
         if path in self.paths:
             self.paths.remove(path)
         if path:
             self.paths.append(path)
 
     def ask(self, frame: bytes, seconds: float, answer: "asyncio.Future[bytes]") -> None:
-        """Ask for something. If the caller cancels the answer, it is read and thrown away.
+        """Send a request. If the caller cancels the future, the answer is read and discarded.
 
-        The answer fails with TimeoutError if it is not there in its time, and with EOFError if the process ends.
+        The future fails with TimeoutError after its time, and with EOFError if the process ends.
         """
         if self._transport is None:
             answer.set_exception(EOFError())
             return
         self._asked.append((answer, seconds))
         if len(self._asked) == 1:
-            self._watch()
+            self._start_timer()
         self._transport.write(len(frame).to_bytes(4) + frame)
 
     async def stop(self) -> None:
-        """Let the process close its files and end; one that takes too long is killed."""
+        """Let the process close its files and exit; kill it if that takes too long."""
         assert self._process is not None
         if self.is_busy and self._process.returncode is None:
-            self._process.terminate()  # interrupts what it is at
+            self._process.terminate()  # interrupts the request under way
         if self._transport is not None and not self._transport.is_closing():
             self._transport.write_eof()
         try:
             async with asyncio.timeout(STOPPING):
                 await self._process.wait()
         except TimeoutError:
-            log.warning("database worker did not end in time, so it is killed", extra={"pid": self.pid})
+            log.warning("database worker did not stop in time, killed", extra={"pid": self.pid})
         await self.end()
 
     async def end(self) -> None:
-        """Kill the process and wait until it is gone."""
+        """Kill the process and wait for its exit."""
         assert self._process is not None
         self._kill()
         await self._process.wait()
 
-    # What the loop calls.
+    # Callbacks of asyncio.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
@@ -145,24 +145,24 @@ class WorkerProcess(asyncio.BufferedProtocol):
                 self._buffer[: self._filled - 4] = self._buffer[4 : self._filled]
                 self._filled -= 4
                 continue
-            if end > MOST_ANSWER or not self._asked:
-                self._kill()  # it does not keep to the form, so nothing it says can be trusted
+            if end > MAX_ANSWER or not self._asked:
+                self._kill()  # it violates the protocol, so its answers cannot be trusted
                 return
             if self._filled < end:
-                self._make_room(end)
+                self._resize(end)
                 return
             answer = bytes(memoryview(self._buffer)[4:end])
             rest = self._buffer[end : self._filled]
             self._buffer[: len(rest)] = rest
             self._filled = len(rest)
             self._settle(answer)
-        if len(self._buffer) > USUAL_ANSWER:
-            self._make_room(USUAL_ANSWER)
+        if len(self._buffer) > BUFFER_BYTES:
+            self._resize(BUFFER_BYTES)
 
-    def _make_room(self, size: int) -> None:
-        """Take another buffer; the loop still holds on to the one it has just filled."""
+    def _resize(self, size: int) -> None:
+        """Replace the buffer; asyncio still holds a view of the old one, so it cannot be resized."""
         if len(self._buffer) < size or not self._filled:
-            buffer = bytearray(max(size, USUAL_ANSWER))
+            buffer = bytearray(max(size, BUFFER_BYTES))
             buffer[: self._filled] = self._buffer[: self._filled]
             self._buffer = buffer
 
@@ -176,7 +176,7 @@ class WorkerProcess(asyncio.BufferedProtocol):
 
     def _settle(self, outcome: bytes | Exception) -> None:
         answer, _ = self._asked.popleft()
-        self._watch()
+        self._start_timer()
         if not answer.done():
             if isinstance(outcome, bytes):
                 answer.set_result(outcome)
@@ -184,8 +184,8 @@ class WorkerProcess(asyncio.BufferedProtocol):
                 answer.set_exception(outcome)
         self._on_answer(self)
 
-    def _watch(self) -> None:
-        """Begin to measure the time of what is to be answered next."""
+    def _start_timer(self) -> None:
+        """Start the time limit of the next answer."""
         if self._timer is not None:
             self._timer.cancel()
         self._timer = self._loop.call_later(self._asked[0][1], self._give_up) if self._asked else None

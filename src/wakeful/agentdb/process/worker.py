@@ -1,9 +1,9 @@
-"""A worker process: the only place where a statement that a model wrote is run.
+"""A worker process: the only place where statements that a model wrote are run.
 
-It reads requests from its standard input and answers on its standard output, each with its length before it. A request
-is a JSON document; an answer is two, a head and the result, so that the server can hand a result on unread. Every
-request brings the file and its key along, so a few workers serve any number of agents. It ends when its input does,
-and closes its files then; SIGTERM interrupts the request under way, so that this is soon.
+It reads requests from stdin and writes answers to stdout, each with a length prefix. A request is a JSON document; an
+answer is two, a head and the result, so that the server can pass a result on without parsing it. Every request names
+the file and its key, so a few workers serve any number of agents. At the end of its input it closes its files and
+exits; SIGTERM interrupts the request under way, so that this is soon.
 """
 # pyright: reportUnknownMemberType=false
 
@@ -23,33 +23,34 @@ import orjson
 
 from wakeful.agentdb import operations
 from wakeful.agentdb.errors import Refusal
-from wakeful.agentdb.files.open_database import JOURNAL_SECONDS, MOST_OPEN, Opened, Request
+from wakeful.agentdb.files.open_database import JOURNAL_SECONDS, MAX_OPEN, OpenDatabase, Request
+from wakeful.agentdb.operation import address
+from wakeful.agentdb.operations import OPERATIONS
 from wakeful.agentdb.process import deadline
 from wakeful.agentdb.process.memory import Memory
 from wakeful.agentdb.process.private_memory import hide_memory
 
-HEAP = 64 * 1024 * 1024  # of SQLite: a statement that wants more fails
-MEMORY = 1024 * 1024 * 1024  # of address space, for the process: Python's own part is bounded too
-FILES = 128
-MOST_FRAME = 64 * 1024 * 1024
+MAX_HEAP = 64 * 1024 * 1024  # of SQLite; a statement that needs more fails
+MAX_MEMORY = 1024 * 1024 * 1024  # address space of the process, Python's own part included
+MAX_FILES = 128
 
 
 def main(journal_seconds: float) -> None:
-    """Answer requests until the server is gone. What is written is in its file, not only in the journal, soon after."""
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-    resource.setrlimit(resource.RLIMIT_NOFILE, (FILES, FILES))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a dump would hold keys
+    """Answer requests until stdin ends, and move journals into their files soon after writes."""
+    resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY, MAX_MEMORY))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (MAX_FILES, MAX_FILES))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a dump would contain keys
     hide_memory()
-    apsw.hard_heap_limit(HEAP)
-    apsw.soft_heap_limit(HEAP * 3 // 4)
-    # Rows come and go by the thousand and none refers to another, so there is little for a search of cycles to find.
+    apsw.hard_heap_limit(MAX_HEAP)
+    apsw.soft_heap_limit(MAX_HEAP * 3 // 4)
+    # Thousands of rows are allocated and freed, none in a cycle, so frequent garbage collections would find nothing.
     gc.freeze()
     gc.set_threshold(50_000, 20, 20)
     signal.signal(signal.SIGTERM, lambda _number, _frame: deadline.stop())
     worker = Worker(journal_seconds)
     try:
-        with suppress(ConnectionError):  # the server is gone, and with it whoever would read the answer
-            sys.stdout.buffer.write(bytes(4))  # an empty frame: it has started
+        with suppress(ConnectionError):  # the server is gone
+            sys.stdout.buffer.write(bytes(4))  # an empty frame: the worker has started
             sys.stdout.buffer.flush()
             _serve(worker, FileIO(sys.stdin.fileno(), closefd=False), sys.stdout.buffer)
     finally:
@@ -65,18 +66,18 @@ def _serve(worker: "Worker", requests: FileIO, answers: BinaryIO) -> None:
         head = _read(requests, 4)
         if len(head) < 4:
             return
-        # In a function of its own, so that neither frame nor answer is still held when memory is given back.
+        # A separate function, so that neither frame nor answer is still referenced when memory is freed.
         _serve_one(worker, _read(requests, int.from_bytes(head)), answers)
-        worker.let_go()
+        worker.free_memory()
         if memory.has_grown():
             worker.shrink()
-            memory.give_back()
+            memory.trim()
         if worker.seconds_to_journals == 0:  # always busy: SQLite's own checkpoints come with every 1,000 pages only
             worker.empty_journals()
 
 
 def _read(requests: FileIO, size: int) -> bytes:
-    """Read so many bytes, fewer only at the end of the input. Unbuffered: what is waiting shows in `select`."""
+    """Read this many bytes, fewer only at the end of the input. Unbuffered, so that `select` sees what is left."""
     data = bytearray(size)
     filled = 0
     while filled < size and (count := requests.readinto(memoryview(data)[filled:])):
@@ -92,26 +93,26 @@ def _serve_one(worker: "Worker", frame: bytes, answers: BinaryIO) -> None:
 
 
 class Worker:
-    """The databases that are open here, and what can be done with one."""
+    """The open databases of a worker process."""
 
     def __init__(self, journal_seconds: float = JOURNAL_SECONDS) -> None:
-        self._open: OrderedDict[str, Opened] = OrderedDict()
+        self._open: OrderedDict[str, OpenDatabase] = OrderedDict()
         self._journal_seconds = journal_seconds
-        self._journals_due: float | None = None  # when journals are emptied; None: nothing was written since
+        self._journals_due: float | None = None  # when journals are emptied next; None: they are empty
 
     @property
     def seconds_to_journals(self) -> float | None:
-        """Return how long it is until journals are to be emptied; None: there is nothing in them."""
+        """Return the seconds until journals are emptied; None: they are empty."""
         return None if self._journals_due is None else max(0.0, self._journals_due - time.monotonic())
 
     def empty_journals(self) -> None:
-        """Move what stands in journals into the files, and cut the journals to nothing."""
+        """Move journals into their files, and truncate them."""
         self._journals_due = None
         for opened in self._open.values():
             opened.empty_journal()
 
     def answer(self, frame: bytes) -> bytes:
-        """Carry out one request. Never raises: whatever happens is an answer."""
+        """Carry out one request. Never raises: an error is an answer, too."""
         try:
             values = orjson.loads(frame)
             if values["op"] == "close":
@@ -133,15 +134,16 @@ class Worker:
     def _carry_out(self, request: Request) -> dict[str, Any]:
         opened = self._opened(request)
         deadline.begin(request.seconds)
-        opened.begin()
-        if request.op not in operations.READS and self._journals_due is None:
+        address(request.door)
+        opened.begin(request)
+        if OPERATIONS[request.op].kind != "read" and self._journals_due is None:
             self._journals_due = time.monotonic() + self._journal_seconds
         try:
             return operations.carry_out(opened, request)
         except apsw.Error as error:
             refusal = operations.explain(error, opened, request.op)
             if isinstance(error, apsw.CorruptError | apsw.NotADBError | apsw.IOError | apsw.NoMemError):
-                self._close(request.path)  # what it has in memory is not to be trusted
+                self._close(request.path)  # its state in memory cannot be trusted
             raise refusal from error
         except OSError as error:
             refusal = operations.explain_system(error)
@@ -149,11 +151,13 @@ class Worker:
                 raise
             raise refusal from error
         except OverflowError as error:
-            raise Refusal("invalid", "A whole number in it has more than 64 bits. Keep it as a text.") from error
+            raise Refusal(
+                "invalid", "A whole number must have at most 64 bits. Store a longer one as a text."
+            ) from error
         except UnicodeDecodeError as error:
-            raise Refusal("invalid", "A text in it is not UTF-8. Keep such bytes in a BLOB.") from error
+            raise Refusal("invalid", "A text must be UTF-8. Store other bytes as a BLOB.") from error
 
-    def _opened(self, request: Request) -> Opened:
+    def _opened(self, request: Request) -> OpenDatabase:
         key = bytes.fromhex(request.key)
         opened = self._open.get(request.path)
         is_gone = request.path and opened is not None and not opened.is_same_file()
@@ -161,12 +165,12 @@ class Worker:
             self._close(request.path)
             opened = None
         if opened is None:
-            opened = Opened(request.path, key)
+            opened = OpenDatabase(request.path, key)
             if request.path:
                 self._open[request.path] = opened
         if request.path:
             self._open.move_to_end(request.path)
-        while len(self._open) > MOST_OPEN:
+        while len(self._open) > MAX_OPEN:
             self._close(next(iter(self._open)))
         return opened
 
@@ -175,13 +179,13 @@ class Worker:
         if opened is not None:
             opened.close()
 
-    def let_go(self) -> None:
-        """Do what can wait until an answer is sent."""
+    def free_memory(self) -> None:
+        """Free the rows of the last answer; that can wait until it was sent."""
         for opened in self._open.values():
-            opened.let_go()
+            opened.free_memory()
 
     def shrink(self) -> None:
-        """Empty SQLite's caches of pages."""
+        """Empty SQLite's page caches."""
         for opened in self._open.values():
             for side in opened.sides:
                 side.raw.pragma("shrink_memory")
@@ -192,7 +196,7 @@ class Worker:
 
 
 def _joined(head: dict[str, Any], result: Any) -> bytes:
-    """Write an answer. A result that is bytes is a file, which the server hands on as it is."""
+    """Encode an answer. A result that is bytes is a file, which the server passes on unchanged."""
     written = orjson.dumps(head)
     body = result if isinstance(result, bytes) else orjson.dumps(result)
     return b"".join((len(written).to_bytes(4), written, body))

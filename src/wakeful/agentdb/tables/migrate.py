@@ -1,49 +1,90 @@
-"""Migrations an agent wrote: several statements, all or none, after a snapshot."""
+"""Migrations: several statements, all or none, after a snapshot."""
 # pyright: reportUnknownMemberType=false
 
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+import orjson
+
 from wakeful.agentdb.database import SYSTEM_COLUMNS, Writer, quoted
 from wakeful.agentdb.errors import Refusal
-from wakeful.agentdb.history.changelog import Change, Who
-from wakeful.agentdb.history.snapshots import FirstCopy
+from wakeful.agentdb.files.open_database import OpenDatabase
+from wakeful.agentdb.history import snapshots
+from wakeful.agentdb.history.changelog import Change
+from wakeful.agentdb.history.snapshots import MigrationSnapshot
+from wakeful.agentdb.operation import operation
 from wakeful.agentdb.process.guard import is_reserved
 from wakeful.agentdb.tables import schema, schema_checks
 
-MOST_STATEMENTS = 100
+MAX_STATEMENTS = 100
 
 Times = tuple[str | None, ...]  # of a row, in the order of SYSTEM_COLUMNS
-Copied = Counter[tuple[str, Times]]  # how many rows of a table have kept which times
+Copied = Counter[tuple[str, Times]]  # number of rows copied into a table, by their times
 
 
-def migrate(
-    writer: Writer, who: Who, up_sql: str, down_sql: str, purpose: str, copy: FirstCopy | None
+@operation(
+    "migrate",
+    "write",
+    scope="admin",
+    is_long=True,
+    creates_file=True,
+    copies_file=True,
+    logged_as="schema",
+    agent_actor="migration",
+    path="POST /migrate",
+    command="migrate",
+)
+def migrate(db: OpenDatabase, purpose: str, up_sql: str, down_sql: str) -> dict[str, Any]:
+    """Run the statements of a migration after a snapshot, which also keeps the rows that it drops."""
+    is_new = not db.writer.connection.tables()
+    copy = None if is_new else MigrationSnapshot(db.path, db.key, db.who.at, db.quota)
+    try:
+        done = _migrate(db.writer, purpose, up_sql, down_sql, copy)
+    except BaseException:
+        if copy is not None:
+            copy.discard()
+        raise
+    snapshots.delete_old(db.path)
+    snapshots.delete_expired(db.path, db.who.at)
+    return done
+
+
+@operation(
+    "take_back_migration", "write", scope="admin", is_long=True, copies_file=True, logged_as="schema", command="revert"
+)
+def take_back_migration(db: OpenDatabase, change_id: int) -> dict[str, Any]:
+    """Run the down_sql of a migration, given by its number in the changelog."""
+    query = "SELECT detail FROM _changelog WHERE id = ? AND op = 'schema'"
+    detail: str | None = db.writer.raw.execute(query, (change_id,)).get
+    values: dict[str, Any] = orjson.loads(detail) if detail else {}
+    if not values.get("down_sql"):
+        raise Refusal("not_found", f"Change {change_id} is not a migration with a down_sql.", field="change_id")
+    return migrate(db, f"Took back change {change_id}.", values["down_sql"], values["up_sql"])
+
+
+def _migrate(
+    writer: Writer, purpose: str, up_sql: str, down_sql: str, copy: MigrationSnapshot | None
 ) -> dict[str, Any]:
-    """Run the statements of a migration, and see to it that every table has the host's columns afterwards.
-
-    Rows that it drops are in the copy, or it is refused.
-    """
-    ours = _reserved(writer)
+    reserved = _reserved(writer)
     before = schema_checks.texts(writer.connection)
     copied: Copied = Counter()
     done = 0
     rest = up_sql
-    while (taken := _run_first(writer, who, rest, copied, copy)) is not None:
+    while (taken := _run_first(writer, rest, copied, copy)) is not None:
         rest = taken
         done += 1
-        if done > MOST_STATEMENTS:
-            raise Refusal("limit", f"A migration has at most {MOST_STATEMENTS} statements.", field="up_sql")
+        if done > MAX_STATEMENTS:
+            raise Refusal("limit", f"A migration must have at most {MAX_STATEMENTS} statements.", field="up_sql")
     if not done:
-        raise Refusal("invalid", "There is no statement in it.", field="up_sql")
-    if _reserved(writer) != ours:
+        raise Refusal("invalid", "'up_sql' has no statement.", field="up_sql")
+    if _reserved(writer) != reserved:
         raise Refusal("refused", "Names that begin with _ belong to the host. Nothing was changed.", field="up_sql")
     tables = writer.connection.tables()
     _check_tables(writer, tables)
     schema_checks.check_changed(writer.connection, before)
-    if len(tables) > schema.MOST_TABLES:
-        raise Refusal("limit", f"There may be at most {schema.MOST_TABLES} tables. Nothing was changed.")
+    if len(tables) > schema.MAX_TABLES:
+        raise Refusal("limit", f"A database must have at most {schema.MAX_TABLES} tables. Nothing was changed.")
     writer.raw.execute(
         "DELETE FROM _tables WHERE name NOT IN (SELECT name FROM main.sqlite_schema WHERE type = 'table')"
     )
@@ -51,11 +92,11 @@ def migrate(
         writer.raw.execute("INSERT OR IGNORE INTO _tables VALUES (?, ?)", (table, purpose))
     snapshot = None if copy is None else copy.name
     what = {"migrated": purpose, "up_sql": up_sql, "down_sql": down_sql, "snapshot": snapshot}
-    schema.note(writer, who, None, what)
+    schema.log_schema(writer, None, what)
     return {"statements": done, "tables": tables, "snapshot": snapshot}
 
 
-def _run_first(writer: Writer, who: Who, sql: str, copied: Copied, copy: FirstCopy | None) -> str | None:
+def _run_first(writer: Writer, sql: str, copied: Copied, copy: MigrationSnapshot | None) -> str | None:
     """Run the first statement of a text and return the rest; None if there was none."""
     connection, guard = writer.connection, writer.connection.guard
     if not sql.strip():
@@ -66,20 +107,20 @@ def _run_first(writer: Writer, who: Who, sql: str, copied: Copied, copy: FirstCo
         if statement is None:
             return None
         if statement.parameters:
-            raise Refusal("invalid", "A migration has no parameters; write the values into it.", field="up_sql")
+            raise Refusal("invalid", "A migration must not have parameters. Write the values into it.", field="up_sql")
         altered, created, lost = guard.altered, frozenset(guard.created), tuple(guard.lost)
     for table, column in lost:
         if copy is not None and _has_values(writer, table, column):
-            copy.secure(connection, table)
+            copy.keep_rows(connection, table)
     with connection.under("migrate"):
         for _ in connection.run(statement):
             pass
-    _log_rows(writer, who, copied)
+    _log_rows(writer, copied)
     writer.forget_columns()
     if altered is not None and (left := writer.columns(altered)):
         lost = [name for name in SYSTEM_COLUMNS if name in before[altered] and name not in left]
         if lost:
-            raise Refusal("refused", f"The column {lost[0]!r} of {altered!r} is kept by the host.", field="up_sql")
+            raise Refusal("refused", f"The column {lost[0]!r} of {altered!r} is managed by the host.", field="up_sql")
     for table in connection.tables():
         if table not in before:
             schema.refuse_view_name(writer, table)
@@ -94,20 +135,20 @@ def _has_values(writer: Writer, table: str, column: str | None) -> bool:
     return bool(writer.raw.execute(sql).get)
 
 
-def _log_rows(writer: Writer, who: Who, copied: Copied) -> None:
-    """Log what a statement wrote while its tables still have the columns it wrote."""
+def _log_rows(writer: Writer, copied: Copied) -> None:
+    """Log the rows of a statement while their tables still have the same columns."""
     changes = writer.capture.changes
     with writer.unnoted():
-        writer.capture.changes = _stamp(writer, who, changes, copied)
-        writer.flush(who, "execute")
+        writer.capture.changes = _stamp(writer, changes, copied)
+        writer.flush("execute")
 
 
-def _stamp(writer: Writer, who: Who, changes: Sequence[Change], copied: Copied) -> list[Change]:
-    """Put the host's times in. A row copied from another table keeps the ones it came with, tombstones above all."""
+def _stamp(writer: Writer, changes: Sequence[Change], copied: Copied) -> list[Change]:
+    """Set the host's timestamps. A row copied from another table keeps its own, so a deleted one stays deleted."""
     with_times = [change for change in changes if change.old is None and any(_times(writer, change))]
     _check_copies(writer, with_times, copied)
     kept = {id(change) for change in with_times}
-    return [*with_times, *writer.stamp(who, [change for change in changes if id(change) not in kept])]
+    return [*with_times, *writer.stamp([change for change in changes if id(change) not in kept])]
 
 
 def _times(writer: Writer, change: Change) -> Times:
@@ -117,18 +158,18 @@ def _times(writer: Writer, change: Change) -> Times:
 
 
 def _check_copies(writer: Writer, changes: Sequence[Change], copied: Copied) -> None:
-    """Refuse times that a migration made up: another table must have had as many rows with just those three."""
+    """Refuse invented timestamps: another table must have as many rows with exactly the same three."""
     if not changes:
         return
     copied.update((change.table, _times(writer, change)) for change in changes)
     there = {table: _times_in(writer, table) for table in writer.connection.tables()}
     for table, times in {(change.table, _times(writer, change)) for change in changes}:
-        most = max((counted[times] for other, counted in there.items() if other != table), default=0)
-        if copied[table, times] > most:
+        available = max((counted[times] for other, counted in there.items() if other != table), default=0)
+        if copied[table, times] > available:
             raise Refusal(
                 "refused",
-                f"This sets {', '.join(SYSTEM_COLUMNS)} of {table!r}, which are kept by the host. Leave them out. Only "
-                "rows that are copied from another table keep its values, all three as they are. Nothing was changed.",
+                f"This sets {', '.join(SYSTEM_COLUMNS)} of {table!r}, which are managed by the host. Leave them out. "
+                "Only rows that are copied from another table keep its values, all three. Nothing was changed.",
                 field="up_sql",
             )
 
@@ -140,12 +181,12 @@ def _times_in(writer: Writer, table: str) -> Counter[Times]:
 
 
 def _complete(writer: Writer, table: str) -> None:
-    """Give a new table the host's columns, which its statement may not define."""
+    """Add the host's columns to a new table; its statement must not define them."""
     for (name,) in writer.raw.execute("SELECT name FROM pragma_table_xinfo(?, 'main')", (table,)).fetchall():
         if name.lower() in SYSTEM_COLUMNS:
             raise Refusal(
                 "refused",
-                f"The column {name!r} of {table!r} is kept by the host, which adds it to every table. Leave it out.",
+                f"The column {name!r} of {table!r} is managed by the host, which adds it to every table. Leave it out.",
                 field="up_sql",
             )
     for name in SYSTEM_COLUMNS:
@@ -172,7 +213,7 @@ def _check_tables(writer: Writer, tables: Sequence[str]) -> None:
 
 
 def _reserved(writer: Writer) -> list[tuple[Any, ...]]:
-    """Return everything that belongs to the host, to see that it is as it was."""
+    """Return the schema of everything that belongs to the host, for comparison."""
     found = writer.raw.execute(
         "SELECT type, name, tbl_name, sql FROM main.sqlite_schema ORDER BY type, name"
     ).fetchall()

@@ -1,4 +1,4 @@
-"""Statements a model wrote: one that reads, and one that writes."""
+"""Operations that run one SQL statement of a model: `query` reads, `execute` writes."""
 # pyright: reportUnknownMemberType=false
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,31 +10,40 @@ import orjson
 
 from wakeful.agentdb.database import Reader, Statement, Writer
 from wakeful.agentdb.errors import Refusal
-from wakeful.agentdb.history.changelog import Change, Who, blob_as_json, from_json
+from wakeful.agentdb.files.open_database import OpenDatabase
+from wakeful.agentdb.history.changelog import Change, blob_as_json, from_json
+from wakeful.agentdb.operation import name_of, operation
 from wakeful.agentdb.process import deadline
 
-USUAL_ROWS = 1_000
-MOST_ROWS = 5_000
-MOST_BYTES = 80_000  # of the rows as JSON
-MOST_VALUES_AT_ONCE = 64  # that are read before they are measured
+DEFAULT_ROWS = 1_000
+MAX_ROWS = 5_000
+MAX_BYTES = 80_000  # of the rows as JSON
+MAX_VALUES_AT_ONCE = 64  # read before their size is measured
 
 Params = Mapping[str, Any] | Sequence[Any] | None
 
 
+@operation("query", path="POST /query", command="query")
 def query(
-    reader: Reader, sql: str, params: Params, *, limit: int, include_deleted: bool, most_bytes: int = MOST_BYTES
+    db: OpenDatabase,
+    sql: str,
+    params: Params = None,
+    limit: int | None = None,
+    include_deleted: bool = False,
+    max_bytes: int = MAX_BYTES,
 ) -> dict[str, Any]:
     """Run one statement that only reads."""
+    reader = db.reader
     with reader.reading(include_deleted=include_deleted) as connection:
         statement = connection.prepare_only(sql)
         need_reading(statement)
-        # Closed in any case: one that is left half-read would hold on to an old state of the database.
+        # A half-read cursor would keep an old snapshot of the database open.
         with closing(connection.run(statement, bindings(statement, params))) as cursor:
-            return take(statement.columns, cursor, limit, most_bytes, reader.taken)
+            return take(statement.columns, cursor, limit or DEFAULT_ROWS, max_bytes, reader.sent_rows)
 
 
 def check(reader: Reader, sql: str) -> Statement:
-    """Let SQLite say whether a statement could be run to read, without running it."""
+    """Prepare a statement that only reads, without running it."""
     with reader.reading() as connection:
         statement = connection.prepare_only(sql)
         need_reading(statement)
@@ -45,21 +54,21 @@ def take(
     columns: Sequence[str],
     rows: Iterable[Sequence[Any]],
     limit: int,
-    most_bytes: int,
-    wanted: list[Sequence[Any]] | None = None,
+    max_bytes: int,
+    sent_rows: list[Sequence[Any]] | None = None,
 ) -> dict[str, Any]:
-    """Take rows up to a number and a size, and write them as JSON; a few are measured at a time, and none read ahead.
+    """Read rows up to a number and a size, and write them as JSON in batches, without reading ahead.
 
-    To measure each row alone takes longer than to read it. A value has a megabyte at most, so a few are bounded too;
-    the first row is measured alone, since rows are mostly alike.
-    With `wanted` rows are freed later, when the answer is sent: a thousand take a while.
+    Measuring each row alone takes longer than reading it. A value has a megabyte at most, so a batch of a few values is
+    bounded too; the first row is a batch of its own, since rows are mostly alike.
+    Rows are appended to `sent_rows` to be freed after the answer was sent: freeing a thousand takes a while.
     """
-    limit = max(1, min(limit, MOST_ROWS))
-    wanted = [] if wanted is None else wanted
+    limit = max(1, min(limit, MAX_ROWS))
+    sent_rows = [] if sent_rows is None else sent_rows
     rows = iter(rows)
-    step, most_step = 1, max(1, MOST_VALUES_AT_ONCE // max(1, len(columns)))
+    step, max_step = 1, max(1, MAX_VALUES_AT_ONCE // max(1, len(columns)))
     written: list[bytes] = []
-    count, left, is_truncated = 0, most_bytes - 2, False
+    count, left, is_truncated = 0, max_bytes - 2, False
     while not is_truncated and (batch := list(islice(rows, min(step, limit + 1 - count)))):
         deadline.check()
         fitting = batch[: limit - count]
@@ -69,11 +78,11 @@ def take(
             text = orjson.dumps(fitting, default=blob_as_json)
         is_truncated = len(fitting) < len(batch)
         if fitting:
-            wanted += fitting
+            sent_rows += fitting
             written.append(text[1:-1])
             count += len(fitting)
             left -= len(text) - 1
-        step = min(4 * step, most_step)
+        step = min(4 * step, max_step)
     return {
         "columns": columns,
         "rows": orjson.Fragment(b"[" + b",".join(written) + b"]"),
@@ -82,34 +91,43 @@ def take(
     }
 
 
-def _fitting(rows: Sequence[Sequence[Any]], most_bytes: int) -> list[Sequence[Any]]:
+def _fitting(rows: Sequence[Sequence[Any]], max_bytes: int) -> list[Sequence[Any]]:
     for number, row in enumerate(rows):
-        most_bytes -= len(orjson.dumps(row, default=blob_as_json)) + 1
-        if most_bytes < 0:
+        max_bytes -= len(orjson.dumps(row, default=blob_as_json)) + 1
+        if max_bytes < 0:
             return list(rows[:number])
     return list(rows)
 
 
-def execute(writer: Writer, who: Who, sql: str, params: Params) -> dict[str, Any]:
-    """Run one statement that writes, and let the host's times stand in what it wrote."""
+@operation(
+    "execute",
+    "write",
+    logged_as="execute",
+    logged_arguments={"sql": "sql"},
+    path="POST /execute",
+    command="execute",
+)
+def execute(db: OpenDatabase, sql: str, params: Params = None) -> dict[str, Any]:
+    """Run one statement that writes, and set the host's timestamps in the rows it wrote."""
+    writer = db.writer
     with writer.connection.under("execute"):
         statement = writer.connection.prepare_only(sql)
         if statement.is_readonly:
-            raise Refusal("refused", "This statement only reads. Use db_query for it.", field="sql")
+            raise Refusal("refused", f"This statement only reads. Use {name_of('query')} for it.", field="sql")
         cursor = writer.connection.run(statement, bindings(statement, params))
-        returned = take(statement.columns, cursor, USUAL_ROWS, MOST_BYTES)
-        # What RETURNING has more than that is not wanted; all rows were written before the first came.
+        returned = take(statement.columns, cursor, DEFAULT_ROWS, MAX_BYTES)
+        # SQLite has written all rows before RETURNING gives the first; the rest of them is only read.
         for _ in deadline.checked(cursor):
             pass
     changes = writer.capture.changes
-    _leave_deleted(writer, changes)
+    _refuse_deleted(writer, changes)
     with writer.unnoted():
-        writer.capture.changes = writer.stamp(who, changes)
+        writer.capture.changes = writer.stamp(changes)
     return {"changed": len(changes), **(returned if statement.columns else {})}
 
 
-def _leave_deleted(writer: Writer, changes: Sequence[Change]) -> None:
-    """Refuse to change what is deleted, as the typed tools leave it alone: it comes back as it was, or not at all."""
+def _refuse_deleted(writer: Writer, changes: Sequence[Change]) -> None:
+    """Refuse changes of soft-deleted rows, which the other operations do not change either."""
     touched = [
         change.table
         for change in changes
@@ -119,13 +137,14 @@ def _leave_deleted(writer: Writer, changes: Sequence[Change]) -> None:
         raise Refusal(
             "refused",
             f"This would change {len(touched)} deleted rows of {touched[0]!r}. Nothing was changed. Add "
-            "'WHERE _deleted_at IS NULL' (or 'AND …'), or bring them back with db_restore or db_upsert first.",
+            f"'WHERE _deleted_at IS NULL' (or 'AND …'), or restore them with {name_of('restore')} or "
+            f"{name_of('upsert')} first.",
             field="sql",
         )
 
 
 def bindings(statement: Statement, params: Params) -> dict[str, Any] | list[Any] | None:
-    """Fit the given values to the parameters of a statement, or say what is missing."""
+    """Match the given values to the parameters of a statement."""
     named = [name for name in statement.parameters if name is not None]
     if not statement.parameters:
         if params:
@@ -157,8 +176,11 @@ def _compare_names(wanted: set[str], given: set[str]) -> None:
 
 
 def need_reading(statement: Statement) -> None:
-    """Refuse what writes, or returns nothing."""
+    """Refuse a statement that writes, or returns nothing."""
     if not statement.is_readonly or not statement.columns:
-        raise Refusal(
-            "refused", "Only SELECT is allowed here. Use db_insert, db_update or db_execute to write.", field="sql"
-        )
+        raise only_select()
+
+
+def only_select() -> Refusal:
+    writing = f"{name_of('insert')}, {name_of('update')} or {name_of('execute')}"
+    return Refusal("refused", f"Only SELECT is allowed here. Use {writing} to write.", field="sql")

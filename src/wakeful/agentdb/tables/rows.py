@@ -1,4 +1,4 @@
-"""Rows, written by name and value: insert, upsert, update, delete, restore."""
+"""Operations that write rows by column name and value."""
 # pyright: reportUnknownMemberType=false
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -7,56 +7,77 @@ from typing import Any
 
 from wakeful.agentdb.database import ROW_ID_NAMES, SYSTEM_COLUMNS, Writer, quoted, row_id_of
 from wakeful.agentdb.errors import Refusal
-from wakeful.agentdb.history.changelog import PLAIN, Who, from_json
+from wakeful.agentdb.files.open_database import OpenDatabase
+from wakeful.agentdb.history.changelog import PLAIN, from_json
+from wakeful.agentdb.operation import name_of, operation
 from wakeful.agentdb.process import deadline
-from wakeful.agentdb.tables import schema, where
+from wakeful.agentdb.tables import schema, transfer
+from wakeful.agentdb.tables.where import need_column, to_sql
 
-MOST_ROWS = 5_000
-MOST_IDS = 900  # told in an answer, and named in a call
+MAX_ROWS = 5_000
+MAX_IDS = 900  # in an answer, and in a call
 
 Values = Mapping[str, Any]
 
 
-def insert(writer: Writer, who: Who, table: str, rows: Sequence[Values]) -> dict[str, Any]:
+@operation("insert", "write", is_bounded=True, path="POST /tables/{table}/rows", command="add")
+def insert(db: OpenDatabase, table: str, rows: Sequence[Values]) -> dict[str, Any]:
     """Insert rows, all or none."""
-    columns = writer.need_table(table)
-    check_rows(rows, columns)
+    writer = db.writer
+    _check_rows(rows, writer.need_table(table))
     for names, group in groupby(rows, key=tuple):
-        _insert(writer, who, table, names, group)
+        _insert(writer, table, names, group)
     return {"table": table, "inserted": len(rows), **_ids(writer)}
 
 
-def _insert(writer: Writer, who: Who, table: str, names: Sequence[str], rows: Any) -> None:
+def _insert(writer: Writer, table: str, names: Sequence[str], rows: Any) -> None:
     written = ", ".join(quoted(name) for name in (*names, "_created_at", "_updated_at"))
     places = ", ".join("?" * (len(names) + 2))
+    at = writer.who.at
     writer.raw.executemany(
         f"INSERT INTO main.{quoted(table)} ({written}) VALUES ({places})",
-        ((*_kept(row.values()), who.at, who.at) for row in deadline.checked(rows)),
+        ((*_to_sql(row.values()), at, at) for row in deadline.checked(rows)),
     )
 
 
-def _kept(values: Collection[Any]) -> Iterable[Any]:
-    """Return values as SQLite keeps them; most rows have only such."""
+def _to_sql(values: Collection[Any]) -> Iterable[Any]:
+    """Return values as SQLite stores them; most rows need no conversion."""
     return values if PLAIN.issuperset(map(type, values)) else map(from_json, values)
 
 
-def take_in(
-    writer: Writer, who: Who, table: str, rows: Sequence[dict[str, Any]], *, may_create: bool
+@operation(
+    "import",
+    "write",
+    is_long=True,
+    creates_file=True,
+    is_bounded=True,
+    logged_as="import",
+    logged_arguments={"table": "table", "source": "source"},
+)
+def import_rows(
+    db: OpenDatabase,
+    table: str,
+    text: str,
+    format: str,  # noqa: A002  (the word of every door)
+    create: bool = True,
+    source: str = "",  # noqa: ARG001  (for the changelog)
 ) -> dict[str, Any]:
-    """Insert rows of a file; the host's columns in it are left out, for it sets them itself."""
+    """Insert the rows of a file, all or none, without the host's columns, which the host sets itself."""
+    writer = db.writer
+    rows = transfer.read(format, text)
     ignored = sorted({name for row in rows for name in row if name in SYSTEM_COLUMNS})
     cleaned = [{name: value for name, value in row.items() if name not in SYSTEM_COLUMNS} for row in rows]
     renamed = _new_names(cleaned)
     if renamed:
         cleaned = [{renamed.get(name, name): value for name, value in row.items()} for row in cleaned]
     is_new = not writer.columns(table)
-    if is_new and may_create:
-        schema.create_table(writer, who, table, "Imported from a file.", schema.infer(cleaned), ())
+    if is_new and create:
+        schema.create_table(db, table, "Imported from a file.", schema.infer(cleaned))
     columns = writer.need_table(table)
     for names in set(map(tuple, cleaned)):
         _check_names(names, columns, field="path")
     for names, group in groupby(cleaned, key=tuple):
-        _insert(writer, who, table, names, group)
+        _insert(writer, table, names, group)
     return {
         "table": table,
         "imported": len(rows),
@@ -67,7 +88,7 @@ def take_in(
 
 
 def _new_names(rows: Sequence[dict[str, Any]]) -> dict[str, str]:
-    """Find another name for each column of a file that would hide SQLite's row id."""
+    """Return a new name for each column of a file that would hide SQLite's row id."""
     names = dict.fromkeys(name for row in rows for name in row)
     taken = {name.lower() for name in names}
     renamed: dict[str, str] = {}
@@ -78,30 +99,32 @@ def _new_names(rows: Sequence[dict[str, Any]]) -> dict[str, str]:
     return renamed
 
 
-def upsert(writer: Writer, who: Who, table: str, rows: Sequence[Values], keys: Sequence[str]) -> dict[str, Any]:
-    """Update the row with the same keys, revive it if it was deleted, or insert it."""
+@operation("upsert", "write", path="POST /tables/{table}/rows/upsert", command="upsert")
+def upsert(db: OpenDatabase, table: str, rows: Sequence[Values], conflict_columns: Sequence[str]) -> dict[str, Any]:
+    """Insert rows, or update (and restore, if deleted) those with the same values in the conflict columns."""
+    writer = db.writer
     columns = writer.need_table(table)
-    check_rows(rows, columns)
-    if not keys:
+    _check_rows(rows, columns)
+    if not conflict_columns:
         raise Refusal(
-            "invalid", "'conflict_columns' is empty. Name what makes a row the same.", field="conflict_columns"
+            "invalid", "'conflict_columns' must name the columns that make a row the same.", field="conflict_columns"
         )
-    for key in keys:
-        where.need_column(key, columns, field="conflict_columns")
+    for key in conflict_columns:
+        need_column(key, columns, field="conflict_columns")
     done: dict[str, int] = {"inserted": 0, "updated": 0, "revived": 0}
     outcomes: list[str] = []
     for number, row in enumerate(deadline.checked(rows)):
-        outcome = _upsert(writer, who, table, row, keys, number)
+        outcome = _upsert(writer, table, row, conflict_columns, number)
         done[outcome] += 1
         outcomes.append(outcome)
-    return {"table": table, **done, "outcomes": outcomes[:MOST_IDS], **_ids(writer)}
+    return {"table": table, **done, "outcomes": outcomes[:MAX_IDS], **_ids(writer)}
 
 
-def _upsert(writer: Writer, who: Who, table: str, row: Values, keys: Sequence[str], number: int) -> str:
+def _upsert(writer: Writer, table: str, row: Values, keys: Sequence[str], number: int) -> str:
     missing = [key for key in keys if row.get(key) is None]
     if missing:
         raise Refusal(
-            "invalid", f"Row {number} has no value for {missing[0]!r}, by which it would be found.", field="rows"
+            "invalid", f"Row {number} must have a value for {missing[0]!r}, one of the conflict_columns.", field="rows"
         )
     condition = " AND ".join(f"{quoted(key)} = ?" for key in keys)
     id_name = row_id_of(writer.columns(table))
@@ -111,86 +134,85 @@ def _upsert(writer: Writer, who: Who, table: str, row: Values, keys: Sequence[st
         [from_json(row[key]) for key in keys],
     ).fetchall()
     if not found:
-        _insert(writer, who, table, tuple(row), [row])
+        _insert(writer, table, tuple(row), [row])
         return "inserted"
     if len(found) > 1 and found[1][1] is None:
         raise Refusal(
             "conflict",
             f"Several rows of {table!r} have the {', '.join(keys)} of row {number}. Nothing was changed. "
-            "Name more conflict_columns, or use db_update.",
+            f"Name more conflict_columns, or use {name_of('update')}.",
         )
     row_id, deleted_at = found[0]
     changes = [(quoted(name), from_json(value)) for name, value in row.items() if name not in keys]
     written = "".join(f"{name} = ?, " for name, _ in changes)
     writer.raw.execute(
         f"UPDATE main.{quoted(table)} SET {written}_updated_at = ?, _deleted_at = NULL WHERE {id_name} = ?",
-        (*(value for _, value in changes), who.at, row_id),
+        (*(value for _, value in changes), writer.who.at, row_id),
     )
     return "updated" if deleted_at is None else "revived"
 
 
+@operation("update", "write", path="PATCH /tables/{table}/rows", command="edit")
 def update(
-    writer: Writer,
-    who: Who,
+    db: OpenDatabase,
     table: str,
-    changes: Values,
-    condition: Values | None,
+    set: Values,  # noqa: A002  (the word of the tool)
+    where: Values | None = None,
     row_ids: Sequence[int] | None = None,
 ) -> dict[str, Any]:
-    """Change live rows that meet a condition."""
+    """Change live rows that match a condition, or have one of the row ids."""
+    writer = db.writer
     columns = writer.need_table(table)
-    if not changes:
-        raise Refusal("invalid", "'set' is empty. Say which columns get which value.", field="set")
-    _check_names(changes, columns, field="set")
-    chosen, values = choose(condition, row_ids, columns)
-    written = "".join(f"{quoted(name)} = ?, " for name in changes)
+    if not set:
+        raise Refusal("invalid", "'set' must name the columns to change and their new values.", field="set")
+    _check_names(set, columns, field="set")
+    chosen, values = _choose(where, row_ids, columns)
+    written = "".join(f"{quoted(name)} = ?, " for name in set)
     writer.raw.execute(
         f"UPDATE main.{quoted(table)} SET {written}_updated_at = ? WHERE _deleted_at IS NULL AND {chosen}",
-        (*map(from_json, changes.values()), who.at, *values),
+        (*map(from_json, set.values()), writer.who.at, *values),
     )
     return {"table": table, "updated": len(writer.capture.changes), **_ids(writer)}
 
 
+@operation("delete", "write", uses_reserve=True, path="POST /tables/{table}/rows/delete", command="delete")
 def delete(
-    writer: Writer, who: Who, table: str, condition: Values | None, row_ids: Sequence[int] | None = None
+    db: OpenDatabase, table: str, where: Values | None = None, row_ids: Sequence[int] | None = None
 ) -> dict[str, Any]:
-    """Mark live rows as deleted; they stay, and can be restored."""
-    chosen, values = choose(condition, row_ids, writer.need_table(table))
-    writer.raw.execute(
-        f"UPDATE main.{quoted(table)} SET _deleted_at = ? WHERE _deleted_at IS NULL AND {chosen}", (who.at, *values)
-    )
-    return {"table": table, "deleted": len(writer.capture.changes), **_ids(writer)}
+    """Soft-delete live rows: they stay, and can be restored."""
+    return {"table": table, "deleted": _mark(db.writer, table, where, row_ids, is_deleted=True), **_ids(db.writer)}
 
 
+@operation("restore", "write", path="POST /tables/{table}/rows/restore", command="restore")
 def restore(
-    writer: Writer, who: Who, table: str, condition: Values | None, row_ids: Sequence[int] | None = None
+    db: OpenDatabase, table: str, where: Values | None = None, row_ids: Sequence[int] | None = None
 ) -> dict[str, Any]:
-    """Bring deleted rows back."""
-    chosen, values = choose(condition, row_ids, writer.need_table(table))
-    writer.raw.execute(
-        f"UPDATE main.{quoted(table)} SET _deleted_at = NULL, _updated_at = ?"
-        f" WHERE _deleted_at IS NOT NULL AND {chosen}",
-        (who.at, *values),
-    )
-    return {"table": table, "restored": len(writer.capture.changes), **_ids(writer)}
+    """Restore soft-deleted rows."""
+    return {"table": table, "restored": _mark(db.writer, table, where, row_ids, is_deleted=False), **_ids(db.writer)}
 
 
-def choose(condition: Values | None, row_ids: Sequence[int] | None, columns: Sequence[str]) -> tuple[str, list[Any]]:
-    """Return a condition for the rows a model describes, or for those a person ticked."""
+def _mark(writer: Writer, table: str, where: Values | None, row_ids: Sequence[int] | None, *, is_deleted: bool) -> int:
+    chosen, values = _choose(where, row_ids, writer.need_table(table))
+    written = "_deleted_at = ?" if is_deleted else "_deleted_at = NULL, _updated_at = ?"
+    which = f"_deleted_at IS {'' if is_deleted else 'NOT '}NULL AND {chosen}"
+    writer.raw.execute(f"UPDATE main.{quoted(table)} SET {written} WHERE {which}", (writer.who.at, *values))
+    return len(writer.capture.changes)
+
+
+def _choose(where: Values | None, row_ids: Sequence[int] | None, columns: Sequence[str]) -> tuple[str, list[Any]]:
+    """Return the SQL condition for rows that a model describes, or that a person selected by row id."""
     if row_ids is None:
-        return where.to_sql(condition or {}, columns)
-    if not row_ids or len(row_ids) > MOST_IDS:
-        raise Refusal("invalid", f"'row_ids' has 1 to {MOST_IDS:,} of them, not {len(row_ids):,}.", field="row_ids")
+        return to_sql(where or {}, columns)
+    if not row_ids or len(row_ids) > MAX_IDS:
+        raise Refusal("invalid", f"'row_ids' must have 1 to {MAX_IDS:,} ids, got {len(row_ids):,}.", field="row_ids")
     return f"{row_id_of(columns)} IN ({', '.join('?' * len(row_ids))})", list(row_ids)
 
 
-def check_rows(rows: Sequence[Values], columns: Sequence[str]) -> None:
+def _check_rows(rows: Sequence[Values], columns: Sequence[str]) -> None:
     if not rows:
-        raise Refusal(
-            "invalid", "'rows' is empty. Give at least one row, as an object of columns and values.", field="rows"
-        )
-    if len(rows) > MOST_ROWS:
-        raise Refusal("limit", f"{len(rows):,} rows at once are too many; {MOST_ROWS:,} is the most.", field="rows")
+        raise Refusal("invalid", "'rows' must have at least one row, an object of columns and values.", field="rows")
+    if len(rows) > MAX_ROWS:
+        raise Refusal("limit", f"'rows' must have at most {MAX_ROWS:,} rows, got {len(rows):,}.", field="rows")
     for names in set(map(tuple, rows)):
         _check_names(names, columns, field="rows")
 
@@ -198,9 +220,9 @@ def check_rows(rows: Sequence[Values], columns: Sequence[str]) -> None:
 def _check_names(names: Any, columns: Sequence[str], *, field: str) -> None:
     for name in names:
         if name in SYSTEM_COLUMNS:
-            raise Refusal("invalid", f"The column {name!r} is kept by the host. Leave it out.", field=field)
-        where.need_column(name, columns, field=field)
+            raise Refusal("invalid", f"The column {name!r} is managed by the host. Leave it out.", field=field)
+        need_column(name, columns, field=field)
 
 
 def _ids(writer: Writer) -> dict[str, Any]:
-    return {"row_ids": [change.moved_to for change in writer.capture.changes[:MOST_IDS]]}
+    return {"row_ids": [change.moved_to for change in writer.capture.changes[:MAX_IDS]]}

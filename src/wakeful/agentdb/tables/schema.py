@@ -1,4 +1,4 @@
-"""Tables: what there is, new ones, and new columns."""
+"""Operations that create tables and add columns, and descriptions of tables."""
 # pyright: reportUnknownMemberType=false
 
 import re
@@ -10,7 +10,9 @@ import orjson
 
 from wakeful.agentdb.database import ROW_ID_NAMES, SYSTEM_COLUMNS, GuardedConnection, Writer, quoted
 from wakeful.agentdb.errors import Refusal
-from wakeful.agentdb.history.changelog import Who, from_json
+from wakeful.agentdb.files.open_database import OpenDatabase
+from wakeful.agentdb.history.changelog import from_json
+from wakeful.agentdb.operation import name_of, operation
 from wakeful.agentdb.process import deadline
 from wakeful.agentdb.process.guard import is_reserved, is_table_function
 from wakeful.agentdb.tables import schema_checks
@@ -25,19 +27,19 @@ TYPES = {
     "json": "TEXT",
     "blob": "BLOB",
 }
-MOST_TABLES = 100
-MOST_COLUMNS = 100
+MAX_TABLES = 100
+MAX_COLUMNS = 100
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,62}")
 
 
 def describe(connection: GuardedConnection, *, with_counts: bool = True) -> list[dict[str, Any]]:
-    """Return the agent's own tables with columns, indexes and how many rows they have."""
+    """Return the agent's tables with their columns, indexes and row counts."""
     purposes = dict(connection.raw.execute("SELECT name, purpose FROM _tables").fetchall())
     return [_describe(connection, name, purposes.get(name, ""), with_counts) for name in connection.tables()]
 
 
 def system_tables(connection: GuardedConnection) -> list[dict[str, Any]]:
-    """Return the host's tables, for people."""
+    """Return the host's tables."""
     names = connection.raw.execute("SELECT name FROM main.sqlite_schema WHERE type = 'table' ORDER BY name").fetchall()
     return [_describe(connection, name, "", with_counts=False) for (name,) in names if name.startswith("_")]
 
@@ -78,26 +80,27 @@ def _describe(connection: GuardedConnection, table: str, purpose: str, with_coun
     return described
 
 
+@operation("create_table", "write", creates_file=True, table_arguments=("name",), path="POST /tables", command="create")
 def create_table(
-    writer: Writer,
-    who: Who,
+    db: OpenDatabase,
     name: str,
     purpose: str,
     columns: Sequence[Mapping[str, Any]],
-    indexes: Sequence[Sequence[str]],
+    indexes: Sequence[Sequence[str]] = (),
 ) -> dict[str, Any]:
-    """Make a table. Without a primary key of its own it gets `id`; the host's three columns are always there."""
+    """Create a table. Without a primary key it gets `id`; the host's three columns are always added."""
+    writer = db.writer
     check_name(name, "table")
     tables = writer.connection.tables()
     if name.lower() in {table.lower() for table in tables}:
         raise Refusal(
-            "conflict", f"There is a table {name!r} already. Use db_alter_table to add columns.", field="name"
+            "conflict", f"The table {name!r} exists. Use {name_of('alter_table')} to add columns.", field="name"
         )
     refuse_view_name(writer, name)
-    if len(tables) >= MOST_TABLES:
-        raise Refusal("limit", f"There are {MOST_TABLES} tables, and that is the most.")
+    if len(tables) >= MAX_TABLES:
+        raise Refusal("limit", f"A database must have at most {MAX_TABLES} tables, and this one has as many.")
     if not purpose.strip():
-        raise Refusal("invalid", "'purpose' is empty. Say in a sentence what the table is for.", field="purpose")
+        raise Refusal("invalid", "'purpose' must say in a sentence what the table is for.", field="purpose")
     _check_columns(columns, ())
     keys = [column["name"] for column in columns if column.get("primary_key")]
     written = [] if keys else ['"id" INTEGER PRIMARY KEY']
@@ -113,12 +116,12 @@ def create_table(
     for number, index in enumerate(indexes):
         _index(writer, name, index, names, number)
     writer.raw.execute("INSERT INTO _tables VALUES (?, ?)", (name, purpose.strip()))
-    note(writer, who, name, {"created": name, "purpose": purpose.strip(), "sql": sql})
+    log_schema(writer, name, {"created": name, "purpose": purpose.strip(), "sql": sql})
     return {"table": name, "columns": names}
 
 
 def infer(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Guess the columns of rows that came from a file. A column `id` of whole numbers becomes the key."""
+    """Infer the columns of rows from a file. A column `id` of whole numbers becomes the primary key."""
     names = list(dict.fromkeys(name for row in rows for name in row))
     columns: list[dict[str, Any]] = []
     for name in deadline.checked(names):
@@ -141,83 +144,81 @@ def _is_number(value: Any) -> bool:
 _FITS = {"integer": _is_whole, "real": _is_number}
 
 
-def alter_table(writer: Writer, who: Who, name: str, columns: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+@operation("alter_table", "write", path="POST /tables/{table}/columns", command="alter")
+def alter_table(db: OpenDatabase, table: str, add_columns: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Append columns to a table."""
-    there = writer.need_table(name)
-    _check_columns(columns, there)
-    for column in columns:
+    writer = db.writer
+    _check_columns(add_columns, writer.need_table(table))
+    for column in add_columns:
+        name = column["name"]
         if column.get("primary_key") or column.get("unique"):
             raise Refusal(
-                "invalid", f"A new column like {column['name']!r} cannot be a key. Use db_migrate.", field="columns"
+                "invalid", f"The new column {name!r} cannot be a key. Use {name_of('migrate')}.", field="columns"
             )
         if column.get("required") and column.get("default") is None:
-            raise Refusal(
-                "invalid", f"A new column that is required needs a default: {column['name']!r}.", field="columns"
-            )
-        run(writer, f"ALTER TABLE main.{quoted(name)} ADD COLUMN {_column(column, ())}")
-    schema_checks.check_defaults(writer.raw, name)
+            raise Refusal("invalid", f"The new column {name!r} is required, so it needs a default.", field="columns")
+        run(writer, f"ALTER TABLE main.{quoted(table)} ADD COLUMN {_column(column, ())}")
+    schema_checks.check_defaults(writer.raw, table)
     writer.forget_columns()
-    note(writer, who, name, {"altered": name, "added": [column["name"] for column in columns]})
-    return {"table": name, "columns": writer.columns(name)}
+    log_schema(writer, table, {"altered": table, "added": [column["name"] for column in add_columns]})
+    return {"table": table, "columns": writer.columns(table)}
 
 
-def note(writer: Writer, who: Who, table: str | None, what: Mapping[str, Any]) -> None:
-    """Write into the changelog what became of the schema."""
-    writer.changelog.add(who, [("schema", table, None, None, None, orjson.dumps(what).decode())])
+def log_schema(writer: Writer, table: str | None, what: Mapping[str, Any]) -> None:
+    """Add a changelog entry about the schema."""
+    writer.changelog.add(writer.who, [("schema", table, None, None, None, orjson.dumps(what).decode())])
 
 
 def refuse_view_name(writer: Writer, table: str) -> None:
-    """Refuse a table with the name of a saved view: a reader could not tell which of the two is meant."""
+    """Refuse a table with the name of a saved view: a statement could mean either."""
     if writer.raw.execute("SELECT 1 FROM _views WHERE lower(name) = lower(?)", (table,)).fetchone():
         raise Refusal(
             "conflict",
-            f"There is a view {table!r}, and a table cannot have its name. Choose another name, or drop the view with "
-            "db_drop_view first.",
+            f"A view has the name {table!r}. Choose another name, or drop the view with {name_of('drop_view')} first.",
             field="name",
         )
 
 
 def check_name(name: str, what: str) -> None:
-    """Refuse a name that would have to be quoted, or that the host or SQLite needs."""
+    """Refuse a name that would need quotes, or that the host or SQLite uses."""
     if what == "column" and name.lower() in ROW_ID_NAMES:
         raise Refusal(
             "invalid",
-            f"A column cannot be named {name!r}: SQLite calls its row id so. Take another name, such as "
+            f"A column must not be named {name!r}, SQLite's name for the row id. Use another name, such as "
             f"{free_name(name, ())!r}.",
             field="columns",
         )
     if what == "table" and is_table_function(name):
-        raise Refusal(
-            "invalid", f"{name[:80]!r} is a table-valued function of SQLite. Take another name.", field="name"
-        )
+        raise Refusal("invalid", f"{name[:80]!r} is a table-valued function of SQLite. Use another name.", field="name")
     if not _NAME.fullmatch(name) or is_reserved(name):
         raise Refusal(
             "invalid",
-            f"{name[:80]!r} cannot be the name of a {what}: 1 to 63 letters, digits and _, beginning with a letter.",
+            f"The name of a {what} must be 1 to 63 letters, digits and _, beginning with a letter; got {name[:80]!r}.",
             field="name" if what != "column" else "columns",
         )
 
 
 def free_name(name: str, taken: Collection[str]) -> str:
-    """Return a name for a column that would hide the row id: `rowid_2`, or the next that is not among the taken."""
+    """Return a new name for a column that would hide the row id: `rowid_2`, or the next that is free."""
     plain = name.strip("_")
     return next(new for number in count(2) if (new := f"{plain}_{number}").lower() not in taken)
 
 
 def run(writer: Writer, sql: str) -> None:
-    """Run a statement of ours about the schema, under the rules a model's would meet."""
+    """Run a schema statement of the host, restricted like a model's."""
     with writer.connection.under("migrate"):
         writer.raw.execute(sql, can_cache=False)
 
 
-def _check_columns(columns: Sequence[Mapping[str, Any]], there: Sequence[str]) -> None:
-    if not columns or len(columns) + len(there) > MOST_COLUMNS:
-        raise Refusal("invalid", f"A table has 1 to {MOST_COLUMNS} columns of its own.", field="columns")
-    seen = {name.lower() for name in there}
+def _check_columns(columns: Sequence[Mapping[str, Any]], existing: Sequence[str]) -> None:
+    count = len(columns) + len(existing)
+    if not columns or count > MAX_COLUMNS:
+        raise Refusal("invalid", f"A table must have 1 to {MAX_COLUMNS} columns, got {count}.", field="columns")
+    seen = {name.lower() for name in existing}
     for column in columns:
         check_name(column["name"], "column")
         if column["name"].lower() in seen:
-            raise Refusal("conflict", f"There are two columns {column['name']!r}.", field="columns")
+            raise Refusal("conflict", f"The column {column['name']!r} is there twice.", field="columns")
         seen.add(column["name"].lower())
 
 
@@ -239,7 +240,7 @@ def _literal(value: Any) -> str:
         return repr(value)
     if isinstance(value, str) and "\x00" not in value:
         return "'" + value.replace("'", "''") + "'"
-    raise Refusal("invalid", "A default is a number, true, false or a text.", field="columns")
+    raise Refusal("invalid", f"A default must be a number, true, false or a text, got {value!r}.", field="columns")
 
 
 def _index(writer: Writer, table: str, columns: Sequence[str], names: Sequence[str], number: int) -> None:

@@ -62,7 +62,7 @@ def _check_host_columns(raw: Raw, table: str, sql: str, indexes: Iterable[str]) 
 def _kept_by_host(table: str, column: str) -> Refusal:
     return Refusal(
         "refused",
-        f"The column {column!r} of {table!r} is kept by the host: no CHECK, DEFAULT, NOT NULL, key or index may use "
+        f"The column {column!r} of {table!r} is managed by the host: no CHECK, DEFAULT, NOT NULL, key or index may use "
         "it. Nothing was changed.",
         field="up_sql",
     )
@@ -73,7 +73,7 @@ def _check_foreign_keys(raw: Raw, table: str) -> None:
         if is_reserved(parent) or (column or "").startswith("_"):
             raise Refusal(
                 "refused",
-                f"A foreign key of {table!r} refers to {parent!r} ({column}), which is kept by the host. "
+                f"A foreign key of {table!r} refers to {parent!r} ({column}), which is managed by the host. "
                 "Nothing was changed.",
                 field="up_sql",
             )
@@ -118,5 +118,5 @@ def with_name(sql: str, table: str, name: str) -> str:
 def _empty_database() -> Any:
     clone = apsw.Connection(":memory:")
     clone.authorizer = SqlGuard()  # which lets the host do everything but open other files
-    clone.limit(apsw.SQLITE_LIMIT_LENGTH, files.MOST_VALUE)
+    clone.limit(apsw.SQLITE_LIMIT_LENGTH, files.MAX_VALUE)
     return clone

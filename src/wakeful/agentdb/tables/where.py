@@ -1,4 +1,4 @@
-"""A typed condition: column names and values, never a text that becomes SQL."""
+"""Conditions as JSON, turned into SQL with parameters."""
 
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
@@ -10,16 +10,16 @@ from wakeful.agentdb.history.changelog import from_json
 
 _COMPARE = {"eq": "=", "gt": ">", "gte": ">=", "lt": "<", "lte": "<=", "like": "LIKE"}
 OPERATORS = (*_COMPARE, "ne", "in", "not_in", "between", "is_null")
-MOST_LISTED = 500
+MAX_LISTED = 500
 
 
 def to_sql(where: Mapping[str, Any], columns: Sequence[str]) -> tuple[str, list[Any]]:
-    """Return a condition and its values. An empty one is refused: it would mean every row."""
+    """Return SQL for a condition, and its values. An empty one is refused: it would match every row."""
     if not where:
         raise Refusal(
             "invalid",
-            "'where' is empty, which would mean every row. Say which rows, for example {\"id\": 3} or "
-            '{"done": false}; for every row on purpose use {"_created_at": {"is_null": false}}.',
+            '\'where\' must say which rows, for example {"id": 3} or {"done": false}; for every row on purpose use '
+            '{"_created_at": {"is_null": false}}.',
             field="where",
         )
     parts: list[str] = []
@@ -33,7 +33,7 @@ def to_sql(where: Mapping[str, Any], columns: Sequence[str]) -> tuple[str, list[
 
 
 def need_column(name: str, columns: Sequence[str], *, field: str) -> None:
-    """Refuse the name of a column that is not there."""
+    """Refuse the name of a column that does not exist."""
     if name in columns:
         return
     nearest = get_close_matches(name, columns, n=1)
@@ -49,7 +49,7 @@ def _conditions(column: str, wanted: Any) -> list[tuple[str, list[Any]]]:
         return [(f"{name} IS NULL", [])] if wanted is None else [(f"{name} = ?", [from_json(wanted)])]
     if not wanted:
         raise Refusal(
-            "invalid", f"The condition on {column!r} is empty. It takes: {', '.join(OPERATORS)}.", field="where"
+            "invalid", f"The condition on {column!r} must have one of: {', '.join(OPERATORS)}.", field="where"
         )
     return [_compare(column, name, str(operator), value) for operator, value in wanted.items()]  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
 
@@ -78,6 +78,8 @@ def _compare(column: str, name: str, operator: str, value: Any) -> tuple[str, li
 
 
 def _listed(name: str, values: list[Any], word: str) -> tuple[str, list[Any]]:
-    if not values or len(values) > MOST_LISTED:
-        raise Refusal("invalid", f"A list in 'where' has 1 to {MOST_LISTED} values, not {len(values)}.", field="where")
+    if not 1 <= len(values) <= MAX_LISTED:
+        raise Refusal(
+            "invalid", f"A list in 'where' must have 1 to {MAX_LISTED} values, got {len(values)}.", field="where"
+        )
     return f"{name} {word} ({', '.join('?' * len(values))})", [from_json(value) for value in values]

@@ -5,23 +5,24 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 
+from wakeful.domain import labels
 from wakeful.domain.agents.mcp_servers import McpServer, prefix_of
 from wakeful.domain.bounds.bounds import check_bounds
 from wakeful.domain.errors import Forbidden, Invalid
 from wakeful.domain.types import Agent, User
 from wakeful.domain.zones import is_same_zone, load_zone
 
-TOOLSETS = ("recall", "scheduler", "next_run", "database", "notify", "files", "web", "shell", "subagents")
+TOOLSETS = tuple(labels.TOOLSETS)
 FIRST_TOOLSETS = tuple(name for name in TOOLSETS if name != "shell")
 NEW_TOOLSETS = ("files", "web")  # self-scheduling and the database are off until someone turns them on
-SCHEDULING = frozenset({"recall", "scheduler", "next_run", "notify"})
+SCHEDULING = frozenset(name for name, toolset in labels.TOOLSETS.items() if toolset.needs_self_scheduling)
 
-MOST_NAMED = 200  # servers, tools or agents in one list
-MOST_NAME = 200
-MOST_TEXT = 100_000
-MOST_SUBAGENTS = 50
-MOST_DATABASE_MB = 100_000
-MOST_MODELS = 50
+MAX_NAMED = 200  # servers, tools or agents in one list
+MAX_NAME = 200
+MAX_TEXT = 100_000
+MAX_SUBAGENTS = 50
+MAX_DATABASE_MB = 100_000
+MAX_MODELS = 50
 
 _MODEL = re.compile(r"\S{1,200}")
 
@@ -76,7 +77,7 @@ class McpNotGranted(Forbidden):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
-    """What an agent's settings can name on this server."""
+    """Names that an agent's settings can refer to on this server."""
 
     mcp_servers: Mapping[str, McpServer] = field(default_factory=dict[str, McpServer])
     tools: Collection[str] = ()
@@ -89,30 +90,28 @@ def check(agent: Agent, known: Known | None = None, before: Agent | None = None)
     if agent.timezone is not None:
         load_zone(agent.timezone)
     check_bounds(agent.bounds)
-    if not agent.name.strip() or len(agent.name) > MOST_NAME:
+    if not agent.name.strip() or len(agent.name) > MAX_NAME:
         raise BadAgent(
-            f"An agent's name has 1 to {MOST_NAME} characters, not all of them spaces; {agent.name[:20]!r} has "
+            f"An agent's name has 1 to {MAX_NAME} characters, not all of them spaces; {agent.name[:20]!r} has "
             f"{len(agent.name)}.",
             field="name",
         )
     for text in ("description", "system_prompt"):
         length = len(getattr(agent, text))
-        if length > MOST_TEXT:
-            raise BadAgent(f"{text!r} has {length:,} characters; {MOST_TEXT:,} is the most.", field=text)
-    if len(agent.subagents) > MOST_SUBAGENTS:
-        raise BadAgent(
-            f"'subagents' has {len(agent.subagents)} names; {MOST_SUBAGENTS} is the most.", field="subagents"
-        )
+        if length > MAX_TEXT:
+            raise BadAgent(f"{text!r} has {length:,} characters; {MAX_TEXT:,} is the most.", field=text)
+    if len(agent.subagents) > MAX_SUBAGENTS:
+        raise BadAgent(f"'subagents' has {len(agent.subagents)} names; {MAX_SUBAGENTS} is the most.", field="subagents")
     for name in agent.toolsets:
         if name not in TOOLSETS:
             raise BadAgent(f"There is no toolset {name!r}. There are: {', '.join(TOOLSETS)}.", field="toolsets")
-    if agent.database_mb is not None and not 1 <= agent.database_mb <= MOST_DATABASE_MB:
+    if agent.database_mb is not None and not 1 <= agent.database_mb <= MAX_DATABASE_MB:
         raise BadAgent(
-            f"A database of {agent.database_mb} MB is not one of 1 to {MOST_DATABASE_MB:,}.", field="database_mb"
+            f"A database of {agent.database_mb} MB is not one of 1 to {MAX_DATABASE_MB:,}.", field="database_mb"
         )
-    if len(agent.allowed_models) > MOST_MODELS:
+    if len(agent.allowed_models) > MAX_MODELS:
         raise BadAgent(
-            f"'allowed_models' has {len(agent.allowed_models)} names; {MOST_MODELS} is the most.",
+            f"'allowed_models' has {len(agent.allowed_models)} names; {MAX_MODELS} is the most.",
             field="allowed_models",
         )
     for name in agent.allowed_models:
@@ -157,15 +156,15 @@ def offered_zone(agent: Agent) -> str | None:
 
 
 def asks_before(agent: Agent, tool: str) -> bool:
-    """Tell whether a tool of this agent needs a person's word each time."""
+    """Return whether a tool of this agent needs a person's approval for each call."""
     return any(tool == name or (name.endswith("*") and tool.startswith(name[:-1])) for name in agent.ask_before)
 
 
 def _check_outside(agent: Agent, known: Known, before: Agent | None) -> None:
     for field_name in ("mcp_servers", "ask_before", "profiles"):
         count = len(getattr(agent, field_name))
-        if count > MOST_NAMED:
-            raise BadAgent(f"{field_name!r} has {count} names; {MOST_NAMED} is the most.", field=field_name)
+        if count > MAX_NAMED:
+            raise BadAgent(f"{field_name!r} has {count} names; {MAX_NAMED} is the most.", field=field_name)
     for name in _added("mcp_servers", agent, before):
         if name not in known.mcp_servers:
             raise BadAgent(

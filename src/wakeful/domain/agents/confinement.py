@@ -1,4 +1,4 @@
-"""How far this machine can confine the programs that agents start."""
+"""Levels of confinement for the programs that agents start."""
 
 from dataclasses import dataclass
 from typing import Literal

@@ -83,5 +83,5 @@ def check_path(path: str) -> str:
 
 
 def is_agents_file(parts: tuple[str, ...]) -> bool:
-    """Tell whether a path in a workspace is AGENTS.md, also where the file system ignores case."""
+    """Return whether a path in a workspace is AGENTS.md, also where the file system ignores case."""
     return len(parts) == 1 and parts[0].casefold() == AGENTS_FILE.casefold()

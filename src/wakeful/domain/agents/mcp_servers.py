@@ -13,8 +13,8 @@ _NAME = re.compile(r"[a-z][a-z0-9-]{0,31}")
 _KEYS = ("command", "url", "env", "headers", "for_users", "read", "write", "network", "unconfined")
 _LIMITS = ("read", "write", "network")
 _SHORTEST_SECRET = 4  # characters
-_MOST_LINES = 5
-_MOST_QUOTED = 500  # characters of a program's own words
+_MAX_LINES = 5
+_MAX_QUOTED = 500  # characters of a program's own words
 _COLOUR = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _HEADER = re.compile(r"[A-Za-z0-9-]{1,100}")
@@ -52,7 +52,7 @@ class McpServer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class McpState:
-    """What people see of a server: neither its command or address nor a secret."""
+    """The public state of an MCP server, without its command, address and secrets."""
 
     name: str
     kind: McpKind
@@ -66,7 +66,7 @@ class McpState:
 
 def hide_secrets(text: str, server: McpServer, *more: str) -> str:
     """Return a text without the values of the server's variables and headers, nor these."""
-    # A value such as "1" or "-y" is no secret, and hiding it would make the rest unreadable.
+    # A value such as "1" or "-y" is not a secret, and hiding it would make the rest unreadable.
     hidden = [secret for secret in (*server.secrets, *more) if len(secret) >= _SHORTEST_SECRET]
     for secret in sorted(hidden, key=len, reverse=True):
         text = text.replace(secret, "•••")
@@ -77,10 +77,10 @@ def quote_last_lines(words: str) -> str:
     """Return the last lines that a program wrote, in quotes on one line; empty if it wrote nothing."""
     printable = _CONTROL.sub("", _COLOUR.sub("", words))
     lines = [line.strip() for line in printable.splitlines() if line.strip()]
-    quoted = " / ".join(lines[-_MOST_LINES:])
+    quoted = " / ".join(lines[-_MAX_LINES:])
     if not quoted:
         return ""
-    return f'"{quoted}"' if len(quoted) <= _MOST_QUOTED else f'"…{quoted[-_MOST_QUOTED:]}"'
+    return f'"{quoted}"' if len(quoted) <= _MAX_QUOTED else f'"…{quoted[-_MAX_QUOTED:]}"'
 
 
 def prefix_of(name: str) -> str:

@@ -1,4 +1,4 @@
-"""What came of asking a model for a word, to see whether it can be used."""
+"""The result of a test request to a model."""
 
 from dataclasses import dataclass
 from typing import Literal

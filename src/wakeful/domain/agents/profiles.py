@@ -37,7 +37,7 @@ def find(asked: str, listed: Sequence[Agent]) -> Agent:
 
 
 def limit(config: Mapping[str, Any], session: Session) -> Mapping[str, Any]:
-    """Return a session's configuration with no more tools than whoever handed it over had."""
+    """Return a session's configuration limited to the tools of the agent that handed it over."""
     if session.tool_limit is None:
         return config
     return {**config, "tool_ids": narrow(session.tool_limit, config.get("tool_ids"))}

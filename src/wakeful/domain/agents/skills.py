@@ -4,8 +4,8 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-MOST_SKILLS = 50  # of one agent
-MOST_DESCRIPTION = 300  # characters shown in the list
+MAX_SKILLS = 50  # of one agent
+MAX_DESCRIPTION = 300  # characters shown in the list
 
 _NAME = re.compile(r"[\w-][\w. -]{0,99}")
 _FENCE = "---"
@@ -13,7 +13,7 @@ _FENCE = "---"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Skill:
-    """How something is done."""
+    """Instructions on how to do something, from a Markdown file."""
 
     name: str
     description: str
@@ -22,7 +22,7 @@ class Skill:
 
 
 def is_name(name: str) -> bool:
-    """Tell whether a skill can be called so; never a path."""
+    """Return whether a skill can be called so; never a path."""
     return _NAME.fullmatch(name) is not None and not name.startswith(".")
 
 
@@ -35,7 +35,7 @@ def read(file: str, text: str) -> Skill:
     description = fields.get("description") or next((line for line in lines if line), "")
     return Skill(
         name=name if is_name(name) else stem,
-        description=" ".join(description.split())[:MOST_DESCRIPTION],
+        description=" ".join(description.split())[:MAX_DESCRIPTION],
         body=body.strip(),
         file=file,
     )

@@ -1,1 +1,1 @@
-"""What bounds an agent: hours, days, caps, horizons, pauses."""
+"""Limits of an agent's bookings: hours, days, caps, horizons, pauses."""

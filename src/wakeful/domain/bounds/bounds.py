@@ -1,4 +1,4 @@
-"""How far an agent may go with booking its own next run: modes with their presets, and the time they leave free.
+"""Limits of an agent's own next run: modes with their presets, and the times they allow.
 
 Quiet hours, days and "today" are wall clock in the agent's IANA zone. Quiet hours last from the first time that clocks
 show their beginning to the first time that they show their end, so a clock change neither tears nor loses them.
@@ -15,8 +15,8 @@ from wakeful.domain.types import FOREVER, Bounds, Pause, ScheduleMode
 from wakeful.domain.zones import load_zone, resolve_wall_clock
 
 DAY, HOUR, MINUTE = timedelta(days=1), timedelta(hours=1), timedelta(minutes=1)
-LONGEST_HORIZON = 3660 * DAY
-MOST_STEPS = 1000  # a search for free time that takes more would never end: every week brings some
+MAX_HORIZON = 3660 * DAY
+MAX_STEPS = 1000  # a search for free time that takes more would never end: every week brings some
 NIGHT_FROM, NIGHT_TO = time(22), time(7)
 
 
@@ -48,7 +48,7 @@ class BadBounds(Invalid):
 
 
 def is_customised(bounds: Bounds) -> bool:
-    """Tell whether someone has edited the bounds since the mode was chosen."""
+    """Return whether someone has edited the bounds since the mode was chosen."""
     return bounds != PRESETS[bounds.mode]
 
 
@@ -66,10 +66,10 @@ def check_bounds(bounds: Bounds) -> None:
         raise BadBounds(f"{sorted(bounds.days)} are not days of the week. Give at least one of 0 to 6.", field="days")
     if bounds.min_interval < timedelta(0):
         raise BadBounds(f"A shortest interval of {bounds.min_interval} is negative.", field="min_interval")
-    if bounds.max_horizon <= timedelta(0) or not bounds.min_interval <= bounds.max_horizon <= LONGEST_HORIZON:
+    if bounds.max_horizon <= timedelta(0) or not bounds.min_interval <= bounds.max_horizon <= MAX_HORIZON:
         raise BadBounds(
             f"A horizon of {bounds.max_horizon} does not fit: it must be positive, at least the shortest interval "
-            f"({bounds.min_interval}) and at most {LONGEST_HORIZON.days} days.",
+            f"({bounds.min_interval}) and at most {MAX_HORIZON.days} days.",
             field="max_horizon",
         )
     if bounds.daily_cap < 0:
@@ -89,13 +89,13 @@ class Stretch:
 
 
 def local_day_start(at: datetime, zone_name: str) -> datetime:
-    """Return the first instant of the local day that `at` lies in."""
+    """Return the first instant of the local day of `at`."""
     zone = load_zone(zone_name)
     return _start_of(at.astimezone(zone).date(), zone)
 
 
 def next_midnight(at: datetime, zone_name: str) -> datetime:
-    """Return the first instant of the local day after the one that `at` lies in."""
+    """Return the first instant of the local day after that of `at`."""
     zone = load_zone(zone_name)
     return _start_of(at.astimezone(zone).date() + DAY, zone)
 
@@ -110,7 +110,7 @@ def free_from(
     if bounds is None and not pauses:
         return at, ()
     reasons: dict[str, None] = {}  # each once, in the order met
-    for _ in range(MOST_STEPS + len(pauses)):
+    for _ in range(MAX_STEPS + len(pauses)):
         stretch = stretch_at(at, bounds, zone_name, pauses)
         if stretch is None:
             return at, tuple(reasons)

@@ -1,4 +1,4 @@
-"""What becomes of the time that an agent, or a person, asks for as the next run: kept, moved, or refused.
+"""Clamp the requested time of a next run: keep it, move it, or refuse it.
 
 The ladder for an agent: past, then `min_interval` from now, then quiet hours and forbidden days, each moving the time
 later; then the horizon, moving it back to the last free whole minute. A pause and the daily cap refuse what is left.
@@ -135,7 +135,7 @@ class _Request:
 
     def _refusals(self, at: datetime) -> tuple[str, ...]:
         is_paused = any(pause.started_at <= at < pause.until for pause in self.pauses)
-        # A cap of 0 leaves room on no day, so a later one is no way out.
+        # A cap of 0 leaves room on no day, so a later day does not help.
         is_capped = self._is_used_up and (self.is_today(at) or self.bounds.daily_cap == 0)
         return ("paused",) * is_paused + ("daily_cap",) * is_capped
 

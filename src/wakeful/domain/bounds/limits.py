@@ -1,4 +1,4 @@
-"""The numbers the rules go by; the settings fill them."""
+"""Numbers that the scheduling rules use; some come from the settings."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -6,7 +6,7 @@ from datetime import timedelta
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """How patient, how strict, how often."""
+    """Time limits and counts for firing, retrying and giving up."""
 
     grace: timedelta = timedelta(minutes=5)  # a wake less late than this simply runs
     defer_by: timedelta = timedelta(seconds=60)

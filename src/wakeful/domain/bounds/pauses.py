@@ -1,4 +1,4 @@
-"""How long a pause lasts."""
+"""The length of a pause."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Literal

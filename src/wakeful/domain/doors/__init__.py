@@ -1,1 +1,1 @@
-"""What may be asked for through each door: recalls, schedules, the next run."""
+"""Requests for recalls, schedules and next runs: validation, and the wake they become."""

@@ -18,7 +18,7 @@ from wakeful.domain.errors import Invalid
 FIELD = "additional_context_message"
 GOOD_FORM = "'Read /tmp/build.log with read_file. If it shows errors, report the last 50 lines.'"
 NOTIFY_FORM = "'Use notify to tell the user: the oven timer is up.'"
-MOST_NAMES_SHOWN = 12  # an agent with many MCP tools needs no catalogue to correct itself
+MAX_NAMES_SHOWN = 12  # an agent with many MCP tools needs no catalogue to correct itself
 
 
 def _any(words: str) -> str:
@@ -441,5 +441,5 @@ def _how_to_tell(tools: Collection[str]) -> str:
 
 
 def _listed(names: Collection[str]) -> str:
-    shown = sorted(names)[:MOST_NAMES_SHOWN]
+    shown = sorted(names)[:MAX_NAMES_SHOWN]
     return ", ".join(shown) + (", …" if len(names) > len(shown) else "") if shown else "none"

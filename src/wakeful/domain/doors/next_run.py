@@ -13,7 +13,7 @@ from wakeful.domain.wakes import wakes
 from wakeful.domain.wakes.wakes import Wish, wish_of
 from wakeful.domain.wakes.when import BadTime, parse_when, read_instant
 
-MOST_SECONDS = 10 * 366 * 86_400  # ten years either way; the agent's own horizon is nearer
+MAX_SECONDS = 10 * 366 * 86_400  # ten years either way; the agent's own horizon is nearer
 _EARLIEST = datetime(1970, 1, 2, tzinfo=UTC)
 _ISO_FORM = "ISO 8601 with a UTC offset or Z, such as '2026-11-16T09:00:00+01:00'"
 
@@ -46,7 +46,7 @@ class ViewNeedsParameters(Invalid):
     def __init__(self, name: str, needed: Sequence[str]) -> None:
         super().__init__(
             f"The view {show(name)} cannot be run without its parameters {', '.join(needed)}. Name one that can, or "
-            "define it anew with defaults.",
+            "define it again with defaults.",
             field="context_views",
         )
 
@@ -77,7 +77,7 @@ def slot_of(agent_id: str) -> str:
 
 
 def is_own(booked: Run | Wake) -> bool:
-    """Tell whether this is a next run that the agent itself booked: one turn of its loop."""
+    """Return whether this is a next run that the agent itself booked: one turn of its loop."""
     return booked.kind == "next_run" and booked.scheduled_by == "agent"
 
 
@@ -167,10 +167,10 @@ def make(
 
 
 def _read_seconds(seconds: int, now: datetime) -> datetime:
-    if abs(seconds) > MOST_SECONDS:
+    if abs(seconds) > MAX_SECONDS:
         raise BadTime(
             f"'in_seconds' is {show(seconds)}, further than any agent's horizon. "
-            f"Give a whole number of seconds, at most {MOST_SECONDS}.",
+            f"Give a whole number of seconds, at most {MAX_SECONDS}.",
             field="in_seconds",
         )
     return now + timedelta(seconds=seconds)

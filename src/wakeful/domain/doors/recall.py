@@ -7,7 +7,6 @@ from typing import Any
 
 from wakeful.domain.bounds.limits import Rules
 from wakeful.domain.errors import Invalid, NotFound
-from wakeful.domain.events import RecallAction, RecallUpdate
 from wakeful.domain.texts import check_note, check_text, show
 from wakeful.domain.types import Agent, CallType, OnMiss, Priority, ScheduledBy, Wake
 from wakeful.domain.wakes import wakes
@@ -15,10 +14,8 @@ from wakeful.domain.wakes.wakes import Wish, wish_of
 from wakeful.domain.wakes.when import BadWhen, parse_when
 from wakeful.domain.zones import load_zone, offset_zone
 
-MOST_SECONDS = 10 * 365 * 86_400
-MOST_RUNS = 1_000_000
-
-_STATUS = {"pending": "pending", "queued": "pending", "running": "fired", "fired": "fired"}
+MAX_SECONDS = 10 * 365 * 86_400
+MAX_RUNS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,8 +82,8 @@ def make(
     check_text("additional_context_message", request.instructions, wakes.MAX_INSTRUCTIONS)
     check_note("internal_comment", request.comment, wakes.MAX_COMMENT)
     _check_call_type(request)
-    _check_number("interval_seconds", request.interval_seconds, MOST_SECONDS)
-    _check_number("max_runs", request.max_runs, MOST_RUNS)
+    _check_number("interval_seconds", request.interval_seconds, MAX_SECONDS)
+    _check_number("max_runs", request.max_runs, MAX_RUNS)
     zone, name = _zone(request, agent)
     meant = None if request.when is None else parse_when(request.when, now, zone)
     wish = Wish(requested=request.cron or request.call_type)
@@ -154,24 +151,6 @@ def read_changes(
     return changes, wish
 
 
-def recall_status(wake: Wake) -> str:
-    """Return the status of a recall in the words of its door."""
-    return _STATUS.get(wake.status, "cancelled")
-
-
-def recall_update(wake: Wake, action: RecallAction) -> RecallUpdate:
-    """Make the frame that tells of a change."""
-    assert wake.session_id is not None
-    return RecallUpdate(
-        session_id=wake.session_id,
-        recall_id=wake.id,
-        call_type=wake.call_type,
-        trigger_at=wake.nominal_at,
-        status=recall_status(wake),
-        action=action,
-    )
-
-
 _FIELDS = {
     "additional_context_message": "instructions",
     "internal_comment": "comment",
@@ -207,9 +186,7 @@ def _check_call_type(request: RecallRequest) -> None:
 
 def _check_number(field: str, value: int | None, most: int) -> None:
     if value is not None and not 1 <= value <= most:
-        raise Invalid(
-            f"`{field}` is {show(value)}; accepted is a whole number, at least 1 and at most {most}.", field=field
-        )
+        raise Invalid(f"`{field}` must be a whole number from 1 to {most}, got {show(value)}.", field=field)
 
 
 def _read_until(text: str, now: datetime, zone: str | tzinfo | None) -> datetime:
@@ -225,7 +202,7 @@ def _zone_name(request: RecallRequest, name: str | None) -> str | None:
 
 
 def _zone(request: RecallRequest, agent: Agent) -> tuple[tzinfo | None, str | None]:
-    """Return the zone that the words are meant in, and the one the wake keeps; None: none is known."""
+    """Return the zone for parsing `when`, and the zone of the wake; None: none is known."""
     if request.timezone is not None:
         return load_zone(request.timezone), request.timezone
     if request.timezone_offset is not None:

@@ -22,7 +22,7 @@ ScheduleStatus = Literal["pending", "queued", "delivered", "cancelled", "failed"
 PREFIX = "sch-"
 MIN_DELAY_MS = 1_000
 MAX_DELAY_MS = 24 * 60 * 60 * 1_000
-MOST_LABEL = 200
+MAX_LABEL = 200
 
 _STATUS: dict[str, ScheduleStatus] = {
     "pending": "pending",
@@ -64,7 +64,7 @@ class ErrorSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schedule:
-    """What is public about a schedule, live or ended."""
+    """Public attributes of a schedule, live or ended."""
 
     id: str
     kind: ScheduleKind
@@ -95,7 +95,7 @@ class NotCancellable(Conflict):
     code = "schedule_not_cancellable"
 
     def __init__(self, schedule: Schedule) -> None:
-        next_step = "If its run is still at work, stop that." if schedule.status == "delivered" else "It has ended."
+        next_step = "If its run is still running, stop it." if schedule.status == "delivered" else "It has ended."
         super().__init__(
             f"Schedule {schedule.id!r} is {schedule.status}, so it cannot be cancelled: only pending and queued ones "
             f"can. {next_step}",
@@ -136,10 +136,10 @@ def make(
 ) -> Wake:
     """Make the wake of a schedule, or say what is wrong with the request."""
     message = check_text("message", request.message, wakes.MAX_INSTRUCTIONS)
-    label = check_note("label", request.label.strip(), MOST_LABEL, is_one_line=True)
+    label = check_note("label", request.label.strip(), MAX_LABEL, is_one_line=True)
     if request.kind == "session" and request.session_config is None:
         raise Invalid(
-            "A schedule of kind 'session' needs `session_config`; {} will do. Its keys: "
+            "A schedule of kind 'session' needs `session_config`; {} is valid. Its keys: "
             f"{', '.join(session_config.KEYS)}.",
             field="session_config",
         )

@@ -1,4 +1,4 @@
-"""How a schedule wants its fresh session: which keys there are, what each accepts, and what it means for the agent."""
+"""`session_config` of a schedule: its keys, their validation, and their effect on the agent."""
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -13,12 +13,12 @@ from wakeful.domain.types import Agent, ScheduledBy, ThinkingLevel
 from wakeful.domain.values import replace
 from wakeful.domain.wakes.when import BadTime, read_instant
 
-MOST_NAME = 200  # characters of a name
-MOST_PROMPT = 32_000
-MOST_SKILLS = 50
-MOST_PRELOADED = 50
-MOST_PRELOADED_BYTES = 64 * 1024
-CACHING_PROVIDERS = ("anthropic", "bedrock", "gateway/anthropic")  # take breakpoints; others cache by themselves
+MAX_NAME = 200  # characters of a name
+MAX_PROMPT = 32_000
+MAX_SKILLS = 50
+MAX_PRELOADED = 50
+MAX_PRELOADED_BYTES = 64 * 1024
+CACHING_PROVIDERS = ("anthropic", "bedrock")  # take breakpoints, also behind the gateway; others cache by themselves
 
 _BREAKPOINTS = ("system", "tools", "messages")
 _COMPONENTS = ("base", "tools", "schema", "skills", "preamble")
@@ -56,12 +56,12 @@ def check(
 
 
 def names_skills(asked: object) -> bool:
-    """Tell whether a configuration chooses skills, so that those of the agent have to be read."""
+    """Return whether a configuration chooses skills, so that those of the agent have to be read."""
     return isinstance(asked, Mapping) and bool(cast("Mapping[str, object]", asked).get("skills"))
 
 
 def names_tool_of(agent: Agent, asked: object) -> bool:
-    """Tell whether a configuration names what may be a tool of one of an agent's MCP servers."""
+    """Return whether a configuration names what may be a tool of one of an agent's MCP servers."""
     named: object = cast("Mapping[str, object]", asked).get("tool_ids") if isinstance(asked, Mapping) else None
     prefixes = tuple(map(prefix_of, agent.mcp_servers))
     names = cast("list[object]", named) if isinstance(named, list) else []
@@ -84,8 +84,14 @@ def summarise(config: Mapping[str, Any] | None) -> dict[str, Any] | None:
 
 def ignored_keys(config: Mapping[str, Any] | None, model: str) -> list[str]:
     """Return the keys that are kept and do nothing with this model."""
-    takes_breakpoints = model.partition(":")[0] in CACHING_PROVIDERS
-    return ["cache_breakpoints"] if config and config.get("cache_breakpoints") and not takes_breakpoints else []
+    has_breakpoints = bool(config and config.get("cache_breakpoints"))
+    return ["cache_breakpoints"] if has_breakpoints and caching_provider(model) is None else []
+
+
+def caching_provider(model: str) -> str | None:
+    """Return the provider of a model if it takes cache breakpoints."""
+    provider = model.partition(":")[0].removeprefix("gateway/")
+    return provider if provider in CACHING_PROVIDERS else None
 
 
 def apply(agent: Agent, config: Mapping[str, Any], booked_by: ScheduledBy) -> Agent:
@@ -116,11 +122,11 @@ def apply(agent: Agent, config: Mapping[str, Any], booked_by: ScheduledBy) -> Ag
 
 
 def _name(field: str, value: object, _allowed: Collection[str]) -> str:
-    return check_text(field, value, MOST_NAME, is_one_line=True, refuse=BadSessionConfig).strip()
+    return check_text(field, value, MAX_NAME, is_one_line=True, refuse=BadSessionConfig).strip()
 
 
 def _prompt(field: str, value: object, _allowed: Collection[str]) -> str:
-    return check_text(field, value, MOST_PROMPT, refuse=BadSessionConfig).strip()
+    return check_text(field, value, MAX_PROMPT, refuse=BadSessionConfig).strip()
 
 
 def _model(field: str, value: object, allowed: Collection[str]) -> str:
@@ -142,11 +148,11 @@ def _thinking(field: str, value: object, _allowed: Collection[str]) -> str:
 
 def _skills(field: str, value: object, _allowed: Collection[str]) -> list[str]:
     names = _texts(field, value)
-    if len(names) > MOST_SKILLS:
-        raise BadSessionConfig(f"`{field}` has {len(names)} names; {MOST_SKILLS} is the most.", field=field)
+    if len(names) > MAX_SKILLS:
+        raise BadSessionConfig(f"`{field}` has {len(names)} names; {MAX_SKILLS} is the most.", field=field)
     for name in names:
         if not _SKILL.fullmatch(name):
-            _refuse(field, name, "names of Markdown files in the agent's `skills/`, without a path")
+            _refuse(field, name, "the name of a Markdown file in the agent's `skills/`, without a path")
     return names
 
 
@@ -165,7 +171,7 @@ def _tool_ids(field: str, value: object, allowed: Collection[str]) -> list[str]:
     names = _texts(field, value)
     for name in names:
         if name not in allowed:
-            _refuse(field, name, f"tools that whoever books has: {', '.join(sorted(allowed)) or 'none'}")
+            _refuse(field, name, f"one of the tools of the booking run: {', '.join(sorted(allowed)) or 'none'}")
     return names
 
 
@@ -179,12 +185,12 @@ def _components(field: str, value: object, _allowed: Collection[str]) -> list[st
 
 def _preloaded(field: str, value: object, _allowed: Collection[str]) -> list[dict[str, str]]:
     given = _list(field, value, f"a list of messages such as {_MESSAGE}")
-    if len(given) > MOST_PRELOADED:
-        raise BadSessionConfig(f"`{field}` has {len(given)} messages; {MOST_PRELOADED} is the most.", field=field)
+    if len(given) > MAX_PRELOADED:
+        raise BadSessionConfig(f"`{field}` has {len(given)} messages; {MAX_PRELOADED} is the most.", field=field)
     messages = [_message(f"{field}.{number}", each) for number, each in enumerate(given)]
     size = sum(len(message["content"].encode()) for message in messages)
-    if size > MOST_PRELOADED_BYTES:
-        raise BadSessionConfig(f"`{field}` has {size:,} bytes; {MOST_PRELOADED_BYTES:,} is the most.", field=field)
+    if size > MAX_PRELOADED_BYTES:
+        raise BadSessionConfig(f"`{field}` has {size:,} bytes; {MAX_PRELOADED_BYTES:,} is the most.", field=field)
     return messages
 
 
@@ -192,14 +198,14 @@ def _message(field: str, value: object) -> dict[str, str]:
     given = _object(field, value, f"a message such as {_MESSAGE}")
     unknown = sorted(set(given) - {"role", "content", "timestamp"})
     if unknown:
-        _refuse(f"{field}.{unknown[0]}", given[unknown[0]], "nothing: a message has role, content and timestamp")
+        _refuse(f"{field}.{unknown[0]}", given[unknown[0]], "left out: a message has role, content and timestamp")
     role = given.get("role")
     if role not in ("user", "assistant"):
         _refuse(f"{field}.role", role, "user or assistant")
     message = {"role": str(role), "content": _content(f"{field}.content", given.get("content"))}
     if given.get("timestamp") is not None:
         timestamp = check_text(
-            f"{field}.timestamp", given["timestamp"], MOST_NAME, is_one_line=True, refuse=BadSessionConfig
+            f"{field}.timestamp", given["timestamp"], MAX_NAME, is_one_line=True, refuse=BadSessionConfig
         )
         try:
             read_instant(timestamp, f"{field}.timestamp", "no timestamp at all")
@@ -216,14 +222,14 @@ def _content(field: str, value: object) -> str:
         if any(part.get("type") != "text" or not isinstance(part.get("text"), str) for part in parts):
             _refuse(field, parts, _PART)
         value = "\n".join(str(part["text"]) for part in parts)
-    return check_text(field, value, MOST_PRELOADED_BYTES, refuse=BadSessionConfig)
+    return check_text(field, value, MAX_PRELOADED_BYTES, refuse=BadSessionConfig)
 
 
 def _some_of(field: str, value: object, known: Collection[str]) -> list[str]:
     names = _texts(field, value)
     for name in names:
         if name not in known:
-            _refuse(field, name, f"some of: {', '.join(known)}")
+            _refuse(field, name, f"one of: {', '.join(known)}")
     return names
 
 

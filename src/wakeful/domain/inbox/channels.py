@@ -8,8 +8,8 @@ from wakeful.domain.errors import Conflict, Forbidden, Invalid, LimitReached, No
 from wakeful.domain.types import Channel
 
 MOST = 20  # of one person
-MOST_NAME = 100
-MOST_URL = 2_000
+MAX_NAME = 100
+MAX_URL = 2_000
 PER_HOUR = 30  # messages over one channel
 _HOUR = timedelta(hours=1)
 _HIDDEN = "****"
@@ -66,7 +66,7 @@ class PrivateAddress(Forbidden):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delivery:
-    """What one channel really did."""
+    """The result of sending a notification over one channel."""
 
     channel: str  # its name
     outcome: Outcome
@@ -76,8 +76,8 @@ class Delivery:
 def check_name(name: str) -> str:
     """Return a name without blanks around it, or refuse it."""
     name = name.strip()
-    if not name or len(name) > MOST_NAME:
-        raise Invalid(f"A channel's name has 1 to {MOST_NAME} characters; {name[:20]!r} has {len(name)}.", field="name")
+    if not name or len(name) > MAX_NAME:
+        raise Invalid(f"A channel's name has 1 to {MAX_NAME} characters; {name[:20]!r} has {len(name)}.", field="name")
     if name.lower() in _TAKEN:
         raise Invalid(f"{name!r} is what Wakeful's own way to tell you is called. Choose another name.", field="name")
     return name
@@ -88,8 +88,8 @@ def check_url(url: str) -> str:
     url = url.strip()
     schema, colon, rest = url.partition("://")
     is_plain = all("!" <= character <= "~" for character in url)
-    if not colon or not schema.isalnum() or not rest or not is_plain or len(url) > MOST_URL:
-        problem = f"it is not SCHEMA://…, ASCII without blanks, {MOST_URL:,} characters at most"
+    if not colon or not schema.isalnum() or not rest or not is_plain or len(url) > MAX_URL:
+        problem = f"it is not SCHEMA://…, ASCII without blanks, {MAX_URL:,} characters at most"
         raise BadAddress(schema[:20] if colon and is_plain else "?", problem)
     return url
 

@@ -1,4 +1,4 @@
-"""What people are told in their inbox, in our words."""
+"""Texts of the notices in people's inboxes."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -12,8 +12,8 @@ from wakeful.domain.types import Agent, Notice, Run, SetAside, User, Wake
 
 NOTIFY = "notify"  # the code of what an agent says itself
 NEEDS_APPROVAL = "needs_approval"
-MOST_TITLE = 200
-MOST_BODY = 4_000
+MAX_TITLE = 200
+MAX_BODY = 4_000
 PER_HOUR = 20  # of one agent
 
 
@@ -120,7 +120,7 @@ def needs_approval(run: Run, agent: Agent, call_id: str, tool: str, now: datetim
         run,
         now,
         code=NEEDS_APPROVAL,
-        title=f"{agent.name} needs your approval"[:MOST_TITLE],
+        title=f"{agent.name} needs your approval"[:MAX_TITLE],
         body=f"It wanted to call {tool} while nobody was there, so nothing was done. Look at the call in its run; you "
         "can approve exactly this call and run it again.",
         once_key=f"{NEEDS_APPROVAL}:{run.id}:{call_id}",
@@ -159,7 +159,7 @@ def database_unreadable(agent: Agent, what: str, path: str | None, now: datetime
         agent,
         now,
         code="database_unreadable",
-        title=f"{agent.name}'s database could not be read"[:MOST_TITLE],
+        title=f"{agent.name}'s database could not be read"[:MAX_TITLE],
         body=(
             f"The file {what}. {left} Nothing was deleted. The agent begins a new one. To go on with the old one, stop "
             "the server and put its db.sqlite, its db.sqlite-wal if there is one, and its db.key back from a backup. "
@@ -176,7 +176,7 @@ def database_behind(agent: Agent, known: tuple[int, str], last: int, at: str | N
         agent,
         now,
         code="database_behind",
-        title=f"Changes of {agent.name}'s database are missing"[:MOST_TITLE],
+        title=f"Changes of {agent.name}'s database are missing"[:MAX_TITLE],
         body=(
             f"Change {known[0]} was written to it, and {reached}. That happens when its journal (db.sqlite-wal) is cut "
             "or deleted, or when an older copy is put in its place. The agent goes on with what is there. If you have "
@@ -192,7 +192,7 @@ def instructions_changed(agent: Agent, path: str, digest: str, now: datetime) ->
         agent,
         now,
         code="instructions_changed",
-        title=f"{path} of {agent.name} changed"[:MOST_TITLE],
+        title=f"{path} of {agent.name} changed"[:MAX_TITLE],
         body=(
             "It was not saved here, so a program may have written it. Runs leave it out until you have read and "
             "accepted it, in Configure of the agent or with `wakeful agent accept`."
@@ -238,7 +238,7 @@ def columns_renamed(
         f"The rows are as they were; the file as it was before is {snapshot}, among the snapshots."
     )
     if views:
-        body += f" Saved views that use these columns have to be written anew: {_listed(views)}."
+        body += f" Saved views that use these columns have to be rewritten: {_listed(views)}."
     return _about(
         agent,
         now,
@@ -260,7 +260,7 @@ def database_key_shown(agent: Agent, now: datetime) -> Notice:
         agent,
         now,
         code="database_key_shown",
-        title=f"The key of {agent.name}'s database was shown"[:MOST_TITLE],
+        title=f"The key of {agent.name}'s database was shown"[:MAX_TITLE],
         body=(
             f"It was asked for with your account, at {now:%Y-%m-%d %H:%M} UTC. With it and a copy of the file, all of "
             "it can be read. If that was not you, revoke your tokens and give it a new key: `wakeful db rekey`."
@@ -275,7 +275,7 @@ def shell_refused(agent: Agent, confinement: Confinement, now: datetime) -> Noti
         agent,
         now,
         code="shell_refused",
-        title=f"{agent.name}'s commands are not run"[:MOST_TITLE],
+        title=f"{agent.name}'s commands are not run"[:MAX_TITLE],
         body=(
             "This server's machine cannot confine commands, and one that is not confined could read the server's keys "
             f"({'; '.join(confinement.problems)}). To have them run, {REMEDY}. Or, if you trust this agent's model and "
@@ -309,7 +309,7 @@ def store_behind(owner: User, since: datetime | None, until: datetime, number: i
 def from_agent(run: Run, title: str, body: str, now: datetime) -> Notice:
     """An agent has something to say to its user."""
     title, body = title.strip(), body.strip()
-    for field, text, most in (("title", title, MOST_TITLE), ("body", body, MOST_BODY)):
+    for field, text, most in (("title", title, MAX_TITLE), ("body", body, MAX_BODY)):
         if not text:
             raise Invalid(f"{field!r} is empty. Write 1 to {most:,} characters.", field=field)
         if len(text) > most:

@@ -1,4 +1,4 @@
-"""Who may do what: identities, scopes, and the rules about users and their tokens."""
+"""Authorization: identities, scopes, and the rules about users and their tokens."""
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
@@ -26,7 +26,7 @@ NEW_LINK = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """Who asks, and how much of their power they brought."""
+    """The caller: the user, and the scope of the token they used."""
 
     user: User
     scope: Scope
@@ -208,7 +208,7 @@ class TokenTaken(Conflict):
 
 
 def includes(held: Scope, needed: Scope) -> bool:
-    """Tell whether a scope reaches as far as another."""
+    """Return whether a scope reaches as far as another."""
     return SCOPES.index(held) >= SCOPES.index(needed)
 
 

@@ -11,7 +11,7 @@ from wakeful.domain.types import Run
 # refused: nobody was there to be asked. used: the call was begun, so after a crash it is in doubt.
 ApprovalStatus = Literal["pending", "approved", "denied", "refused", "used"]
 
-MOST_NOTICES = 5  # of one run
+MAX_NOTICES = 5  # of one run
 GRANT = "granted:"  # begins the id under which a call of an earlier run was approved for this one
 
 
@@ -56,12 +56,12 @@ class RunIsOver(Conflict):
 
     def __init__(self, run: Run) -> None:
         super().__init__(
-            f"Run {run.id!r} is {run.status}, so it no longer waits for an answer. Write to the agent anew."
+            f"Run {run.id!r} is {run.status}, so it no longer waits for an answer. Send the agent a new message."
         )
 
 
 def is_granted(grant: Approval, tool: str, args: Mapping[str, Any]) -> bool:
-    """Tell whether a person approved exactly this call for this run beforehand."""
+    """Return whether a person approved exactly this call for this run beforehand."""
     return (
         grant.call_id.startswith(GRANT)
         and grant.status == "approved"

@@ -1,4 +1,4 @@
-"""How a run ends, and what becomes of one whose owner is gone."""
+"""Outcomes of runs, and recovery of runs whose owner died."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -51,7 +51,7 @@ class NotFromAWake(Conflict):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """How the execution of a run ended."""
+    """The result of executing a run."""
 
     status: OutcomeStatus
     reason: str | None = None
@@ -71,7 +71,7 @@ def recover(run: Run, now: datetime, rules: Rules) -> Run:
     if run.stop_requested_at is not None:
         return replace(freed, status="stopped", reason="stopped", finished_at=now)
     if run.has_called and run.attempt >= rules.max_attempts:
-        error = f"The process died {run.attempt} times while this run was at work."
+        error = f"The process died {run.attempt} times while it executed this run."
         return replace(freed, status="interrupted", reason="attempts_used_up", error=error, finished_at=now)
     if freed.lost_starts >= rules.max_lost_starts:
         error = f"The process died {freed.lost_starts} times before this run reached a model or tool call."

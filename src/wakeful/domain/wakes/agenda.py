@@ -1,4 +1,4 @@
-"""What will run, and when: the scheduler's own rule, asked about moments that have not come yet."""
+"""Future runs, computed with the rule that fires wakes."""
 
 import heapq
 from collections.abc import Iterator, Mapping, Sequence
@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from wakeful.domain.bounds.limits import Rules
 from wakeful.domain.types import Agent, Pause, Wake
 from wakeful.domain.wakes import wakes
+from wakeful.domain.wakes.kinds import is_bounded
 
 MOST = 2_000  # entries; a wake every ten seconds fills any week
 _STEPS_OF_ONE = 10_000  # a rule that kept moving a wake without an end would be a fault of ours
@@ -29,8 +30,8 @@ class Planned:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
-    """What holds the wakes of some agents."""
+class AgendaContext:
+    """Pauses, limits and counts of the agents whose wakes are listed."""
 
     agents: Mapping[str, Agent]
     pauses: Sequence[Pause] = ()
@@ -38,7 +39,7 @@ class Surroundings:
 
 
 def plan(
-    live: Sequence[Wake], around: Surroundings, now: datetime, until: datetime, rules: Rules, *, most: int = MOST
+    live: Sequence[Wake], around: AgendaContext, now: datetime, until: datetime, rules: Rules, *, most: int = MOST
 ) -> list[Planned]:
     """Return what these wakes will run from now until an instant, in order, as far as it can be foreseen.
 
@@ -48,7 +49,7 @@ def plan(
     return [planned for _, planned in zip(range(most), heapq.merge(*streams, key=lambda each: each.at), strict=False)]
 
 
-def _runs_of(wake: Wake, around: Surroundings, now: datetime, until: datetime, rules: Rules) -> Iterator[Planned]:
+def _runs_of(wake: Wake, around: AgendaContext, now: datetime, until: datetime, rules: Rules) -> Iterator[Planned]:
     reason: str | None = None
     at = now
     for _ in range(_STEPS_OF_ONE):
@@ -78,12 +79,12 @@ def _runs_of(wake: Wake, around: Surroundings, now: datetime, until: datetime, r
         wake = verdict.wake
 
 
-def _facts(wake: Wake, around: Surroundings, now: datetime, at: datetime) -> wakes.Facts:
+def _facts(wake: Wake, around: AgendaContext, now: datetime, at: datetime) -> wakes.Facts:
     agent = around.agents[wake.agent_id]
     is_today = at - now < timedelta(days=1)
     return wakes.Facts(
         agent_timezone=agent.zone,
-        bounds=agent.bounds if wakes.is_bounded(wake) else None,
+        bounds=agent.bounds if is_bounded(wake) else None,
         pauses=[
             pause
             for pause in around.pauses

@@ -1,4 +1,4 @@
-"""How long: `30m`, `2h 15m`, `1.5h`, `90 seconds`, `in twenty-five minutes`, `in half an hour`, `1½ hours`.
+"""Parse and format durations: `30m`, `1.5h`, `90 seconds`, `in twenty-five minutes`, `in half an hour`, `1½ hours`.
 
 Numbers may be words up to ninety-nine; a half, a quarter and three quarters may stand before or after a unit.
 

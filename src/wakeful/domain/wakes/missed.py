@@ -1,4 +1,4 @@
-"""What becomes of the planned instants that have come: which run, which are made up for, which are only recorded.
+"""Divide the planned times that are due: which run, which are caught up, which are only recorded as missed.
 
 Every instant ends up in exactly one piece, and every piece becomes exactly one row.
 """
@@ -16,14 +16,14 @@ _MICROSECOND = timedelta(microseconds=1)
 
 @dataclass(frozen=True, slots=True)
 class Lateness:
-    """How late a wake came to its turn: judged once, when nothing of ours held it any more."""
+    """Lateness of a wake: decided once, when no pause or limit of ours held it any more."""
 
     first_due_at: datetime
     is_missed: bool
     grace: timedelta = timedelta(0)  # instants less late than this are not missed
 
     def covers(self, at: datetime) -> bool:
-        """Tell whether this very instant was missed, and not only one before it."""
+        """Return whether this very instant was missed, and not only one before it."""
         return self.is_missed and self.first_due_at - at > self.grace
 
 
@@ -37,7 +37,7 @@ class Piece:
 
 @value
 class Plan:
-    """How the instants up to now are divided, and when the next one is."""
+    """The runs and skipped ranges for the planned times up to now, and the next planned time."""
 
     runs: tuple[Piece, ...]
     skipped: tuple[Piece, ...] = ()

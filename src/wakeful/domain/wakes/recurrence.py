@@ -74,7 +74,7 @@ class RecurrenceUnclear(Invalid):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Span:
-    """How many instants are planned from the first one up to some moment, and which one comes after it."""
+    """The number of planned times from the first one up to some moment, and the one after it."""
 
     count: int
     next: datetime  # the first one after that moment; FOREVER if there is none

@@ -1,4 +1,4 @@
-"""How a wake is made, what happens when it is due, and how it ends.
+"""The rules of a wake: creating, firing, editing and ending it.
 
 `fire` is the whole decision about one due wake: pure, from the wake, the facts around it and the time. The scheduler
 does what the verdict says, in one transaction.
@@ -13,6 +13,7 @@ from wakeful.domain import ids
 from wakeful.domain.bounds import bounds as bounds_rule
 from wakeful.domain.bounds.limits import Rules
 from wakeful.domain.errors import Conflict, Invalid, LimitReached
+from wakeful.domain.events import RecallAction
 from wakeful.domain.inbox import notices
 from wakeful.domain.texts import first_words
 from wakeful.domain.types import (
@@ -33,13 +34,13 @@ from wakeful.domain.types import (
 )
 from wakeful.domain.values import replace, value
 from wakeful.domain.wakes import missed, recurrence
+from wakeful.domain.wakes.kinds import KINDS, kind_of, slot_of
 from wakeful.domain.wakes.when import When
 from wakeful.domain.zones import load_zone
 
 MAX_INSTRUCTIONS = 32_000
 MAX_COMMENT = 1_000
 MAX_LIVE_SCHEDULES = 50
-_SCHEDULES: tuple[WakeKind, ...] = ("message", "session")
 
 
 class WakeFiresOnce(Invalid):
@@ -123,7 +124,7 @@ def create(
     _check_texts(instructions, comment)
     if timezone is not None:
         load_zone(timezone)
-    if kind in ("recall", "message") and session_id is None:
+    if KINDS[kind].landing == "origin" and session_id is None:
         raise Invalid(f"A {kind} lands in a session, so it needs one.", field="session_id")
     if call_type == "recurring":
         _check_recurrence(kind, every, cron, timezone, rules)
@@ -137,7 +138,7 @@ def create(
         agent_id=agent_id,
         user_id=user_id,
         session_id=session_id,
-        slot=_slot(kind, agent_id, session_id),
+        slot=slot_of(kind, agent_id, session_id),
         call_type=call_type,
         every=every,
         cron=cron,
@@ -145,7 +146,7 @@ def create(
         wall_clock=wall_clock,
         until=until,
         max_runs=max_runs,
-        booking=None if wish is None else tell_wish(wish, at, nominal_at, cron),
+        booking=None if wish is None else wish_detail(wish, at, nominal_at, cron),
         nominal_at=nominal_at,
         attempt_at=nominal_at,
         comment=comment,
@@ -153,7 +154,7 @@ def create(
         context_views=context_views,
         session_config=session_config,
         priority=priority,
-        on_miss=on_miss or ("skip" if kind == "next_run" else "run_once"),
+        on_miss=on_miss or KINDS[kind].on_miss,
         scheduled_by=scheduled_by,
         booked_by_run=booked_by_run,
         tools=tools,
@@ -169,7 +170,7 @@ def wish_of(text: str, meant: When, zone: str | None) -> Wish:
     return Wish(requested=text, at=meant.at, zone=read_in, moved_by=meant.moved_by)
 
 
-def tell_wish(wish: Wish, at: datetime | None, final: datetime, cron: str | None) -> dict[str, Any]:
+def wish_detail(wish: Wish, at: datetime | None, final: datetime, cron: str | None) -> dict[str, Any]:
     """Write down what was asked for and what became of it; `at` is the time before the rule of the wake was applied."""
     moved_by = list(wish.moved_by)
     if at is not None and final != at:
@@ -181,17 +182,6 @@ def tell_wish(wish: Wish, at: datetime | None, final: datetime, cron: str | None
         "final": final.isoformat(),
     }
     return told if wish.zone is None else {**told, "zone": wish.zone}
-
-
-def is_schedule(wake: Wake) -> bool:
-    """Tell whether a wake is one of the scheduler door's, which a session may hold many of."""
-    return wake.kind in _SCHEDULES
-
-
-def _slot(kind: WakeKind, agent_id: str, session_id: str | None) -> str | None:
-    if kind == "recall":
-        return f"session:{session_id}"
-    return f"agent:{agent_id}" if kind == "next_run" else None
 
 
 def _first_instant(
@@ -234,7 +224,7 @@ def _check_texts(instructions: str, comment: str) -> None:
 def _check_recurrence(
     kind: WakeKind, every: timedelta | None, cron: str | None, timezone: str | None, rules: Rules
 ) -> None:
-    if kind != "recall":
+    if not KINDS[kind].can_recur:
         raise Invalid(f"A {kind} fires once; only a recall can be recurring.", field="call_type")
     if (every is None) == (cron is None):
         raise Invalid(
@@ -279,7 +269,7 @@ def _check_end(until: datetime | None, max_runs: int | None, nominal_at: datetim
 
 @value
 class Facts:
-    """What surrounds a due wake."""
+    """Facts about a due wake that its row does not contain."""
 
     agent_timezone: str
     bounds: Bounds | None = None  # None: this wake is not bound by them
@@ -289,7 +279,7 @@ class Facts:
     first_lately: datetime | None = None
     busy_run_id: str | None = None  # what its session is doing
     waiting_run_id: str | None = None  # an earlier occurrence that has not begun
-    running_run_id: str | None = None  # an earlier occurrence that is at work
+    running_run_id: str | None = None  # an earlier occurrence that is running
     is_user_talking: bool = False
     gone: str | None = None  # the user or the agent no longer exists
 
@@ -304,9 +294,10 @@ class Fold:
 
 @value
 class Verdict:
-    """What firing one wake changes; written together or not at all."""
+    """The changes that firing one wake makes, written in one transaction."""
 
     wake: Wake
+    action: RecallAction | None = None  # what subscribers are shown; None: nothing that they can see has changed
     runs: tuple[Run, ...] = ()
     sessions: tuple[Session, ...] = ()
     fold: Fold | None = None
@@ -314,15 +305,11 @@ class Verdict:
     notice: Notice | None = None
 
 
-def is_bounded(wake: Wake) -> bool:
-    """Tell whether modes, quiet hours, days and the daily cap hold this wake: an agent's own next run."""
-    return wake.kind == "next_run" and wake.scheduled_by == "agent"
-
-
 def fire(wake: Wake, facts: Facts, now: datetime, rules: Rules) -> Verdict:
     """Decide about a due wake: hold it, put it off, run it, make up for it, or record that it did not run."""
     if facts.gone is not None:
-        return Verdict(wake=_end(wake, "cancelled", facts.gone, now), decisions=(_say(wake, now, facts.gone),))
+        ended = _end(wake, "cancelled", facts.gone, now)
+        return Verdict(wake=ended, action="cancelled", decisions=(_say(wake, now, facts.gone),))
     hold = _find_hold(wake, facts, now, rules)
     if hold is not None:
         return _hold(wake, *hold, now)
@@ -381,14 +368,14 @@ def _gives_way(wake: Wake, facts: Facts) -> bool:
 
 
 def _must_defer(wake: Wake, facts: Facts, rules: Rules) -> bool:
-    """A recall gives way to whoever talks in its session, but not for ever, and not to the run that booked it."""
-    is_put_off = wake.kind == "recall" and wake.deferrals < rules.max_deferrals
+    """Return whether a recall waits for a busy session: not for ever, and not for the run that booked it."""
+    is_put_off = kind_of(wake).can_defer and wake.deferrals < rules.max_deferrals
     return is_put_off and _waits_for_session(wake, facts) and facts.busy_run_id != wake.booked_by_run
 
 
 def _waits_for_session(wake: Wake, facts: Facts) -> bool:
-    """Tell whether someone else is at work where this wake lands; its own earlier occurrence is an overlap."""
-    return wake.kind in ("recall", "message") and facts.busy_run_id not in (None, facts.running_run_id)
+    """Return whether another run executes in the session of this wake; its own earlier occurrence is an overlap."""
+    return kind_of(wake).landing == "origin" and facts.busy_run_id not in (None, facts.running_run_id)
 
 
 def _defer(wake: Wake, lateness: missed.Lateness, now: datetime, rules: Rules) -> Verdict:
@@ -402,7 +389,7 @@ def _defer(wake: Wake, lateness: missed.Lateness, now: datetime, rules: Rules) -
         updated_at=now,
     )
     said = _say(wake, now, "deferred", until=deferred.attempt_at.isoformat(), deferrals=deferred.deferrals)
-    return Verdict(wake=deferred, decisions=(said,))
+    return Verdict(wake=deferred, action="deferred", decisions=(said,))
 
 
 def _record(wake: Wake, lateness: missed.Lateness, plan: missed.Plan, facts: Facts, now: datetime) -> Verdict:
@@ -424,6 +411,7 @@ def _record(wake: Wake, lateness: missed.Lateness, plan: missed.Plan, facts: Fac
     sessions = tuple(_fresh_session(wake, run, now) for run in queued if run.session_id != wake.session_id)
     return Verdict(
         wake=_move_on(wake, lateness, plan.next_at, queued, rows, now),
+        action=None if queued or fold else "skipped",  # what is queued says that it fired when its run begins
         runs=(*rows, *queued),
         sessions=sessions,
         fold=fold,
@@ -448,7 +436,7 @@ def _explain(
 
 def _run(wake: Wake, piece: missed.Piece, status: RunStatus, reason: str | None, now: datetime) -> Run:
     run = ids.run_id(wake.id, piece.first)
-    is_fresh = wake.kind in ("session", "next_run") and status == "queued"
+    is_fresh = kind_of(wake).landing == "fresh" and status == "queued"
     return Run(
         id=run,
         agent_id=wake.agent_id,
@@ -554,15 +542,15 @@ def skip(wake: Wake, now: datetime) -> Verdict:
     in_time = missed.Lateness(now, is_missed=False)
     plan = missed.divide(wake, in_time, max(wake.nominal_at, now), most=1)
     row = _run(wake, missed.join(plan.runs), "skipped", "skipped_by_request", now)
-    return Verdict(wake=_move_on(wake, in_time, plan.next_at, [], [row], now), runs=(row,))
+    return Verdict(wake=_move_on(wake, in_time, plan.next_at, [], [row], now), action="skipped", runs=(row,))
 
 
 def edit(wake: Wake, changes: Mapping[str, Any], now: datetime, rules: Rules) -> Wake:
-    """Change a pending wake. A new time or rule starts afresh; what has fired already stays."""
+    """Change a pending wake for a person. A new time or rule starts afresh; what has fired already stays."""
     if wake.status != "pending":
         raise WakeNotLive(wake)
     is_planned = bool(changes.keys() & {"nominal_at", "every", "cron", "timezone"})
-    changed = replace(wake, **changes, updated_at=now if is_planned else max(wake.updated_at, now))
+    changed = replace(wake, **changes, seen_at=now, updated_at=now if is_planned else max(wake.updated_at, now))
     _check_texts(changed.instructions, changed.comment)
     if changed.timezone is not None:
         load_zone(changed.timezone)

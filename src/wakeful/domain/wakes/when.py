@@ -176,7 +176,7 @@ def read_instant(text: str, field: str, instead: str) -> datetime:
             except OverflowError:
                 problem = "is out of range"
     raise BadTime(
-        f"`{field}` is {show(text)}, which {problem}. Accepted is ISO 8601 with its offset or Z, such as "
+        f"`{field}` is {show(text)}, which {problem}. Use ISO 8601 with its offset or Z, such as "
         f"'2026-11-16T09:00:00+01:00'. For a time from now use `{instead}`.",
         field=field,
     )

@@ -1,4 +1,4 @@
-"""Wakes that were planned while the clock was ahead, once it has been put right.
+"""Plan wakes again that were planned while the clock was ahead.
 
 When a wake was last planned stands in its `updated_at`. If that lies ahead of now, the clock was wrong then or is wrong
 now; either way the times that were counted from it are too far off.
@@ -16,7 +16,7 @@ from wakeful.domain.wakes.recurrence import MICROSECOND, Grid
 REPLANNED = "replanned"
 MUCH = timedelta(days=1)  # a clock that was ahead by more makes a time that was asked for worthless too
 _LITTLE = timedelta(minutes=1)  # not worth an interval's second firing
-_MOST_NAMED = 5
+_MAX_NAMED = 5
 
 
 def put_right(wake: Wake, fired: Collection[datetime], now: datetime) -> Wake:
@@ -51,12 +51,12 @@ def explain(before: Wake, after: Wake, now: datetime) -> Decision:
     return Decision(wake_id=before.id, nominal_at=before.nominal_at, at=now, code=REPLANNED, detail=detail)
 
 
-def tell(planned: Sequence[tuple[Wake, Wake]], now: datetime) -> Notice:
-    """Tell a person about all their wakes that were planned again, each as it was and as it is."""
+def to_notice(planned: Sequence[tuple[Wake, Wake]], now: datetime) -> Notice:
+    """Return the notice about all wakes of a person that were planned again, each before and after."""
     ahead = max(before.updated_at for before, _ in planned) - now
     named = [
         f"{repr(after.comment) if after.comment else f'wake {after.id}'} at {after.nominal_at:%Y-%m-%d %H:%M} UTC"
-        for _, after in planned[:_MOST_NAMED]
+        for _, after in planned[:_MAX_NAMED]
     ]
     more = len(planned) - len(named)
     several = f"{len(planned)} recurring wakes were" if len(planned) > 1 else "A recurring wake was"
@@ -76,7 +76,7 @@ def tell(planned: Sequence[tuple[Wake, Wake]], now: datetime) -> Notice:
 
 
 def _was_asked_for(wake: Wake) -> bool:
-    """Tell whether someone chose the next time: it was further away when it was planned than the rule would have it."""
+    """Return whether someone chose the next time: it was further away than the rule would plan it."""
     return wake.nominal_at > _next_by_rule(wake, (), wake.updated_at)
 
 

@@ -24,21 +24,21 @@ class ApprovalVerdict:
 
 
 async def ask_person(
-    work: RunState, call: ToolCallPart, args: Mapping[str, Any], verdict: ApprovalVerdict
+    state: RunState, call: ToolCallPart, args: Mapping[str, Any], verdict: ApprovalVerdict
 ) -> AsyncGenerator[RunEvent]:
     """Ask about a call, and fill in the verdict. What was asked before a crash is asked again, or was answered."""
-    approvals, tool = work.means.approvals, call.tool_name
+    approvals, tool = state.deps.approvals, call.tool_name
     # Subagents at work side by side may have calls of the same id.
-    call_id = call.tool_call_id if work.subagent_id is None else f"{work.subagent_id}.{call.tool_call_id}"
+    call_id = call.tool_call_id if state.subagent_id is None else f"{state.subagent_id}.{call.tool_call_id}"
     is_resumed = verdict.is_in_doubt
-    asked = await insist(lambda: approvals.ask(work.run, call_id, tool, args, is_resumed=is_resumed))
+    asked = await insist(lambda: approvals.ask(state.run, call_id, tool, args, is_resumed=is_resumed))
     if asked.status == "used":
         return  # begun, so it stays in doubt
     verdict.is_in_doubt = False
     if asked.status == "pending":
         yield ApprovalRequested(tool=tool, args=args, call_id=call_id)
         try:
-            with work.stop.cuts_off():
+            with state.stop.cuts_off():
                 asked = await insist(partial(approvals.wait, asked))
         except RunStopped:
             verdict.is_stopped = True

@@ -13,7 +13,7 @@ from pydantic_ai.usage import RequestUsage
 
 from wakeful.domain.errors import Conflict
 from wakeful.domain.types import Budgets, RunNote, RunUsage
-from wakeful.runtime.models.openai_chat.chunks import MOST_CALLS
+from wakeful.runtime.models.openai_chat.chunks import MAX_CALLS
 from wakeful.service.sessions.briefing import Spent
 
 NEARLY = 0.8  # of what the run may use: time to come to an end
@@ -157,7 +157,7 @@ NOTES: Mapping[RunNote, str] = {
     "budget": "I stopped here because my budget is used up.",
     "repeated_calls": "I stopped here because I kept making the same call with the same result.",
     "bad_calls": f"I stopped here because {_BAD_CALLS} calls in a row could not be made the way I wrote them.",
-    "too_many_calls": f"I stopped here because one answer asked for more than {MOST_CALLS} tool calls. None was made.",
+    "too_many_calls": f"I stopped here because one answer asked for more than {MAX_CALLS} tool calls. None was made.",
     "answer_too_long": "I stopped here because my answer had no end.",
     "empty_answer": "I ended without a word.",
     "did_nothing": "I was woken, and did nothing.",

@@ -1,13 +1,13 @@
-"""Cache breakpoints of a session, in the words of the providers that take them."""
+"""Cache breakpoints of a session as settings of a model request."""
 
 from collections.abc import Collection
 
-_WORDS = {"system": "cache_instructions", "tools": "cache_tool_definitions", "messages": "cache_messages"}
+from wakeful.domain.doors.session_config import caching_provider
+
+_SETTINGS = {"system": "cache_instructions", "tools": "cache_tool_definitions", "messages": "cache_messages"}
 
 
 def cache_settings(model: str, breakpoints: Collection[str]) -> dict[str, bool]:
-    """Return the settings of a model request; none for a provider that takes no breakpoints."""
-    provider = model.partition(":")[0].removeprefix("gateway/")
-    if provider not in ("anthropic", "bedrock"):
-        return {}
-    return {f"{provider}_{_WORDS[each]}": True for each in breakpoints}
+    """Return the settings for these breakpoints; none for a provider that takes no breakpoints."""
+    provider = caching_provider(model)
+    return {} if provider is None else {f"{provider}_{_SETTINGS[each]}": True for each in breakpoints}

@@ -35,44 +35,44 @@ class ContextTooLarge(Conflict):
         )
 
 
-async def make_room(work: RunState, besides: Callable[[], str]) -> AsyncGenerator[RunEvent]:
+async def make_room(state: RunState, besides: Callable[[], str]) -> AsyncGenerator[RunEvent]:
     """Compress the context if it is nearly full. `besides` returns what is sent along with the messages."""
-    window = work.window
-    work.context_tokens = measure(work.messages, window, besides)
-    if work.context_tokens <= FULL * window:
+    window = state.window
+    state.context_tokens = measure(state.messages, window, besides)
+    if state.context_tokens <= FULL * window:
         return
-    before, messages_before = work.context_tokens, len(view(work.messages, window))
+    before, messages_before = state.context_tokens, len(view(state.messages, window))
     # Where the provider counts more than we guess, we must keep less than we guess.
-    density = max(1.0, before / (tokens_in(besides()) + guess(work.messages, window)))
-    keep = keep_from(work.messages, window, int(window * KEPT / density))
-    latest = next((message for message in reversed(work.messages) if message.role == "summary"), None)
+    density = max(1.0, before / (tokens_in(besides()) + guess(state.messages, window)))
+    keep = keep_from(state.messages, window, int(window * KEPT / density))
+    latest = next((message for message in reversed(state.messages) if message.role == "summary"), None)
     data = {"covers": 0, "dropped": 0} if latest is None else dict(latest.data or {})
-    begin = max(data.values()) if work.is_without_summary else data["covers"]
-    old = {message.role for message in work.messages[begin:keep]}
-    if old.intersection(("tool",) if work.is_without_summary else SENT):
+    begin = max(data.values()) if state.is_without_summary else data["covers"]
+    old = {message.role for message in state.messages[begin:keep]}
+    if old.intersection(("tool",) if state.is_without_summary else SENT):
         yield CompressionStarted(context_tokens=before, max_context_tokens=window)
         made = _Summary()
-        async for event in _summarise(work, keep, made):
+        async for event in _summarise(state, keep, made):
             yield event
         if made.problem is None:
             summary = told = made.text
             data = {"covers": keep, "dropped": 0}
         else:
-            work.is_without_summary = True  # a model that fails at it once is not asked at every turn
+            state.is_without_summary = True  # a model that fails at it once is not asked at every turn
             told = f"No summary could be made ({made.problem}). The oldest results of tools were left out instead."
             summary, data = "" if latest is None else latest.content, {"covers": data["covers"], "dropped": keep}
-        step = work.step("summary", summary, data)
-        work.context_tokens = measure(work.messages, window, besides)
+        step = state.step("summary", summary, data)
+        state.context_tokens = measure(state.messages, window, besides)
         yield ContextCompressed(
             messages_before=messages_before,
-            messages_after=len(view(work.messages, window)),
+            messages_after=len(view(state.messages, window)),
             summary=told,
-            context_tokens=work.context_tokens,
+            context_tokens=state.context_tokens,
             max_context_tokens=window,
         )
         yield step
-    if work.context_tokens > window:
-        raise ContextTooLarge(work.context_tokens, window, work.model)
+    if state.context_tokens > window:
+        raise ContextTooLarge(state.context_tokens, window, state.model)
 
 
 @dataclass(slots=True)
@@ -83,27 +83,27 @@ class _Summary:
     problem: str | None = None  # why there is none
 
 
-async def _summarise(work: RunState, keep: int, made: _Summary) -> AsyncGenerator[RunEvent]:
+async def _summarise(state: RunState, keep: int, made: _Summary) -> AsyncGenerator[RunEvent]:
     """Fill in a summary of what comes before an index, or why there is none."""
-    if work.is_without_summary:
+    if state.is_without_summary:
         made.problem = "the model failed at it before"
         return
-    reply = Reply(work.window)
+    reply = Reply(state.window)
     try:
-        async for event in ask_quietly(work, _question(work, keep), reply, with_tools=False):
+        async for event in ask_quietly(state, _question(state, keep), reply, with_tools=False):
             yield event
     except WakefulError as error:
         made.problem = error.message
         return
-    made.text = shorten(reply.text.strip(), int(work.window * SUMMARY))
+    made.text = shorten(reply.text.strip(), int(state.window * SUMMARY))
     if not made.text:
         made.problem = "the model said nothing"
 
 
-def _question(work: RunState, keep: int) -> list[ModelMessage]:
-    window = work.window
+def _question(state: RunState, keep: int) -> list[ModelMessage]:
+    window = state.window
     each = max(200, int(window * 0.05))
-    rows = [_written(message, each) for message in view(work.messages[:keep], window)]
+    rows = [_written(message, each) for message in view(state.messages[:keep], window)]
     shown = shorten("\n\n".join(rows), int(window * READ))
     return [ModelRequest(parts=[SystemPromptPart(content=_ASK), UserPromptPart(content=f"[Summary]\n{shown}")])]
 

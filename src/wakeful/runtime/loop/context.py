@@ -10,7 +10,7 @@ from wakeful.domain.types import Message
 SENT = ("user", "assistant", "tool", "notice")  # plans, summaries and subagents' own steps stay beside
 BYTES_PER_TOKEN = 3  # on the safe side for most tongues; what a provider has counted goes before
 IMAGE_TOKENS = 1_500
-MOST_OF_ONE = 0.2  # of the window: what is longer is sent with its middle left out
+MAX_OF_ONE = 0.2  # of the window: what is longer is sent with its middle left out
 DROPPED = "[This result was left out to save room. Call the tool again if you need it.]"
 BEFORE = "[A summary of everything said before this, which a model wrote to save room]\n"
 
@@ -110,9 +110,9 @@ def _index_of(messages: Sequence[Message], wanted: Message) -> int:
 def _fitted(message: Message, window: int) -> Message:
     """Return a tool's result, or a piece of a flood, at a length that leaves room for others."""
     is_ours_to_cut = message.role == "tool" or bool((message.data or {}).get("cut_off"))
-    if not is_ours_to_cut or len(message.content) <= window * MOST_OF_ONE // 2:
+    if not is_ours_to_cut or len(message.content) <= window * MAX_OF_ONE // 2:
         return message
-    return replace(message, content=shorten(message.content, int(window * MOST_OF_ONE)))
+    return replace(message, content=shorten(message.content, int(window * MAX_OF_ONE)))
 
 
 def _usage(message: Message) -> int:

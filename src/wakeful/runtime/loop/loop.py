@@ -8,9 +8,10 @@ from pydantic_ai.messages import ModelMessage, ToolCallPart
 
 from wakeful.clock import Clock
 from wakeful.domain.errors import WakefulError
-from wakeful.domain.events import EndedEarly, RecallUpdate, RunEvent, StepSaved, StreamStart
+from wakeful.domain.events import EndedEarly, RunEvent, StepSaved, StreamStart
+from wakeful.domain.frames import recall_update, wake_fired
 from wakeful.domain.types import Message, Run, RunNote, Wake
-from wakeful.domain.wakes.wakes import is_schedule
+from wakeful.domain.wakes.kinds import is_schedule
 from wakeful.runtime.executor import BeforeCall, RunStopped, Stop
 from wakeful.runtime.loop.budget import FINISH, NOTES
 from wakeful.runtime.loop.compaction import make_room
@@ -67,7 +68,7 @@ class AgentLoop:
         ended = final_answer(saved_steps)
         if ended is None:
             yield StreamStart()
-        means = RunDeps(
+        deps = RunDeps(
             brief=lambda: Followed(self.clock, lambda looking: insist(lambda: self._brief(run, stop, looking))),
             before_call=before_call,
             approvals=self.approvals,
@@ -82,23 +83,23 @@ class AgentLoop:
             take_turns=take_turns,
         )
         if ended is not None:
-            for event in _end_as_saved(RunState(means, run, await self.briefings.read(run), stop), ended):
+            for event in _end_as_saved(RunState(deps, run, await self.briefings.read(run), stop), ended):
                 yield event
             return
-        looking = means.brief()
+        looking = deps.brief()
         try:
             async for event in looking.events(set()):
                 yield event
         except RunStopped:
             return
-        work = RunState(means, run, looking.result, stop)
+        state = RunState(deps, run, looking.result, stop)
         try:
-            async for event in _begin(work):
+            async for event in _begin(state):
                 yield event
-            async for event in take_turns(work):
+            async for event in take_turns(state):
                 yield event
         finally:
-            await work.put_away()
+            await state.put_away()
 
     async def _brief(self, run: Run, stop: Stop, looking: "Followed[Briefing]") -> Briefing:
         await self.directories.check(run.agent_id)
@@ -107,149 +108,142 @@ class AgentLoop:
         return await look_around(briefing, self.tools, self.instructions, stop, self.clock.now(), looking)
 
 
-async def take_turns(work: RunState) -> AsyncGenerator[RunEvent]:
+async def take_turns(state: RunState) -> AsyncGenerator[RunEvent]:
     """Plan if the agent plans, then ask and call until there is an answer, or no more may be spent on one."""
     try:
-        if work.wants_plan and not await work.is_spent():
-            async for event in make_room(work, partial(_besides, work)):
+        if state.wants_plan and not await state.is_spent():
+            async for event in make_room(state, partial(_besides, state)):
                 yield event
-            async for event in plan(work, _request(work)):
+            async for event in plan(state, _request(state)):
                 yield event
-        while not work.stop.is_requested:
-            reason = work.mishaps.reason() or await _limit(work)
+        while not state.stop.is_requested:
+            reason = state.mishaps.reason() or await _limit(state)
             if reason is not None:
-                for event in _end_early(work, reason):
+                for event in _end_early(state, reason):
                     yield event
                 return
-            calls_before = work.budget.usage.model_calls
-            async for event in make_room(work, partial(_besides, work)):
+            calls_before = state.budget.usage.model_calls
+            async for event in make_room(state, partial(_besides, state)):
                 yield event
-            if work.budget.usage.model_calls > calls_before:  # a summary has cost something: look again
+            if state.budget.usage.model_calls > calls_before:  # a summary has cost something: look again
                 continue
-            if work.budget.is_nearly_spent() and not work.is_told_to_finish:
-                yield work.step("notice", FINISH, {"note": "budget"})
+            if state.budget.is_nearly_spent() and not state.is_told_to_finish:
+                yield state.step("notice", FINISH, {"note": "budget"})
             reply = Reply()
             try:
-                async for event in ask(work, _request(work), reply):
+                async for event in ask(state, _request(state), reply):
                     yield event
             except (WakefulError, RunStopped):
                 if reply.text:  # people have read it: it is kept, marked as the piece it is
-                    yield work.step("assistant", reply.text, {"cut_off": True})
+                    yield state.step("assistant", reply.text, {"cut_off": True})
                 raise
-            async for event in _act_on(work, reply):
+            async for event in _act_on(state, reply):
                 yield event
-            if work.has_ended:
+            if state.has_ended:
                 return
     except RunStopped:
         return
     except BudgetSpent:
-        for event in _end_early(work, "budget"):
+        for event in _end_early(state, "budget"):
             yield event
 
 
-async def _act_on(work: RunState, reply: Reply) -> AsyncGenerator[RunEvent]:
+async def _act_on(state: RunState, reply: Reply) -> AsyncGenerator[RunEvent]:
     """Keep an answer and do what it asks for."""
-    work.turns += 1
+    state.turns += 1
     assert reply.whole is not None
     calls = [part for part in reply.whole.parts if isinstance(part, ToolCallPart)]
     if reply.is_cut_off:
         if reply.text:
-            yield work.step("assistant", reply.text, {"cut_off": True})
-        for event in _end_early(work, "answer_too_long" if reply.is_too_long else "too_many_calls"):
+            yield state.step("assistant", reply.text, {"cut_off": True})
+        for event in _end_early(state, "answer_too_long" if reply.is_too_long else "too_many_calls"):
             yield event
         return
     if not calls and not reply.text.strip():
-        for event in _end_early(work, "did_nothing" if _has_done_nothing(work) else "empty_answer"):
+        for event in _end_early(state, "did_nothing" if _has_done_nothing(state) else "empty_answer"):
             yield event
         return
-    work.has_ended = not calls
+    state.has_ended = not calls
     data = to_data(reply.whole, reply.thinking, shown(calls))
-    yield work.step("assistant", reply.text, data, is_last=work.has_ended)
-    if work.has_ended:
-        yield work.end(reply.text)
+    yield state.step("assistant", reply.text, data, is_last=state.has_ended)
+    if state.has_ended:
+        yield state.end(reply.text)
         return
-    async for event in call_all(work, calls):
+    async for event in call_all(state, calls):
         yield event
 
 
-def _has_done_nothing(work: RunState) -> bool:
+def _has_done_nothing(state: RunState) -> bool:
     """Tell whether a woken run has neither called a tool nor said anything, in this attempt or an earlier one."""
-    own = [message for message in work.own("assistant") if "preloaded" not in (message.data or {})]
-    return work.briefing.wake is not None and work.depth == 0 and not own
+    own = [message for message in state.own("assistant") if "preloaded" not in (message.data or {})]
+    return state.briefing.wake is not None and state.depth == 0 and not own
 
 
-async def _limit(work: RunState) -> RunNote | None:
+async def _limit(state: RunState) -> RunNote | None:
     """Return which limit forbids another model call, if one does."""
-    if work.turns >= work.briefing.agent.max_iterations:
+    if state.turns >= state.briefing.agent.max_iterations:
         return "iteration_limit"
-    return "budget" if await work.is_spent() else None
+    return "budget" if await state.is_spent() else None
 
 
-def _end_early(work: RunState, reason: RunNote) -> Generator[RunEvent]:
-    work.has_ended = True
-    yield work.step("assistant", NOTES[reason], {"note": reason}, is_last=True)
+def _end_early(state: RunState, reason: RunNote) -> Generator[RunEvent]:
+    state.has_ended = True
+    yield state.step("assistant", NOTES[reason], {"note": reason}, is_last=True)
     yield EndedEarly(reason=reason)
-    yield work.end(NOTES[reason])
+    yield state.end(NOTES[reason])
 
 
-def _end_as_saved(work: RunState, ended: Message) -> Generator[RunEvent]:
+def _end_as_saved(state: RunState, ended: Message) -> Generator[RunEvent]:
     """End a run whose final answer an earlier attempt saved. The model is not asked again."""
     reason: RunNote | None = (ended.data or {}).get("note")
     if reason is not None:
         yield EndedEarly(reason=reason)
-    yield work.end(ended.content)
+    yield state.end(ended.content)
 
 
-def _request(work: RunState) -> list[ModelMessage]:
-    return to_model(_prompt(work), view(work.messages, work.window), work.briefing.images)
+def _request(state: RunState) -> list[ModelMessage]:
+    return to_model(_prompt(state), view(state.messages, state.window), state.briefing.images)
 
 
-def _prompt(work: RunState) -> str:
-    now = work.briefing.told_at or work.means.clock.now()
-    said = (system_prompt(work.briefing, work.run, now, work.tools), steer(work.plan))
+def _prompt(state: RunState) -> str:
+    now = state.briefing.told_at or state.deps.clock.now()
+    said = (system_prompt(state.briefing, state.run, now, state.tools), steer(state.plan))
     return "\n\n".join(part for part in said if part)
 
 
-def _besides(work: RunState) -> str:
+def _besides(state: RunState) -> str:
     """Return what is sent along with the messages, to guess how long it is."""
-    return _prompt(work) + "".join(f"{tool.description}{tool.schema}" for tool in work.tools.values())
+    return _prompt(state) + "".join(f"{tool.description}{tool.schema}" for tool in state.tools.values())
 
 
-async def _begin(work: RunState) -> AsyncGenerator[RunEvent]:
+async def _begin(state: RunState) -> AsyncGenerator[RunEvent]:
     """Put what woke us into the transcript, or go on where an earlier attempt was cut off."""
-    own = [message for message in work.messages if message.run_id == work.run.id]
-    wake = work.briefing.wake
+    own = [message for message in state.messages if message.run_id == state.run.id]
+    wake = state.briefing.wake
     if wake is not None:
-        for step in _opening(work, wake, len(own)):
-            yield step
         if not own and wake.kind == "recall" and wake.session_id is not None:
-            yield RecallUpdate(
-                session_id=wake.session_id,
-                recall_id=wake.id,
-                call_type=wake.call_type,
-                trigger_at=work.run.nominal_at,
-                status="pending" if wake.is_recurring else "fired",
-                action="fired",
-            )
+            yield recall_update(wake, wake_fired(wake.id, state.run))  # saved with the first step, so it is said once
+        for step in _opening(state, wake, len(own)):
+            yield step
     for message in own:
         if message.role == "tool" and message.data is not None:
             code = message.data["metadata"].get("code")
-            work.mishaps.note(message.data["tool"], message.data["args"], message.content, code)
+            state.mishaps.note(message.data["tool"], message.data["args"], message.content, code)
     if own:
-        async for event in call_all(work, open_calls(work.messages), is_first_begun=True):
+        async for event in call_all(state, open_calls(state.messages), is_first_begun=True):
             yield event
 
 
-def _opening(work: RunState, wake: Wake, count: int) -> list[StepSaved]:
+def _opening(state: RunState, wake: Wake, count: int) -> list[StepSaved]:
     """Return what a woken run begins with, after the first so many that an earlier attempt has saved."""
     label = wake.comment or None
-    preloaded = work.briefing.session_config.get("preloaded_messages", ()) if wake.kind == "session" else ()
+    preloaded = state.briefing.session_config.get("preloaded_messages", ()) if wake.kind == "session" else ()
     steps = [
-        work.step(each["role"], each["content"], {"preloaded": dict(each)}, source="preloaded", label=label)
+        state.step(each["role"], each["content"], {"preloaded": dict(each)}, source="preloaded", label=label)
         for each in preloaded[count:]
     ]
     if count <= len(preloaded):
         source = "scheduled" if is_schedule(wake) else wake.kind
         is_recall = wake.kind == "recall"
-        steps.append(work.step("user", wake.instructions, is_recall=is_recall, source=source, label=label))
+        steps.append(state.step("user", wake.instructions, is_recall=is_recall, source=source, label=label))
     return steps

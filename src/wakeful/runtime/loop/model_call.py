@@ -31,14 +31,14 @@ from wakeful.runtime.loop.cache_hints import cache_settings
 from wakeful.runtime.loop.context import BYTES_PER_TOKEN
 from wakeful.runtime.loop.run_state import RunState, keepable
 from wakeful.runtime.models.errors import ModelBusy, ModelCutOff, ModelSilent
-from wakeful.runtime.models.openai_chat.chunks import MOST_CALLS
+from wakeful.runtime.models.openai_chat.chunks import MAX_CALLS
 from wakeful.runtime.waiting import EVERY, FIRST_SHOWN, Followed, pause
 from wakeful.service.resources import shortage
 from wakeful.tools.registry import Tool
 
 log = logging.getLogger(__name__)
 
-MOST_SAID = 1_000_000  # characters of one answer; no model has that much to say
+MAX_SAID = 1_000_000  # characters of one answer; no model has that much to say
 _ADVICE = "Test the agent's model, which says whether its endpoint answers, then continue this run."
 _OUTPUT = 4_000  # tokens that an answer is taken for while it is under way
 
@@ -53,7 +53,7 @@ class BudgetSpent(Exception):
 class Reply:
     """One answer of the model as it comes in, up to so many characters."""
 
-    def __init__(self, most: int = MOST_SAID) -> None:
+    def __init__(self, most: int = MAX_SAID) -> None:
         self._most = most
         self._said: list[str] = []
         self._thought: list[str] = []
@@ -69,7 +69,7 @@ class Reply:
 
     @property
     def has_too_many_calls(self) -> bool:
-        return self.calls > MOST_CALLS
+        return self.calls > MAX_CALLS
 
     @property
     def is_cut_off(self) -> bool:
@@ -130,38 +130,38 @@ class Reply:
 
 
 async def ask_quietly(
-    work: RunState, messages: list[ModelMessage], reply: Reply, *, with_tools: bool = True
+    state: RunState, messages: list[ModelMessage], reply: Reply, *, with_tools: bool = True
 ) -> AsyncGenerator[RunEvent]:
     """Ask the model something whose answer is not streamed; only the waiting is told."""
-    async for event in ask(work, messages, reply, with_tools=with_tools, is_streamed=False):
+    async for event in ask(state, messages, reply, with_tools=with_tools, is_streamed=False):
         if isinstance(event, Waiting):
             yield event
 
 
 async def ask(
-    work: RunState, messages: list[ModelMessage], reply: Reply, *, with_tools: bool = True, is_streamed: bool = True
+    state: RunState, messages: list[ModelMessage], reply: Reply, *, with_tools: bool = True, is_streamed: bool = True
 ) -> AsyncGenerator[RunEvent]:
     """Ask the model, again if it is busy, and fill in its reply. While it says nothing, the waiting is told."""
-    patience = work.means.patience
-    tools = list(work.tools.values()) if with_tools else []
-    trying = _Trying(work, reply)
+    patience = state.deps.patience
+    tools = list(state.tools.values()) if with_tools else []
+    trying = _Trying(state, reply)
     while True:
-        if work.seconds_left() <= 0:
-            raise OutOfTime(work, "no time is left to ask it.")
-        attempt = trying.begin(lambda _: _stream(work, messages, tools, trying), is_streamed=is_streamed)
+        if state.seconds_left() <= 0:
+            raise OutOfTime(state, "no time is left to ask it.")
+        attempt = trying.begin(lambda _: _stream(state, messages, tools, trying), is_streamed=is_streamed)
         try:
-            async for event in attempt.events(work.at_side, work.stop):
+            async for event in attempt.events(state.at_side, state.stop):
                 yield event
         except ModelBusy as busy:
             trying.note(busy)
             seconds = busy.retry_after or min(patience.pause * 2 ** (trying.tries - 1), patience.longest_pause)
             if not trying.may_go_on(seconds):
                 raise trying.given_up(busy, seconds) from busy
-            log.info("model busy", extra={"run_id": work.run.id, "model": work.model, "pause": seconds})
+            log.info("model busy", extra={"run_id": state.run.id, "model": state.model, "pause": seconds})
             problem = busy.problem
         else:
             return
-        async for frame in _pause(work, problem, seconds):
+        async for frame in _pause(state, problem, seconds):
             yield frame
 
 
@@ -170,10 +170,10 @@ class OutOfTime(Unavailable):
 
     code = "time_limit"
 
-    def __init__(self, work: RunState, problem: str) -> None:
-        limit = work.briefing.agent.run_limit.total_seconds()
+    def __init__(self, state: RunState, problem: str) -> None:
+        limit = state.briefing.agent.run_limit.total_seconds()
         super().__init__(
-            f"The run's time limit of {limit:g} s was used up while it waited for the model {work.model!r}: {problem} "
+            f"The run's time limit of {limit:g} s was used up while it waited for the model {state.model!r}: {problem} "
             f"{_ADVICE} If the model only needs longer, raise the agent's `run_limit_seconds`."
         )
 
@@ -183,10 +183,10 @@ class _Trying:
 
     followed: "Followed[None]"
 
-    def __init__(self, work: RunState, reply: Reply) -> None:
+    def __init__(self, state: RunState, reply: Reply) -> None:
         self.reply = reply
-        self._work = work
-        self._clock = work.means.clock
+        self._state = state
+        self._clock = state.deps.clock
         self._began = self._clock.monotonic()
         self._is_asked = False
         self._silences = 0
@@ -196,7 +196,7 @@ class _Trying:
         """Begin a try, in which people see deltas or do not; those of a subagent they never see."""
         self.tries += 1
         self._is_asked = False
-        are_deltas_shown = is_streamed and self._work.depth == 0
+        are_deltas_shown = is_streamed and self._state.depth == 0
         self.followed = Followed(
             self._clock,
             stream,
@@ -209,8 +209,8 @@ class _Trying:
     def note_asked(self) -> None:
         """Let the model's time begin: waiting for the budget, or for an import, is no silence of the model."""
         # One that stays silent is asked once more, so the first try may take half of the time that is left.
-        share = self._work.seconds_left() / (1 if self._silences else 2)
-        self._first = min(self._work.means.patience.first, max(share, 0.0))
+        share = self._state.seconds_left() / (1 if self._silences else 2)
+        self._first = min(self._state.deps.patience.first, max(share, 0.0))
         self._is_asked = True
         self.followed.note_alive()
 
@@ -218,29 +218,29 @@ class _Trying:
         self._silences += isinstance(busy, ModelSilent)
 
     def may_go_on(self, seconds: float) -> bool:
-        patience = self._work.means.patience
+        patience = self._state.deps.patience
         is_patient = self.tries <= patience.retries and self._silences <= patience.silences
-        return is_patient and not self.reply.has_begun and seconds < self._work.seconds_left()
+        return is_patient and not self.reply.has_begun and seconds < self._state.seconds_left()
 
     def given_up(self, busy: ModelBusy, seconds: float) -> WakefulError:
         """Say what happened, how often it was tried, and what to do."""
         if self.reply.has_begun:
             return busy
-        left = self._work.seconds_left()
+        left = self._state.seconds_left()
         if isinstance(busy, ModelSilent) and left <= 0:
-            return OutOfTime(self._work, busy.problem)
+            return OutOfTime(self._state, busy.problem)
         tried = f"It was asked {'once' if self.tries == 1 else f'{self.tries} times'} in {self._took:.0f} s."
         if seconds >= left:
             tried += f" The next try would be in {seconds:.0f} s, and the run has {max(left, 0):.0f} s left."
         problem = f"{busy.problem.removesuffix('.')}. {tried} {_ADVICE}"
-        return type(busy)(self._work.model, problem, retry_after=busy.retry_after, status=busy.status)
+        return type(busy)(self._state.model, problem, retry_after=busy.retry_after, status=busy.status)
 
     @property
     def _took(self) -> float:
         return self._clock.monotonic() - self._began
 
     def _place(self) -> str:
-        return self._work.means.models.place_of(self._work.model)
+        return self._state.deps.models.place_of(self._state.model)
 
     def _describe(self, _waited: float) -> Waiting | None:
         if not self._is_asked:
@@ -259,9 +259,9 @@ class _Trying:
         if not self._is_asked:
             return float("inf")
         alive_at, now = self.followed.alive_at, self._clock.monotonic()
-        ends_at = now + self._work.seconds_left()
+        ends_at = now + self._state.seconds_left()
         has_begun = self.reply.length > 0
-        limit = self._work.means.patience.between if has_begun else self._first
+        limit = self._state.deps.patience.between if has_begun else self._first
         until = min(alive_at + limit, ends_at)
         if now < until:
             return until
@@ -269,64 +269,64 @@ class _Trying:
         if has_begun:
             silence += ", in the middle of its answer"
         if now < ends_at:
-            raise (ModelCutOff if has_begun else ModelSilent)(self._work.model, f"{silence}.")
+            raise (ModelCutOff if has_begun else ModelSilent)(self._state.model, f"{silence}.")
         if now - alive_at < FIRST_SHOWN:
             silence = "it was still writing its answer" if has_begun else "no time was left for its answer"
-        raise OutOfTime(self._work, f"{silence}.")
+        raise OutOfTime(self._state, f"{silence}.")
 
 
-async def _pause(work: RunState, problem: str, seconds: float) -> AsyncGenerator[RunEvent]:
+async def _pause(state: RunState, problem: str, seconds: float) -> AsyncGenerator[RunEvent]:
     """Wait before the next try, and tell why and how long."""
-    clock = work.means.clock
+    clock = state.deps.clock
     left, until, over = seconds, clock.monotonic() + seconds, asyncio.Event()
     while True:
         yield Waiting(for_="model", reason=problem, retry_in=round(left, 1))
         told_again_at = clock.monotonic() + EVERY
         while (left := until - clock.monotonic()) > 0 and (rest := told_again_at - clock.monotonic()) > 0:
             over.clear()
-            with work.stop.cuts_off():
+            with state.stop.cuts_off():
                 await pause(clock, min(left, rest), over)
         if left <= 0:
             return
 
 
-async def _stream(work: RunState, messages: list[ModelMessage], tools: Sequence[Tool], trying: _Trying) -> None:
+async def _stream(state: RunState, messages: list[ModelMessage], tools: Sequence[Tool], trying: _Trying) -> None:
     """Ask once, and say what comes."""
     reply = trying.reply
     reply.calls = 0  # those of a try that failed do not count
-    size = RequestUsage(input_tokens=work.context_tokens, output_tokens=_OUTPUT)
-    cost = _price(work, size)
-    await work.budget.wait_for_room(size, cost)
-    if work.budget.is_spent():  # by those whose end we waited for
+    size = RequestUsage(input_tokens=state.context_tokens, output_tokens=_OUTPUT)
+    cost = _price(state, size)
+    await state.budget.wait_for_room(size, cost)
+    if state.budget.is_spent():  # by those whose end we waited for
         raise BudgetSpent
     try:
-        with work.budget.under_way(size, cost):  # at once: nobody may come in between
-            used = await _read(work, messages, tools, trying)
+        with state.budget.under_way(size, cost):  # at once: nobody may come in between
+            used = await _read(state, messages, tools, trying)
     except WakefulError:
         raise
     except Exception as error:
-        meant = shortage(error) or work.means.models.translate(error, work.model)
+        meant = shortage(error) or state.deps.models.translate(error, state.model)
         if meant is None:
             raise
         raise meant from error
     if reply.is_cut_off or not used.has_values():  # the provider could not, or does not, say what it counted
         used = RequestUsage(
-            input_tokens=max(used.input_tokens, work.context_tokens),
+            input_tokens=max(used.input_tokens, state.context_tokens),
             output_tokens=max(used.output_tokens, reply.length // BYTES_PER_TOKEN),
         )
-    work.context_tokens = used.input_tokens + used.output_tokens
-    work.budget.count_model_call(used, _price(work, used))
+    state.context_tokens = used.input_tokens + used.output_tokens
+    state.budget.count_model_call(used, _price(state, used))
 
 
-async def _read(work: RunState, messages: list[ModelMessage], tools: Sequence[Tool], trying: _Trying) -> RequestUsage:
+async def _read(state: RunState, messages: list[ModelMessage], tools: Sequence[Tool], trying: _Trying) -> RequestUsage:
     reply, followed = trying.reply, trying.followed
-    model = await work.means.models.load(work.model)
-    await work.means.before_call()
+    model = await state.deps.models.load(state.model)
+    await state.deps.before_call()
     trying.note_asked()
     async with model_request_stream(
         model,
         messages,
-        model_settings=_settings(work),
+        model_settings=_settings(state),
         model_request_parameters=ModelRequestParameters(function_tools=_defined(tools), allow_text_output=True),
     ) as response:
         async for event in response:
@@ -341,18 +341,18 @@ async def _read(work: RunState, messages: list[ModelMessage], tools: Sequence[To
     return response.usage
 
 
-def _price(work: RunState, used: RequestUsage) -> int | None:
-    cost = work.means.models.price(work.model, used, at=work.means.clock.now())
-    if cost is None and work.budget.counts_money:
-        raise PriceUnknown(work.model)
+def _price(state: RunState, used: RequestUsage) -> int | None:
+    cost = state.deps.models.price(state.model, used, at=state.deps.clock.now())
+    if cost is None and state.budget.counts_money:
+        raise PriceUnknown(state.model)
     return cost
 
 
-def _settings(work: RunState) -> ModelSettings:
-    level = work.briefing.agent.thinking_level
-    breakpoints = work.briefing.session_config.get("cache_breakpoints", ())
+def _settings(state: RunState) -> ModelSettings:
+    level = state.briefing.agent.thinking_level
+    breakpoints = state.briefing.session_config.get("cache_breakpoints", ())
     settings = ModelSettings() if level is None else ModelSettings(thinking=False if level == "off" else level)
-    return cast("ModelSettings", {**settings, **cache_settings(work.model, breakpoints)})
+    return cast("ModelSettings", {**settings, **cache_settings(state.model, breakpoints)})
 
 
 def _defined(tools: Sequence[Tool]) -> list[ToolDefinition]:

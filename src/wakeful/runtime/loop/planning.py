@@ -10,9 +10,9 @@ from wakeful.domain.events import PlanningStatus, PlanReady, RunEvent, TurnThink
 from wakeful.runtime.loop.model_call import Reply, ask_quietly
 from wakeful.runtime.loop.run_state import RunState
 
-MOST_SAID = 20_000  # characters of a phase; a planner without end is cut off there
-MOST_STEPS = 20
-MOST_STEP = 500  # characters
+MAX_SAID = 20_000  # characters of a phase; a planner without end is cut off there
+MAX_STEPS = 20
+MAX_STEP = 500  # characters
 NO_PLAN = "No usable plan came; going on without one"
 _STEP = re.compile(r"^\s*(?:\d{1,3}[.):]|[-*•])\s+(?P<step>\S.*)$", re.MULTILINE)
 _UNSURE = re.compile(r"^\W*reflect\W*$", re.IGNORECASE | re.MULTILINE)
@@ -40,42 +40,42 @@ _REFLECTION = _Phase(
 _PLAN = _Phase(
     3,
     "Making the plan",
-    f"[Planning 3: plan] Now write the plan: a numbered list of at most {MOST_STEPS} short steps, each something you "
+    f"[Planning 3: plan] Now write the plan: a numbered list of at most {MAX_STEPS} short steps, each something you "
     "can do with your tools or say. Answer with the list alone. Call no tool now.",
 )
 
 
-async def plan(work: RunState, request: list[ModelMessage]) -> AsyncGenerator[RunEvent]:
+async def plan(state: RunState, request: list[ModelMessage]) -> AsyncGenerator[RunEvent]:
     """Make the plan of a run. `request` is what the model would be asked without one.
 
     Each phase is saved, so that after a crash planning goes on where it was.
     """
-    done = {message.data["phase"]: message.content for message in work.own("planning") if message.data is not None}
+    done = {message.data["phase"]: message.content for message in state.own("planning") if message.data is not None}
     talk = list(request)
     for phase in (_ANALYSIS, _REFLECTION, _PLAN):
         if phase is _REFLECTION and not _UNSURE.search(done[1]):
             continue
         talk.append(ModelRequest(parts=[UserPromptPart(content=phase.question)]))
         if phase.number not in done:
-            if work.stop.is_requested or await work.is_spent():
+            if state.stop.is_requested or await state.is_spent():
                 return
             yield PlanningStatus(phase=phase.number, label=phase.label)
-            reply = Reply(MOST_SAID)
-            async for event in ask_quietly(work, talk, reply):
+            reply = Reply(MAX_SAID)
+            async for event in ask_quietly(state, talk, reply):
                 yield event
             if reply.thinking:
                 yield TurnThinking(thinking=reply.thinking)
             if phase is _PLAN:
                 steps = _steps(reply.text)
                 yield PlanReady(plan=steps) if steps else PlanningStatus(phase=3, label=NO_PLAN)
-                yield work.step("plan", steps)
+                yield state.step("plan", steps)
                 return
             done[phase.number] = reply.text
-            yield work.step("planning", reply.text, {"phase": phase.number, "thinking": reply.thinking})
+            yield state.step("planning", reply.text, {"phase": phase.number, "thinking": reply.thinking})
         talk.append(ModelResponse(parts=[TextPart(content=done[phase.number] or "(nothing)")]))
 
 
 def _steps(text: str) -> str:
     """Return the list in a planner's answer in our own form; an answer without one is no plan."""
-    found = [match["step"].strip()[:MOST_STEP] for match in _STEP.finditer(text)]
-    return "\n".join(f"{number}. {step}" for number, step in enumerate(found[:MOST_STEPS], start=1))
+    found = [match["step"].strip()[:MAX_STEP] for match in _STEP.finditer(text)]
+    return "\n".join(f"{number}. {step}" for number, step in enumerate(found[:MAX_STEPS], start=1))

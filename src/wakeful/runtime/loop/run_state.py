@@ -63,9 +63,9 @@ class RunState:
     """The work of one worker on a run. Subagents share the run's budget, its stop and its time."""
 
     def __init__(
-        self, means: RunDeps, run: Run, briefing: Briefing, stop: Stop, *, of: "RunState | None" = None
+        self, deps: RunDeps, run: Run, briefing: Briefing, stop: Stop, *, of: "RunState | None" = None
     ) -> None:
-        self.means = means
+        self.deps = deps
         self.run = run
         self.stop = stop
         self.depth: int = 0 if of is None else of.depth + 1
@@ -80,14 +80,14 @@ class RunState:
         self.has_ended = False
         self.budget = self._open_budget() if of is None else of.budget
         self.at_side: set[asyncio.Task[Any]] = set() if of is None else of.at_side  # tasks at work on this run
-        self._began: float = means.clock.monotonic() if of is None else of._began
+        self._began: float = deps.clock.monotonic() if of is None else of._began
 
     def take_on(self, briefing: Briefing) -> None:
         """Work as the agent of this briefing from now on."""
         self.briefing = briefing
-        self.model = briefing.agent.model or self.means.models.default
-        self.window = self.means.models.context_window(self.model)
-        shown = self.means.tools.catalog.shown_to(briefing.agent, briefing.only)
+        self.model = briefing.agent.model or self.deps.models.default
+        self.window = self.deps.models.context_window(self.model)
+        shown = self.deps.tools.catalog.shown_to(briefing.agent, briefing.only)
         self.tools: dict[str, Tool] = {tool.name: tool for tool in shown}
 
     def own(self, role: str) -> list[Message]:
@@ -111,7 +111,7 @@ class RunState:
     async def is_spent(self) -> bool:
         """Tell whether the budget allows no further model call. What other runs spend today counts."""
         if self.budget.has_day_limits:
-            self.budget.spent_today = await self.means.spent_today(self.run)
+            self.budget.spent_today = await self.deps.spent_today(self.run)
         return self.budget.is_spent()
 
     def step(self, role: str, content: str, data: Mapping[str, Any] | None = None, **more: Any) -> StepSaved:
@@ -124,7 +124,7 @@ class RunState:
                 position=0,
                 role=role,
                 content=content,
-                created_at=self.means.clock.now(),
+                created_at=self.deps.clock.now(),
                 run_id=self.run.id,
                 data=data,
             )
@@ -138,7 +138,7 @@ class RunState:
             content=content,
             context_tokens=self.context_tokens,
             max_context_tokens=self.window,
-            elapsed_seconds=round(self.means.clock.monotonic() - self._began, 3),
+            elapsed_seconds=round(self.deps.clock.monotonic() - self._began, 3),
             tool_call_count=usage.tool_calls,
             token_count=usage.output_tokens,
             message_index=len(self.messages) - 1,
@@ -147,7 +147,7 @@ class RunState:
     def seconds_left(self) -> float:
         """Return what is left of the run's limit of time, but for a moment to say why it ends."""
         limit = self.briefing.agent.run_limit.total_seconds()
-        return limit - min(_LAST_MOMENT, limit / 10) - (self.means.clock.monotonic() - self._began)
+        return limit - min(_LAST_MOMENT, limit / 10) - (self.deps.clock.monotonic() - self._began)
 
     async def put_away(self) -> None:
         """End what is still at work: subagents, and questions to a model."""

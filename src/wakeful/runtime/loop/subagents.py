@@ -67,17 +67,17 @@ class TooManySubagents(LimitReached):
 async def spawn(parent: RunState, subagent_id: str, say: Say, asked: str, task: str) -> ToolResult:
     """Have a task done by another agent and return its answer."""
     helper = _find(parent, asked)
-    most = parent.means.subagents.per_run
+    most = parent.deps.subagents.per_run
     if parent.budget.subagents >= most:
         raise TooManySubagents(most)
     parent.budget.subagents += 1
-    work = _begin(parent, helper, task)
-    work.subagent_id = subagent_id if parent.subagent_id is None else f"{parent.subagent_id}.{subagent_id}"
+    state = _begin(parent, helper, task)
+    state.subagent_id = subagent_id if parent.subagent_id is None else f"{parent.subagent_id}.{subagent_id}"
     voice = _Voice(parent, helper, subagent_id)
     await say(voice.keep(StepSaved(role="user", content=task)))
     metadata: dict[str, Any] = {"subagent_id": subagent_id, "agent_id": helper.id, "agent": helper.name}
     try:
-        async with aclosing(parent.means.take_turns(work)) as events:
+        async with aclosing(parent.deps.take_turns(state)) as events:
             async for event in events:
                 told = voice.translate(event)
                 if told is not None:
@@ -177,7 +177,7 @@ def _find(parent: RunState, asked: str) -> Agent:
 def _begin(parent: RunState, helper: Agent, task: str) -> RunState:
     """Make the work of a subagent: another mind in the parent's rooms, with no more than the parent's tools."""
     briefing, agent = parent.briefing, parent.briefing.agent
-    may_go_on = parent.depth + 1 < parent.means.subagents.depth
+    may_go_on = parent.depth + 1 < parent.deps.subagents.depth
     allowed = set(agent.subagents) & set(helper.subagents) if may_go_on else set[str]()
     worker = replace(
         agent,
@@ -192,7 +192,7 @@ def _begin(parent: RunState, helper: Agent, task: str) -> RunState:
         profiles=(),  # the session is not its to hand over
         subagents=tuple(each.id for each in briefing.helpers if each.id in allowed),
     )
-    tools = parent.means.tools
+    tools = parent.deps.tools
     shown = [tool for tool in tools.catalog.shown_to(helper, None) if tool.name in parent.tools]
     only = [tool.name for tool in shown if tool.toolset not in SCHEDULING]
     assert parent.run.session_id is not None
@@ -202,11 +202,11 @@ def _begin(parent: RunState, helper: Agent, task: str) -> RunState:
         position=0,
         role="user",
         content=task,
-        created_at=parent.means.clock.now(),
+        created_at=parent.deps.clock.now(),
         run_id=parent.run.id,
     )
     return RunState(
-        parent.means,
+        parent.deps,
         parent.run,
         replace(
             briefing,

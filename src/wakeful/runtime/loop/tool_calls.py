@@ -28,41 +28,41 @@ _NOT_DONE = ToolResult(text=INTERRUPTED, success=False, metadata={"code": "inter
 
 
 async def call_all(
-    work: RunState, calls: Sequence[ToolCallPart], *, is_first_begun: bool = False
+    state: RunState, calls: Sequence[ToolCallPart], *, is_first_begun: bool = False
 ) -> AsyncGenerator[RunEvent]:
     """Call tools one after the other, and side by side those that are made for it.
 
     Each result is saved before the next call, so after a crash at most one call is in doubt, the first without a
     result; with it those that were under way beside it.
     """
-    for number, (is_side_by_side, group) in enumerate(groupby(calls, partial(_is_side_by_side, work))):
-        if work.stop.is_requested:
+    for number, (is_side_by_side, group) in enumerate(groupby(calls, partial(_is_side_by_side, state))):
+        if state.stop.is_requested:
             return
         is_begun = is_first_begun and number == 0
         if is_side_by_side:
-            async for event in _call_together(work, list(group), is_begun=is_begun):
+            async for event in _call_together(state, list(group), is_begun=is_begun):
                 yield event
             continue
         for place, call in enumerate(group):
-            if work.stop.is_requested or work.mishaps.reason() is not None:
+            if state.stop.is_requested or state.mishaps.reason() is not None:
                 return
             verdict = ApprovalVerdict(is_in_doubt=is_begun and place == 0)
-            async for event in _ask_first(work, call, verdict):
+            async for event in _ask_first(state, call, verdict):
                 yield event
             if verdict.is_stopped:
                 return
             yield _started(call)
-            performing = _follow(work, call, verdict)
-            async for event in performing.events(work.at_side):
+            performing = _follow(state, call, verdict)
+            async for event in performing.events(state.at_side):
                 yield event
             result = performing.result
-            for event in _note(work, call, result):
+            for event in _note(state, call, result):
                 yield event
             if call.tool_name == SWITCH_PROFILE and result.success:
-                looking = work.means.brief()
-                async for event in looking.events(work.at_side):
+                looking = state.deps.brief()
+                async for event in looking.events(state.at_side):
                     yield event
-                work.take_on(looking.result)
+                state.take_on(looking.result)
 
 
 def shown(calls: Sequence[ToolCallPart]) -> list[dict[str, Any]]:
@@ -70,69 +70,69 @@ def shown(calls: Sequence[ToolCallPart]) -> list[dict[str, Any]]:
     return [{"call_id": call.tool_call_id, "tool": call.tool_name, "args": _as_shown(call)} for call in calls]
 
 
-def _is_side_by_side(work: RunState, call: ToolCallPart) -> bool:
-    tool = work.tools.get(call.tool_name)
+def _is_side_by_side(state: RunState, call: ToolCallPart) -> bool:
+    tool = state.tools.get(call.tool_name)
     return tool is not None and tool.is_side_by_side
 
 
-async def _call_together(work: RunState, calls: Sequence[ToolCallPart], *, is_begun: bool) -> AsyncGenerator[RunEvent]:
+async def _call_together(state: RunState, calls: Sequence[ToolCallPart], *, is_begun: bool) -> AsyncGenerator[RunEvent]:
     async def follow(call: ToolCallPart, say: Say) -> None:
         verdict = ApprovalVerdict(is_in_doubt=is_begun)
-        async for event in _ask_first(work, call, verdict):
+        async for event in _ask_first(state, call, verdict):
             await say(event)
         if verdict.is_stopped:
             return
         await say(_started(call))
-        result = await _perform(work, call, verdict, say=say)
-        for event in _note(work, call, result):
+        result = await _perform(state, call, verdict, say=say)
+        for event in _note(state, call, result):
             await say(event)
 
     workers: list[Worker] = [partial(follow, call) for call in calls]
-    async for event in Chorus().listen(workers, work.at_side, at_once=_AT_ONCE):
+    async for event in Chorus().listen(workers, state.at_side, at_once=_AT_ONCE):
         yield event
 
 
-async def _ask_first(work: RunState, call: ToolCallPart, verdict: ApprovalVerdict) -> AsyncGenerator[RunEvent]:
-    if call.tool_name not in work.tools or not asks_before(work.briefing.agent, call.tool_name):
+async def _ask_first(state: RunState, call: ToolCallPart, verdict: ApprovalVerdict) -> AsyncGenerator[RunEvent]:
+    if call.tool_name not in state.tools or not asks_before(state.briefing.agent, call.tool_name):
         return
     with suppress(UnreadableArguments):  # it will be refused without a person's help
         args = read_arguments(call)
-        async for event in ask_person(work, call, args, verdict):
+        async for event in ask_person(state, call, args, verdict):
             yield event
 
 
-def _follow(work: RunState, call: ToolCallPart, verdict: ApprovalVerdict) -> "Followed[ToolResult]":
-    tools, tool = work.means.tools, work.tools.get(call.tool_name)
-    return Followed(work.means.clock, lambda _: _perform(work, call, verdict), partial(tools.catalog.tell_call, tool))
+def _follow(state: RunState, call: ToolCallPart, verdict: ApprovalVerdict) -> "Followed[ToolResult]":
+    tools, tool = state.deps.tools, state.tools.get(call.tool_name)
+    return Followed(state.deps.clock, lambda _: _perform(state, call, verdict), partial(tools.catalog.tell_call, tool))
 
 
 async def _perform(
-    work: RunState, call: ToolCallPart, verdict: ApprovalVerdict, *, say: Say | None = None
+    state: RunState, call: ToolCallPart, verdict: ApprovalVerdict, *, say: Say | None = None
 ) -> ToolResult:
-    tool = work.tools.get(call.tool_name)
+    tool = state.tools.get(call.tool_name)
     if verdict.refusal is not None:
         return verdict.refusal
     if verdict.is_in_doubt and not (tool is not None and tool.is_repeatable):
-        return saved_result(work, call.tool_call_id) or _NOT_DONE
+        return saved_result(state, call.tool_call_id) or _NOT_DONE
     try:
         args = read_arguments(call)
     except UnreadableArguments as error:
         return ToolResult(text=error.message, success=False, metadata={"code": error.code})
-    agent = work.briefing.agent
-    directories = work.means.directories
+    agent = state.briefing.agent
+    directories = state.deps.directories
     look = directories.bind if tool is not None and tool.makes_files else directories.check
     await insist(lambda: look(agent.id))
     context = ToolContext(
         # What another agent books after the session was handed over to it is its own.
-        run=work.run if work.run.agent_id == agent.id else replace(work.run, agent_id=agent.id),
+        run=state.run if state.run.agent_id == agent.id else replace(state.run, agent_id=agent.id),
         agent=agent,
-        workspace=work.means.workspace_of(agent.id),
-        only=tuple(work.tools),
-        skills=work.briefing.session_config.get("skills"),
-        spawn=None if say is None else partial(spawn, work, call.tool_call_id, say),
+        workspace=state.deps.workspace_of(agent.id),
+        only=tuple(state.tools),
+        skills=state.briefing.session_config.get("skills"),
+        spawn=None if say is None else partial(spawn, state, call.tool_call_id, say),
     )
-    await work.means.before_call()
-    result = await insist(lambda: work.means.tools.call(call.tool_name, args, context))
+    await state.deps.before_call()
+    result = await insist(lambda: state.deps.tools.call(call.tool_name, args, context))
     return replace(result, text=keepable(to_keep(result.text)))
 
 
@@ -140,11 +140,11 @@ def _started(call: ToolCallPart) -> ToolStarted:
     return ToolStarted(tool=call.tool_name, args=_as_shown(call), call_id=call.tool_call_id)
 
 
-def _note(work: RunState, call: ToolCallPart, result: ToolResult) -> Generator[RunEvent]:
+def _note(state: RunState, call: ToolCallPart, result: ToolResult) -> Generator[RunEvent]:
     """Count a call and return what is said and kept of it."""
     args = _as_shown(call)
-    work.budget.count_tool_call()
-    work.mishaps.note(call.tool_name, args, result.text, result.metadata.get("code"))
+    state.budget.count_tool_call()
+    state.mishaps.note(call.tool_name, args, result.text, result.metadata.get("code"))
     yield ToolCall(
         tool=call.tool_name,
         args=args,
@@ -162,7 +162,7 @@ def _note(work: RunState, call: ToolCallPart, result: ToolResult) -> Generator[R
         "metadata": dict(result.metadata),
     }
     # Made only now that it is its turn: the transcript here and the one in the store have one order.
-    yield work.step("tool", result.text, data)
+    yield state.step("tool", result.text, data)
 
 
 def _as_shown(call: ToolCallPart) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """Our transcript in the form a model reads. The transcript is append-only; what a model is sent is made from it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -40,7 +40,7 @@ def to_model(system: str, messages: Sequence[Message], images: Mapping[str, Imag
         if message.role not in SENT:
             continue
         if message.role != "tool" and unanswered:
-            written.append(ModelRequest(parts=[_returned(call, INTERRUPTED) for call in unanswered.values()]))
+            written.append(_interrupted(unanswered.values()))
             unanswered = {}
         match message.role:
             case "assistant":
@@ -50,13 +50,15 @@ def to_model(system: str, messages: Sequence[Message], images: Mapping[str, Imag
                 written.append(response)
                 unanswered = {part.tool_call_id: part for part in response.parts if isinstance(part, ToolCallPart)}
             case "tool":
-                call = unanswered.pop((message.data or {}).get("call_id", ""), None)
+                data = message.data or {}
+                call = unanswered.pop(data.get("call_id", ""), None)
                 if call is not None:
-                    written.append(ModelRequest(parts=[_returned(call, message.content)]))
+                    success = bool(data.get("success", True))
+                    written.append(ModelRequest(parts=[_returned(call, message.content, success=success)]))
             case _:
                 written.append(ModelRequest(parts=[UserPromptPart(content=_prompt(message, images))]))
     if unanswered:
-        written.append(ModelRequest(parts=[_returned(call, INTERRUPTED) for call in unanswered.values()]))
+        written.append(_interrupted(unanswered.values()))
     return written
 
 
@@ -107,8 +109,14 @@ def _response(message: Message) -> ModelResponse:
     return response
 
 
-def _returned(call: ToolCallPart, text: str) -> ToolReturnPart:
-    return ToolReturnPart(tool_name=call.tool_name, content=text, tool_call_id=call.tool_call_id)
+def _interrupted(calls: Iterable[ToolCallPart]) -> ModelRequest:
+    return ModelRequest(parts=[_returned(call, INTERRUPTED, success=False) for call in calls])
+
+
+def _returned(call: ToolCallPart, text: str, *, success: bool) -> ToolReturnPart:
+    """Write a result. Its metadata is for the demo model; no provider is sent it."""
+    metadata = {"success": success}
+    return ToolReturnPart(tool_name=call.tool_name, content=text, tool_call_id=call.tool_call_id, metadata=metadata)
 
 
 def _prompt(message: Message, images: Mapping[str, ImageBytes]) -> str | list[UserContent]:

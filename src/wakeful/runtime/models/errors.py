@@ -19,7 +19,7 @@ from pydantic_ai.exceptions import (
 
 from wakeful.domain.errors import Conflict, Invalid, Unavailable, WakefulError
 
-LONGEST_QUOTE = 500  # characters of a provider's own words
+MAX_QUOTE = 500  # characters of a provider's own words
 BUSY_STATUSES = frozenset({408, 409, 425, 429})
 KEYLESS_ADVICE = "To try Pydantic AI without an API key"  # about their test model, which is none of ours
 SDKS = frozenset({"anthropic", "google", "httpcore", "httpcore2", "httpx", "httpx2", "openai"})
@@ -113,7 +113,7 @@ def quote(text: str, *, hide: Iterable[str] = ()) -> str:
         if secret:
             text = text.replace(secret, "[hidden]")
     text = " ".join(text.split())
-    return text if len(text) <= LONGEST_QUOTE else f"{text[: LONGEST_QUOTE - 1]}…"
+    return text if len(text) <= MAX_QUOTE else f"{text[: MAX_QUOTE - 1]}…"
 
 
 def words_of(body: Any) -> str:

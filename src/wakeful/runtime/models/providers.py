@@ -38,7 +38,7 @@ CHAT = "openai-chat"  # our own wire
 OPENAI_KEY = "OPENAI_API_KEY"
 OPENAI_FAMILY = frozenset({"openai", "openai-responses"})  # take a placeholder for a key when OPENAI_BASE_URL is set
 DEFAULT_WINDOW = 128_000
-MOST_CACHED = 256
+MAX_CACHED = 256
 
 
 class Models:
@@ -76,7 +76,7 @@ class Models:
         with self._lock:
             if name not in self._models:
                 model = self._make(name)
-                while len(self._models) >= MOST_CACHED:
+                while len(self._models) >= MAX_CACHED:
                     del self._models[next(iter(self._models))]
                 self._models[name] = model
             return self._models[name]

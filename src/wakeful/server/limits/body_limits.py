@@ -1,12 +1,12 @@
-"""How long a body may be: checked before it is read where it says its length, otherwise while it comes."""
+"""Size limits of request bodies: checked before reading if the length is known, otherwise while reading."""
 
 from fastapi import HTTPException
 from starlette.datastructures import Headers
 from starlette.types import Message, Receive, Scope
 
-LARGEST_BODY = 72 * 1024 * 1024  # of messages with images, uploads and imports
-LARGEST_JSON = 1024 * 1024
-LARGEST_OPEN_BODY = 64 * 1024  # from someone who has not shown a token
+MAX_BODY = 72 * 1024 * 1024  # of messages with images, uploads and imports
+MAX_JSON = 1024 * 1024
+MAX_OPEN_BODY = 64 * 1024  # from someone who has not shown a token
 
 
 class BodyTooLarge(HTTPException):

@@ -61,7 +61,7 @@ def _read_int(digits: str) -> int:
 def _read_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     value = dict(pairs)
     if len(value) < len(pairs):
-        # Parsers differ in which of the two counts, so whoever looked at it on the way may have seen the other.
+        # Parsers differ in which of the two counts, so a proxy in between may have used the other.
         [(twice, _)] = Counter(name for name, _ in pairs).most_common(1)
         raise UnfitJson(f"The field {twice[:100]!r} is there more than once. Send it once.")
     return value

@@ -6,8 +6,8 @@ from contextlib import contextmanager
 
 from wakeful.clock import Clock
 
-MOST_A_MINUTE = 20
-_MOST_KINDS = 100
+MAX_A_MINUTE = 20
+_MAX_KINDS = 100
 
 # uvicorn tells of every request that it cannot read and every socket that is refused, asyncio of connections that it
 # cannot accept.
@@ -29,7 +29,7 @@ class Repeats(logging.Filter):
         if now - self._since >= 60:
             self._since = now
             self._logged.clear()
-        if self._logged.get(kind, 0) >= MOST_A_MINUTE or len(self._logged) >= _MOST_KINDS:
+        if self._logged.get(kind, 0) >= MAX_A_MINUTE or len(self._logged) >= _MAX_KINDS:
             self._left_out[kind] = self._left_out.get(kind, 0) + 1
             return False
         self._logged[kind] = self._logged.get(kind, 0) + 1

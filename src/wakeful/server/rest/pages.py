@@ -20,7 +20,7 @@ class BadPage(Invalid):
     code = "bad_page"
 
     def __init__(self, page: str) -> None:
-        super().__init__(f"{page!r} is no page of a list. Send the `next` of the page before.", field="page")
+        super().__init__(f"`page` must be the `next` of the previous page, got {page!r}.", field="page")
 
 
 def read_page(page: str | None) -> tuple[datetime, str] | None:

@@ -1,4 +1,4 @@
-"""What the shapes of several routes have in common."""
+"""Base classes and types of request and response bodies."""
 
 from typing import Annotated, Any
 
@@ -44,7 +44,7 @@ TimeField = Annotated[AwareDatetime, Strict(strict=False)]  # written as text, s
 
 
 class RequestBody(BaseModel):
-    """A body that someone sends. An unknown field is refused, not ignored; `true` or `"5"` is no number."""
+    """A body that someone sends. An unknown field is refused, not ignored; `true` and `"5"` are not numbers."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 

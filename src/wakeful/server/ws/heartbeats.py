@@ -27,7 +27,7 @@ class Pulse:
         return is_due
 
     def look(self) -> None:
-        """Wake whoever sends, if nothing was said for so long that the next look could be too late."""
+        """Wake the sender if no frame was sent for so long that the next look could be too late."""
         self._silent_looks += 1
         if self._silent_looks >= _LOOKS - 1:
             self.beat()
@@ -45,7 +45,7 @@ class Heartbeats:
 
     @contextmanager
     def of(self, wake: asyncio.Event) -> Generator[Pulse]:
-        """Give a socket its heartbeat as long as the block lasts; `wake` rouses whoever sends."""
+        """Give a socket its heartbeat as long as the block lasts; `wake` wakes the sender."""
         pulse = Pulse(wake)
         self._pulses.add(pulse)
         if self._task is None:

@@ -7,12 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
+from wakeful.domain.attachments import MAX_IMAGE_BYTES, MAX_IMAGES
 from wakeful.domain.errors import Invalid
 from wakeful.service.runs.runs import Attached, Image, RunService
 from wakeful.service.sessions.sessions import SessionService
 
-MOST_IMAGES = 10
-MOST_IMAGE = 5 * 1024 * 1024
 MOST_CONTENT = 1_000_000  # characters
 MOST_FILES = 100
 
@@ -59,8 +58,8 @@ def read_message(given: Mapping[str, Any]) -> Incoming:
     if "\x00" in content or not _is_text(content):
         raise BadFrame("`content` has characters that are no text (NUL or half a character).", field="content")
     images = _list(given, "images")
-    if len(images) > MOST_IMAGES:
-        raise BadFrame(f"{len(images)} images came, and a message takes at most {MOST_IMAGES}.", field="images")
+    if len(images) > MAX_IMAGES:
+        raise BadFrame(f"{len(images)} images came, and a message takes at most {MAX_IMAGES}.", field="images")
     return Incoming(
         content=content,
         images=tuple(_read_image(image, number) for number, image in enumerate(images, start=1)),
@@ -102,14 +101,14 @@ def _read_image(value: Any, number: int) -> Image:
         raise BadImage(number, "is not base64 text.")
     prefix = _DATA_URI.match(value)
     encoded = value[prefix.end() :] if prefix else value
-    if len(encoded) > MOST_IMAGE * 4 // 3 + 8:
-        raise BadImage(number, f"is larger than {MOST_IMAGE:,} bytes.")
+    if len(encoded) > MAX_IMAGE_BYTES * 4 // 3 + 8:
+        raise BadImage(number, f"is larger than {MAX_IMAGE_BYTES:,} bytes.")
     try:
         content = base64.b64decode(encoded, validate=True)
     except (binascii.Error, ValueError):
         raise BadImage(number, "is not base64 text.") from None
-    if len(content) > MOST_IMAGE:
-        raise BadImage(number, f"has {len(content):,} bytes, and at most {MOST_IMAGE:,} are taken.")
+    if len(content) > MAX_IMAGE_BYTES:
+        raise BadImage(number, f"has {len(content):,} bytes, and at most {MAX_IMAGE_BYTES:,} are taken.")
     media_type = _media_type(content)
     if media_type is None:
         raise BadImage(number, "is no PNG, JPEG, GIF or WebP picture.")

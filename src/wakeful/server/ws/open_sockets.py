@@ -19,7 +19,7 @@ _CLOSE_SECONDS = 5.0
 
 
 class OpenSockets:
-    """Looks from time to time whether those who came in may still be here."""
+    """Checks from time to time that the tokens of open sockets are still valid."""
 
     def __init__(self, accounts: Accounts, look_every: float = _LOOK_EVERY) -> None:
         self._accounts = accounts

@@ -85,7 +85,7 @@ async def session_socket(websocket: WebSocket, session_id: str) -> None:
         except StoreUnavailable:
             await websocket.close(TRY_LATER, "The server's database is not available. Try again in a moment.")
             return
-        # Whoever may only read cannot write, so no wake waits for them.
+        # A client that may only read cannot write, so no wake waits for it.
         present = node.presence.watching(session_id) if includes(caller.scope, "chat") else nullcontext()
         async with present:
             with node.open_sockets.keep(caller.token_id, websocket), node.heartbeats.of(subscription.wake) as pulse:
@@ -238,7 +238,7 @@ async def _tell_events(
 
 
 async def _catch_up_on_events(websocket: WebSocket, feed: Feed, user_id: str, after: int | None) -> int:
-    """Send what is lacking; if that is gone, or nobody knows what is lacking, ask the client to load everything."""
+    """Send the frames past a number; without one, or if they are gone, ask the client to load everything."""
     lacking = None if after is None else feed.after(user_id, after)
     if lacking is None:
         last = feed.last_seq(user_id)

@@ -1,6 +1,6 @@
 """Agents: make, change, list, delete."""
 
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -10,18 +10,14 @@ from wakeful.domain import ids
 from wakeful.domain.agents import agents as rules
 from wakeful.domain.bounds.bounds import PRESETS, local_day_start
 from wakeful.domain.doors.next_run import SelfSchedulingOff
-from wakeful.domain.doors.recall import recall_update
-from wakeful.domain.types import Agent, User, Wake
+from wakeful.domain.types import Agent, User
 from wakeful.domain.wakes import wakes
-from wakeful.hub import Sent
 from wakeful.service.runs.run_endings import end_all
-from wakeful.service.sessions.stream import Stream
 from wakeful.store.runs.usage import Spent
 from wakeful.store.store import Store, Tx
 
 _PAGE = 1_000
 _OFF = "self_scheduling_off"
-_Said = list[tuple[str, list[Sent]]]  # to which session, and what
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,14 +35,12 @@ class AgentService:
     def __init__(
         self,
         store: Store,
-        stream: Stream,
         clock: Clock,
         run_limit: timedelta,
         erase: Callable[[Agent], Awaitable[None]],
         known: Callable[[], rules.Known] = rules.Known,
     ) -> None:
         self._store = store
-        self._stream = stream
         self._clock = clock
         self._run_limit = run_limit
         self._known = known  # what settings can name
@@ -63,7 +57,6 @@ class AgentService:
             await _check_profiles(tx, agent)
             await _check_subagents(tx, agent, known={agent.id})
             await tx.agents.add(agent)
-            tx.tell(f"agent {agent.id} {agent.user_id}")
             return await tx.agents.get(agent.id, agent.user_id)
 
         return await self._store.write(work)
@@ -131,38 +124,42 @@ class AgentService:
         return await self._store.read(work)
 
     async def change(self, agent_id: str, user: User, changes: Mapping[str, Any]) -> Agent:
-        """Change some settings of an agent."""
-        before = await self.get(agent_id, user.id)
-        after = replace(before, **changes)
-        if "timezone" in changes:
-            after = replace(after, offers_zone=False)
-        rules.check_grants(user, before, after, self._known())
-        return await self.save(after)
+        """Change some settings of an agent; the others keep what someone else has set meanwhile."""
+
+        async def work(tx: Tx) -> Agent:
+            before = await tx.agents.lock(agent_id, user.id)
+            after = replace(before, **changes)
+            if "timezone" in changes:
+                after = replace(after, offers_zone=False)
+            rules.check_grants(user, before, after, self._known())
+            return await self._save(tx, before, after)
+
+        return await self._store.write(work)
 
     async def save(self, agent: Agent) -> Agent:
+        """Save all settings of an agent."""
+
+        async def work(tx: Tx) -> Agent:
+            return await self._save(tx, await tx.agents.lock(agent.id, agent.user_id), agent)
+
+        return await self._store.write(work)
+
+    async def _save(self, tx: Tx, before: Agent, after: Agent) -> Agent:
         """Save changed settings; what waits because of the old bounds is looked at again.
 
         Self-scheduling that is switched off takes along what the agent booked; switched on, Manual becomes Ambient.
         """
         now = self._clock.now()
-
-        async def work(tx: Tx) -> tuple[Agent, _Said]:
-            before = await tx.agents.get(agent.id, agent.user_id)
-            rules.check(agent, self._known(), before)
-            await _check_profiles(tx, agent, before)
-            await _check_subagents(tx, agent, known={agent.id, *before.subagents})
-            changed = replace(agent, updated_at=now)
-            if changed.self_scheduling and not before.self_scheduling and changed.bounds.mode == "manual":
-                changed = replace(changed, bounds=PRESETS["ambient"])
-            await tx.agents.save(changed)
-            is_off = before.self_scheduling and not changed.self_scheduling
-            said = await self._say_cancelled(tx, await _end_own_bookings(tx, changed, now), now) if is_off else []
-            await tx.wakes.release_held(agent.user_id, agent.id, now)
-            tx.tell(f"agent {agent.id} {agent.user_id}")
-            return changed, said
-
-        changed, said = await self._store.write(work)
-        self._publish(said)
+        rules.check(after, self._known(), before)
+        await _check_profiles(tx, after, before)
+        await _check_subagents(tx, after, known={after.id, *before.subagents})
+        changed = replace(after, updated_at=now)
+        if changed.self_scheduling and not before.self_scheduling and changed.bounds.mode == "manual":
+            changed = replace(changed, bounds=PRESETS["ambient"])
+        await tx.agents.save(changed)
+        if before.self_scheduling and not changed.self_scheduling:
+            await _end_own_bookings(tx, changed, now)
+        await tx.wakes.release_held(after.user_id, after.id, now)
         return changed
 
     async def delete(self, agent_id: str, user_id: str) -> None:
@@ -172,37 +169,17 @@ class AgentService:
         """
         now = self._clock.now()
 
-        async def work(tx: Tx) -> tuple[Agent, _Said]:
+        async def work(tx: Tx) -> Agent:
             agent = await tx.agents.get(agent_id, user_id)
-            said = await self._say_cancelled(tx, await end_all(tx, user_id, "agent_gone", now, agent_id=agent_id), now)
+            await end_all(tx, user_id, "agent_gone", now, agent_id=agent_id)
             await tx.agents.delete(agent_id, now)
-            tx.tell(f"agent {agent_id} {user_id}")
-            return agent, said
+            return agent
 
-        agent, said = await self._store.write(work)
-        self._publish(said)
-        await self._erase(agent)
-
-    async def _say_cancelled(self, tx: Tx, ended: Sequence[Wake], now: datetime) -> _Said:
-        """Let those who watch a session know that its recall will not come."""
-        return [
-            (
-                wake.session_id,
-                await self._stream.add(
-                    tx, wake.session_id, None, [recall_update(wake, "cancelled")], f"{wake.id}:off", now
-                ),
-            )
-            for wake in ended
-            if wake.kind == "recall" and wake.session_id is not None
-        ]
-
-    def _publish(self, said: _Said) -> None:
-        for session_id, sent in said:
-            self._stream.publish(session_id, sent)
+        await self._erase(await self._store.write(work))
 
 
 async def _check_profiles(tx: Tx, agent: Agent, before: Agent | None = None) -> None:
-    """Refuse to list an agent that is not there, or is someone else's: nobody is told which."""
+    """Refuse to list an agent that is not there, or is someone else's, without saying which."""
     added = set(agent.profiles) - set(() if before is None else before.profiles)
     if not added:
         return
@@ -222,25 +199,21 @@ async def _check_subagents(tx: Tx, agent: Agent, known: Collection[str]) -> None
             await tx.agents.get(each, agent.user_id)
 
 
-async def _end_own_bookings(tx: Tx, agent: Agent, now: datetime) -> list[Wake]:
-    """Clear the next-run slot, whoever booked it, and end what the agent booked elsewhere; people's own stays."""
-    ended: list[Wake] = []
+async def _end_own_bookings(tx: Tx, agent: Agent, now: datetime) -> None:
+    """Clear the next-run slot, and end what the agent booked elsewhere; people's other bookings stay."""
     after: tuple[datetime, str] | None = None
     while live := await tx.wakes.of_user(agent.user_id, agent_id=agent.id, is_live=True, after=after, most=_PAGE):
         after = (live[-1].nominal_at, live[-1].id)
         for each in live:
             if each.kind == "next_run" or each.scheduled_by == "agent":
-                ended += await _turn_off(tx, each.id, now)
-    return ended
+                await _turn_off(tx, each.id, now)
 
 
-async def _turn_off(tx: Tx, wake_id: str, now: datetime) -> list[Wake]:
+async def _turn_off(tx: Tx, wake_id: str, now: datetime) -> None:
     wake = await tx.wakes.get(wake_id)
     if not wake.is_live:  # another node has begun it since
-        return []
+        return
     await tx.runs.end_queued_of_wake(wake_id, "skipped", _OFF, now)
     after = wakes.cancel(wake, _OFF, now)
-    await tx.wakes.move([after])
+    await tx.wakes.move([(after, "cancelled")])
     await tx.notices.record([wakes.say_cancelled(after, _OFF, now)])
-    tx.tell(f"wake {wake_id}")
-    return [after]

@@ -16,20 +16,20 @@ from pathlib import Path
 from secrets import token_bytes
 from typing import Any, Literal
 
-from wakeful.agentdb.errors import DatabaseLocked, DatabaseUnreadable, DataNotFound, for_people
+from wakeful.agentdb.errors import DatabaseLocked, DatabaseUnreadable, DataNotFound
 from wakeful.agentdb.files.open_database import Request
 from wakeful.agentdb.keys.agent_keys import AgentKeys, Vault, with_journal
-from wakeful.agentdb.operations import MAKES
+from wakeful.agentdb.operation import Door
+from wakeful.agentdb.operations import OPERATIONS
 from wakeful.agentdb.process import arguments
 from wakeful.agentdb.process.engine import DatabaseEngine, WorkerAnswer
 from wakeful.clock import Clock
 from wakeful.domain.errors import WakefulError
-from wakeful.domain.events import DbUpdate
 from wakeful.domain.inbox import notices
+from wakeful.domain.news import DatabaseChanged
 from wakeful.domain.types import Agent, Notice
 from wakeful.service.agents.changelog_heads import ChangelogHeads, Head
 from wakeful.service.agents.directories import Directories
-from wakeful.service.inbox.feed import Feed
 from wakeful.store.store import Store, Tx
 
 log = logging.getLogger(__name__)
@@ -37,7 +37,6 @@ log = logging.getLogger(__name__)
 SECONDS = 5.0  # for one statement
 LONG_SECONDS = 30.0  # for what goes through a whole file
 
-_LONG = frozenset({"migrate", "down", "import", "export", "undo", "verify", "purge", "rekey", "upgrade", "recover"})
 _NO_KEY = bytes(32)
 _LOCK_AGAIN = 0.05  # seconds
 _JOURNALS_SECONDS = 5.0  # at a graceful stop, for journals that a crash has left
@@ -54,6 +53,7 @@ class By:
     agent: Agent
     actor: Actor = "user"
     run_id: str | None = None
+    door: Door = "command"  # a person came through; error texts name its operations
 
 
 class AgentFiles:
@@ -65,7 +65,6 @@ class AgentFiles:
         clock: Clock,
         engine: DatabaseEngine,
         vault: Vault,
-        feed: Feed,
         quota: int,
         directories: Directories,
         folder: Path,
@@ -74,7 +73,6 @@ class AgentFiles:
         self._clock = clock
         self._engine = engine
         self._vault = vault
-        self._feed = feed
         self._quota = quota
         self._directories = directories
         self._folder = folder  # with one of each agent in it
@@ -108,14 +106,14 @@ class AgentFiles:
         return (await self._ask(by, op, args)).text
 
     async def write(self, by: By, op: str, table: str | None, /, **args: Any) -> Any:
-        """Have something written; those who watch that table, or all of them, are told."""
+        """Have something written, and announce it for that table, or for all of them."""
         async with self._writing(by, table):
             answered = await self._ask(by, op, args, is_writing=True)
             if answered.is_crossing:
                 await self._warn(by.agent, answered)
         if answered.last_change and answered.last_hash:
             self._heads.note(by.agent.id, (answered.last_change, answered.last_hash))
-        self._tell(by.agent, table, last_change=answered.last_change)
+        self._announce(by.agent, table, last_change=answered.last_change)
         return answered.result
 
     async def known_head(self, agent_id: str) -> Head | None:
@@ -134,7 +132,7 @@ class AgentFiles:
             # Both are kept until every file surely has the new one: a crash in between leaves nothing locked.
             self._vault.save(agent.id, AgentKeys(current=token_bytes(32), previous=old))
             await self._finish_rotation(agent)
-        self._tell(agent, None)
+        self._announce(agent, None)
 
     async def show_key(self, by: By) -> tuple[str, bytes]:
         """Return where an agent's file is and its key. That it was shown is recorded before it is."""
@@ -163,7 +161,7 @@ class AgentFiles:
             self._upgraded.discard(agent.id)
             await self._heads.forget(agent.id)
         if had_one:
-            self._tell(agent, None)
+            self._announce(agent, None)
 
     async def finish_erasing(self) -> None:
         """Erase what is left of agents that were deleted, in case a crash came before their databases were gone."""
@@ -201,16 +199,16 @@ class AgentFiles:
 
     @asynccontextmanager
     async def _writing(self, by: By, table: str | None) -> AsyncGenerator[None]:
-        """Let one write at a time at a file, and tell those who watch that one is under way."""
+        """Let one write at a time at a file, and announce that one is under way."""
         agent_id = by.agent.id
         self._in_flight[agent_id] += 1
-        self._tell(by.agent, table)
+        self._announce(by.agent, table)
         try:
             async with self._lock(agent_id):
                 yield
         except BaseException:
             self._landed(agent_id)
-            self._tell(by.agent, table)
+            self._announce(by.agent, table)
             raise
         else:
             self._landed(agent_id)
@@ -244,19 +242,11 @@ class AgentFiles:
     def _lock(self, agent_id: str) -> asyncio.Lock:
         return self._locks.setdefault(agent_id, asyncio.Lock())
 
-    def _tell(self, agent: Agent, table: str | None, last_change: int | None = None) -> None:
-        frame = DbUpdate(agent_id=agent.id, table=table, in_flight=self._in_flight[agent.id], last_change=last_change)
-        self._feed.tell(agent.user_id, frame)
+    def _announce(self, agent: Agent, table: str | None, last_change: int | None = None) -> None:
+        in_flight = self._in_flight[agent.id]
+        self._store.deliver(DatabaseChanged(agent.id, agent.user_id, table, in_flight, last_change))
 
     async def _ask(self, by: By, op: str, args: Values, *, is_writing: bool = False) -> WorkerAnswer:
-        try:
-            return await self._ask_as_it_is(by, op, args, is_writing=is_writing)
-        except WakefulError as error:
-            if by.actor == "user":
-                error.message = for_people(error.message)
-            raise
-
-    async def _ask_as_it_is(self, by: By, op: str, args: Values, *, is_writing: bool) -> WorkerAnswer:
         arguments.check(args)
         agent_id = by.agent.id
         path = self._vault.database_of(agent_id)
@@ -265,7 +255,7 @@ class AgentFiles:
             if await self._is_lost(agent_id):
                 async with self._judging(agent_id, is_writing=is_writing):
                     raise await self._put_aside(by.agent)
-            if op not in MAKES:
+            if not OPERATIONS[op].creates_file:
                 # Nothing is made for the sake of a look: it is asked of an empty database in memory. Snapshots are
                 # beside the file, and may be all that is left of it.
                 place = path if op == "snapshots" else ""
@@ -299,11 +289,12 @@ class AgentFiles:
             op=op,
             path=path,
             key=key.hex(),
-            seconds=LONG_SECONDS if op in _LONG else SECONDS,
+            seconds=LONG_SECONDS if OPERATIONS[op].is_long else SECONDS,
             quota=self._quota if by.agent.database_mb is None else by.agent.database_mb * 1024 * 1024,
             at=self._clock.now().isoformat(),
             actor=by.actor,
             run_id=by.run_id,
+            door=by.door if by.actor == "user" else "tool",
             args=args,
         )
 

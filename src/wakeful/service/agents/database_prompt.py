@@ -1,4 +1,4 @@
-"""What a prompt says of an agent's database: its tables and views, and what those views show that a run asked for."""
+"""The part of a prompt about an agent's database: its tables and views, and the rows of chosen views."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,48 +12,48 @@ from wakeful.domain.types import Agent
 from wakeful.domain.wakes.duration import format_duration
 from wakeful.service.agents.database_files import AgentFiles, By
 
-CONTEXT_ROWS = 50
-CONTEXT_BYTES = 8_000
-PROMPT_CHARACTERS = 4_000  # of the tables and views in a prompt
-NOTHING_YET = "no tables yet; db_create_table makes one, which comes before the first row"
-_LONGEST_LINE = 600
+MAX_ROWS = 50  # of a view
+MAX_BYTES = 8_000  # of the rows of a view
+MAX_CHARACTERS = 4_000  # of the lines about tables and views
+NO_TABLES = "no tables yet; db_create_table creates one, which comes before the first row"
+_MAX_LINE = 600
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownView:
-    """What a saved view shows, as a model may read it."""
+    """The rows of a saved view, as text for a model."""
 
     name: str
     text: str
     is_error: bool = False
 
 
-class DataInWords:
-    """Says what is in agents' databases."""
+class DatabasePrompt:
+    """Describes agents' databases in prompts."""
 
     def __init__(self, files: AgentFiles, clock: Clock) -> None:
         self._files = files
         self._clock = clock
 
     async def describe(self, agent: Agent) -> list[str]:
-        """Return a line for each table and view of an agent, for its prompt; none if it may not look into a database.
+        """Return a line for each table and view of an agent; none without the toolset, or if the database is locked.
 
-        Only so many that they fit, and the last line says how many more there are.
+        If they are too long for a prompt, the last line says how many more there are.
         """
         if "database" not in agent.toolsets or (state := await self._files.state(agent)) == "locked":
             return []
         if state == "none":
-            return [NOTHING_YET]
+            return [NO_TABLES]
         try:
             found = await self._files.read(By(agent=agent, actor="system"), "schema", with_counts=False)
         except OutOfResources:
-            raise  # the run is put off
-        except WakefulError as error:  # the run goes on, and its tools will meet the same
-            return [f"what there is could not be read: {error.message}"]
-        tables = [_table_line(table) for table in found["tables"]] or [NOTHING_YET]
+            raise  # the run is retried later
+        except WakefulError as error:  # the run goes on; its tools will get the same error
+            return [f"the schema could not be read: {error.message}"]
+        tables = [_table_line(table) for table in found["tables"]] or [NO_TABLES]
         lines = tables + [_view_line(view) for view in found["views"]]
         shown: list[str] = []
-        left = PROMPT_CHARACTERS
+        left = MAX_CHARACTERS
         for line in lines:
             left -= len(line) + 1
             if left < 0:
@@ -62,13 +62,13 @@ class DataInWords:
         return shown
 
     async def show_views(self, agent: Agent, names: Sequence[str]) -> list[ShownView]:
-        """Run the views a next run was booked with. Never fails: what goes wrong is what it shows."""
+        """Run the views that a next run was scheduled with. An error becomes the text of its view."""
         return [await self._show_view(agent, name) for name in names]
 
     async def _show_view(self, agent: Agent, name: str) -> ShownView:
         by = By(agent=agent, actor="system")
         try:
-            found = await self._files.read(by, "run_view", name=name, limit=CONTEXT_ROWS, most_bytes=CONTEXT_BYTES)
+            found = await self._files.read(by, "run_view", name=name, limit=MAX_ROWS, max_bytes=MAX_BYTES)
         except OutOfResources:
             raise
         except WakefulError as error:
@@ -100,4 +100,4 @@ def _view_line(view: Mapping[str, Any]) -> str:
 
 def _one_line(what: str, words: str) -> str:
     text = " ".join(f"{what}: {words}".split()) if words else what
-    return text if len(text) <= _LONGEST_LINE else text[:_LONGEST_LINE] + "…"
+    return text if len(text) <= _MAX_LINE else text[:_MAX_LINE] + "…"

@@ -68,7 +68,7 @@ class Directories:
         async def work(tx: Tx) -> None:
             await tx.directories.delete_dead_nodes(self.alive_since(now))
             await tx.directories.see_node(self._owner, self.id, self._fingerprint, now)
-            tx.runs.tell_changed(await tx.directories.release_runs(self.id))
+            await tx.directories.release_runs(self.id)
 
         await self._store.write(work)
 

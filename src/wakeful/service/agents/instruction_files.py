@@ -178,7 +178,7 @@ def _skill_paths(workspace: Path) -> list[str]:
         return []
     names = [entry.path for entry in Workspace(folder).entries() if entry.kind == "file"]
     fit = [name for name in names if name.endswith(".md") and skills.is_name(name)]
-    return [f"{SKILLS_FOLDER}/{name}" for name in fit[: skills.MOST_SKILLS]]
+    return [f"{SKILLS_FOLDER}/{name}" for name in fit[: skills.MAX_SKILLS]]
 
 
 def _is_text(data: bytes) -> bool:

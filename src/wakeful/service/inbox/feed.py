@@ -1,203 +1,177 @@
-"""News about everything a user owns, for those who listen. A hint: the tables are the truth.
+"""The frames of /ws/events: news about everything a user owns.
 
-The numbers are this node's own and count on from the time it started; a client that comes with another node's number,
-or one that is too old, is told to load everything again.
+Kept in this process's memory. The numbers are this node's own and count on from the time it started; a client that
+comes with another node's number, with one from before a restart, or with one that is too old gets a `session_sync` and
+loads everything again.
 """
 
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from wakeful.clock import Clock
 from wakeful.domain.errors import StoreUnavailable
-from wakeful.domain.events import (
-    AgentUpdate,
-    Notification,
-    RecallUpdate,
-    RunUpdate,
-    ScheduleUpdate,
-    SessionUpdate,
-    UserFrame,
+from wakeful.domain.events import AgentUpdate, DbUpdate, Notification, SessionUpdate, UserFrame
+from wakeful.domain.frames import run_update, wake_update
+from wakeful.domain.news import (
+    AgentChanged,
+    DatabaseChanged,
+    LookAgain,
+    NoticeAdded,
+    RunChanged,
+    SessionChanged,
+    SessionGone,
+    WakeChanged,
 )
-from wakeful.domain.types import Run, Wake
-from wakeful.hub import Hub, Sent, encode, numbered, session_topic, user_topic
+from wakeful.hub import Hub, Sent, encode, numbered, user_topic
 from wakeful.store.rows import to_micros
 from wakeful.store.store import Store, Tx
 
 log = logging.getLogger(__name__)
 
-_KEPT = 1_000  # frames of one user, for those who come back
-_LATELY = 8
+_MAX_KEPT = 1_000  # frames of one user, for clients that reconnect
+
+_Read = WakeChanged | RunChanged | SessionChanged | SessionGone | AgentChanged | NoticeAdded
+_ToUser = tuple[str, UserFrame]
 
 
 @dataclass(slots=True)
-class _Told:
+class _Sent:
+    """The frames sent to one user."""
+
     last_seq: int
     frames: deque[Sent]
-    lately: deque[str]
 
 
 class Feed:
-    """Turns what the store tells into frames, for users someone listens for."""
+    """Turns news into frames, for users that a client of this node has subscribed for."""
 
     def __init__(self, store: Store, hub: Hub, clock: Clock) -> None:
         self._store = store
         self._hub = hub
         self._first_seq = to_micros(clock.now())
-        self._told: dict[str, _Told] = {}
-        self._reading: set[asyncio.Task[None]] = set()
-        self._readers: dict[str, Callable[[Sequence[str]], Coroutine[Any, Any, None]]] = {
-            "run": self._tell_runs,
-            "session": self._tell_session,
-            "agent": self._tell_agent,
-            "wake": self._tell_wakes,
-            "notice": self._tell_notice,
-        }
+        self._sent: dict[str, _Sent] = {}
+        self._waiting: list[_Read] = []
+        self._reading: asyncio.Task[None] | None = None
+        for kind in (WakeChanged, RunChanged, SessionChanged, SessionGone, AgentChanged, NoticeAdded):
+            store.on(kind, self._take)
+        store.on(DatabaseChanged, self._send_database)
+        store.on(LookAgain, lambda _: self._forget())
 
     def last_seq(self, user_id: str) -> int:
-        """Return the number of the last frame told to a user, and keep what comes from now on."""
-        return self._told.setdefault(
-            user_id, _Told(self._first_seq, deque(maxlen=_KEPT), deque(maxlen=_LATELY))
-        ).last_seq
+        """Return the number of the last frame sent to a user, and keep what comes from now on."""
+        return self._sent.setdefault(user_id, _Sent(self._first_seq, deque(maxlen=_MAX_KEPT))).last_seq
 
     def after(self, user_id: str, after: int) -> list[Sent] | None:
-        """Return what a user was told past a number; None if that is not known here any more."""
-        told = self._told.get(user_id)
-        if told is None or after > told.last_seq or after < told.last_seq - len(told.frames):
+        """Return the frames of a user past a number; None if they are not known here any more."""
+        sent = self._sent.get(user_id)
+        if sent is None or after > sent.last_seq or after < sent.last_seq - len(sent.frames):
             return None
-        return [frame for frame in told.frames if frame.seq > after]
+        return [frame for frame in sent.frames if frame.seq > after]
 
-    def hear(self, news: str) -> None:
-        """Take a hint from the store. Nothing is read while nobody has ever listened here."""
-        word, *ids = news.split(" ")
-        if word == "look":
-            self._forget()
-        if word == "session" and len(ids) == 2:
-            self._hub.end(session_topic(ids[0]))
-        reader = self._readers.get(word)
-        if reader is not None and ids and self._told:
-            task = asyncio.ensure_future(self._read(reader, ids))
-            self._reading.add(task)
-            task.add_done_callback(self._reading.discard)
+    def _take(self, news: _Read) -> None:
+        """Queue news. One task reads it in the order of the commits, so that frames keep that order."""
+        if not self._sent:  # nobody has ever subscribed here
+            return
+        self._waiting.append(news)
+        if self._reading is None:
+            self._reading = asyncio.ensure_future(self._read_waiting())
 
     def _forget(self) -> None:
-        """Hints may have been lost: whoever listens is to load everything again."""
-        for told in self._told.values():
-            told.last_seq += 1
-            told.frames.clear()
+        """Have every client load everything again: news may have been lost."""
+        self._waiting.clear()
+        for user_id, sent in self._sent.items():
+            sent.last_seq += 1
+            sent.frames.clear()
+            self._hub.look(user_topic(user_id))
 
-    async def _read(self, reader: Callable[[Sequence[str]], Coroutine[Any, Any, None]], ids: Sequence[str]) -> None:
+    async def _read_waiting(self) -> None:
         try:
-            await reader(ids)
-        except StoreUnavailable:  # which logs that itself
-            self._forget()
-        except Exception:
-            log.exception("news could not be read")
+            while self._waiting:
+                news, self._waiting = self._waiting, []
+                try:
+                    for user_id, frame in await self._store.read(lambda tx, news=news: _to_frames(tx, news)):
+                        self._send(user_id, frame)
+                except StoreUnavailable:  # which logs that itself
+                    self._forget()
+                except Exception:
+                    log.exception("news could not be read")
+                    self._forget()
+        finally:
+            self._reading = None
 
-    async def _tell_runs(self, run_ids: Sequence[str]) -> None:
-        for run in await self._store.read(lambda tx: tx.runs.some(run_ids)):
-            self._tell(run.user_id, _of_run(run))
+    def _send_database(self, news: DatabaseChanged) -> None:
+        frame = DbUpdate(
+            agent_id=news.agent_id, table=news.table, in_flight=news.in_flight, last_change=news.last_change
+        )
+        self._send(news.user_id, frame)
 
-    async def _tell_session(self, ids: Sequence[str]) -> None:
-        if len(ids) == 2:  # deleted: all that is left is whose it was
-            self._tell(ids[1], SessionUpdate(session_id=ids[0], action="deleted"))
+    def _send(self, user_id: str, frame: UserFrame) -> None:
+        sent = self._sent.get(user_id)
+        if sent is None:
             return
-        session = await self._store.read(lambda tx: tx.sessions.find(ids[0]))
-        if session is not None:
-            self._tell(
-                session.user_id,
-                SessionUpdate(session_id=session.id, agent_id=session.agent_id, title=session.title, action="changed"),
-            )
-
-    async def _tell_agent(self, ids: Sequence[str]) -> None:
-        agent_id, user_id = ids
-        agents = await self._store.read(lambda tx: tx.agents.of_user(user_id))
-        found = next((agent for agent in agents if agent.id == agent_id), None)
-        # Told each time: two changes of its settings look the same here, and the second must not pass for the first.
-        if found is None:
-            self.tell(user_id, AgentUpdate(agent_id=agent_id, action="deleted"))
-        else:
-            self.tell(user_id, AgentUpdate(agent_id=agent_id, name=found.name, action="changed"))
-
-    async def _tell_wakes(self, wake_ids: Sequence[str]) -> None:
-        async def work(tx: Tx) -> list[Wake]:
-            return [await tx.wakes.read(wake_id) for wake_id in wake_ids]
-
-        for wake in await self._store.read(work):
-            self._tell(wake.user_id, _of_wake(wake))
-
-    async def _tell_notice(self, ids: Sequence[str]) -> None:
-        notice = await self._store.read(lambda tx: tx.notices.find(ids[0]))
-        if notice is not None:
-            self._tell(
-                notice.user_id,
-                Notification(
-                    notification_id=notice.id,
-                    code=notice.code,
-                    title=notice.title,
-                    body=notice.body,
-                    agent_id=notice.agent_id,
-                    session_id=notice.session_id,
-                    run_id=notice.run_id,
-                    wake_id=notice.wake_id,
-                    view_ref=notice.view_ref,
-                ),
-            )
-
-    def _tell(self, user_id: str, frame: UserFrame) -> None:
-        told = self._told.get(user_id)
-        if told is None:
-            return
-        text = encode(frame)
-        if text in told.lately:  # two hints about one change: both found it as it is now
-            return
-        told.lately.append(text)
-        self._send(user_id, told, text)
-
-    def tell(self, user_id: str, frame: UserFrame) -> None:
-        """Tell what is in no table of the store, to those who listen on this node."""
-        told = self._told.get(user_id)
-        if told is not None:
-            self._send(user_id, told, encode(frame))
-
-    def _send(self, user_id: str, told: _Told, text: str) -> None:
-        told.last_seq += 1
-        sent = numbered(text, told.last_seq)
-        told.frames.append(sent)
-        self._hub.publish(user_topic(user_id), [sent])
+        sent.last_seq += 1
+        one = numbered(encode(frame), sent.last_seq)
+        sent.frames.append(one)
+        self._hub.publish(user_topic(user_id), [one])
 
 
-def _of_run(run: Run) -> RunUpdate:
-    return RunUpdate(
-        run_id=run.id,
-        agent_id=run.agent_id,
-        session_id=run.session_id,
-        wake_id=run.wake_id,
-        trigger=run.trigger,
-        status=run.status,
-        reason=run.reason,
+async def _to_frames(tx: Tx, news: Sequence[_Read]) -> list[_ToUser]:
+    """Make the frames of news, in its order, each with its user. What is gone by now has none."""
+    wake_ids = {each.wake_id: None for each in news if isinstance(each, WakeChanged)}
+    run_ids = {each.run_id: None for each in news if isinstance(each, RunChanged)}
+    wakes = {wake.id: wake for wake in await tx.wakes.some(list(wake_ids))}
+    runs = {run.id: run for run in await tx.runs.some(list(run_ids))}
+    made: list[_ToUser | None] = []
+    for each in news:
+        match each:
+            case WakeChanged():
+                wake = wakes.get(each.wake_id)
+                made.append(None if wake is None else (wake.user_id, wake_update(wake, each)))
+            case RunChanged():
+                run = runs.get(each.run_id)
+                made.append(None if run is None else (run.user_id, run_update(run, each)))
+            case SessionChanged():
+                made.append(await _of_session(tx, each.session_id))
+            case SessionGone():
+                made.append((each.user_id, SessionUpdate(session_id=each.session_id, action="deleted")))
+            case AgentChanged():
+                made.append((each.user_id, await _of_agent(tx, each)))
+            case NoticeAdded():
+                made.append(await _of_notice(tx, each.notice_id))
+    return [each for each in made if each is not None]
+
+
+async def _of_session(tx: Tx, session_id: str) -> _ToUser | None:
+    session = await tx.sessions.find(session_id)
+    if session is None:
+        return None
+    return session.user_id, SessionUpdate(
+        session_id=session.id, agent_id=session.agent_id, title=session.title, action="changed"
     )
 
 
-def _of_wake(wake: Wake) -> UserFrame:
-    if wake.kind != "recall" or wake.session_id is None:
-        return ScheduleUpdate(
-            wake_id=wake.id,
-            kind=wake.kind,
-            agent_id=wake.agent_id,
-            session_id=wake.session_id,
-            trigger_at=wake.nominal_at,
-            status=wake.status,
-        )
-    action = "cancelled" if wake.status in ("cancelled", "superseded") else "scheduled"
-    return RecallUpdate(
-        session_id=wake.session_id,
-        recall_id=wake.id,
-        call_type=wake.call_type,
-        trigger_at=wake.nominal_at,
-        status="pending" if wake.is_live else "cancelled" if action == "cancelled" else "fired",
-        action=action if wake.is_live or action == "cancelled" else "fired",
+async def _of_agent(tx: Tx, news: AgentChanged) -> AgentUpdate:
+    found = next((agent for agent in await tx.agents.of_user(news.user_id) if agent.id == news.agent_id), None)
+    if found is None:
+        return AgentUpdate(agent_id=news.agent_id, action="deleted")
+    return AgentUpdate(agent_id=news.agent_id, name=found.name, action="changed")
+
+
+async def _of_notice(tx: Tx, notice_id: str) -> _ToUser | None:
+    notice = await tx.notices.find(notice_id)
+    if notice is None:
+        return None
+    return notice.user_id, Notification(
+        notification_id=notice.id,
+        code=notice.code,
+        title=notice.title,
+        body=notice.body,
+        agent_id=notice.agent_id,
+        session_id=notice.session_id,
+        run_id=notice.run_id,
+        wake_id=notice.wake_id,
+        view_ref=notice.view_ref,
     )

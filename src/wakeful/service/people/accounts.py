@@ -141,8 +141,6 @@ class Accounts:
             await tx.accounts.save_user(user)
             if timezone is not None:  # quiet hours and days of agents without a zone of their own have moved
                 await tx.wakes.release_held(user_id, None, now)
-                for agent in await tx.agents.of_user(user_id):
-                    tx.tell(f"agent {agent.id} {user_id}")
             return user
 
         changed = await self._store.write(work)

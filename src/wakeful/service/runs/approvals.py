@@ -1,8 +1,8 @@
-"""Asking a person before a call is made, and what becomes of the answer."""
+"""Approvals: ask a person before a call is made, and act on the answer."""
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -10,9 +10,10 @@ from typing import Any
 from wakeful.clock import LONGEST_WAIT, Clock
 from wakeful.domain import ids
 from wakeful.domain.inbox import notices
+from wakeful.domain.news import ApprovalChanged, LookAgain
 from wakeful.domain.runs.approvals import (
     GRANT,
-    MOST_NOTICES,
+    MAX_NOTICES,
     AlreadyAnswered,
     Approval,
     NoSuchApproval,
@@ -22,17 +23,18 @@ from wakeful.domain.runs.approvals import (
 from wakeful.domain.runs.runs import NotFromAWake
 from wakeful.domain.types import Run
 from wakeful.domain.wakes import wakes
-from wakeful.store.runs.approvals import NEWS
 from wakeful.store.store import Store, Tx
 
 
 class Approvals:
-    """What runs ask and people answer. On this node and on others."""
+    """Questions of runs and people's answers, across nodes."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
         self._clock = clock
         self._waiting: defaultdict[str, set[asyncio.Event]] = defaultdict(set)
+        store.on(ApprovalChanged, lambda news: _set_all(self._waiting.get(news.run_id, ())))
+        store.on(LookAgain, lambda _: _set_all(event for events in self._waiting.values() for event in events))
 
     async def ask(
         self, run: Run, call_id: str, tool: str, args: Mapping[str, Any], *, is_resumed: bool = False
@@ -72,7 +74,7 @@ class Approvals:
                 await tx.approvals.save(approved)
                 return approved
             await tx.approvals.save(fresh)
-            if run.is_headless and sum(each.status == "refused" for each in known) < MOST_NOTICES:
+            if run.is_headless and sum(each.status == "refused" for each in known) < MAX_NOTICES:
                 agent = await tx.agents.get(run.agent_id, run.user_id)
                 await tx.notices.add(notices.needs_approval(run, agent, call_id, tool, now))
             return fresh
@@ -80,7 +82,7 @@ class Approvals:
         return await self._store.write(work, is_repeatable=True)
 
     async def wait(self, approval: Approval) -> Approval:
-        """Wait for a person's answer. Whoever wants to wait no longer cancels this."""
+        """Wait for a person's answer, until cancelled."""
         with self._listening(approval.run_id) as news:
             while True:
                 news.clear()
@@ -138,23 +140,11 @@ class Approvals:
         verdict = wakes.run_again(await tx.wakes.read(run.wake_id, run.user_id), now)
         await tx.sessions.add(verdict.sessions)
         await tx.runs.add(verdict.runs)
-        tx.runs.tell_changed(each.id for each in verdict.runs)
         again = verdict.runs[0]
         assert again.session_id is not None
         granted = replace(answered, run_id=again.id, session_id=again.session_id, call_id=f"{GRANT}{ids.new_id(now)}")
         await tx.approvals.save(granted)
         return again
-
-    def hear(self, news: str) -> None:
-        """Take a hint from the store: an answer may be there."""
-        word, _, run_id = news.partition(" ")
-        if word == "look":
-            for events in self._waiting.values():
-                for event in events:
-                    event.set()
-        elif word == NEWS:
-            for event in self._waiting.get(run_id, ()):
-                event.set()
 
     @contextmanager
     def _listening(self, run_id: str) -> Generator[asyncio.Event]:
@@ -166,6 +156,11 @@ class Approvals:
             self._waiting[run_id].discard(news)
             if not self._waiting[run_id]:
                 del self._waiting[run_id]
+
+
+def _set_all(events: Iterable[asyncio.Event]) -> None:
+    for event in events:
+        event.set()
 
 
 async def _find(tx: Tx, run_id: str, call_id: str) -> Approval:

@@ -1,4 +1,4 @@
-"""Who holds a run: claims, leases, saved steps, finishes. Every write of an owner proves that it still is one."""
+"""Ownership of runs: claims, leases, saved steps, finishes. Every write checks that the run is still ours."""
 
 import logging
 from collections.abc import Collection, Generator, Sequence
@@ -9,16 +9,13 @@ from typing import NamedTuple
 from wakeful.clock import Clock
 from wakeful.domain import ids
 from wakeful.domain.bounds.limits import Rules
-from wakeful.domain.doors.recall import recall_update
 from wakeful.domain.errors import StoreUnavailable
 from wakeful.domain.events import RunFrame, StepSaved
 from wakeful.domain.runs.runs import LeaseLost, Outcome
 from wakeful.domain.types import Decision, Message, Run
-from wakeful.hub import Sent
 from wakeful.service.agents.directories import Directories
 from wakeful.service.runs.run_endings import note_failure, note_loop_end
 from wakeful.service.sessions.presence import hold_wakes
-from wakeful.service.sessions.stream import Stream
 from wakeful.store.drivers.batching import Together
 from wakeful.store.drivers.database import SideConnection as HeartbeatConnection
 from wakeful.store.rows import to_micros
@@ -30,7 +27,7 @@ __all__ = ["Claimed", "Claims", "HeartbeatConnection"]
 
 log = logging.getLogger(__name__)
 
-_MOST_USER_RUNS = 256  # of one claim; people are never held back by a number
+_MAX_USER_RUNS = 256  # of one claim; people are never held back by a number
 
 
 class _Ending(NamedTuple):
@@ -49,7 +46,6 @@ class Claims:
     def __init__(
         self,
         store: Store,
-        stream: Stream,
         clock: Clock,
         rules: Rules,
         owner: str,
@@ -57,7 +53,6 @@ class Claims:
         directories: Directories | None = None,  # None: of agents that are bound to none
     ) -> None:
         self._store = store
-        self._stream = stream
         self._clock = clock
         self._rules = rules
         self._owner = owner
@@ -75,12 +70,12 @@ class Claims:
 
     @property
     def passes_by(self) -> bool:
-        """Tell whether a claim leaves out what another transaction holds: PostgreSQL has many at once."""
+        """Whether a claim leaves out rows that another transaction holds: PostgreSQL has many at once."""
         return self._store.is_shared
 
     @property
     def is_behind(self) -> bool:
-        """Tell whether the store was away for so long that leases have run out of owners who are alive.
+        """Whether the store was away for so long that leases have run out of owners that are alive.
 
         Until each had the time to renew its own, a lease that has run out says nothing.
         """
@@ -93,18 +88,15 @@ class Claims:
         directory_id = "" if self._directories is None else self._directories.id
 
         async def work(tx: Tx) -> list[Claimed]:
-            taken = await tx.runs.claim(
+            return await tx.runs.claim(
                 self._owner,
                 now,
                 self._lease,
                 directory_id,
-                messages=_MOST_USER_RUNS,
+                messages=_MAX_USER_RUNS,
                 headless=headless,
                 rules=self._rules,
             )
-            tx.runs.tell_changed(each.run.id for each in taken)
-            tx.wakes.tell_changed([each.run.wake_id for each in taken if each.run.wake_id is not None])
-            return taken
 
         # A claim that the power takes away is only made again; what the run saves later makes it durable too.
         return await self._store.write(work, is_synced=False, is_single=True)
@@ -121,13 +113,13 @@ class Claims:
     async def save(self, run: Run, step: StepSaved | None, frames: Sequence[RunFrame], writing_id: str) -> None:
         """Save a step and what was said up to it, or raise if the run is no longer ours.
 
-        The same writing is done once. What those who watch are shown is saved before they see it.
+        The same writing is done once. Frames are saved before subscribers see them.
         """
         now = self._clock.now()
         session_id = run.session_id
         assert session_id is not None
 
-        async def work(tx: Tx) -> list[Sent]:
+        async def work(tx: Tx) -> None:
             if not await tx.runs.holds_lease(run):
                 raise LeaseLost(run)
             if step is not None:
@@ -136,9 +128,9 @@ class Claims:
                     await tx.usage.save(step.usage)
                 if run.is_resuming:
                     await tx.runs.leave_probation(run.id)
-            return await self._stream.add(tx, session_id, run.id, frames, writing_id, now) if frames else []
+            tx.say(session_id, frames, now, run_id=run.id, writing_id=writing_id)
 
-        self._stream.publish(session_id, await self._store.write(work, is_repeatable=True))
+        await self._store.write(work, is_repeatable=True)
 
     async def finish(
         self,
@@ -161,7 +153,7 @@ class Claims:
         return self._store.health.problem is not None
 
     async def give_back_all_but(self, claims: Collection[tuple[str, int]]) -> int:
-        """Give back at once and untried whatever the store says is ours besides these runs, each with its fence."""
+        """Release, untried, every run that the store says is ours besides these, each with its fence."""
 
         async def work(tx: Tx) -> int:
             ours = await tx.runs.held_by(self._owner)
@@ -170,7 +162,7 @@ class Claims:
         return await self._store.write(work)
 
     async def put_off(self, run: Run, why: str, *, is_told: bool) -> None:
-        """Give a run back untried because this process lacks something, and say so in the wake's story, once."""
+        """Give a run back untried because this process lacks something, and record that for the wake's `why`, once."""
         now = self._clock.now()
 
         async def work(tx: Tx) -> None:
@@ -179,7 +171,6 @@ class Claims:
             await tx.notices.record(
                 [Decision(wake_id=run.wake_id, nominal_at=run.nominal_at, at=now, code=why, run_id=run.id)]
             )
-            tx.wakes.tell_changed([run.wake_id])
 
         await self._store.write(work)
 
@@ -223,9 +214,8 @@ class Claims:
         now = self._clock.now()
         outcomes = [(ending.run, ending.outcome) for ending in endings]
 
-        async def work(tx: Tx) -> tuple[set[str], list[tuple[str, list[Sent]]]]:
+        async def work(tx: Tx) -> set[str]:
             ours = await tx.runs.finish(outcomes, now)
-            tx.runs.tell_changed(ours)
             settled = [
                 (run.wake_id, "stopped" if outcome.status == "stopped" else outcome.reason)
                 for run, outcome in outcomes
@@ -233,40 +223,34 @@ class Claims:
             ]
             await tx.wakes.settle(settled, now)
             await hold_wakes(tx, [run for run, _ in outcomes if run.id in ours], now, self._rules)
-            said: list[tuple[str, list[Sent]]] = []
             for ending in endings:
                 if ending.run.id in ours:
-                    said += await self._end(tx, ending, now)
-            return ours, said
+                    await self._end(tx, ending, now)
+            return ours
 
-        ours, said = await self._store.write(work)
-        for session_id, frames in said:  # after the commit: a message sent on receipt of the end is accepted
-            self._stream.publish(session_id, frames)
+        ours = await self._store.write(work)
         for run, _ in outcomes:
             if run.id not in ours:
                 log.warning("stale finish refused", extra={"run_id": run.id, "fence": run.fence})
         return [run.id in ours for run, _ in outcomes]
 
-    async def _end(self, tx: Tx, ending: _Ending, now: datetime) -> list[tuple[str, list[Sent]]]:
-        """Save what belongs to the end of one run, and return what is to be published."""
+    async def _end(self, tx: Tx, ending: _Ending, now: datetime) -> None:
+        """Save what belongs to the end of one run. Its frames are published after the commit, so that a message sent on
+        receipt of the end is accepted.
+        """
         run, outcome, step = ending.run, ending.outcome, ending.last_step
-        last = [] if ending.last_frame is None else [ending.last_frame]
         if step is not None and run.session_id is not None:
-            with suppress(NoSuchSession):  # deleted meanwhile: nobody is left to read it
+            with suppress(NoSuchSession):  # deleted meanwhile
                 await tx.sessions.append(_message(run, run.session_id, step, ids.new_id(now), now))
             if step.usage is not None:
                 await tx.usage.save(step.usage)
         if outcome.status == "failed":
             await note_failure(tx, run, outcome.reason, outcome.error, now, self._rules)
-            if last and run.kind == "recall" and run.wake_id is not None:
-                last.insert(0, recall_update(await tx.wakes.read(run.wake_id), "failed"))
         else:
             await note_loop_end(tx, run, now)
-        frames = [*ending.unsaved, *last]
-        if not frames or run.session_id is None:
-            return []
-        sent = await self._stream.add(tx, run.session_id, run.id, frames, f"{run.id}:end:{run.fence}", now)
-        return [(run.session_id, sent)]
+        if run.session_id is not None:
+            last = [] if ending.last_frame is None else [ending.last_frame]
+            tx.say(run.session_id, [*ending.unsaved, *last], now, run_id=run.id)
 
 
 def _message(run: Run, session_id: str, step: StepSaved, message_id: str, now: datetime) -> Message:

@@ -1,4 +1,4 @@
-"""Runs that wait for a data directory which no running node has: marked, told once, and free when it is back."""
+"""Runs that wait for a data directory which no running node has: marked, announced once, and free when it is back."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -9,9 +9,7 @@ from wakeful.domain.bounds.limits import Rules
 from wakeful.domain.events import ErrorFrame
 from wakeful.domain.inbox import notices
 from wakeful.domain.types import Decision, Run
-from wakeful.hub import Sent
 from wakeful.service.agents.directories import Directories
-from wakeful.service.sessions.stream import Stream
 from wakeful.store.store import Store, Tx
 
 _TOO_LONG = (
@@ -21,11 +19,10 @@ _TOO_LONG = (
 
 
 class MemoryHolds:
-    """Looks for runs that nobody can take, on a shared store."""
+    """Looks for runs that no node can claim, on a shared store."""
 
-    def __init__(self, store: Store, stream: Stream, clock: Clock, rules: Rules, directories: Directories) -> None:
+    def __init__(self, store: Store, clock: Clock, rules: Rules, directories: Directories) -> None:
         self._store = store
-        self._stream = stream
         self._clock = clock
         self._rules = rules
         self._directories = directories
@@ -39,19 +36,19 @@ class MemoryHolds:
         if not self.away:
             return
 
-        async def work(tx: Tx) -> list[tuple[str, list[Sent]]]:
+        async def work(tx: Tx) -> None:
             for run in await tx.directories.hold_runs(since, own):
-                await self._tell(tx, run, now)
+                await self._note_hold(tx, run, now)
             too_long_ago = now - self._rules.resume_chat_within
-            return await self._end_messages(tx, too_long_ago, now)
+            for run in await tx.directories.interrupt_messages(too_long_ago, own, _TOO_LONG, now):
+                if run.session_id is not None:
+                    tx.say(run.session_id, [ErrorFrame(message=_TOO_LONG, code=MEMORY_ELSEWHERE)], now, run_id=run.id)
 
-        for session_id, sent in await self._store.write(work):
-            self._stream.publish(session_id, sent)
+        await self._store.write(work)
 
-    async def _tell(self, tx: Tx, run: Run, now: datetime) -> None:
+    async def _note_hold(self, tx: Tx, run: Run, now: datetime) -> None:
         directory = await tx.directories.of_agent(run.agent_id, self._directories.alive_since(now))
         assert directory is not None
-        tx.runs.tell_changed([run.id])
         await tx.notices.add(notices.memory_elsewhere(run, directory, now))
         if run.wake_id is not None:
             held = Decision(
@@ -63,14 +60,3 @@ class MemoryHolds:
                 detail={"directory": directory.id, "place": directory.place},
             )
             await tx.notices.record([held])
-            tx.wakes.tell_changed([run.wake_id])
-
-    async def _end_messages(self, tx: Tx, before: datetime, now: datetime) -> list[tuple[str, list[Sent]]]:
-        said: list[tuple[str, list[Sent]]] = []
-        for run in await tx.directories.interrupt_messages(before, self._directories.id, _TOO_LONG, now):
-            tx.runs.tell_changed([run.id])
-            if run.session_id is not None:
-                frame = ErrorFrame(message=_TOO_LONG, code=MEMORY_ELSEWHERE)
-                sent = await self._stream.add(tx, run.session_id, run.id, [frame], f"{run.id}:end:{run.fence}", now)
-                said.append((run.session_id, sent))
-        return said

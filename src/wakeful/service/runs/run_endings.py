@@ -1,12 +1,13 @@
-"""What the end of a run means for its wake, and the end of an agent or a user for theirs."""
+"""Effects of the end of a run on its wake, and of the end of an agent or a user on theirs."""
 
 from dataclasses import replace
 from datetime import datetime
+from typing import Literal
 
 from wakeful.domain.bounds.limits import Rules
 from wakeful.domain.doors import next_run
 from wakeful.domain.inbox import notices
-from wakeful.domain.types import Decision, Run, Wake, WakeStatus
+from wakeful.domain.types import Decision, Run
 from wakeful.domain.wakes import wakes
 from wakeful.store.agents.agents import NoSuchAgent
 from wakeful.store.store import Tx
@@ -14,33 +15,40 @@ from wakeful.store.store import Tx
 _PAGE = 1_000
 
 
-async def end_all(tx: Tx, user_id: str, reason: str, now: datetime, *, agent_id: str | None = None) -> list[Wake]:
-    """Stop what is under way for a user, or for one of their agents, cancel what waits, and return that."""
-    cancelled: list[Wake] = []
+async def end_all(tx: Tx, user_id: str, reason: str, now: datetime, *, agent_id: str | None = None) -> None:
+    """Stop the runs of a user, or of one of their agents, and cancel the live wakes."""
     while live := await tx.wakes.of_user(user_id, agent_id=agent_id, most=_PAGE, is_live=True):
         for wake in live:
             await tx.runs.end_queued_of_wake(wake.id, "skipped", reason, now)
         after = [wakes.cancel(wake, reason, now) for wake in live]
-        moved = await tx.wakes.move(after)  # another node may have begun one since; it is looked at again
-        cancelled += (ended := [wake for wake in after if wake.id in moved])
-        await tx.notices.record([wakes.say_cancelled(wake, reason, now) for wake in ended])
-        tx.wakes.tell_changed([wake.id for wake in ended])
+        # Another node may have begun one since; it is looked at again.
+        moved = await tx.wakes.move([(wake, "cancelled") for wake in after])
+        await tx.notices.record([wakes.say_cancelled(wake, reason, now) for wake in after if wake.id in moved])
     for status in ("queued", "running"):
         for run in await tx.runs.of_user(user_id, agent_id=agent_id, status=status, most=_PAGE):
             await tx.runs.end_queued(run.id, "stopped", reason, now)
             await tx.runs.request_stop(run.id, now)
-    return cancelled
 
 
-async def end_once_wake(
-    tx: Tx, run: Run, status: WakeStatus, reason: str | None, now: datetime, error: str | None = None
+async def end_wake(
+    tx: Tx,
+    run: Run,
+    status: Literal["fired", "skipped", "failed"],
+    reason: str | None,
+    now: datetime,
+    error: str | None = None,
 ) -> None:
-    """End the once-wake of a run that ended without success; a recurring one goes on."""
+    """End the wake of a run that ended without success; a recurring one goes on, without that occurrence."""
     if run.wake_id is None:
         return
     wake = await tx.wakes.get(run.wake_id)
     if wake.status in ("queued", "running"):
-        await tx.wakes.move([replace(wake, status=status, reason=reason, error=error, updated_at=now)])
+        action = status
+        if status == "fired":  # stopped: either its run has begun, which was said then, or it never will
+            action = None if wake.status == "running" else "cancelled"
+        await tx.wakes.move([(replace(wake, status=status, reason=reason, error=error, updated_at=now), action)])
+    elif status == "skipped":
+        await tx.wakes.move([(replace(wake, updated_at=max(wake.updated_at, now)), "skipped")])
     await note_loop_end(tx, run, now)
 
 
@@ -57,14 +65,14 @@ async def note_loop_end(tx: Tx, run: Run, now: datetime) -> None:
     except NoSuchAgent:
         return
     if not agent.self_scheduling or run.wake_id is None:
-        return  # whoever turned it off knows
+        return  # the person who turned it off knows
     if await tx.notices.add(notices.loop_ended(ended, agent, now)):
         said = Decision(wake_id=run.wake_id, nominal_at=run.nominal_at, at=now, code="loop_ended", run_id=run.id)
         await tx.notices.record([said])
 
 
 async def _goes_on(tx: Tx, run: Run, now: datetime) -> bool:
-    """Tell whether another run of the agent's own booking is to come, or is under way and may book the next one yet."""
+    """Check whether another run of the agent's own booking is to come, or is under way and may still book one."""
     waiting = await tx.wakes.in_slot(next_run.slot_of(run.agent_id))
     if waiting is not None and next_run.is_own(waiting):
         return True
@@ -72,15 +80,15 @@ async def _goes_on(tx: Tx, run: Run, now: datetime) -> bool:
 
 
 async def note_failure(tx: Tx, run: Run, reason: str | None, error: str | None, now: datetime, rules: Rules) -> None:
-    """A once-wake has failed with its run; a recurring one comes back, later each time if it keeps failing."""
+    """Fail the once-wake of a run; a recurring one comes back, later each time if it keeps failing."""
     if run.wake_id is None:
         return
     wake = await tx.wakes.get(run.wake_id)
     if not wake.is_recurring:
-        await end_once_wake(tx, run, "failed", reason, now, error)
+        await end_wake(tx, run, "failed", reason, now, error)
         return
     after = wakes.back_off(wake, now, rules)
-    await tx.wakes.move([after])
+    await tx.wakes.move([(after, "failed")])
     if after.held_by == "backoff":
         said = Decision(
             wake_id=wake.id,

@@ -1,4 +1,4 @@
-"""What people may ask of runs."""
+"""Ask an agent, stop, continue and list runs."""
 
 import asyncio
 import contextlib
@@ -22,7 +22,7 @@ from wakeful.store.store import Store, Tx
 
 log = logging.getLogger(__name__)
 
-# Seconds. Whoever presses Stop has an answer within two, whatever other nodes and the database do.
+# Seconds. A request to stop is answered within two, whatever other nodes and the database do.
 _ANSWER_WITHIN = 1.9
 _HELD_AFTER = 1.1
 
@@ -37,7 +37,7 @@ class Image:
 
 @dataclass(frozen=True, slots=True)
 class Attached:
-    """What comes with a message: pictures, and files uploaded before."""
+    """Attachments of a message: pictures, and files uploaded before."""
 
     images: tuple[Image, ...] = ()
     files: tuple[Upload, ...] = ()
@@ -48,7 +48,7 @@ NOTHING = Attached()
 
 @dataclass(frozen=True, slots=True)
 class Stopped:
-    """The run that was asked to stop, and what it was doing."""
+    """A run that was asked to stop, and its status before."""
 
     run_id: str
     was: Literal["queued", "running"]
@@ -101,6 +101,7 @@ class RunService:
             message = Message(
                 id=ids.new_id(now),
                 session_id=session_id,
+                run_id=run.id,
                 position=0,
                 role="user",
                 content=content,
@@ -116,13 +117,11 @@ class RunService:
                 await tx.sessions.add_image(image_id, session_id, image.media_type, image.content)
             await tx.runs.add([run])
             await note_writing(tx, session_id, now, self._rules)
-            tx.runs.tell_changed([run.id])
-            tx.tell(f"session {session_id}")
             return run
 
         try:
             return await self._store.write(work)
-        except SessionBusy:  # whoever tries again when that run has ended goes before queued wakes
+        except SessionBusy:  # a retry when that run has ended goes before queued wakes
             await self._store.write(lambda tx: note_writing(tx, session_id, now, self._rules), is_synced=False)
             raise
 
@@ -168,7 +167,6 @@ class RunService:
             continued = await tx.runs.go_on(run_id)
             if continued is None:
                 raise NothingToContinue(run)
-            tx.runs.tell_changed([run_id])
             return continued
 
         return await self._store.write(work)
@@ -185,7 +183,6 @@ class RunService:
             verdict = wakes.run_again(await tx.wakes.read(run.wake_id, user_id), now)
             await tx.sessions.add(verdict.sessions)
             await tx.runs.add(verdict.runs)
-            tx.runs.tell_changed(each.id for each in verdict.runs)
             return verdict.runs[0]
 
         return await self._store.write(work)

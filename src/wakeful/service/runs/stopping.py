@@ -6,10 +6,8 @@ from wakeful.clock import Clock
 from wakeful.domain.bounds.limits import Rules
 from wakeful.domain.events import StreamStopped
 from wakeful.domain.types import Run
-from wakeful.hub import Sent
-from wakeful.service.runs.run_endings import end_once_wake
+from wakeful.service.runs.run_endings import end_wake
 from wakeful.service.sessions.presence import hold_wakes
-from wakeful.service.sessions.stream import Stream
 from wakeful.store.store import Store, Tx
 
 _BATCH = 64
@@ -18,9 +16,8 @@ _BATCH = 64
 class Stopping:
     """Stops runs, now or as soon as their row is free."""
 
-    def __init__(self, store: Store, stream: Stream, clock: Clock, rules: Rules) -> None:
+    def __init__(self, store: Store, clock: Clock, rules: Rules) -> None:
         self._store = store
-        self._stream = stream
         self._clock = clock
         self._rules = rules
 
@@ -28,14 +25,12 @@ class Stopping:
         """End a run that waits, ask one at work to stop, and return it as it was before."""
         now = self._clock.now()
 
-        async def work(tx: Tx) -> tuple[Run, list[Sent]]:
+        async def work(tx: Tx) -> Run:
             run = await tx.runs.get(run_id, user_id)
-            return run, await self._stop(tx, run, now)
+            await self._stop(tx, run, now)
+            return run
 
-        run, said = await self._store.write(work)
-        if run.session_id is not None:
-            self._stream.publish(run.session_id, said)
-        return run
+        return await self._store.write(work)
 
     async def leave_wish(self, run_id: str, user_id: str) -> Run:
         """Note that a run is to be stopped without waiting for its row, and return it as it is."""
@@ -50,35 +45,26 @@ class Stopping:
         return await self._store.write(work)
 
     async def carry_out_wishes(self) -> int:
-        """Stop the runs that are to be stopped and that nobody holds any more; return how many there were."""
+        """Stop the runs that are to be stopped and that no node holds any more; return how many there were."""
         now = self._clock.now()
 
-        async def work(tx: Tx) -> list[tuple[Run, list[Sent]]]:
-            stopped: list[tuple[Run, list[Sent]]] = []
-            for run in await tx.runs.free_stop_wishes(_BATCH):
-                stopped.append((run, await self._stop(tx, run, now)))
+        async def work(tx: Tx) -> int:
+            free = await tx.runs.free_stop_wishes(_BATCH)
+            for run in free:
+                await self._stop(tx, run, now)
                 await tx.runs.forget_stop_wish(run.id)
-            return stopped
+            return len(free)
 
-        stopped = await self._store.write(work)
-        for run, said in stopped:
-            if run.session_id is not None:
-                self._stream.publish(run.session_id, said)
-        return len(stopped)
+        return await self._store.write(work)
 
-    async def _stop(self, tx: Tx, run: Run, now: datetime) -> list[Sent]:
-        said: list[Sent] = []
+    async def _stop(self, tx: Tx, run: Run, now: datetime) -> None:
         if run.status == "queued":
             await tx.runs.end_queued(run.id, "stopped", "stopped", now)
-            await end_once_wake(tx, run, "fired", "stopped", now)
-            tx.runs.tell_changed([run.id])
-            # Who waits for its answer learns that there will be none. A headless one that never began says nothing:
-            # another run may be speaking, and this would sound like its end.
+            await end_wake(tx, run, "fired", "stopped", now)
+            # A client that waits for the answer learns that there will be none. A headless run that never began says
+            # nothing: another run may be streaming, and this would look like its end.
             if run.session_id is not None and (not run.is_headless or run.fence > 0):
-                said = await self._stream.add(
-                    tx, run.session_id, run.id, [StreamStopped()], f"{run.id}:end:{run.fence}", now
-                )
+                tx.say(run.session_id, [StreamStopped()], now, run_id=run.id)
                 await hold_wakes(tx, [run], now, self._rules)
         if run.status == "running":
             await tx.runs.request_stop(run.id, now)  # the first wish counts; a second changes nothing
-        return said

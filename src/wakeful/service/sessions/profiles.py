@@ -3,25 +3,21 @@
 from collections.abc import Collection
 
 from wakeful.clock import Clock
-from wakeful.domain import ids
 from wakeful.domain.agents import profiles
 from wakeful.domain.agents.agents import asks_before
 from wakeful.domain.events import ProfileSwitched
 from wakeful.domain.runs.runs import SessionBusy
 from wakeful.domain.types import Agent, Run, Session
-from wakeful.hub import Sent
 from wakeful.service.agents.directories import Directories
-from wakeful.service.sessions.stream import Stream
 from wakeful.store.store import Store, Tx
 
 
 class Profiles:
-    """Who goes on in a session. Live wakes are not touched: whoever booked one runs it."""
+    """The agent that goes on in a session. Live wakes are not touched: the agent that booked one runs it."""
 
-    def __init__(self, store: Store, stream: Stream, clock: Clock, directories: Directories) -> None:
+    def __init__(self, store: Store, clock: Clock, directories: Directories) -> None:
         self._store = store
         self._directories = directories
-        self._stream = stream
         self._clock = clock
 
     async def switch(self, run: Run, agent: Agent, asked: str, tools: Collection[str]) -> Agent:
@@ -30,7 +26,7 @@ class Profiles:
         assert session_id is not None
 
         async def work(tx: Tx) -> Agent:
-            # As it is now: an owner who took a profile off the list meanwhile is heard.
+            # As it is now: an owner may have taken a profile off the list meanwhile.
             listed = (await tx.agents.get(agent.id, run.user_id)).profiles
             others = [each for each in await tx.agents.of_user(run.user_id) if each.id in listed]
             chosen = profiles.find(asked, others)
@@ -40,7 +36,6 @@ class Profiles:
             free = [name for name in tools if not asks_before(agent, name) or asks_before(chosen, name)]
             limit = profiles.narrow(free, session.tool_limit)
             await tx.sessions.hand_over(session_id, run.user_id, chosen.id, tuple(limit))
-            tx.tell(f"session {session_id}")
             return chosen
 
         return await self._store.write(work)
@@ -49,20 +44,16 @@ class Profiles:
         """Let a person choose who goes on in a session, with all of that agent's tools."""
         now = self._clock.now()
 
-        async def work(tx: Tx) -> tuple[Session, list[Sent]]:
+        async def work(tx: Tx) -> Session:
             session = await tx.sessions.get(session_id, user_id)
             agent = await tx.agents.get(agent_id, user_id)
             if (session.agent_id, session.tool_limit) == (agent_id, None):
-                return session, []
+                return session
             busy = await tx.runs.unfinished_in(session_id)
             if busy is not None:
                 raise SessionBusy(busy)
             changed = await tx.sessions.hand_over(session_id, user_id, agent_id, None)
-            frame = ProfileSwitched(profile_id=agent.id, profile_name=agent.name)
-            said = await self._stream.add(tx, session_id, None, [frame], ids.new_id(now), now)
-            tx.tell(f"session {session_id}")
-            return changed, said
+            tx.say(session_id, [ProfileSwitched(profile_id=agent.id, profile_name=agent.name)], now)
+            return changed
 
-        session, said = await self._store.write(work)
-        self._stream.publish(session_id, said)
-        return session
+        return await self._store.write(work)

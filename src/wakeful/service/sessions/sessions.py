@@ -68,7 +68,6 @@ class SessionService:
         async def work(tx: Tx) -> Session:
             await tx.agents.get(agent_id, user_id)
             await tx.sessions.add([session])
-            tx.tell(f"session {session.id}")
             return session
 
         return await self._store.write(work)
@@ -110,21 +109,11 @@ class SessionService:
         return await self._store.read(work)
 
     async def rename(self, session_id: str, user_id: str, title: str) -> Session:
-        async def work(tx: Tx) -> Session:
-            renamed = await tx.sessions.rename(session_id, user_id, _title(title))
-            tx.tell(f"session {session_id}")
-            return renamed
-
-        return await self._store.write(work)
+        return await self._store.write(lambda tx: tx.sessions.rename(session_id, user_id, _title(title)))
 
     async def give_title(self, session_id: str, title: str) -> None:
-        """Name a session that nobody has named."""
-
-        async def work(tx: Tx) -> None:
-            if await tx.sessions.give_title(session_id, title[:MOST_TITLE]) is not None:
-                tx.tell(f"session {session_id}")
-
-        await self._store.write(work)
+        """Name a session that has no name yet."""
+        await self._store.write(lambda tx: tx.sessions.give_title(session_id, title[:MOST_TITLE]))
 
     async def delete(self, session_id: str, user_id: str) -> None:
         """Stop what is at work there, end its wakes, and forget what was said. Runs keep their rows, without text."""
@@ -134,13 +123,12 @@ class SessionService:
             await tx.sessions.get(session_id, user_id)
             for wake in await tx.wakes.of_session(session_id, _PAGE, is_live=True):
                 await tx.runs.end_queued_of_wake(wake.id, "skipped", "session_deleted", now)
-                await tx.wakes.move([wakes.cancel(wake, "session_deleted", now)])
+                await tx.wakes.move([(wakes.cancel(wake, "session_deleted", now), "cancelled")])
             run = await tx.runs.unfinished_in(session_id)
             if run is not None:
                 await tx.runs.end_queued(run.id, "stopped", "session_deleted", now)
                 await tx.runs.request_stop(run.id, now)
             await tx.sessions.delete(session_id, user_id)
-            tx.tell(f"session {session_id} {user_id}")
 
         await self._store.write(work)
         await self._uploads.remove(session_id)

@@ -1,23 +1,21 @@
-"""What sessions have said: saved before it is sent, and read again by those who come later."""
+"""Sessions' streams of frames: saved before they are sent, and read again by clients that come later."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 
-from wakeful.domain.events import RunFrame
+from wakeful.domain.news import FramesSaved, LookAgain, SessionGone
 from wakeful.domain.types import Run
-from wakeful.hub import Hub, Sent, encode, numbered, session_topic
+from wakeful.hub import Hub, Sent, numbered, session_topic
 from wakeful.store.sessions.sessions import SavedFrames
 from wakeful.store.store import Store, Tx
 
-_NEWS = "events"
 _PAGE = 200  # rows; a row is up to 100 ms of a stream
 _PAGE_CHARACTERS = 256 * 1024  # about; a client that reads nothing holds one page in our memory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opening:
-    """Where someone who comes in now begins."""
+    """Where a client that connects now begins."""
 
     last_seq: int  # the newest frame
     active_run: Run | None = None  # the run that is under way
@@ -26,41 +24,21 @@ class Opening:
 
 
 class Stream:
-    """The frames of sessions. `node` names this process, so that it does not take its own news for another's."""
+    """The frames of sessions. `tx.say` adds to them; this publishes what was added, and reads it again."""
 
-    def __init__(self, store: Store, hub: Hub, node: str) -> None:
+    def __init__(self, store: Store, hub: Hub) -> None:
         self._store = store
         self._hub = hub
-        self._node = node
+        store.on(FramesSaved, self._publish)
+        store.on(SessionGone, lambda news: hub.end(session_topic(news.session_id)))
+        store.on(LookAgain, lambda _: hub.look_everywhere())
 
-    async def add(
-        self, tx: Tx, session_id: str, run_id: str | None, frames: Sequence[RunFrame], writing_id: str, now: datetime
-    ) -> list[Sent]:
-        """Save frames as part of a transaction. Publish what comes back once it is committed."""
-        texts = [encode(frame, run_id) for frame in frames]
-        last = None
-        if self._store.is_shared:
-            last = await tx.sessions.seq_of_writing(session_id, writing_id)  # saved before, and the answer got lost
-            tx.tell(f"{_NEWS} {self._node} {session_id}")
-        if last is None:
-            last = await tx.sessions.add_frames(session_id, run_id, texts, writing_id, now)
-        if last is None:
-            return []
-        first = last - len(texts) + 1
-        return [numbered(text, seq) for seq, text in enumerate(texts, start=first)]
-
-    def publish(self, session_id: str, frames: Sequence[Sent]) -> None:
-        """Hand saved frames to those who watch."""
-        self._hub.publish(session_topic(session_id), frames)
-
-    def hear(self, news: str) -> None:
-        """Take a hint from the store: another node has saved frames, or hints may have been lost."""
-        if news == "look":
-            self._hub.look_everywhere()
-        elif news.startswith(_NEWS):
-            _, node, session_id = news.split(" ")
-            if node != self._node:
-                self._hub.look(session_topic(session_id))
+    def _publish(self, news: FramesSaved) -> None:
+        topic = session_topic(news.session_id)
+        if not news.frames:  # another node saved them
+            self._hub.look(topic)
+        elif self._hub.count_listeners(topic):
+            self._hub.publish(topic, [numbered(text, seq) for seq, text in enumerate(news.frames, news.first_seq)])
 
     async def open(self, session_id: str, user_id: str) -> Opening:
         """Return where to begin in a session, or raise if this user has no such session."""
@@ -77,7 +55,7 @@ class Stream:
         return await self._store.read(work)
 
     async def has_all_after(self, session_id: str, after: int) -> bool:
-        """Tell whether everything past a number is still kept, and the number is one that was given."""
+        """Check that everything past a number is still kept, and that the number was given out."""
         last, first = await self._store.read(lambda tx: tx.sessions.seqs(session_id))
         return after == last or (first is not None and first - 1 <= after < last)
 
@@ -87,7 +65,7 @@ class Stream:
         return _number(rows, after)
 
     async def of_run(self, run: Run, after: int, most: int) -> list[Sent]:
-        """Return what a run said past a number, as far as it is still kept."""
+        """Return the frames of a run past a number, as far as they are still kept."""
         if run.session_id is None:
             return []
         session_id = run.session_id
@@ -103,7 +81,7 @@ class Stream:
         return _number(await self._store.read(work), after)[:most]
 
     async def is_headless(self, run_id: str) -> bool:
-        """Tell whether a run was one that nobody had asked for in the chat."""
+        """Check whether a run was started by a wake, not by a message."""
         run = await self._store.read(lambda tx: tx.runs.read(run_id))
         return run.is_headless
 

@@ -11,7 +11,7 @@ from wakeful.domain.doors.recall import RecallRequest
 from wakeful.domain.errors import Invalid
 from wakeful.domain.types import Agent, Run
 from wakeful.domain.wakes import agenda
-from wakeful.domain.wakes.agenda import Planned, Surroundings
+from wakeful.domain.wakes.agenda import AgendaContext, Planned
 from wakeful.store.store import Store, Tx
 
 LONGEST = timedelta(days=92)
@@ -71,10 +71,10 @@ class AgendaService:
         return await self._store.read(work)
 
 
-async def _look_around(tx: Tx, user_id: str, now: datetime) -> Surroundings:
+async def _look_around(tx: Tx, user_id: str, now: datetime) -> AgendaContext:
     agents: dict[str, Agent] = {agent.id: agent for agent in await tx.agents.of_user(user_id)}
     used: dict[str, int] = {}
     for agent in agents.values():
         midnight = bounds.local_day_start(now, agent.zone)
         used[agent.id] = await tx.runs.next_runs_since(agent.id, midnight)
-    return Surroundings(agents=agents, pauses=await tx.agents.pauses_since(now), used_today=used)
+    return AgendaContext(agents=agents, pauses=await tx.agents.pauses_since(now), used_today=used)

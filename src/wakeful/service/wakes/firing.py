@@ -1,4 +1,4 @@
-"""One look at what is due: read, apply the rule, write, in one transaction per batch."""
+"""Firing: read the due wakes, apply the rule, write, in one transaction per batch."""
 
 import logging
 from collections.abc import Sequence
@@ -8,17 +8,15 @@ from datetime import datetime, timedelta
 from wakeful.clock import Clock
 from wakeful.domain.bounds import bounds
 from wakeful.domain.bounds.limits import Rules
-from wakeful.domain.doors.recall import recall_update
 from wakeful.domain.errors import StoreBusy
 from wakeful.domain.inbox import notices
 from wakeful.domain.runs import runs
-from wakeful.domain.types import Decision, Pause, Run, Wake
+from wakeful.domain.types import Decision, Pause, Run
 from wakeful.domain.wakes import wakes
-from wakeful.hub import Sent
+from wakeful.domain.wakes.kinds import is_bounded
 from wakeful.service.agents.directories import Directories
-from wakeful.service.runs.run_endings import end_once_wake, note_failure, note_loop_end
+from wakeful.service.runs.run_endings import end_wake, note_failure, note_loop_end
 from wakeful.service.sessions.presence import hold_wakes
-from wakeful.service.sessions.stream import Stream
 from wakeful.store.store import Store, Tx
 from wakeful.store.wakes.wakes import DueWake
 
@@ -42,7 +40,6 @@ class Firing:
     def __init__(
         self,
         store: Store,
-        stream: Stream,
         clock: Clock,
         rules: Rules,
         owner: str,
@@ -51,7 +48,6 @@ class Firing:
         lease: timedelta = timedelta(seconds=30),
     ) -> None:
         self._store = store
-        self._stream = stream
         self._clock = clock
         self._rules = rules
         self._owner = owner
@@ -67,18 +63,14 @@ class Firing:
         now = self._clock.now()
         limit = most or self._batch
 
-        async def work(tx: Tx) -> tuple[int, list[tuple[str, list[Sent]]]]:
+        async def work(tx: Tx) -> int:
             due = await tx.wakes.due(now, limit, skip)
-            if not due:
-                return 0, []
-            written = await _write(tx, await self._judge(tx, due, now), due[0].free_turn)
-            return len(due), await self._tell_deferred(tx, written, now)
+            if due:
+                await _write(tx, await self._judge(tx, due, now), due[0].free_turn)
+            return len(due)
 
         # What the power takes away is only decided again, under the same run ids; what a run saves makes it durable.
-        count, said = await self._store.write(work, is_synced=False)
-        for session_id, sent in said:
-            self._stream.publish(session_id, sent)
-        return count
+        return await self._store.write(work, is_synced=False)
 
     async def set_aside(self, error: str, skip: int = 0) -> str | None:
         """Put off the first wake past so many, which could not be decided about, so that the others get on."""
@@ -97,8 +89,8 @@ class Firing:
 
         return await self._store.write(work)
 
-    async def next_moment(self) -> datetime | None:
-        """Return when there is something to look at next."""
+    async def next_moment(self, since: datetime) -> datetime | None:
+        """Return when there is something to look at next; a pause or hold that ended since the last look counts."""
         now = self._clock.now()
         rules = self._rules
         # Other nodes see a step of the clock when they look at it, and put their leases right with the next heartbeat.
@@ -106,9 +98,9 @@ class Firing:
         return await self._store.read(
             lambda tx: tx.wakes.next_moment(
                 self._owner,
-                now,
+                since,
                 rules.shed_after,
-                rules.hold_for,
+                last_hold=now + rules.hold_for,
                 judge_at=now + timedelta(seconds=unjudged),
                 latest=self._latest_lease(now),
             ),
@@ -155,29 +147,21 @@ class Firing:
     async def _recover(self, most: int, skip: int = 0, *, of_everyone: bool) -> list[Run]:
         now = self._clock.now()
 
-        async def work(tx: Tx) -> tuple[list[Run], list[tuple[str, list[Sent]]]]:
+        async def work(tx: Tx) -> list[Run]:
             recovered: list[Run] = []
-            said: list[tuple[str, list[Sent]]] = []
             latest = self._latest_lease(now)
             for run in await tx.runs.expired(self._owner, now, latest, most, skip, of_everyone=of_everyone):
                 after = runs.recover(run, now, self._rules)
                 if await tx.runs.recover(after):
-                    tx.runs.tell_changed([run.id])
                     await _note_recovery(tx, after, now, self._rules)
                     recovered.append(after)
                     frame = runs.last_words(after)
                     if frame is not None and after.session_id is not None:
-                        sent = await self._stream.add(
-                            tx, after.session_id, after.id, [frame], f"{after.id}:end:{after.fence}", now
-                        )
-                        said.append((after.session_id, sent))
+                        tx.say(after.session_id, [frame], now, run_id=after.id)
             await hold_wakes(tx, [run for run in recovered if run.status != "queued"], now, self._rules)
-            return recovered, said
+            return recovered
 
-        recovered, said = await self._store.write(work)
-        for session_id, sent in said:
-            self._stream.publish(session_id, sent)
-        return recovered
+        return await self._store.write(work)
 
     async def shed_low(self) -> list[Run]:
         """Drop low-priority runs that found no free slot in time; only those that this node could have taken."""
@@ -189,7 +173,7 @@ class Firing:
         async def work(tx: Tx) -> list[Run]:
             shed = await tx.runs.shed_low(now, now - self._rules.shed_after, directory_id)
             for run in shed:
-                await end_once_wake(tx, run, "skipped", "no_slot", now)
+                await end_wake(tx, run, "skipped", "no_slot", now)
             return shed
 
         return await self._store.write(work)
@@ -202,21 +186,6 @@ class Firing:
     def _latest_lease(self, now: datetime) -> datetime:
         """Return how far a lease may reach; other nodes' may be a little longer than ours."""
         return now + 3 * self._lease
-
-    async def _tell_deferred(
-        self, tx: Tx, written: Sequence[wakes.Verdict], now: datetime
-    ) -> list[tuple[str, list[Sent]]]:
-        """Let those who watch a session know that its recall waits for them."""
-        said: list[tuple[str, list[Sent]]] = []
-        for verdict in written:
-            wake = verdict.wake
-            if _is_deferred_recall(wake) and wake.session_id is not None:
-                frame = recall_update(wake, "deferred")
-                writing_id = f"{wake.id}:{wake.version}"
-                said.append(
-                    (wake.session_id, await self._stream.add(tx, wake.session_id, None, [frame], writing_id, now))
-                )
-        return said
 
     async def _judge(self, tx: Tx, due: Sequence[DueWake], now: datetime) -> list[wakes.Verdict]:
         paused_since = [each.wake.nominal_at for each in due if each.has_pauses]
@@ -249,7 +218,7 @@ def _facts(each: DueWake, tally: _Tally, pauses: Sequence[Pause], is_talking: bo
     wake = each.wake
     return wakes.Facts(
         agent_timezone=each.agent_timezone,
-        bounds=each.read_bounds() if wakes.is_bounded(wake) else None,
+        bounds=each.read_bounds() if is_bounded(wake) else None,
         pauses=[p for p in pauses if p.user_id == wake.user_id and p.agent_id in (None, wake.agent_id)],
         used_today=tally.used_today,
         started_lately=tally.started,
@@ -277,11 +246,9 @@ async def _note_recovery(tx: Tx, run: Run, now: datetime, rules: Rules) -> None:
         await tx.notices.add(notices.interrupted(run, now))
         await note_failure(tx, run, "interrupted", run.error, now, rules)
     elif run.status == "stopped":
-        await end_once_wake(tx, run, "fired", "stopped", now)
-
-
-def _is_deferred_recall(wake: Wake) -> bool:
-    return wake.kind == "recall" and wake.held_by == "deferred"
+        if run.wake_id is not None:
+            await tx.wakes.settle([(run.wake_id, "stopped")], now)
+        await note_loop_end(tx, run, now)
 
 
 def _count(tally: _Tally, verdict: wakes.Verdict, now: datetime) -> None:
@@ -291,10 +258,9 @@ def _count(tally: _Tally, verdict: wakes.Verdict, now: datetime) -> None:
     tally.used_today += sum(run.kind == "next_run" for run in queued)
 
 
-async def _write(tx: Tx, verdicts: Sequence[wakes.Verdict], free_turn: int | None = None) -> list[wakes.Verdict]:
-    """Write what was decided and return what held: someone may have changed a wake meanwhile."""
-    # The wakes first: one that someone changed since it was read keeps that change, and fires as changed.
-    moved = await tx.wakes.move([verdict.wake for verdict in verdicts])
+async def _write(tx: Tx, verdicts: Sequence[wakes.Verdict], free_turn: int | None = None) -> None:
+    """Write what was decided. A wake that someone changed meanwhile keeps that change, and fires as changed."""
+    moved = await tx.wakes.move([(verdict.wake, verdict.action) for verdict in verdicts])
     held = [verdict for verdict in verdicts if verdict.wake.id in moved]
     sessions = [session for verdict in held for session in verdict.sessions]
     if sessions:
@@ -312,4 +278,3 @@ async def _write(tx: Tx, verdicts: Sequence[wakes.Verdict], free_turn: int | Non
     decisions = [decision for verdict in held for decision in verdict.decisions]
     if decisions:
         await tx.notices.record(decisions)
-    return held

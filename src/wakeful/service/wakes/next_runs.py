@@ -1,4 +1,4 @@
-"""What agents and people may ask of an agent's next run."""
+"""Book, show, cancel and run an agent's next run."""
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -76,7 +76,7 @@ class NextRuns:
         return tell_time(at, agent, self._clock.now())
 
     async def cancel(self, agent_id: str, user_id: str) -> Wake | None:
-        """Clear the slot, whoever booked what is in it. None if it was empty."""
+        """Clear the slot, also of a person's booking. None if it was empty."""
         wake = await self.pending(agent_id, user_id)
         return None if wake is None else await self._wakes.cancel(wake.id, user_id)
 
@@ -117,7 +117,7 @@ class NextRuns:
         wish = next_run.read_time(request, now, zone)
 
         async def work(tx: Tx) -> BookedNextRun | None:
-            # As it is now, not as it was when the run began: whoever turned it off meanwhile is heard.
+            # As it is now, not as it was when the run began: a person may have turned it off meanwhile.
             agent = await tx.agents.get(agent_id, user_id)
             if run is not None and not agent.self_scheduling:
                 raise next_run.SelfSchedulingOff(agent)
@@ -135,7 +135,6 @@ class NextRuns:
             )
             if not await put_in_slot(tx, wake, now):
                 return None
-            tx.tell(f"wake {wake.id}")
             return BookedNextRun(
                 wake=wake,
                 clamped=clamped,

@@ -50,7 +50,6 @@ class PauseService:
             await tx.agents.add_pause(pause)
             # What an earlier pause held is looked at again: this one may be shorter.
             await tx.wakes.release_held(user_id, agent_id, now)
-            await _tell(tx, user_id, agent_id)
             return pause
 
         pause = await self._store.write(work)
@@ -67,7 +66,6 @@ class PauseService:
                 await tx.agents.get(agent_id, user_id)
             ended = await tx.agents.end_pauses(user_id, agent_id, now)
             await tx.wakes.release_held(user_id, agent_id, now)
-            await _tell(tx, user_id, agent_id)
             return ended > 0
 
         return await self._store.write(work)
@@ -104,9 +102,3 @@ async def _zone(tx: Tx, user_id: str, agent_id: str | None) -> str:
         return known
     agents = await tx.agents.of_user(user_id)
     return agents[0].zone if agents else "UTC"
-
-
-async def _tell(tx: Tx, user_id: str, agent_id: str | None) -> None:
-    """Tell whose wakes wait or go on: a pause of everything is news of each agent."""
-    for each in [agent_id] if agent_id is not None else [agent.id for agent in await tx.agents.of_user(user_id)]:
-        tx.tell(f"agent {each} {user_id}")

@@ -1,4 +1,4 @@
-"""What agents and people may ask of a session's recall."""
+"""Book, show, change, skip, cancel and run the recall of a session."""
 
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
@@ -12,12 +12,9 @@ from wakeful.domain.bounds.limits import Rules
 from wakeful.domain.doors import brief, recall
 from wakeful.domain.doors.recall import RecallRequest
 from wakeful.domain.errors import Unavailable
-from wakeful.domain.events import RecallAction
 from wakeful.domain.types import Agent, Run, ScheduledBy, Session, Wake
-from wakeful.hub import Sent
-from wakeful.service.sessions.stream import Stream
 from wakeful.service.wakes.time_words import tell_time
-from wakeful.service.wakes.wakes import WakeService
+from wakeful.service.wakes.wakes import WakeService, edit
 from wakeful.store.sessions.sessions import NoSuchSession
 from wakeful.store.store import Store, Tx
 
@@ -40,7 +37,6 @@ class Recalls:
     def __init__(
         self,
         store: Store,
-        stream: Stream,
         wakes: WakeService,
         clock: Clock,
         rules: Rules,
@@ -50,7 +46,6 @@ class Recalls:
         self._store = store
         self._tools_of = tools_of  # the names of the tools an agent is shown
         self._names_of = names_of  # the names of the tables and the views in its database
-        self._stream = stream
         self._wakes = wakes
         self._clock = clock
         self._rules = rules
@@ -68,7 +63,7 @@ class Recalls:
         tables = await self._tables_of(agent)
         if tables is not None:
             brief.check_brief(request.instructions, tools=tools, tables=tables)
-        return Booked(wake=await self._wakes.book(wake), told=_tell(wake, agent, now))
+        return Booked(wake=await self._wakes.book(wake), told=_time_words(wake, agent, now))
 
     async def book(self, request: RecallRequest, session_id: str, user_id: str) -> Booked:
         """Book what a person asks for. Their text is theirs; a doubtful one gets a warning."""
@@ -87,8 +82,9 @@ class Recalls:
             else brief.find_problem(request.instructions, tools=self._tools_of(agent), tables=tables)
         )
         await self._wakes.book(wake)
-        await self.tell(wake, "scheduled")
-        return Booked(wake=wake, told=_tell(wake, agent, now), warning=None if problem is None else problem.message)
+        return Booked(
+            wake=wake, told=_time_words(wake, agent, now), warning=None if problem is None else problem.message
+        )
 
     def tell_time(self, at: datetime, agent: Agent) -> str:
         """Say when something is or was to be: absolute with zone, and relative."""
@@ -113,34 +109,36 @@ class Recalls:
         return await self._store.read(work)
 
     async def edit(self, session_id: str, user_id: str, asked: Mapping[str, Any]) -> Wake:
-        wake = await self._require(session_id, user_id)
-        agent = await self._store.read(lambda tx: tx.agents.get(wake.agent_id, wake.user_id))
-        changes, wish = recall.read_changes(asked, wake, self._clock.now(), agent.known_zone)
-        changed = await self._wakes.edit(wake.id, wake.user_id, changes, wish)
-        await self._wakes.see(wake.id)
-        return await self._said(changed, "rescheduled")
+        """Change the recall that waits in a session, in one transaction."""
+        now = self._clock.now()
+
+        async def work(tx: Tx) -> Wake:
+            await tx.sessions.get(session_id, user_id)
+            wake = await tx.wakes.live_in_slot(f"session:{session_id}")
+            if wake is None:
+                raise recall.NoRecall(session_id)
+            agent = await tx.agents.get(wake.agent_id, wake.user_id)
+            changes, wish = recall.read_changes(asked, wake, now, agent.known_zone)
+            return await edit(tx, wake, changes, wish, now, self._rules)
+
+        return await self._store.write(work)
 
     async def cancel(self, session_id: str, user_id: str) -> Wake | None:
         """Cancel the recall that waits in a session. None if there is none."""
         wake = await self.pending(session_id, user_id)
-        if wake is None:
-            return None
-        return await self._said(await self._wakes.cancel(wake.id, wake.user_id), "cancelled")
+        return None if wake is None else await self._wakes.cancel(wake.id, wake.user_id)
 
     async def skip(self, session_id: str, user_id: str, *, by: ScheduledBy = "user") -> Wake:
         wake = await self.pending(session_id, user_id)
         if wake is None or not wake.is_recurring:
             raise recall.NotRecurring(session_id)
-        skipped = await self._wakes.skip(wake.id, wake.user_id)
-        if by == "user":
-            await self._wakes.see(wake.id)
-        return await self._said(skipped, "skipped")
+        return await self._wakes.skip(wake.id, wake.user_id, by=by)
 
     async def run_now(self, session_id: str, user_id: str) -> Run:
-        wake = await self._require(session_id, user_id)
-        run = await self._wakes.run_now(wake.id, wake.user_id)
-        await self._wakes.see(wake.id)
-        return run
+        wake = await self.pending(session_id, user_id)
+        if wake is None:
+            raise recall.NoRecall(session_id)
+        return await self._wakes.run_now(wake.id, wake.user_id)
 
     async def forget(self, days: int) -> int:
         """End the recurring recalls that no person wrote beside, booked or changed for so many days."""
@@ -148,9 +146,7 @@ class Recalls:
         before = now - timedelta(days=days)
         found = await self._store.read(lambda tx: tx.wakes.forgotten_recalls(before, _FORGOTTEN_AT_ONCE))
         for wake_id in found:
-            ended = await self._wakes.forget(wake_id, before, days)
-            if ended is not None:
-                await self.tell(ended, "cancelled")
+            await self._wakes.forget(wake_id, before, days)
         return len(found)
 
     async def reach(self, session_id: str, run: Run) -> str:
@@ -177,30 +173,8 @@ class Recalls:
             return None
         return [*tables, *views]
 
-    async def _require(self, session_id: str, user_id: str) -> Wake:
-        wake = await self.pending(session_id, user_id)
-        if wake is None:
-            raise recall.NoRecall(session_id)
-        return wake
 
-    async def _said(self, wake: Wake, action: RecallAction) -> Wake:
-        await self.tell(wake, action)
-        return wake
-
-    async def tell(self, wake: Wake, action: RecallAction) -> None:
-        """Tell those who watch the session."""
-        now = self._clock.now()
-        session_id = wake.session_id
-        assert session_id is not None
-
-        async def work(tx: Tx) -> list[Sent]:
-            frame = recall.recall_update(wake, action)
-            return await self._stream.add(tx, session_id, None, [frame], ids.new_id(now), now)
-
-        self._stream.publish(session_id, await self._store.write(work))
-
-
-def _tell(wake: Wake, agent: Agent, now: datetime) -> str:
+def _time_words(wake: Wake, agent: Agent, now: datetime) -> str:
     told = tell_time(wake.nominal_at, agent, now)
     if wake.call_type != "immediate":
         return f"at {told}"

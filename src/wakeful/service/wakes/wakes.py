@@ -1,4 +1,4 @@
-"""What people and agents may ask of wakes."""
+"""Book, edit, skip, cancel, run now and explain wakes."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -9,7 +9,7 @@ from wakeful.domain.bounds.limits import Rules
 from wakeful.domain.doors.next_run import SelfSchedulingOff
 from wakeful.domain.errors import WakefulError
 from wakeful.domain.inbox import notices
-from wakeful.domain.types import Decision, Run, Wake
+from wakeful.domain.types import Decision, Run, ScheduledBy, Wake
 from wakeful.domain.wakes import explain, wakes
 from wakeful.service.agents.directories import Directories
 from wakeful.store.drivers.batching import Together
@@ -74,13 +74,7 @@ class WakeService:
         now = self._clock.now()
 
         async def work(tx: Tx) -> Wake:
-            before = await tx.wakes.get(wake_id, user_id)
-            after = wakes.edit(before, changes, now, self._rules)
-            await tx.wakes.edit(after)
-            told = {} if wish is None else wakes.tell_wish(wish, changes["nominal_at"], after.nominal_at, after.cron)
-            await tx.notices.record([_said(before, "edited", now, changed=sorted(changes), **told)])
-            tx.tell(f"wake {wake_id}")
-            return after
+            return await edit(tx, await tx.wakes.get(wake_id, user_id), changes, wish, now, self._rules)
 
         return await self._store.write(work)
 
@@ -92,57 +86,49 @@ class WakeService:
             before = await tx.wakes.get(wake_id, user_id)
             after = wakes.cancel(before, reason, now)
             await tx.runs.end_queued_of_wake(wake_id, "skipped", "cancelled", now)
-            await tx.wakes.move([after])
+            await tx.wakes.move([(after, "cancelled")])
             await tx.notices.record([wakes.say_cancelled(before, reason, now)])
-            tx.tell(f"wake {wake_id}")
             return after
 
         return await self._store.write(work)
 
     async def mute(self, wake_id: str, user_id: str, muted: bool) -> Wake:
-        """Let what a wake has to tell go to the inbox alone, or to the channels again."""
+        """Send a wake's notices to the inbox alone, or to the channels again."""
         now = self._clock.now()
 
         async def work(tx: Tx) -> Wake:
             await tx.wakes.get(wake_id, user_id)
-            tx.tell(f"wake {wake_id}")
             return await tx.wakes.mute(wake_id, muted, now)
 
         return await self._store.write(work)
 
-    async def see(self, wake_id: str) -> None:
-        """Note that a person had a hand in a wake."""
-        now = self._clock.now()
-        await self._store.write(lambda tx: tx.wakes.see(wake_id, now))
-
-    async def forget(self, wake_id: str, before: datetime, days: int) -> Wake | None:
-        """End a recurring recall that nobody has cared for since, with a notice; None if someone has by now."""
+    async def forget(self, wake_id: str, before: datetime, days: int) -> None:
+        """End a recurring recall that no person has touched since, with a notice."""
         now = self._clock.now()
 
-        async def work(tx: Tx) -> Wake | None:
+        async def work(tx: Tx) -> None:
             wake = await tx.wakes.get(wake_id)
             if wake_id not in await tx.wakes.forgotten_recalls(before, wake_id=wake_id):
-                return None  # another node was here first, or its user came back
+                return  # another node was here first, or its user came back
             after = wakes.cancel(wake, "forgotten", now)
             await tx.runs.end_queued_of_wake(wake_id, "skipped", "forgotten", now)
-            await tx.wakes.move([after])
+            await tx.wakes.move([(after, "cancelled")])
             await tx.notices.record([wakes.say_cancelled(wake, "forgotten", now)])
             await tx.notices.add(notices.forgotten(wake, days, now))
-            tx.tell(f"wake {wake_id}")
-            return after
 
-        return await self._store.write(work)
+        await self._store.write(work)
 
-    async def skip(self, wake_id: str, user_id: str) -> Wake:
+    async def skip(self, wake_id: str, user_id: str, *, by: ScheduledBy = "user") -> Wake:
         """Leave out the next occurrence of a recurring wake."""
         now = self._clock.now()
 
         async def work(tx: Tx) -> Wake:
             before = await tx.wakes.get(wake_id, user_id)
             verdict = wakes.skip(before, now)
-            await tx.wakes.move([verdict.wake])
+            await tx.wakes.move([(verdict.wake, verdict.action)])
             await tx.runs.add(verdict.runs)
-            tx.tell(f"wake {wake_id}")
+            if by == "user":
+                await tx.wakes.see(wake_id, now)
             return verdict.wake
 
         return await self._store.write(work)
@@ -154,10 +140,11 @@ class WakeService:
         async def work(tx: Tx) -> Run:
             wake = await tx.wakes.get(wake_id, user_id)
             await self._directories.check_reachable(tx, wake.agent_id)
+            await tx.wakes.see(wake_id, now)
             if wake.status == "queued":  # its run is there already, and waits for a slot, its session or a pause
                 return (await tx.runs.hurry(wake_id))[0]
             verdict = wakes.run_now(wake, now)
-            await tx.wakes.move([verdict.wake])
+            await tx.wakes.move([(verdict.wake, verdict.action)])
             await tx.sessions.add(verdict.sessions)
             await tx.runs.add(verdict.runs)
             return verdict.runs[0]
@@ -165,7 +152,7 @@ class WakeService:
         return await self._store.write(work)
 
     async def why(self, wake_id: str, user_id: str) -> list[Decision]:
-        """Tell the whole story of a wake: what was decided about each occurrence, when, and for which reason."""
+        """Explain a wake: what was decided about each occurrence, when, and for which reason."""
 
         async def work(tx: Tx) -> tuple[Wake, Sequence[Decision], Sequence[Run]]:
             wake = await tx.wakes.read(wake_id, user_id)
@@ -195,6 +182,17 @@ class WakeService:
         return wake
 
 
+async def edit(
+    tx: Tx, before: Wake, changes: Mapping[str, Any], wish: wakes.Wish | None, now: datetime, rules: Rules
+) -> Wake:
+    """Change a pending wake that this transaction has locked, and record the change."""
+    after = wakes.edit(before, changes, now, rules)
+    await tx.wakes.edit(after)
+    told = {} if wish is None else wakes.wish_detail(wish, changes["nominal_at"], after.nominal_at, after.cron)
+    await tx.notices.record([_said(before, "edited", now, changed=sorted(changes), **told)])
+    return after
+
+
 async def put_in_slot(tx: Tx, wake: Wake, now: datetime) -> bool:
     """Book a wake in place of the one that holds its slot. False if someone took the slot meanwhile: try again."""
     assert wake.slot is not None
@@ -203,9 +201,8 @@ async def put_in_slot(tx: Tx, wake: Wake, now: datetime) -> bool:
         return True  # put there by a try whose answer got lost
     if before is not None:
         await tx.runs.end_queued_of_wake(before.id, "skipped", "superseded", now)
-        await tx.wakes.move([wakes.supersede(before, now)])
+        await tx.wakes.move([(wakes.supersede(before, now), "cancelled")])
         await tx.notices.record([_said(before, "superseded", now, by=wake.id)])
-        tx.tell(f"wake {before.id}")
     return bool(await tx.wakes.add([wake]))
 
 

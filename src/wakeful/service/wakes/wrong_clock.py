@@ -1,4 +1,4 @@
-"""Puts right what a wrong clock has planned: looked for after a start, and after a step of the clock."""
+"""Plans again what a wrong clock has planned: looked for after a start, and after a step of the clock."""
 
 import logging
 from collections import defaultdict
@@ -37,7 +37,7 @@ class WrongClock:
             planned += await self._store.write(lambda tx, ids=ids: _put_wakes_right(tx, ids, now))
         if planned:
             log.warning("wakes planned again by the clock as it is now", extra={"wakes": len(planned)})
-            await self._store.write(lambda tx: _tell(tx, planned, now))
+            await self._store.write(lambda tx: _add_notices(tx, planned, now))
         self._looked_at = began
         return [after for _, after in planned]
 
@@ -54,18 +54,17 @@ async def _put_wakes_right(tx: Tx, wake_ids: list[str], now: datetime) -> list[t
         if before.status != "pending" or before.updated_at <= now:
             continue  # someone has changed it meanwhile
         after = wrong_clock.put_right(before, await tx.runs.planned_after(wake_id, now), now)
-        await tx.wakes.move([after])
-        if after.nominal_at != before.nominal_at:
+        is_moved = after.nominal_at != before.nominal_at
+        await tx.wakes.move([(after, "rescheduled" if is_moved else None)])
+        if is_moved:
             await tx.notices.record([wrong_clock.explain(before, after, now)])
             planned.append((before, after))
-        tx.wakes.tell_changed([wake_id])
-    tx.tell("wakes")
     return planned
 
 
-async def _tell(tx: Tx, planned: list[tuple[Wake, Wake]], now: datetime) -> None:
+async def _add_notices(tx: Tx, planned: list[tuple[Wake, Wake]], now: datetime) -> None:
     of_user: defaultdict[str, list[tuple[Wake, Wake]]] = defaultdict(list)
     for before, after in planned:
         of_user[before.user_id].append((before, after))
     for theirs in of_user.values():
-        await tx.notices.add(wrong_clock.tell(theirs, now))
+        await tx.notices.add(wrong_clock.to_notice(theirs, now))

@@ -1,9 +1,10 @@
 """Data directories, the nodes on them, and the agents bound to them, in the store."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from wakeful.domain.agents.directories import AwayDirectory, Directory
+from wakeful.domain.news import RunChanged, RunQueued
 from wakeful.domain.types import Agent, Run
 from wakeful.store.drivers.database import Row, Statements
 from wakeful.store.rows import AGENTS, RUNS, from_micros, to_micros
@@ -72,18 +73,24 @@ class DirectoryRows:
 
     async def hold_runs(self, since: datetime, own: str) -> list[Run]:
         """Mark the queued runs whose directory no node has had since a moment, and return those newly marked."""
-        rows = await self._statements.fetch("hold_runs", {"since": to_micros(since), "own": own})
-        return [RUNS.read(row) for row in rows]
+        return self._changed(await self._statements.fetch("hold_runs", {"since": to_micros(since), "own": own}))
 
-    async def release_runs(self, directory_id: str) -> list[str]:
+    async def release_runs(self, directory_id: str) -> None:
         """Take the mark off the runs that waited for a directory."""
         rows = await self._statements.fetch("release_held_runs", {"directory_id": directory_id})
-        return [row["id"] for row in rows]
+        if rows:
+            self._statements.news.extend(RunChanged(row["id"], "queued") for row in rows)
+            self._statements.news.append(RunQueued())
 
     async def interrupt_messages(self, before: datetime, own: str, error: str, now: datetime) -> list[Run]:
         """End the held messages whose directory is away since before a moment."""
         params = {"before": to_micros(before), "own": own, "error": error, "now": to_micros(now)}
-        return [RUNS.read(row) for row in await self._statements.fetch("interrupt_held_messages", params)]
+        return self._changed(await self._statements.fetch("interrupt_held_messages", params))
+
+    def _changed(self, rows: Sequence[Row]) -> list[Run]:
+        runs = [RUNS.read(row) for row in rows]
+        self._statements.news.extend(RunChanged(run.id, run.status, run.reason) for run in runs)
+        return runs
 
 
 def _read(row: Row) -> Directory:

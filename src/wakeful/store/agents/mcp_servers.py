@@ -16,7 +16,7 @@ class UnconfinedMcpServers:
         return frozenset(row["name"] for row in rows) - {_ALL}
 
     async def take_upgrade(self) -> bool:
-        """Tell whether this is the first start after the upgrade. Only one node is told so."""
+        """Check whether this is the first start after the upgrade; true on one node only."""
         return bool(await self._statements.fetch("drop_unconfined_mcp_server", {"name": _ALL}))
 
     async def add(self, name: str) -> None:

@@ -4,16 +4,20 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol, TypeVar
 
+from wakeful.domain.news import News
+
 T = TypeVar("T")
 
 Row = Mapping[str, Any]
 Params = Mapping[str, Any]
 Values = Sequence[Any]
-Listener = Callable[[str], None]
+Deliver = Callable[[Sequence[News]], None]
 
 
 class Statements(Protocol):
     """The statements of one transaction, by the name they have in `sql/`."""
+
+    news: list[News]  # delivered to subscribers on every node, once this transaction is committed
 
     @property
     def dialect(self) -> str: ...
@@ -32,10 +36,6 @@ class Statements(Protocol):
         Each row is its parameters in their order: most of what the engine writes comes this way, so no names are looked
         up.
         """
-        ...
-
-    def tell(self, news: str) -> None:
-        """Send a short text to every listener, on every node, once this transaction is committed."""
         ...
 
 
@@ -78,14 +78,14 @@ class Database(Protocol):
         After a lost connection it is tried again as long as it cannot have been committed; repeatable work, which
         changes nothing when it was done before, even then.
 
-        Work that is a single statement in PostgreSQL is a transaction by itself there, without the journeys that begin
-        and commit one; its result does not wait until other nodes are told. Long work has statements whose time
-        depends on how much there is.
+        Work that is a single statement in PostgreSQL is a transaction by itself there, without the round trips that
+        begin and commit one; its result does not wait until other nodes are notified. Long work has statements whose
+        time depends on how much there is.
         """
         ...
 
     async def read(self, work: Work[T], *, is_single: bool = False) -> T:
-        """Run work that only reads, on one consistent snapshot. A single statement needs no journeys to get one."""
+        """Run work that only reads, on one consistent snapshot. A single statement needs no round trips to get one."""
         ...
 
     async def run_script(self, script: str) -> None:
@@ -98,8 +98,8 @@ class Database(Protocol):
 
     async def side_connection(self) -> SideConnection: ...
 
-    def listen(self, listener: Listener) -> None:
-        """Call listener with every text that was told, here or on another node. A hint: the tables are the truth."""
+    def listen(self, deliver: Deliver) -> None:
+        """Hand over the news of every transaction that is committed, here or on another node."""
         ...
 
     async def size(self) -> int:

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import logging
-import re
 import secrets
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
@@ -13,25 +12,29 @@ from typing import Any, TypeVar
 import asyncpg
 import orjson
 
+from wakeful.domain.news import LookAgain, News, RunChanged, WakeChanged
 from wakeful.domain.resources import find_shortage
 from wakeful.store import queries
-from wakeful.store.drivers.database import Listener, Params, Row, SideConnection, Values, Work
+from wakeful.store.drivers.database import Deliver, Params, Row, SideConnection, Values, Work
 from wakeful.store.drivers.postgres_errors import LOST, errors_named
 from wakeful.store.drivers.postgres_limits import UNLIMITED, SessionLimits, keep_alive
 from wakeful.store.errors import BrokenReference, ConnectionLost, StoreClosed, StoreUnavailable
+from wakeful.store.news import decode, encode
 
 T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
-_PLAIN = re.compile(r"[\w -]+", re.ASCII)
 _CHANNEL = "wakeful"
 _MIGRATION_LOCK = 0x77616B65
 _TRIES = 5
 _RECONNECT_AFTER = (0.0, 0.05, 0.15, 0.4)  # seconds; a server that is away for longer is said to be
 _LISTEN_AGAIN_SECONDS = 0.5
 _WITHOUT_DESCRIPTORS_SECONDS = 5.0
-_TELL_SECONDS = 0.005  # what is told together; and a claim comes to its work first
+_NOTIFY_SECONDS = 0.005  # what is notified together; and a claim comes to its work first
+# For news that no engine waits for: to notify others of each booking by itself would cost as much as the booking.
+_NOTIFY_LATER_SECONDS = 0.05
+_CAN_WAIT = (WakeChanged, RunChanged)
 _LONG_SECONDS = 86_400.0  # for a statement whose time depends on how much there is
 _MIGRATION_WAIT_SECONDS = 60.0
 _ROLLBACK_SECONDS = 1.0
@@ -40,7 +43,7 @@ _UNSYNCED = {"synchronous_commit": "off", "lock_timeout": "500"}
 
 # A claim that lost a race for a session, or two transactions that waited for each other: the work may be run again.
 _RACES = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError, asyncpg.UniqueViolationError)
-# After which nobody knows whether the line is alive, or what would come next on it.
+# After these it is not known whether the connection is alive, or what would come next on it.
 _HANGS_UP = (TimeoutError, asyncio.CancelledError)
 
 
@@ -59,15 +62,16 @@ class PostgresDatabase:
     def __init__(self, url: str, *, most_connections: int = 12, lease: timedelta = timedelta(seconds=30)) -> None:
         self._url = url
         self._limits = SessionLimits.of_lease(lease)
-        self._name = secrets.token_hex(4)  # of this node, on what it tells the others
+        self._name = secrets.token_hex(4)  # of this node, in its notifications
         self._most_connections = most_connections
         self._pool: asyncpg.Pool[Any] | None = None
         self._unsynced: asyncpg.Pool[Any] | None = None  # its commits do not wait for the disk
-        self._unlimited: asyncpg.Connection[Any] | None = None  # of whoever holds off the other nodes
-        self._listeners: list[Listener] = []
+        self._unlimited: asyncpg.Connection[Any] | None = None  # the one that holds off the other nodes
+        self._deliver: Deliver = lambda _news: None
         self._tasks: list[asyncio.Task[None]] = []
-        self._untold: list[str] = []
-        self._telling: asyncio.Task[None] | None = None
+        self._unsent: list[News] = []
+        self._notifying: asyncio.Task[None] | None = None
+        self._is_urgent = asyncio.Event()  # some of the unsent news cannot wait
 
     async def open(self, check_empty: Callable[[], None] = lambda: None) -> None:  # noqa: ARG002  (asked once it is open)
         logging.getLogger("asyncpg.pool").addFilter(_is_news)
@@ -85,8 +89,9 @@ class PostgresDatabase:
             with contextlib.suppress(asyncio.CancelledError):
                 await task
         self._tasks = []
-        if self._telling is not None:
-            await asyncio.wait([self._telling], timeout=5)
+        if self._notifying is not None:
+            self._is_urgent.set()
+            await asyncio.wait([self._notifying], timeout=5)
         pools = [pool for pool in (self._pool, self._unsynced) if pool is not None]
         self._pool = self._unsynced = None
         for pool in pools:
@@ -115,12 +120,12 @@ class PostgresDatabase:
             try:
                 await connection.execute("BEGIN")
                 result = await work(statements)
-                # The news goes with the commit, in one journey, and PostgreSQL passes it on only if that succeeds.
+                # The news goes with the commit, in one round trip, and PostgreSQL passes it on only if that succeeds.
                 with errors_named(may_be_done=True):
-                    await connection.execute(f"{self._news_sql(statements.news)}COMMIT")
+                    await connection.execute(f"{self._notify_sql(statements.news)}COMMIT")
             except BaseException as error:
-                if isinstance(error, StoreUnavailable) and error.is_in_doubt:  # to look does no harm
-                    self._deliver(statements.news)
+                if isinstance(error, StoreUnavailable) and error.is_in_doubt:
+                    self._deliver([LookAgain()])
                 await _roll_back(connection, error)
                 raise
         self._deliver(statements.news)
@@ -129,21 +134,31 @@ class PostgresDatabase:
     async def _write_alone(self, pool: "asyncpg.Pool[Any] | None", work: Work[T], seconds: float | None) -> T:
         async with self._acquire(pool) as connection:
             statements = _Statements(connection, seconds)
-            with errors_named(may_be_done=True):
-                result = await work(statements)
+            try:
+                with errors_named(may_be_done=True):
+                    result = await work(statements)
+            except StoreUnavailable as error:
+                if error.is_in_doubt:
+                    self._deliver([LookAgain()])
+                raise
         self._deliver(statements.news)
-        self._untold.extend(statements.news)
-        if self._untold and self._telling is None:
-            self._telling = asyncio.create_task(self._tell_others(), name="wakeful-tell")
+        self._unsent.extend(statements.news)
+        if not all(isinstance(each, _CAN_WAIT) for each in statements.news):
+            self._is_urgent.set()
+        if self._unsent and self._notifying is None:
+            self._notifying = asyncio.create_task(self._notify_others(), name="wakeful-notify")
         return result
 
-    async def _tell_others(self) -> None:
-        """Pass on what was told by statements that were a transaction by themselves, together with what comes soon."""
-        await asyncio.sleep(_TELL_SECONDS)
-        news, self._untold, self._telling = self._untold, [], None
+    async def _notify_others(self) -> None:
+        """Pass on the news of statements that were a transaction by themselves, together with what comes soon."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._is_urgent.wait(), _NOTIFY_LATER_SECONDS)
+        await asyncio.sleep(_NOTIFY_SECONDS)
+        news, self._unsent, self._notifying = self._unsent, [], None
+        self._is_urgent.clear()
         try:
             async with self._acquire(self._unsynced) as connection:
-                await connection.execute(self._news_sql(news))
+                await connection.execute(self._notify_sql(news))
         except StoreUnavailable as error:
             log.warning("news for other nodes got lost; they look in time", extra={"problem": error.message})
 
@@ -177,8 +192,8 @@ class PostgresDatabase:
         with errors_named():
             return _PostgresSide(await self._connect(command_timeout=self._limits.reach))
 
-    def listen(self, listener: Listener) -> None:
-        self._listeners.append(listener)
+    def listen(self, deliver: Deliver) -> None:
+        self._deliver = deliver
 
     async def size(self) -> int:
         return await self._read_value("SELECT pg_database_size(current_database())")
@@ -274,36 +289,33 @@ class PostgresDatabase:
                 raise
             await connection.execute(self._limits.sql())
 
-    def _deliver(self, news: Sequence[str]) -> None:
-        for text in dict.fromkeys(news):
-            for listener in self._listeners:
-                listener(text)
+    def _notify_sql(self, news: Sequence[News]) -> str:
+        return "".join(f"SELECT pg_notify('{_CHANNEL}', '{self._name} {text}');" for text in encode(news))
 
-    def _news_sql(self, news: Sequence[str]) -> str:
-        # They are words of ours and ids, and stand in the statement as they are.
-        assert all(_PLAIN.fullmatch(text) for text in news), news
-        return "".join(f"SELECT pg_notify('{_CHANNEL}', '{self._name} {text}');" for text in dict.fromkeys(news))
-
-    def _hear(self, _connection: object, _pid: int, _channel: str, news: object) -> None:
-        sender, _, text = str(news).partition(" ")
+    def _on_notification(self, _connection: object, _pid: int, _channel: str, payload: object) -> None:
+        sender, _, text = str(payload).partition(" ")
         if sender != self._name:  # what is our own was delivered when it was committed
-            self._deliver([text])
+            self._deliver(decode(text))
 
     async def _keep_ending_stuck(self) -> None:
         """End the connections of nodes that have stopped where the server does not do so by itself."""
+        has_failed = False
         while True:
             await asyncio.sleep(self._limits.idle)
             try:
                 async with self._acquire(self._unsynced) as connection:
                     ended = await connection.fetch(self._limits.end_stuck)
             except StoreUnavailable as error:
-                log.warning("cannot look for connections of stopped nodes: %s", error.message)
+                if not has_failed:  # once an outage: an absent database is logged by everyone who needs it
+                    log.warning("cannot look for connections of stopped nodes: %s", error.message)
+                has_failed = True
             else:
+                has_failed = False
                 if ended:
                     log.warning("connections of stopped nodes ended", extra={"count": len(ended)})
 
     async def _keep_listening(self) -> None:
-        """Hold one connection that listens; when it is lost, take another and tell everyone to look for themselves."""
+        """Hold one connection that listens; when it is lost, take another and have every subscriber look again."""
         is_away = False
         while True:
             try:
@@ -311,8 +323,8 @@ class PostgresDatabase:
                 try:
                     lost = asyncio.Event()
                     connection.add_termination_listener(lambda _, lost=lost: lost.set())
-                    await connection.add_listener(_CHANNEL, self._hear)
-                    self._deliver(["look"])
+                    await connection.add_listener(_CHANNEL, self._on_notification)
+                    self._deliver([LookAgain()])
                     is_away = False
                     await lost.wait()
                 finally:
@@ -326,7 +338,7 @@ class PostgresDatabase:
 
 
 def _is_news(record: logging.LogRecord) -> bool:
-    """Leave out that the pool could not connect, with a traceback each time: whoever uses it next says why, once."""
+    """Leave out that the pool could not connect, with a traceback each time: its next user logs why, once."""
     return not str(record.msg).startswith("Failed to restore")
 
 
@@ -384,7 +396,7 @@ class _Statements:
         self._connection = connection
         self._seconds = seconds  # for the answer to each; None: as many as the connection has
         self._queries = queries.for_postgres()
-        self.news: list[str] = []
+        self.news: list[News] = []
 
     async def fetch(self, name: str, params: Params) -> Sequence[Row]:
         query = self._queries[name]
@@ -406,9 +418,6 @@ class _Statements:
             {name: value for name, value in zip(query.names, row, strict=True) if value is not None} for row in rows
         ]
         return await self._connection.fetch(query.sql, orjson.dumps(objects).decode(), timeout=self._seconds)
-
-    def tell(self, news: str) -> None:
-        self.news.append(news)
 
 
 class _PostgresSide:

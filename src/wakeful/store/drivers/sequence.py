@@ -45,6 +45,7 @@ class Sequence:
         self._now = now
         self._number: int | None = None  # None: not compared yet, so nothing is noted
         self._changes = 0  # of the connection, when it was last noted
+        self._has_failed = False
         self._changed_at: float | None = None  # monotonic; of the first change since then
 
     def compare(self, connection: apsw.Connection) -> Loss | None:
@@ -82,8 +83,11 @@ class Sequence:
             self._number += 1
             self._changes = connection.total_changes()
             self._write(self._number, at)
-        except (apsw.Error, OSError) as error:  # such as a full disk: tried again a second later
-            log.warning("the store's sequence was not noted", extra={"problem": str(error)})
+            self._has_failed = False
+        except (apsw.Error, OSError) as error:  # such as a full disk: retried a second later, logged once
+            if not self._has_failed:
+                log.warning("the store's sequence was not noted", extra={"problem": str(error)})
+            self._has_failed = True
 
     def _read(self) -> tuple[int, datetime] | None:
         try:

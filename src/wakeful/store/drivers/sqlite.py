@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import apsw
 
-from wakeful.store.drivers.database import Listener, Params, Row, SideConnection, Statements, Work
+from wakeful.store.drivers.database import Deliver, Params, Row, SideConnection, Statements, Work
 from wakeful.store.drivers.sequence import Loss
 from wakeful.store.drivers.sequence import Sequence as StoreSequence
 from wakeful.store.drivers.sqlite_thread import SqliteStatements, SqliteThread, name_errors, transaction
@@ -36,7 +36,7 @@ class SqliteDatabase:
         self._writer: SqliteThread | None = None
         self._reader: SqliteThread | None = None
         self._checkpointer: SqliteThread | None = None
-        self._listeners: list[Listener] = []
+        self._deliver: Deliver = lambda _news: None
 
     async def open(self, check_empty: Callable[[], None] = lambda: None) -> None:
         self._lock = _take_lock(self.path.parent)
@@ -47,14 +47,14 @@ class SqliteDatabase:
             with contextlib.suppress(OSError):  # SQLite will say what is wrong
                 self.path.touch(mode=0o600)
             writer = SqliteThread(
-                "wakeful-writer", self.connect, self._deliver, is_writer=True, sequence=self._sequence
+                "wakeful-writer", self.connect, is_writer=True, deliver=self._deliver, sequence=self._sequence
             )
             await writer.start()
             self._writer = writer
-            reader = SqliteThread("wakeful-reader", self.connect, self._deliver, is_writer=False)
+            reader = SqliteThread("wakeful-reader", self.connect, is_writer=False)
             await reader.start()
             self._reader = reader
-            checkpointer = SqliteThread("wakeful-checkpoint", self.connect, self._deliver, is_writer=False)
+            checkpointer = SqliteThread("wakeful-checkpoint", self.connect, is_writer=False)
             await checkpointer.start()
             self._checkpointer = checkpointer
         except BaseException:
@@ -99,8 +99,8 @@ class SqliteDatabase:
     async def side_connection(self) -> SideConnection:
         return _SqliteSide(self.connect())
 
-    def listen(self, listener: Listener) -> None:
-        self._listeners.append(listener)
+    def listen(self, deliver: Deliver) -> None:
+        self._deliver = deliver
 
     async def size(self) -> int:
         """Count the file and what is still in its journal."""
@@ -156,11 +156,6 @@ class SqliteDatabase:
             _copy_durably(self.path, path)
 
         await _opened(self._writer).do(work, "bare")
-
-    def _deliver(self, news: Sequence[str]) -> None:
-        for text in dict.fromkeys(news):
-            for listener in self._listeners:
-                listener(text)
 
     def connect(self) -> apsw.Connection:
         with name_errors(self.path):

@@ -17,8 +17,9 @@ from typing import Any, Literal, NamedTuple, TypeVar
 
 import apsw
 
+from wakeful.domain.news import News
 from wakeful.store import queries
-from wakeful.store.drivers.database import Params, Row, Values, Work
+from wakeful.store.drivers.database import Deliver, Params, Row, Values, Work
 from wakeful.store.drivers.sequence import SOON
 from wakeful.store.drivers.sequence import Sequence as StoreSequence
 from wakeful.store.errors import BrokenReference, StoreFull, StoreReadOnly, StoreUnavailable, StoreUnreadable
@@ -27,7 +28,6 @@ T = TypeVar("T")
 
 _MOST_PER_COMMIT = 256
 
-Deliver = Callable[[Sequence[str]], None]
 How = Literal["synced", "unsynced", "bare"]
 """On the disk before it is answered; committed only; or without a transaction around it."""
 
@@ -39,7 +39,7 @@ class SqliteStatements:
 
     def __init__(self, connection: apsw.Connection) -> None:
         self.connection = connection
-        self.news: list[str] = []
+        self.news: list[News] = []
         self._queries = queries.for_sqlite()
         self._columns: dict[str, tuple[str, ...]] = {}
 
@@ -62,9 +62,6 @@ class SqliteStatements:
             if self.connection.changes():
                 written.add(row[id_place])
         return written
-
-    def tell(self, news: str) -> None:
-        self.news.append(news)
 
     def _rows(self, name: str, cursor: apsw.Cursor) -> list[Row]:
         columns = self._columns.get(name)
@@ -89,9 +86,9 @@ class SqliteThread:
         self,
         name: str,
         connect: Callable[[], apsw.Connection],
-        deliver: Deliver,
         *,
         is_writer: bool,
+        deliver: Deliver = lambda _news: None,
         sequence: StoreSequence | None = None,
     ) -> None:
         self._connect = connect
@@ -124,7 +121,7 @@ class SqliteThread:
         loop = self._ready.get_loop()
         try:
             self._statements = SqliteStatements(self._connect())
-        except Exception as error:  # noqa: BLE001  (whoever waits for the start gets it)
+        except Exception as error:  # noqa: BLE001  (`start` raises it)
             loop.call_soon_threadsafe(self._ready.set_exception, error)
             return
         loop.call_soon_threadsafe(self._ready.set_result, None)

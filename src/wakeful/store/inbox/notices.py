@@ -3,22 +3,23 @@
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
+from wakeful.domain.news import NoticeAdded
 from wakeful.domain.types import Decision, Notice
 from wakeful.store.drivers.database import Statements
 from wakeful.store.rows import DECISIONS, NOTICES, to_micros
 
 
 class Notices:
-    """Statements about what was told and why, in one transaction."""
+    """Statements about notices and decisions, in one transaction."""
 
     def __init__(self, statements: Statements) -> None:
         self._statements = statements
 
     async def add(self, notice: Notice) -> bool:
-        """Put a notice into the inbox, unless the same thing was told already."""
+        """Put a notice into the inbox, unless the same one is there already."""
         is_new = bool(await self._statements.fetch("add_notice", NOTICES.write(notice)))
         if is_new:
-            self._statements.tell(f"notice {notice.id}")
+            self._statements.news.append(NoticeAdded(notice.id))
         return is_new
 
     async def find(self, notice_id: str) -> Notice | None:
@@ -26,9 +27,9 @@ class Notices:
         return NOTICES.read(rows[0]) if rows else None
 
     async def take(self, notice_id: str, now: datetime, left_behind: datetime) -> Notice | None:
-        """Take on a notice to tell it to the channels; None if someone else has it.
+        """Claim a notice in order to deliver it to the channels; None if another node has it.
 
-        Whoever took it on before that moment is gone. What is taken on anew is told already: there is no third time.
+        A claim from before `left_behind` has been abandoned. A notice is claimed at most twice.
         """
         params = {"id": notice_id, "now": to_micros(now), "left_behind": to_micros(left_behind)}
         rows = await self._statements.fetch("take_notice", params)
@@ -52,7 +53,7 @@ class Notices:
         return [NOTICES.read(row) for row in rows]
 
     async def of_agent(self, user_id: str, agent_id: str, code: str, since: datetime) -> list[Notice]:
-        """Return what was told about an agent under one code since an hour ago, the oldest first."""
+        """Return the notices about an agent under one code since an hour ago, the oldest first."""
         times = {"since": to_micros(since), "until": to_micros(since + timedelta(hours=2))}
         params = {"user_id": user_id, "agent_id": agent_id, "code": code, **times}
         return [NOTICES.read(row) for row in await self._statements.fetch("notices_of_agent", params)]

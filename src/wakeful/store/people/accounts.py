@@ -1,4 +1,4 @@
-"""Who may come in: users, their tokens and one-time passes in the store."""
+"""Users, their tokens and one-time passes in the store."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 
 from wakeful.domain.people.accounts import LOGIN_LASTS, Identity, NoSuchToken, NoSuchUser, Purpose
 from wakeful.domain.types import Token, User
+from wakeful.store.agents.agents import announce_agents_of
 from wakeful.store.drivers.database import Row, Statements
 from wakeful.store.rows import TOKENS, USERS, from_micros, to_micros
 
@@ -16,14 +17,14 @@ OWNER_TOKEN = "owner-"  # how the id begins of a token that a start put there
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pass:
-    """Something that opens a door once."""
+    """A one-time pass."""
 
     user_id: str
     token_id: str  # the token it was made with
 
 
 class AccountRows:
-    """Statements about people and what lets them in, in one transaction."""
+    """Statements about users, tokens and passes, in one transaction."""
 
     def __init__(self, statements: Statements) -> None:
         self._statements = statements
@@ -44,6 +45,7 @@ class AccountRows:
     async def save_user(self, user: User) -> None:
         if not await self._statements.fetch("save_user", USERS.write(user)):
             raise NoSuchUser(user.id)
+        await announce_agents_of(self._statements, user.id)  # those without a zone of their own have their user's
 
     async def delete_user(self, user_id: str, now: datetime) -> None:
         """Close an account. What the user did stays, and tokens without their user open nothing."""

@@ -6,12 +6,13 @@ from datetime import datetime, timedelta
 
 from wakeful.domain.bounds.limits import Rules
 from wakeful.domain.errors import NotFound
+from wakeful.domain.frames import wake_fired
+from wakeful.domain.news import RunChanged, RunQueued, StopAsked, WakeDueSooner
 from wakeful.domain.runs.runs import Outcome
-from wakeful.domain.types import Run
+from wakeful.domain.types import Run, RunStatus
 from wakeful.store import queries
 from wakeful.store.drivers.database import Row, Statements
 from wakeful.store.rows import ADDED_RUN, RUNS, from_micros, to_micros
-from wakeful.store.wakes.wakes import hints
 
 _LONG_AGO = timedelta(days=7)  # bounds the look at old rows
 _TURN = queries.for_sqlite()["add_runs"].names.index("turn")
@@ -60,15 +61,16 @@ class RunRows:
                 row[_TURN] = turns[run.agent_id]
                 turns[run.agent_id] += 1
         added = await self._statements.write_each("add_runs", rows)
+        self._announce(run for run in runs if run.id in added)
         if waiting:
-            self._statements.tell("runs")
+            self._statements.news.append(RunQueued())
         return added
 
     async def _next_turns(self, agent_ids: Iterable[str]) -> dict[str, int]:
         """Return the next free place in the queue of each agent.
 
         An agent with nothing waiting comes in where the queue stands now; one with much waiting queues behind itself.
-        So nobody waits for all of someone else's runs, and nobody is overtaken for ever.
+        So no agent waits for all runs of another, and none is overtaken for ever.
         """
         rows = await self._statements.fetch_many("turns_of_agents", [{"agent_id": each} for each in agent_ids])
         return {
@@ -124,15 +126,13 @@ class RunRows:
     async def go_on(self, run_id: str) -> Run | None:
         """Put a run back into the queue that had ended before its work was done."""
         rows = await self._statements.fetch("continue_run", {"id": run_id})
-        if rows:
-            await self.forget_stop_wish(run_id)  # of the time before
-            self._statements.tell("runs")
-        return RUNS.read(rows[0]) if rows else None
-
-    def tell_changed(self, run_ids: Iterable[str]) -> None:
-        """Let those who listen know that runs have a new status."""
-        for hint in hints("run", list(run_ids)):
-            self._statements.tell(hint)
+        if not rows:
+            return None
+        await self.forget_stop_wish(run_id)  # of the time before
+        run = RUNS.read(rows[0])
+        self._announce([run])
+        self._statements.news.append(RunQueued())
+        return run
 
     async def under_way_in(self, session_id: str) -> Run | None:
         """Return the run of a session that has begun and not ended."""
@@ -202,16 +202,24 @@ class RunRows:
         if self._statements.dialect == "sqlite":  # elsewhere it is part of the claim
             begun = [row["wake_id"] for row in taken if row["wake_id"] is not None]
             await self._statements.fetch_many("begin_wakes", [{"id": each, "updated_at": at} for each in begun])
-        return [_claimed(row) for row in taken]
+        claimed = [_claimed(row) for row in taken]
+        self._announce(each.run for each in claimed)
+        self._statements.news.extend(
+            wake_fired(each.run.wake_id, each.run)
+            for each in claimed
+            if each.run.wake_id is not None and _is_first_start(each.run)
+        )
+        return claimed
 
     async def held_by(self, owner: str) -> list[Run]:
         return [RUNS.read(row) for row in await self._statements.fetch("runs_of_owner", {"owner": owner})]
 
     async def hurry(self, wake_id: str) -> list[Run]:
         """Put the waiting runs of a wake first, because a person said so."""
-        rows = await self._statements.fetch("hurry_runs", {"wake_id": wake_id})
-        self._statements.tell("runs")
-        return [RUNS.read(row) for row in rows]
+        runs = [RUNS.read(row) for row in await self._statements.fetch("hurry_runs", {"wake_id": wake_id})]
+        self._announce(runs)
+        self._statements.news.append(RunQueued())
+        return runs
 
     async def stops_of(self, owner: str) -> list[str]:
         return [row["id"] for row in await self._statements.fetch("stops_of_owner", {"owner": owner})]
@@ -235,13 +243,21 @@ class RunRows:
             )
             for run, outcome in finished
         ]
-        return await self._statements.write_each("finish_runs", rows)
+        ended = await self._statements.write_each("finish_runs", rows)
+        self._statements.news.extend(
+            RunChanged(run.id, outcome.status, outcome.reason or run.reason)
+            for run, outcome in finished
+            if run.id in ended
+        )
+        return ended
 
     async def release(self, runs: Sequence[Run]) -> int:
+        """Put runs that we hold back into the queue, untried, and return how many were still ours."""
         rows = [queries.row_of("release_runs", {"id": run.id, "owner": run.owner, "fence": run.fence}) for run in runs]
         released = await self._statements.write_each("release_runs", rows)
         if released:
-            self._statements.tell("runs")
+            self._statements.news.extend(RunChanged(run.id, "queued", run.reason) for run in runs if run.id in released)
+            self._statements.news.append(RunQueued())
         return len(released)
 
     async def expired(
@@ -256,7 +272,13 @@ class RunRows:
         return [RUNS.read(row) for row in rows]
 
     async def recover(self, run: Run) -> bool:
-        return bool(await self._statements.fetch("recover_run", RUNS.write(run)))
+        """Save what became of a run whose owner is gone. False if it was no longer as it had been read."""
+        is_recovered = bool(await self._statements.fetch("recover_run", RUNS.write(run)))
+        if is_recovered:
+            self._announce([run])
+            if run.status == "queued":
+                self._statements.news.append(RunQueued())
+        return is_recovered
 
     async def holds_lease(self, run: Run) -> bool:
         params = {"id": run.id, "owner": run.owner, "fence": run.fence}
@@ -269,38 +291,44 @@ class RunRows:
 
     async def leave_probation(self, run_id: str) -> None:
         if await self._statements.fetch("leave_probation", {"id": run_id}):
-            self._statements.tell("runs")
+            self._statements.news.append(RunQueued())
 
     async def request_stop(self, run_id: str, now: datetime) -> bool:
         asked = await self._statements.fetch("request_stop", {"id": run_id, "now": to_micros(now)})
-        self._statements.tell("stop")
+        self._statements.news.append(StopAsked())
         return bool(asked)
 
     async def leave_stop_wish(self, run_id: str, now: datetime) -> None:
-        """Note that a run is to be stopped, without its row, and let every scheduler look after that."""
+        """Note that a run is to be stopped, without its row, and have every scheduler look for that."""
         await self._statements.fetch("leave_stop_wish", {"run_id": run_id, "now": to_micros(now)})
-        self._statements.tell("wakes")
+        self._statements.news.append(WakeDueSooner())
 
     async def free_stop_wishes(self, most: int) -> list[Run]:
-        """Return runs that are to be stopped and that nobody else holds."""
+        """Return runs that are to be stopped and that no other transaction holds."""
         await self._statements.fetch("forget_lost_stop_wishes", {})
         return [RUNS.read(row) for row in await self._statements.fetch("free_stop_wishes", {"most": most})]
 
     async def forget_stop_wish(self, run_id: str) -> None:
         await self._statements.fetch("forget_stop_wish", {"run_id": run_id})
 
-    async def end_queued_of_wake(self, wake_id: str, status: str, reason: str, now: datetime) -> int:
+    async def end_queued_of_wake(self, wake_id: str, status: RunStatus, reason: str, now: datetime) -> int:
         params = {"wake_id": wake_id, "status": status, "reason": reason, "now": to_micros(now)}
-        return len(await self._statements.fetch("end_queued_runs", params))
+        ended = await self._statements.fetch("end_queued_runs", params)
+        self._statements.news.extend(RunChanged(row["id"], status, reason) for row in ended)
+        return len(ended)
 
-    async def end_queued(self, run_id: str, status: str, reason: str, now: datetime) -> bool:
+    async def end_queued(self, run_id: str, status: RunStatus, reason: str, now: datetime) -> bool:
         params = {"id": run_id, "status": status, "reason": reason, "now": to_micros(now)}
-        return bool(await self._statements.fetch("end_queued_run", params))
+        is_ended = bool(await self._statements.fetch("end_queued_run", params))
+        if is_ended:
+            self._statements.news.append(RunChanged(run_id, status, reason))
+        return is_ended
 
     async def shed_low(self, now: datetime, before: datetime, directory_id: str) -> list[Run]:
         params = {"now": to_micros(now), "before": to_micros(before), "directory_id": directory_id}
-        rows = await self._statements.fetch("shed_low_runs", params)
-        return [RUNS.read(row) for row in rows]
+        shed = [RUNS.read(row) for row in await self._statements.fetch("shed_low_runs", params)]
+        self._announce(shed)
+        return shed
 
     async def started_by_agent(self, agent_id: str, since: datetime) -> Started:
         until = since + 2 * timedelta(hours=1)
@@ -365,6 +393,14 @@ class RunRows:
             await self._statements.fetch("delete_skipped_runs", key)
             await self._statements.fetch("cover_more", {**key, "covers": int(row["covers"])})
         return len(wakes)
+
+    def _announce(self, runs: Iterable[Run]) -> None:
+        self._statements.news.extend(RunChanged(run.id, run.status, run.reason) for run in runs)
+
+
+def _is_first_start(run: Run) -> bool:
+    """Tell whether a claimed run fires its wake: not again after a crash, and an extra run fires only a recall."""
+    return run.fence == 1 and (run.kind == "recall" or run.covers > 0)
 
 
 def _claimed(row: Row) -> Claimed:

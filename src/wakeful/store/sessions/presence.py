@@ -1,14 +1,15 @@
-"""Who is present in sessions, and the holds that give them the first word, in the store."""
+"""Presence of people in sessions, and the holds that let them write first, in the store."""
 
 from collections.abc import Sequence
 from datetime import datetime
 
+from wakeful.domain.news import WakeDueSooner
 from wakeful.domain.types import Run
 from wakeful.store import queries
 from wakeful.store.drivers.database import Statements
 from wakeful.store.rows import to_micros
 
-MESSAGE = "message"  # the source of those who wrote; any other is a node with an open socket
+MESSAGE = "message"  # the source for a message; any other is a node with an open socket
 
 
 class Presence:
@@ -18,7 +19,7 @@ class Presence:
         self._statements = statements
 
     async def save(self, session_ids: Sequence[str], source: str, until: datetime) -> None:
-        """Note that someone is in these sessions until an instant."""
+        """Note that a person is present in these sessions until an instant."""
         at = to_micros(until)
         rows = [{"session_id": each, "source": source, "until": at} for each in session_ids]
         await self._statements.fetch_many("save_presence", rows)
@@ -34,7 +35,7 @@ class Presence:
         await self._statements.fetch("forget_presence", {"now": to_micros(now), "latest": to_micros(latest)})
 
     async def hold(self, ended: Sequence[Run], now: datetime, until: datetime) -> None:
-        """Let no queued wake start before an instant in the sessions of these runs, if someone is present there."""
+        """Let no queued wake start before an instant in the sessions of these runs, if a person is present there."""
         rows = [
             queries.row_of(
                 "hold_sessions",
@@ -48,4 +49,4 @@ class Presence:
             if run.session_id is not None
         ]
         if rows and await self._statements.write_each("hold_sessions", rows):
-            self._statements.tell("wakes")  # every scheduler looks again when the hold ends
+            self._statements.news.append(WakeDueSooner())  # every scheduler looks again when the hold ends

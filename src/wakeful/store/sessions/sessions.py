@@ -8,8 +8,9 @@ from datetime import datetime
 import orjson
 
 from wakeful.domain.errors import NotFound
+from wakeful.domain.news import SessionChanged, SessionGone
 from wakeful.domain.types import Message, Session, Upload
-from wakeful.store.drivers.database import Params, Statements
+from wakeful.store.drivers.database import Params, Row, Statements
 from wakeful.store.rows import MESSAGES, SESSIONS, UPLOADS, to_micros
 
 _ANY_NUMBER = 1 << 60
@@ -33,7 +34,7 @@ class SavedFrames:
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """How many frames a run has said, and where they lie in its session."""
+    """The number of a run's frames, and their place in its session."""
 
     frames: int
     first_seq: int
@@ -48,6 +49,7 @@ class SessionRows:
 
     async def add(self, sessions: Sequence[Session]) -> None:
         await self._statements.fetch_many("add_sessions", [SESSIONS.write(session) for session in sessions])
+        self._statements.news.extend(SessionChanged(session.id) for session in sessions)
 
     async def get(self, session_id: str, user_id: str) -> Session:
         rows = await self._statements.fetch("session_of_user", {"id": session_id, "user_id": user_id})
@@ -56,7 +58,7 @@ class SessionRows:
         return SESSIONS.read(rows[0])
 
     async def find(self, session_id: str) -> Session | None:
-        """Read a session whoever owns it."""
+        """Read a session of any user."""
         rows = await self._statements.fetch("session_by_id", {"id": session_id})
         return SESSIONS.read(rows[0]) if rows else None
 
@@ -86,9 +88,7 @@ class SessionRows:
 
     async def rename(self, session_id: str, user_id: str, title: str) -> Session:
         rows = await self._statements.fetch("rename_session", {"id": session_id, "user_id": user_id, "title": title})
-        if not rows:
-            raise NoSuchSession(session_id)
-        return SESSIONS.read(rows[0])
+        return self._changed(rows, session_id)
 
     async def hand_over(
         self, session_id: str, user_id: str, agent_id: str, tool_limit: tuple[str, ...] | None
@@ -98,18 +98,17 @@ class SessionRows:
         rows = await self._statements.fetch(
             "hand_over_session", {"id": session_id, "user_id": user_id, "agent_id": agent_id, "tool_limit": limit}
         )
-        if not rows:
-            raise NoSuchSession(session_id)
-        return SESSIONS.read(rows[0])
+        return self._changed(rows, session_id)
 
-    async def give_title(self, session_id: str, title: str) -> Session | None:
+    async def give_title(self, session_id: str, title: str) -> None:
         """Name a session that has no name yet."""
-        rows = await self._statements.fetch("title_session", {"id": session_id, "title": title})
-        return SESSIONS.read(rows[0]) if rows else None
+        if await self._statements.fetch("title_session", {"id": session_id, "title": title}):
+            self._statements.news.append(SessionChanged(session_id))
 
     async def delete(self, session_id: str, user_id: str) -> None:
         if not await self._statements.fetch("delete_session", {"id": session_id, "user_id": user_id}):
             raise NoSuchSession(session_id)
+        self._statements.news.append(SessionGone(session_id, user_id))
 
     async def append(self, message: Message) -> Message:
         """Put a message at the end of its session's transcript and return it with its position."""
@@ -119,6 +118,8 @@ class SessionRows:
             raise NoSuchSession(message.session_id)
         placed = replace(message, position=rows[0]["last_position"])
         await self._statements.fetch("add_message", MESSAGES.write(placed))
+        if message.role == "user" and message.wake_id is None:  # a run's steps are announced by its frames and its end
+            self._statements.news.append(SessionChanged(message.session_id))
         return placed
 
     async def steps_of(self, run_id: str) -> list[Message]:
@@ -151,36 +152,6 @@ class SessionRows:
         rows = await self._statements.fetch("uploads_of_session", {"session_id": session_id})
         return [UPLOADS.read(row) for row in rows]
 
-    async def add_frames(
-        self, session_id: str, run_id: str | None, frames: Sequence[str], writing_id: str, now: datetime
-    ) -> int | None:
-        """Save encoded frames under the next sequence numbers of their session and return the last one.
-
-        None if the session was deleted: then nobody is left to read them.
-        """
-        rows = await self._statements.fetch("take_seqs", {"id": session_id, "count": len(frames)})
-        if not rows:
-            return None
-        last: int = rows[0]["last_seq"]
-        await self._statements.fetch(
-            "add_events",
-            {
-                "session_id": session_id,
-                "seq": last,
-                "run_id": run_id,
-                "id": writing_id,
-                "at": to_micros(now),
-                "frames": len(frames),
-                "data": "\n".join(frames),
-            },
-        )
-        return last
-
-    async def seq_of_writing(self, session_id: str, writing_id: str) -> int | None:
-        """Return the last number of a writing, if it is the newest there."""
-        rows = await self._statements.fetch("last_event", {"session_id": session_id})
-        return rows[0]["seq"] if rows and rows[0]["id"] == writing_id else None
-
     async def events_after(
         self, session_id: str, after: int, most: int, most_characters: int = _ANY_NUMBER
     ) -> list[SavedFrames]:
@@ -192,7 +163,7 @@ class SessionRows:
         ]
 
     async def extent_of_run(self, session_id: str, run_id: str) -> Extent | None:
-        """Return where a run's frames lie, if it has said anything that is still kept."""
+        """Return where a run's frames lie, if it has any that are still kept."""
         [row] = await self._statements.fetch("frames_of_run", {"session_id": session_id, "run_id": run_id})
         return Extent(row["frames"], row["first_seq"], row["last_seq"]) if row["frames"] else None
 
@@ -206,7 +177,13 @@ class SessionRows:
     async def delete_old_events(self, before: datetime) -> None:
         await self._statements.fetch("delete_old_events", {"before": to_micros(before)})
 
+    def _changed(self, rows: Sequence[Row], session_id: str) -> Session:
+        if not rows:
+            raise NoSuchSession(session_id)
+        self._statements.news.append(SessionChanged(session_id))
+        return SESSIONS.read(rows[0])
+
 
 def _as_written(text: str) -> str:
-    """Take from LIKE's signs what they mean."""
+    """Escape the characters that mean something to LIKE."""
     return re.sub(r"([\\%_])", r"\\\1", text)

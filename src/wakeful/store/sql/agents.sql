@@ -37,7 +37,7 @@ ON CONFLICT DO NOTHING
 RETURNING id;
 
 -- name: delete_agent
-UPDATE agents SET deleted_at = :now WHERE id = :id AND deleted_at IS NULL RETURNING id;
+UPDATE agents SET deleted_at = :now WHERE id = :id AND deleted_at IS NULL RETURNING id, user_id;
 
 -- name: save_agent
 UPDATE agents
@@ -55,6 +55,14 @@ RETURNING id;
 -- name: agent_of_user
 SELECT a.*, u.timezone AS user_timezone FROM agents a JOIN users u ON u.id = a.user_id
 WHERE a.id = :id AND a.user_id = :user_id AND a.deleted_at IS NULL;
+
+-- name: lock_agent_of_user
+-- Read an agent in order to change it: no other node changes it before we are done.
+SELECT a.*, u.timezone AS user_timezone FROM agents a JOIN users u ON u.id = a.user_id
+WHERE a.id = :id AND a.user_id = :user_id AND a.deleted_at IS NULL /*postgres FOR UPDATE OF a */;
+
+-- name: agent_ids_of_user
+SELECT id FROM agents WHERE user_id = :user_id AND deleted_at IS NULL ORDER BY created_at, id;
 
 -- name: agents_of_user
 SELECT a.*, u.timezone AS user_timezone FROM agents a JOIN users u ON u.id = a.user_id

@@ -215,7 +215,7 @@ FROM chosen
 WHERE runs.id = chosen.run_id AND COALESCE(runs.status, chosen.run_id) = 'queued'
 RETURNING *, (SELECT a.run_limit_seconds FROM agents a WHERE a.id = runs.agent_id) AS run_limit_seconds
 /*postgres ), began AS (
-    -- As begin_wakes does, in the same journey.
+    -- As begin_wakes does, in the same round trip.
     UPDATE wakes SET status = 'running', version = wakes.version + 1, updated_at = :now FROM claimed
     WHERE wakes.id = claimed.wake_id AND COALESCE(wakes.status, claimed.wake_id) = 'queued'
 ) SELECT * FROM claimed */;

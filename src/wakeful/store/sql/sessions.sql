@@ -63,7 +63,11 @@ SELECT * FROM uploads WHERE session_id = :session_id ORDER BY created_at, id;
 UPDATE sessions SET last_position = last_position + :count, updated_at = :now WHERE id = :id RETURNING last_position;
 
 -- name: take_seqs
-UPDATE sessions SET last_seq = last_seq + :count WHERE id = :id RETURNING last_seq;
+-- Reserve so many sequence numbers (in last_seq of each row handed in) at the end of sessions' streams.
+UPDATE sessions SET last_seq = sessions.last_seq + n.last_seq
+FROM rows(sessions) AS n
+WHERE sessions.id = n.id
+RETURNING sessions.id, sessions.last_seq;
 
 -- name: add_message
 -- One whose answer got lost on the way is written again under the same id, and is there once.
@@ -81,7 +85,7 @@ SELECT * FROM messages WHERE session_id = :session_id AND position > :after ORDE
 
 -- name: add_events
 INSERT INTO events (session_id, seq, run_id, id, at, frames, data)
-VALUES (:session_id, :seq, :run_id, :id, :at, :frames, :data);
+SELECT n.session_id, n.seq, n.run_id, n.id, n.at, n.frames, n.data FROM rows(events) AS n;
 
 -- name: last_event
 SELECT seq, id FROM events WHERE session_id = :session_id ORDER BY seq DESC LIMIT 1;

@@ -114,7 +114,7 @@ WHERE id = (
     ORDER BY w.attempt_at, w.created_at, w.id LIMIT 1 OFFSET :skip
     /*postgres FOR UPDATE SKIP LOCKED */
 )
-RETURNING id, kind, user_id, agent_id, session_id, nominal_at;
+RETURNING id, kind, user_id, agent_id, session_id, call_type, nominal_at, status;
 
 -- name: move_wakes
 -- Move wakes on, each only if it is still the version that was read.
@@ -136,7 +136,7 @@ SET
     max_runs = :max_runs, comment = :comment, instructions = :instructions, context_views = :context_views,
     session_config = :session_config, priority = :priority, on_miss = :on_miss,
     nominal_at = :nominal_at, attempt_at = :attempt_at, first_due_at = :first_due_at, is_missed = :is_missed, held_by = :held_by,
-    deferrals = :deferrals, version = version + 1, updated_at = :updated_at
+    deferrals = :deferrals, seen_at = :seen_at, version = version + 1, updated_at = :updated_at
 WHERE id = :id AND version = :version AND status = 'pending'
 RETURNING id;
 
@@ -171,7 +171,9 @@ WHERE wakes.id = n.id AND COALESCE(wakes.status, n.id) = 'queued';  -- so writte
 
 -- name: settle_wakes
 -- What a run that ended well means for its wake: a once-wake is over, a recurring one forgets its failures, and comes
--- back from a back-off that they had put it into.
+-- back from a back-off that they had put it into. Returns those that changed, as they are now; in PostgreSQL also the
+-- recurring ones that did not (elsewhere recurring_wakes reads them).
+/*postgres WITH settled AS ( */
 UPDATE wakes
 SET
     status = CASE WHEN wakes.status = 'running' THEN 'fired' ELSE wakes.status END,
@@ -187,7 +189,24 @@ SET
         WHEN wakes.status = 'pending' AND wakes.updated_at > n.updated_at THEN wakes.updated_at ELSE n.updated_at
     END
 FROM rows(wakes) AS n
-WHERE wakes.id = n.id AND (wakes.status = 'running' OR wakes.failures > 0);
+WHERE wakes.id = n.id AND (wakes.status = 'running' OR wakes.failures > 0)
+RETURNING wakes.id, wakes.kind, wakes.session_id, wakes.call_type, wakes.nominal_at, wakes.status, wakes.updated_at
+/*postgres ) SELECT * FROM settled UNION ALL
+SELECT wakes.id, wakes.kind, wakes.session_id, wakes.call_type, wakes.nominal_at, wakes.status, n.updated_at
+FROM rows(wakes) AS n
+JOIN wakes ON wakes.id = n.id
+WHERE
+    COALESCE(wakes.call_type, n.id) = 'recurring'  -- so written for the reason in runs.sql
+    AND COALESCE(wakes.status, n.id) <> 'running' AND COALESCE(wakes.failures, n.updated_at) = 0 */;
+
+-- name: recurring_wakes
+SELECT wakes.id, wakes.kind, wakes.session_id, wakes.call_type, wakes.nominal_at, wakes.status, n.updated_at
+FROM rows(wakes) AS n
+JOIN wakes ON wakes.id = n.id
+WHERE wakes.call_type = 'recurring';
+
+-- name: wakes_by_ids
+SELECT wakes.* FROM rows(wakes) AS n JOIN wakes ON wakes.id = n.id;
 
 -- name: wakes_planned_ahead
 -- What a clock that was ahead of ours has planned, deferred or held.
@@ -236,7 +255,7 @@ SELECT MIN(at) AS at FROM (
 UPDATE wakes
 SET status = 'cancelled', reason = 'restarted', version = version + 1, updated_at = :now
 WHERE ephemeral = 1 AND status = 'pending' AND created_at < :now
-RETURNING id;
+RETURNING *;
 
 -- name: count_pending_wakes
 SELECT COUNT(*) AS wakes FROM wakes WHERE status = 'pending';

@@ -5,12 +5,15 @@ from datetime import datetime, timedelta
 from typing import Literal
 
 from wakeful.domain.errors import NotFound
-from wakeful.domain.types import Bounds, SetAside, Wake
+from wakeful.domain.events import RecallAction
+from wakeful.domain.frames import Recall, recall_update
+from wakeful.domain.news import WakeChanged, WakeDueSooner
+from wakeful.domain.types import Bounds, CallType, SetAside, Wake, WakeKind
 from wakeful.domain.values import value
 from wakeful.store.drivers.database import Row, Statements
 from wakeful.store.rows import ADDED_WAKE, MOVED_WAKE, WAKES, from_micros, read_bounds, to_micros
+from wakeful.store.sessions.frames import SessionFrames
 
-_NAMES_IN_A_HINT = 100
 SOON = timedelta(seconds=30)  # what is due before the scheduler looks again by itself
 
 
@@ -41,16 +44,34 @@ class DueWake:
         return read_bounds(self.agent_bounds)
 
 
-class WakeRows:
-    """Statements about wakes, in one transaction."""
+@value
+class _Settled:
+    """A wake whose run ended: the part of it that a frame needs."""
 
-    def __init__(self, statements: Statements) -> None:
+    id: str
+    kind: WakeKind
+    session_id: str | None
+    call_type: CallType
+
+
+class WakeRows:
+    """Statements about wakes, in one transaction.
+
+    A method that changes a wake takes the word for what it does (`action`) where the rows do not tell, leaves the news,
+    and says it in a recall's session, so that both sockets say the same. None: subscribers see no change.
+    """
+
+    def __init__(self, statements: Statements, frames: SessionFrames) -> None:
         self._statements = statements
+        self._frames = frames
 
     async def add(self, wakes: Sequence[Wake]) -> set[str]:
         """Book wakes and return the ids of those that found room."""
         added = await self._statements.write_each("add_wakes", [ADDED_WAKE(wake) for wake in wakes])
-        self._tell_if_soon([wake for wake in wakes if wake.id in added])
+        booked = [wake for wake in wakes if wake.id in added]
+        for wake in booked:
+            self._announce(wake, _changed(wake, "scheduled"), wake.updated_at)
+        self._announce_if_soon(booked)
         return added
 
     async def get(self, wake_id: str, user_id: str | None = None) -> Wake:
@@ -67,20 +88,22 @@ class WakeRows:
     async def mute(self, wake_id: str, muted: bool, now: datetime) -> Wake:
         """Let a wake's notices go to the inbox alone, or to the channels again."""
         params = {"id": wake_id, "muted": int(muted), "now": to_micros(now)}
-        return WAKES.read((await self._statements.fetch("mute_wake", params))[0])
+        wake = WAKES.read((await self._statements.fetch("mute_wake", params))[0])
+        self._announce(wake, _changed(wake, "rescheduled"), now)
+        return wake
 
     async def see(self, wake_id: str, now: datetime) -> None:
-        """Note that a person had a hand in a wake."""
+        """Note that a person used or changed a wake."""
         await self._statements.fetch("see_wake", {"id": wake_id, "now": to_micros(now)})
 
     async def forgotten_recalls(self, before: datetime, most: int = 1, wake_id: str | None = None) -> list[str]:
-        """Return the recurring recalls that no person cared for since, or tell whether this one is among them."""
+        """Return the recurring recalls that no person has touched since; with an id, that one or none."""
         params = {"before": to_micros(before), "most": most, "id": wake_id}
         rows = await self._statements.fetch("forgotten_recalls", params)
         return [row["id"] for row in rows]
 
     async def in_slot(self, slot: str) -> Wake | None:
-        """Read the live wake of a slot, without a wish to change it."""
+        """Read the live wake of a slot, without locking it."""
         rows = await self._statements.fetch("wake_in_slot", {"slot": slot})
         return WAKES.read(rows[0]) if rows else None
 
@@ -146,29 +169,32 @@ class WakeRows:
         rows = await self._statements.fetch("set_wake_aside", params)
         if not rows:
             return None
-        row = rows[0]
-        return SetAside(
-            id=row["id"],
-            kind=row["kind"],
-            user_id=row["user_id"],
-            agent_id=row["agent_id"],
-            session_id=row["session_id"],
-            nominal_at=from_micros(row["nominal_at"]),
-        )
+        wake = _read_set_aside(rows[0])
+        action = "failed" if wake.status == "failed" else "deferred"
+        self._announce(wake, WakeChanged(wake.id, action, wake.status, wake.nominal_at), now)
+        return wake
 
-    async def move(self, wakes: Sequence[Wake]) -> set[str]:
-        """Save what firing made of wakes and return the ids of those that were still as they had been read."""
-        return await self._statements.write_each("move_wakes", [MOVED_WAKE(wake) for wake in wakes])
+    async def move(self, changes: Sequence[tuple[Wake, RecallAction | None]]) -> set[str]:
+        """Save how wakes went on or ended, and return the ids of those that were still as they had been read."""
+        moved = await self._statements.write_each("move_wakes", [MOVED_WAKE(wake) for wake, _ in changes])
+        for wake, action in changes:
+            if action is not None and wake.id in moved:
+                self._announce(wake, _changed(wake, action), wake.updated_at)
+                if action == "failed" and wake.status == "pending":  # a recurring one comes back
+                    self._announce(wake, _changed(wake, "rescheduled"), wake.updated_at)
+        self._announce_if_soon([wake for wake, _ in changes if wake.status == "pending" and wake.id in moved])
+        return moved
 
     async def edit(self, wake: Wake) -> bool:
-        rows = await self._statements.fetch("edit_wake", WAKES.write(wake))
-        self._tell_if_soon([wake])
-        return bool(rows)
+        is_edited = bool(await self._statements.fetch("edit_wake", WAKES.write(wake)))
+        if is_edited:
+            self._announce(wake, _changed(wake, "rescheduled"), wake.updated_at)
+            self._announce_if_soon([wake])
+        return is_edited
 
-    def tell_changed(self, wake_ids: Sequence[str]) -> None:
-        """Let those who listen know that wakes have changed."""
-        for hint in hints("wake", wake_ids):
-            self._statements.tell(hint)
+    async def some(self, wake_ids: Sequence[str]) -> list[Wake]:
+        rows = await self._statements.fetch_many("wakes_by_ids", [{"id": wake_id} for wake_id in wake_ids])
+        return [WAKES.read(row) for row in rows]
 
     async def planned_ahead(self, now: datetime) -> list[str]:
         """Return the pending wakes with times that were counted from a moment after now."""
@@ -177,8 +203,18 @@ class WakeRows:
     async def settle(self, settled: Sequence[tuple[str, str | None]], now: datetime) -> None:
         """Note that the runs of these wakes ended well; each comes with the reason to keep."""
         at = to_micros(now)
-        rows = [{"id": wake_id, "reason": reason, "updated_at": at} for wake_id, reason in settled]
-        await self._statements.fetch_many("settle_wakes", rows)
+        params = [{"id": wake_id, "reason": reason, "updated_at": at} for wake_id, reason in settled]
+        rows = list(await self._statements.fetch_many("settle_wakes", params))
+        if self._statements.dialect == "sqlite":
+            unchanged = {wake_id for wake_id, _ in settled} - {row["id"] for row in rows}
+            asked = [{"id": wake_id, "updated_at": at} for wake_id in unchanged]
+            rows += await self._statements.fetch_many("recurring_wakes", asked)
+        for row in rows:
+            wake = _Settled(id=row["id"], kind=row["kind"], session_id=row["session_id"], call_type=row["call_type"])
+            action = _settled_action(wake, row["status"])
+            if action is not None:
+                change = WakeChanged(wake.id, action, row["status"], from_micros(row["nominal_at"]))
+                self._announce(wake, change, now)
 
     async def release_held(self, user_id: str, agent_id: str | None, now: datetime) -> int:
         """Look again at the wakes that a pause or bounds hold; without an agent, at all of the user's."""
@@ -186,34 +222,43 @@ class WakeRows:
             "release_held_wakes", {"user_id": user_id, "agent_id": agent_id, "now": to_micros(now)}
         )
         if rows:
-            self._statements.tell("wakes")
+            self._statements.news.append(WakeDueSooner())
         return len(rows)
 
     async def next_moment(
         self,
         owner: str,
-        now: datetime,
+        since: datetime,
         shed_after: timedelta,
-        hold_for: timedelta,
         *,
+        last_hold: datetime,
         judge_at: datetime,
         latest: datetime,
     ) -> datetime | None:
-        """Return when to look next. Leases are judged from `judge_at` on; one that ends after `latest` is void."""
+        """Return when to look next.
+
+        What ended after `since` was not seen yet. Leases are judged from `judge_at` on; one that ends after `latest` is
+        void.
+        """
         params = {
             "owner": owner,
             "judge_at": to_micros(judge_at),
             "latest": to_micros(latest),
-            "now": to_micros(now),
+            "now": to_micros(since),
             "shed_after": shed_after // timedelta(microseconds=1),
-            "last_hold": to_micros(now + hold_for),
+            "last_hold": to_micros(last_hold),
         }
         rows = await self._statements.fetch("next_attempt", params)
         at: int | None = rows[0]["at"]
         return None if at is None else from_micros(at)
 
     async def forget_ephemeral(self, now: datetime) -> int:
-        return len(await self._statements.fetch("forget_ephemeral_wakes", {"now": to_micros(now)}))
+        ended = [
+            WAKES.read(row) for row in await self._statements.fetch("forget_ephemeral_wakes", {"now": to_micros(now)})
+        ]
+        for wake in ended:
+            self._announce(wake, _changed(wake, "cancelled"), now)
+        return len(ended)
 
     async def count_pending(self) -> int:
         """Return how many wakes of everyone are still to fire."""
@@ -227,28 +272,50 @@ class WakeRows:
         rows = await self._statements.fetch("orphaned_wakes", {"before": to_micros(before), "most": most})
         return [row["id"] for row in rows]
 
-    def _tell_if_soon(self, wakes: Sequence[Wake]) -> None:
-        for text in news_of(wakes):
-            self._statements.tell(text)
+    def _announce(self, wake: Recall, change: WakeChanged, now: datetime) -> None:
+        """Leave the news of a change and, for a recall, say it in its session."""
+        self._statements.news.append(change)
+        if wake.kind == "recall" and wake.session_id is not None:
+            self._frames.say(wake.session_id, [recall_update(wake, change)], now)
+
+    def _announce_if_soon(self, wakes: Sequence[Wake]) -> None:
+        if is_any_soon(wakes):
+            self._statements.news.append(WakeDueSooner())
 
 
-def hints(word: str, names: Sequence[str]) -> list[str]:
-    """Write hints about so many things; PostgreSQL passes on 8,000 bytes in one."""
-    return [
-        f"{word} {' '.join(names[start : start + _NAMES_IN_A_HINT])}"
-        for start in range(0, len(names), _NAMES_IN_A_HINT)
-    ]
+def is_any_soon(wakes: Sequence[Wake]) -> bool:
+    """Tell whether one of these wakes is due before schedulers look again by themselves."""
+    return any(wake.attempt_at - wake.updated_at < SOON for wake in wakes)
 
 
-def news_of(wakes: Sequence[Wake]) -> list[str]:
-    """Return what to tell about wakes. What is due later than the next look needs no news: the look finds it."""
-    return ["wakes"] if any(wake.attempt_at - wake.updated_at < SOON for wake in wakes) else []
+def _changed(wake: Wake, action: RecallAction) -> WakeChanged:
+    return WakeChanged(wake.id, action, wake.status, wake.nominal_at)
+
+
+def _settled_action(wake: Recall, status: str) -> RecallAction | None:
+    """Return what the end of a run is for its wake; a recall that comes once said that it fired when the run began."""
+    if wake.call_type == "recurring":
+        return "rescheduled" if status == "pending" else None
+    return None if wake.kind == "recall" else "fired"
 
 
 def _one(rows: Sequence[Row], wake_id: str, user_id: str | None) -> Wake:
     if not rows or (user_id is not None and rows[0]["user_id"] != user_id):
         raise NoSuchWake(wake_id)
     return WAKES.read(rows[0])
+
+
+def _read_set_aside(row: Row) -> SetAside:
+    return SetAside(
+        id=row["id"],
+        kind=row["kind"],
+        user_id=row["user_id"],
+        agent_id=row["agent_id"],
+        session_id=row["session_id"],
+        call_type=row["call_type"],
+        nominal_at=from_micros(row["nominal_at"]),
+        status=row["status"],
+    )
 
 
 def _due(row: Row) -> DueWake:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _HEARD = {signal.SIGTERM, signal.SIGCHLD}
-_MOST_ROUNDS = 500
+_MAX_ROUNDS = 500
 _NOT_CONFINED, _NOT_STARTED = 126, 127
 
 
@@ -195,7 +195,7 @@ def _die_of(number: int) -> "NoReturn":
 
 def _kill_all() -> None:
     """Kill our children until there are none; those of a child that died become ours."""
-    for _ in range(_MOST_ROUNDS):
+    for _ in range(_MAX_ROUNDS):
         try:
             with open(f"/proc/self/task/{os.getpid()}/children", encoding="ascii") as file:  # noqa: PTH123
                 children = file.read().split()

@@ -1,4 +1,4 @@
-"""A line to an MCP server at an address, over streamable HTTP."""
+"""The streamable HTTP transport to an MCP server."""
 
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
@@ -10,24 +10,24 @@ from mcp.client.streamable_http import streamable_http_client
 from wakeful.domain.agents.mcp_servers import McpServer
 
 CONNECT_SECONDS = 10.0
-MOST_ANSWER = 4 * 1024 * 1024  # bytes of one message
+MAX_ANSWER = 4 * 1024 * 1024  # bytes of one message
 
 
 @asynccontextmanager
 async def reached(server: McpServer) -> AsyncGenerator[TransportStreams]:
-    """Speak to it with the headers that the settings file gives."""
+    """Connect, with the headers that the settings file gives."""
     assert server.url is not None
-    # Silence is measured by whoever calls; the client only gives up on connecting.
+    # Each call has its own timeout; the client itself only limits connecting.
     timeout = httpx2.Timeout(None, connect=CONNECT_SECONDS)
     async with (
         httpx2.AsyncClient(headers=dict(server.headers), timeout=timeout, event_hooks={"response": [_bound]}) as client,
-        streamable_http_client(server.url, http_client=client, max_sse_event_size=MOST_ANSWER) as line,
+        streamable_http_client(server.url, http_client=client, max_sse_event_size=MAX_ANSWER) as line,
     ):
         yield line
 
 
 async def _bound(response: httpx2.Response) -> None:
-    """Let an answer be read only as far as it may go. In a stream of events each event is bounded by itself."""
+    """Limit the size of a response body. In an event stream, the transport limits each event."""
     is_stream = response.headers.get("content-type", "").startswith("text/event-stream")
     if not is_stream and isinstance(response.stream, httpx2.AsyncByteStream):
         response.stream = _Bounded(response.stream)
@@ -41,8 +41,8 @@ class _Bounded(httpx2.AsyncByteStream):
         size = 0
         async for piece in self._stream:
             size += len(piece)
-            if size > MOST_ANSWER:
-                raise httpx2.ReadError(f"the answer has more than {MOST_ANSWER:,} bytes")
+            if size > MAX_ANSWER:
+                raise httpx2.ReadError(f"the answer has more than {MAX_ANSWER:,} bytes")
             yield piece
 
     async def aclose(self) -> None:

@@ -1,4 +1,4 @@
-"""One open line to an MCP server, held by a task of its own and shared by everyone who calls."""
+"""One connection to an MCP server, held open by a task of its own and shared by all runs that call it."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -12,15 +12,15 @@ from mcp_types import Tool as McpTool
 
 T = TypeVar("T")
 
-# Opens a line; what it is given is called when the other end is gone.
+# Opens a transport; the callback is called when the other end is gone.
 OpenLine = Callable[[Callable[[], None]], AbstractAsyncContextManager[TransportStreams]]
 
-_MOST_PAGES = 100
-_CLOSE_PATIENCE = 8.0  # a program has three chances of two seconds
+_MAX_PAGES = 100
+_CLOSE_SECONDS = 8.0  # ending a program takes up to three steps of two seconds
 
 
 class McpConnection:
-    """Opened once, closed once. What it cannot do any more it says by `is_over`."""
+    """A connection that is opened once and closed once; `is_over` says that it has ended."""
 
     def __init__(self, open_line: OpenLine, most_tools: int) -> None:
         self._open_line = open_line
@@ -38,12 +38,12 @@ class McpConnection:
         return self._over.is_set() or self._task.done()
 
     async def open(self, seconds: float) -> None:
-        """Wait until its tools are known; raises what went wrong, and then it is to be closed."""
+        """Wait until its tools are known. Raises the cause of a failed start; the caller then closes it."""
         async with asyncio.timeout(seconds):
             await asyncio.shield(self._ready)
 
     async def call(self, tool: str, arguments: dict[str, Any], seconds: float) -> CallToolResult:
-        """Call a tool. One that takes too long is given up, and the line with it once nobody else uses it."""
+        """Call a tool. After a timeout the connection takes no new calls, and ends with the last call under way."""
         client = await self._ready
         self._calls += 1
         try:
@@ -62,7 +62,7 @@ class McpConnection:
         return not self._is_retired and not self.is_over
 
     def retire(self) -> None:
-        """Use it no more for new calls; it ends with the last one under way."""
+        """Take no new calls; end with the last one under way."""
         self._is_retired = True
         if not self._calls:
             self._over.set()
@@ -72,16 +72,16 @@ class McpConnection:
         await asyncio.wait([self._task])
 
     async def close(self) -> None:
-        """End it now, with whatever is under way."""
+        """End it now, with the calls under way."""
         self._over.set()
         if not self._ready.done():
             self._task.cancel()
-        await asyncio.wait([self._task], timeout=_CLOSE_PATIENCE)
+        await asyncio.wait([self._task], timeout=_CLOSE_SECONDS)
         if self._ready.done() and not self._ready.cancelled():
-            self._ready.exception()  # whoever wanted it has had it
+            self._ready.exception()  # retrieved, so that asyncio does not log it
 
     async def _unless_over(self, answer: Awaitable[T]) -> T:
-        """Wait for an answer, but not for one of a server that is gone."""
+        """Wait for an answer; raises ConnectionError if the server ends first."""
         asked = asyncio.ensure_future(answer)
         gone = asyncio.create_task(self._over.wait())
         try:
@@ -97,7 +97,7 @@ class McpConnection:
                     await asked
 
     async def _hold(self) -> None:
-        """Hold the line. It is opened and closed in one task, because its scopes are bound to it."""
+        """Hold the connection open. Its cancel scopes are bound to a task, so one task opens and closes it."""
         try:
             line = self._open_line(self._over.set)
             async with Client(line, cache=None, client_info=Implementation(name="wakeful", version="1")) as client:
@@ -108,17 +108,17 @@ class McpConnection:
             if not self._ready.done():
                 self._ready.cancel()
             raise
-        except Exception as error:  # noqa: BLE001  (whoever wanted it gets it)
+        except Exception as error:  # noqa: BLE001  (raised by `open`)
             if not self._ready.done():
                 self._ready.set_exception(_first(error))
         finally:
             self._over.set()
 
     async def _list(self, client: Client) -> list[McpTool]:
-        """Read its tools, page by page, as many as may be shown."""
+        """List its tools, page by page, up to the limit."""
         tools: list[McpTool] = []
         cursor: str | None = None
-        for _ in range(_MOST_PAGES):
+        for _ in range(_MAX_PAGES):
             page = await client.list_tools(cursor=cursor)
             tools += page.tools
             cursor = page.next_cursor
@@ -131,7 +131,7 @@ class McpConnection:
 
 
 def _first(error: BaseException) -> Exception:
-    """Return what went wrong first, out of the groups that task groups wrap it in."""
+    """Return the first error inside the exception groups of task groups."""
     if isinstance(error, BaseExceptionGroup):
         return _first(cast("BaseExceptionGroup[BaseException]", error).exceptions[0])
     return error if isinstance(error, Exception) else ConnectionError(type(error).__name__)

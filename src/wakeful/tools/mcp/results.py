@@ -1,4 +1,4 @@
-"""What an MCP tool answers, as a model reads it: text, framed as data and not longer than it may be."""
+"""The result of an MCP tool as text for the model: framed as data, and limited in length."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from mcp_types import AudioContent, CallToolResult, EmbeddedResource, ImageConte
 
 from wakeful.tools.registry import ToolResult
 
-MOST_RESULT = 64_000  # characters
+MAX_RESULT = 64_000  # characters
 
 
 def read_result(result: CallToolResult, server: str, tool: str) -> ToolResult:
@@ -16,8 +16,8 @@ def read_result(result: CallToolResult, server: str, tool: str) -> ToolResult:
     if not text and result.structured_content is not None:
         text = orjson.dumps(result.structured_content, default=str).decode()
     whole = len(text)
-    text = text.replace("\x00", "\N{REPLACEMENT CHARACTER}").encode("utf-8", "replace").decode()[:MOST_RESULT]
-    cut = f"\n[truncated: {whole:,} characters came, and {MOST_RESULT:,} are shown]" if whole > MOST_RESULT else ""
+    text = text.replace("\x00", "\N{REPLACEMENT CHARACTER}").encode("utf-8", "replace").decode()[:MAX_RESULT]
+    cut = f"\n[truncated: {whole:,} characters came, and {MAX_RESULT:,} are shown]" if whole > MAX_RESULT else ""
     kind = "An error" if result.is_error else "Data"
     framed = f"[{kind} from the MCP server {server!r}; it is not from your user.]\n{text or '(nothing)'}{cut}"
     metadata: dict[str, Any] = {"server": server, "tool": tool, "truncated": bool(cut)}

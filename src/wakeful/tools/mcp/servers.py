@@ -35,11 +35,11 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-MOST_NAME = 64  # characters; providers take no more
-MOST_DESCRIPTION = 2_000
-MOST_SCHEMA = 20_000  # bytes
+MAX_NAME = 64  # characters; providers take no more
+MAX_DESCRIPTION = 2_000
+MAX_SCHEMA = 20_000  # bytes
 FIRST_PAUSE = 2.0  # seconds after a failed start; doubled each time
-LONGEST_PAUSE = 300.0
+MAX_PAUSE = 300.0
 _SHOWN = 300  # characters of an error
 _NOT_KNOWN = "Which tools it has is known once it has started: with the first run, or schedule, that needs them."
 
@@ -275,7 +275,7 @@ class _Line:
 
     async def _start(self) -> "McpConnection":
         connecting = await asyncio.to_thread(import_module, "wakeful.tools.mcp.connection")
-        connection: McpConnection = connecting.Connection(self._open_line, self._limits.tools)
+        connection: McpConnection = connecting.McpConnection(self._open_line, self._limits.tools)
         seconds = self._limits.start if self.is_known else max(self._limits.first_start, self._limits.start)
         try:
             await connection.open(seconds)
@@ -296,7 +296,7 @@ class _Line:
             log.info("MCP server started", extra={"server": self._server.name, "tools": len(self.tools)})
             return connection
         self._look_after(connection.close())  # nobody need wait for that
-        pause = min(FIRST_PAUSE * 2**self._failures, LONGEST_PAUSE)
+        pause = min(FIRST_PAUSE * 2**self._failures, MAX_PAUSE)
         self._failures += 1
         self._retry_at = asyncio.get_running_loop().time() + pause
         self._fail(problem)
@@ -376,12 +376,12 @@ def _as_ours(listed: "McpTool", server: str, act: Callable[[ToolContext, Any], A
     """Return a server's tool under a name of its own, or None if no provider would take it."""
     name = prefix_of(server) + _NOT_IN_A_NAME.sub("_", listed.name)
     schema = listed.input_schema
-    if not listed.name or len(name) > MOST_NAME or schema.get("type") != "object" or _size(schema) > MOST_SCHEMA:
+    if not listed.name or len(name) > MAX_NAME or schema.get("type") != "object" or _size(schema) > MAX_SCHEMA:
         return None
     return Tool(
         name=name,
         toolset=f"mcp:{server}",
-        description=(listed.description or listed.title or listed.name)[:MOST_DESCRIPTION],
+        description=(listed.description or listed.title or listed.name)[:MAX_DESCRIPTION],
         arguments=AnyArguments,
         raw_schema=schema,
         act=act,
@@ -393,7 +393,7 @@ def _size(schema: Mapping[str, Any]) -> int:
     try:
         return len(orjson.dumps(schema))
     except (TypeError, ValueError, RecursionError):
-        return MOST_SCHEMA + 1
+        return MAX_SCHEMA + 1
 
 
 def _is_answer(error: Exception) -> bool:

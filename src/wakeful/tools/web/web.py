@@ -17,9 +17,9 @@ from wakeful.tools.registry import Arguments, Tool, ToolContext, ToolResult
 from wakeful.tools.web.addresses import PinnedTransport, Resolve, resolve
 from wakeful.tools.web.readable import read_html
 
-MOST_REDIRECTS = 5
-LONGEST_URL = 2000  # characters
-MOST_SHOWN = 50_000  # characters of a page in one answer
+MAX_REDIRECTS = 5
+MAX_URL = 2000  # characters
+MAX_SHOWN = 50_000  # characters of a page in one answer
 CONNECT_TIMEOUT = 5.0  # seconds
 
 _HEADERS = {
@@ -44,7 +44,7 @@ class TooManyRedirects(LimitReached):
 
     def __init__(self, url: str, last: str) -> None:
         super().__init__(
-            f"{_short(url)!r} redirected more than {MOST_REDIRECTS} times, last to {_short(last)!r}. Try another URL."
+            f"{_short(url)!r} redirected more than {MAX_REDIRECTS} times, last to {_short(last)!r}. Try another URL."
         )
 
 
@@ -117,7 +117,7 @@ class Fetcher:
 
     async def _follow(self, url: str) -> Page:
         target = _parse(url)
-        for _ in range(MOST_REDIRECTS + 1):
+        for _ in range(MAX_REDIRECTS + 1):
             async with self._client.stream("GET", target) as response:
                 if not response.has_redirect_location:
                     return await self._take(response)
@@ -155,8 +155,8 @@ class Fetcher:
 
 
 def _parse(url: str) -> httpx2.URL:
-    if len(url) > LONGEST_URL:
-        raise UrlUnusable(url, f"it has {len(url):,} characters, and {LONGEST_URL:,} is the most")
+    if len(url) > MAX_URL:
+        raise UrlUnusable(url, f"it has {len(url):,} characters, and {MAX_URL:,} is the most")
     try:
         parsed = httpx2.URL(url)
     except (httpx2.InvalidURL, UnicodeError) as error:
@@ -223,7 +223,7 @@ def _tell(page: Page, offset: int) -> ToolResult:
         return ToolResult(
             text=f"{head} That is not text ({size}), so it is not shown.", success=success, metadata=metadata
         )
-    end = offset + MOST_SHOWN
+    end = offset + MAX_SHOWN
     notes = [head]
     if end < len(text):
         notes.append(f"Truncated: characters {offset:,} to {end:,} of {len(text):,}; read on with offset={end}.")

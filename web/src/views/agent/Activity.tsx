@@ -1,4 +1,4 @@
-/** What an agent did: runs on the left, the chosen one on the right. */
+/** An agent's runs on the left, the selected one on the right. */
 
 import { useQuery } from "@tanstack/react-query";
 import { useLocation, useSearchParams } from "wouter";
@@ -6,23 +6,25 @@ import { explain } from "../../api/client";
 import * as queries from "../../api/queries";
 import type { AgentShape, RunShape } from "../../api/rest.generated";
 import { StatusBadge } from "../../components/Badge";
+import { kindText, reasonOf } from "../../components/labels";
 import { Empty, Loading } from "../../components/Page";
 import { Time } from "../../components/times";
-import { kindText, reasonOf } from "../../components/words";
 import { RunSummary } from "../RunSummary";
+import "./Activity.css";
 
 export function Activity({ agent }: { agent: AgentShape }) {
   const runs = useQuery(queries.runs({ agent_id: agent.id }));
   const [params, setParams] = useSearchParams();
   const [, navigate] = useLocation();
   // On a phone there is no room beside the list, so a run has the whole screen.
-  const choose = (id: string) => (matchMedia("(max-width: 800px)").matches ? navigate(`/ui/runs/${id}`) : setParams({ run: id }, { replace: true }));
+  const choose = (id: string) =>
+    matchMedia("(max-width: 800px)").matches ? navigate(`/ui/runs/${id}`) : setParams({ run: id }, { replace: true });
   if (runs.isError) return <p className="bad-text">{explain(runs.error)}</p>;
   if (!runs.data) return <Loading what="runs" />;
   if (runs.data.length === 0) {
     return (
-      <Empty icon="clock" title="It has not run yet">
-        <p>Send it a message, or book a wake; each run is recorded here, also one that was skipped.</p>
+      <Empty icon="clock" title="No runs yet">
+        <p>Send it a message or schedule a run. Every run is recorded here, including skipped ones.</p>
       </Empty>
     );
   }

@@ -12,7 +12,8 @@ import { WakeBanner } from "../../components/WakeBanner";
 import { ZoneOffer } from "../../components/zone";
 import { Activity } from "./Activity";
 import { Configure } from "./Configure";
-import { QuotaBanner, WritingBadge } from "./database/Room";
+import { QuotaBanner, WritingBadge } from "./database/DatabaseStatus";
+import "./AgentView.css";
 
 const Home = lazy(() => import("./database/Home"));
 const Schema = lazy(() => import("./database/Schema"));
@@ -41,12 +42,15 @@ export default function AgentView({ agentId, tab }: { agentId: string; tab: stri
   const isThere = agents.data !== undefined;
   // On a phone not all tabs fit; the one that is open is to be seen.
   useEffect(() => {
-    if (isThere) tabs.current?.querySelector(`[href$="/${CSS.escape(tab)}"]`)?.scrollIntoView({ block: "nearest", inline: "nearest" });
+    if (isThere)
+      tabs.current
+        ?.querySelector(`[href$="/${CSS.escape(tab)}"]`)
+        ?.scrollIntoView({ block: "nearest", inline: "nearest" });
   }, [tab, isThere]);
   if (agents.isError) return <Failure title="Agent" text={explain(agents.error)} retry={() => void agents.refetch()} />;
   if (!agents.data) return <Loading what="the agent" />;
   const agent = agents.data.find((each) => each.id === agentId);
-  if (!agent) return <Failure title="This agent is not there" text="It was deleted, or it belongs to someone else." />;
+  if (!agent) return <Failure title="Agent not found" text="It was deleted, or it belongs to someone else." />;
   const hasDatabase = agent.toolsets.includes("database");
   const shown = TABS.filter((each) => !each.needsDatabase || hasDatabase);
   const current = shown.find((each) => each.name === tab);
@@ -70,7 +74,11 @@ export default function AgentView({ agentId, tab }: { agentId: string; tab: stri
       {hasDatabase && <QuotaBanner agentId={agent.id} />}
       <nav ref={tabs} className="tabs" aria-label="Parts of this agent">
         {shown.map((each) => (
-          <Link key={each.name} href={`/ui/agents/${agent.id}/${each.name}`} aria-current={each === current ? "page" : undefined}>
+          <Link
+            key={each.name}
+            href={`/ui/agents/${agent.id}/${each.name}`}
+            aria-current={each === current ? "page" : undefined}
+          >
             {each.text}
           </Link>
         ))}

@@ -3,46 +3,54 @@ import { useState } from "react";
 import { Link, useLocation } from "wouter";
 import { call, explain } from "../../api/client";
 import * as queries from "../../api/queries";
+import { MAX_LENGTH } from "../../api/server.generated";
 import { Dialog } from "../../components/Dialog";
 import { Icon } from "../../components/Icon";
+import { MODES } from "../../components/labels";
 import { Empty, Failure, Loading, PageHeader } from "../../components/Page";
 import { Time } from "../../components/times";
-import { MODES } from "../../components/words";
+import "./AgentsView.css";
 
 export default function AgentsView() {
   const agents = useQuery(queries.agents);
   const wakes = useQuery(queries.wakes).data ?? [];
-  const [isMaking, setMaking] = useState(false);
-  if (agents.isError) return <Failure title="Agents" text={explain(agents.error)} retry={() => void agents.refetch()} />;
+  const [isCreating, setCreating] = useState(false);
+  if (agents.isError)
+    return <Failure title="Agents" text={explain(agents.error)} retry={() => void agents.refetch()} />;
   if (!agents.data) return <Loading what="agents" />;
   return (
     <div className="page">
       <PageHeader title="Agents">
-        <button type="button" className="primary" onClick={() => setMaking(true)}>
+        <button type="button" className="primary" onClick={() => setCreating(true)}>
           <Icon name="plus" />
           New agent
         </button>
       </PageHeader>
       <div className="page-body">
         {agents.data.length === 0 ? (
-          <Empty icon="agent" title="No agent yet">
-            <p>An agent has a name, a model, tools and bounds. Make one to begin.</p>
+          <Empty icon="agent" title="No agents yet">
+            <p>An agent has a name, a model, tools and limits. Create one to begin.</p>
           </Empty>
         ) : (
           <ul className="card-list">
             {agents.data.map((agent) => {
-              const next = wakes.filter((wake) => wake.agent_id === agent.id).sort((one, other) => one.attempt_at.localeCompare(other.attempt_at))[0];
+              const next = wakes
+                .filter((wake) => wake.agent_id === agent.id)
+                .sort((one, other) => one.attempt_at.localeCompare(other.attempt_at))[0];
               return (
                 <li key={agent.id}>
                   <Link href={`/ui/agents/${agent.id}`} className="card link agent-card">
                     <h2>{agent.name}</h2>
                     <p className="muted">{agent.description || "No description"}</p>
                     <p className="row small">
-                      <span className="chip">{agent.self_scheduling ? MODES[agent.schedule.mode].name : "Books nothing"}</span>
-                      <span className="muted">{agent.model ?? "the server's model"}</span>
+                      <span className="chip">
+                        {agent.self_scheduling ? MODES[agent.schedule.mode].label : "Self-scheduling off"}
+                      </span>
+                      <span className="muted">{agent.model ?? "Default model"}</span>
                       {next && (
                         <span className="muted">
-                          <Icon name="clock" size={13} /> wakes <Time at={next.attempt_at} zone={agent.zone} form="relative" />
+                          <Icon name="clock" size={13} /> next run{" "}
+                          <Time at={next.attempt_at} zone={agent.zone} form="relative" />
                         </span>
                       )}
                     </p>
@@ -53,7 +61,7 @@ export default function AgentsView() {
           </ul>
         )}
       </div>
-      {isMaking && <NewAgent onClose={() => setMaking(false)} />}
+      {isCreating && <NewAgent onClose={() => setCreating(false)} />}
     </div>
   );
 }
@@ -77,9 +85,16 @@ function NewAgent({ onClose }: { onClose: () => void }) {
       >
         <label className="field">
           Name
-          <input value={name} required maxLength={200} onChange={(event) => setName(event.target.value)} />
+          <input
+            value={name}
+            required
+            maxLength={MAX_LENGTH.NewAgent.name}
+            onChange={(event) => setName(event.target.value)}
+          />
         </label>
-        <p className="muted small">It starts with files and web, and books nothing by itself until you allow it.</p>
+        <p className="muted small">
+          It starts with file and web tools, and schedules nothing by itself until you allow it.
+        </p>
         {make.isError && (
           <p className="bad-text" role="alert">
             {explain(make.error)}
@@ -87,7 +102,7 @@ function NewAgent({ onClose }: { onClose: () => void }) {
         )}
         <div className="row end">
           <button type="submit" className="primary" disabled={make.isPending}>
-            Make it
+            Create
           </button>
         </div>
       </form>

@@ -8,14 +8,17 @@ import * as queries from "../../api/queries";
 import { useAct } from "../../api/queries";
 import type { AgentShape } from "../../api/rest.generated";
 import { Confirm } from "../../components/Dialog";
+import { SettingsSection } from "../../components/SettingsSection";
+import { type PartProps, type Save, UnsavedGuard, useSave } from "./configure/autosave";
+import { DatabaseSettings } from "./configure/DatabaseSettings";
+import { Field } from "./configure/fields";
 import { Instructions } from "./configure/Instructions";
-import { Kept } from "./configure/Kept";
 import { Limits } from "./configure/Limits";
 import { Model } from "./configure/Model";
-import { Others } from "./configure/Others";
-import { Field, Guard, type PartProps, type Save, Section, useSave } from "./configure/saving";
+import { OtherAgents } from "./configure/OtherAgents";
 import { Scheduling } from "./configure/Scheduling";
 import { Tools } from "./configure/Tools";
+import "./Configure.css";
 
 export function Configure({ agent }: { agent: AgentShape }) {
   const act = useSave(agent.id);
@@ -33,12 +36,22 @@ export function Configure({ agent }: { agent: AgentShape }) {
     };
   }, []);
   return (
-    <Guard>
+    <UnsavedGuard>
       <fieldset className="configure" disabled={me !== undefined && me.scope !== "admin"}>
         <legend className="hidden">Settings of {agent.name}</legend>
-        {me && me.scope !== "admin" && <p className="muted">You may look at these settings; to change them takes a login with the scope “admin”.</p>}
+        {me && me.scope !== "admin" && (
+          <p className="muted">You can view these settings. Changing them needs a login with the “admin” scope.</p>
+        )}
         <p className="save-state" role="status">
-          {act.isPending ? "Saving…" : act.isError ? <span className="bad-text">Not saved: see below.</span> : act.isSuccess ? "Saved." : ""}
+          {act.isPending ? (
+            "Saving…"
+          ) : act.isError ? (
+            <span className="bad-text">Not saved: see below.</span>
+          ) : act.isSuccess ? (
+            "Saved."
+          ) : (
+            ""
+          )}
         </p>
         <About {...part} />
         <Instructions agent={agent} />
@@ -46,25 +59,36 @@ export function Configure({ agent }: { agent: AgentShape }) {
         <Tools {...part} />
         <Scheduling {...part} />
         <Limits {...part} />
-        <Others {...part} />
-        {agent.toolsets.includes("database") && <Kept agent={agent} />}
-        <End agent={agent} />
+        <OtherAgents {...part} />
+        {agent.toolsets.includes("database") && <DatabaseSettings agent={agent} />}
+        <DeleteAgent agent={agent} />
       </fieldset>
-    </Guard>
+    </UnsavedGuard>
   );
 }
 
 function About({ agent, save }: PartProps) {
   return (
-    <Section id="about" title="About" text="Who it is, and what it always keeps in mind.">
+    <SettingsSection id="about" title="About" text="Its name, and what it is always told.">
       <Field label="Name" value={agent.name} onSave={(name) => save({ name })} />
-      <Field label="Description" value={agent.description} placeholder="For people; the agent does not read it" onSave={(description) => save({ description })} />
-      <Field label="Prompt" rows={5} value={agent.system_prompt} placeholder="What it is told before every conversation" onSave={(system_prompt) => save({ system_prompt })} />
-    </Section>
+      <Field
+        label="Description"
+        value={agent.description}
+        placeholder="Shown to you and to the agent"
+        onSave={(description) => save({ description })}
+      />
+      <Field
+        label="Prompt"
+        rows={5}
+        value={agent.system_prompt}
+        placeholder="What it is told before every conversation"
+        onSave={(system_prompt) => save({ system_prompt })}
+      />
+    </SettingsSection>
   );
 }
 
-function End({ agent }: { agent: AgentShape }) {
+function DeleteAgent({ agent }: { agent: AgentShape }) {
   const [isAsking, setAsking] = useState(false);
   const [, navigate] = useLocation();
   const remove = useAct(
@@ -72,9 +96,10 @@ function End({ agent }: { agent: AgentShape }) {
     [["agents"], ["wakes"]],
     () => navigate("/ui/agents"),
   );
-  const text = "Its wakes are cancelled, its runs stopped and its database destroyed. Its sessions can still be read.";
+  const text =
+    "Its scheduled runs are cancelled, running ones are stopped, and its database is destroyed. Its sessions can still be read.";
   return (
-    <Section id="end" title="End" text={text}>
+    <SettingsSection id="delete" title="Delete agent" text={text}>
       <div>
         <button type="button" className="danger" onClick={() => setAsking(true)}>
           Delete {agent.name}
@@ -90,6 +115,6 @@ function End({ agent }: { agent: AgentShape }) {
           onClose={() => setAsking(false)}
         />
       )}
-    </Section>
+    </SettingsSection>
   );
 }

@@ -1,14 +1,16 @@
-/** The pieces of an answer. */
+/** The parts of an answer. */
 
 import { createContext, memo, useContext, useEffect, useState } from "react";
 import { call, explain } from "../../api/client";
+import { MAX_LENGTH } from "../../api/server.generated";
 import { CopyButton } from "../../components/CodeBlock";
 import { Icon } from "../../components/Icon";
 import { Markdown } from "../../components/Markdown";
 import { duration, took, useNow } from "../../components/times";
-import type { Item, Plan, Planning, Text, Thinking, Tool, Wait } from "./transcript";
+import type { Item, Plan, Planning, Text, Thinking, Tool, Wait } from "./items";
+import "./Items.css";
 
-/** Whose pieces these are; a call that waits for a person's word is answered there. */
+/** The id of the run whose items these are; a call that needs approval is answered there. */
 export const RunOfItems = createContext<string | null>(null);
 
 export function Items({ items }: { items: Item[] }) {
@@ -125,13 +127,19 @@ function ToolCard({ item }: { item: Tool }) {
         <code className="tool-name">{item.tool}</code>
         <span className="gist">{gist(item.args)}</span>
         {state === "failed" && <span className="badge bad">failed</span>}
-        {item.approval && item.isRunning && <span className="badge wait">{item.approval === "asked" ? "asks you" : item.approval}</span>}
-        {isRunning ? <Elapsed since={item.startedAt} /> : item.seconds !== null && <span className="muted small">{took(item.seconds)}</span>}
+        {item.approval && item.isRunning && (
+          <span className="badge wait">{item.approval === "asked" ? "needs approval" : item.approval}</span>
+        )}
+        {item.approval === "asked" && isRunning ? null : isRunning ? (
+          <Elapsed since={item.startedAt} />
+        ) : (
+          item.seconds !== null && <span className="muted small">{took(item.seconds)}</span>
+        )}
         <Icon name="chevron" size={14} />
       </button>
       {state === "failed" && !isOpen && <p className="tool-error">{clip(item.result ?? "", 300)}</p>}
       {item.inner.length > 0 && isOpen && (
-        <div className="inner" aria-label="What the subagent does">
+        <div className="inner" role="group" aria-label="Steps of the subagent">
           <Items items={item.inner} />
         </div>
       )}
@@ -152,15 +160,24 @@ function ApprovalForm({ callId }: { callId: string }) {
     setSent(true);
     setProblem(null);
     try {
-      await call("POST /runs/{run_id}/approvals/{call_id}", { path: { run_id: runId, call_id: callId }, body: { approve, note: note.trim() || null } });
+      await call("POST /runs/{run_id}/approvals/{call_id}", {
+        path: { run_id: runId, call_id: callId },
+        body: { approve, note: note.trim() || null },
+      });
     } catch (error) {
       setSent(false);
       setProblem(explain(error));
     }
   };
   return (
-    <div className="approval" role="group" aria-label="Your word is needed">
-      <input value={note} maxLength={2000} placeholder="If you refuse: why, for the agent to read" aria-label="A word to the agent" onChange={(event) => setNote(event.target.value)} />
+    <div className="approval" role="group" aria-label="Approve this?">
+      <input
+        value={note}
+        maxLength={MAX_LENGTH.Answer.note}
+        placeholder="Reason (optional, the agent sees it)"
+        aria-label="Reason"
+        onChange={(event) => setNote(event.target.value)}
+      />
       <button type="button" disabled={isSent} onClick={() => void answer(false)}>
         Refuse
       </button>
@@ -188,7 +205,7 @@ function ToolDetail({ item }: { item: Tool }) {
       {item.result !== null && (
         <>
           <div className="labelled">
-            <span>{item.success === false ? "What went wrong" : "Result"}</span>
+            <span>{item.success === false ? "Error" : "Result"}</span>
             <CopyButton text={item.result} />
           </div>
           <pre tabIndex={0}>{pretty(item.result)}</pre>
@@ -207,14 +224,30 @@ function Elapsed({ since }: { since: number | null }) {
   }, []);
   return (
     <span className="muted small">
-      <span className="at-work">{isLong && since !== null ? took(Math.max(1, Math.round((now - since) / 1000))) : "working"}</span>
+      <span className="at-work">
+        {isLong && since !== null ? took(Math.max(1, Math.round((now - since) / 1000))) : "working"}
+      </span>
     </span>
   );
 }
 
 /** Say in a few words what a call is about: its most telling argument. */
 function gist(args: Record<string, unknown>): string {
-  const telling = ["path", "url", "query", "pattern", "command", "sql", "table", "name", "when", "title", "message", "op", "action"];
+  const telling = [
+    "path",
+    "url",
+    "query",
+    "pattern",
+    "command",
+    "sql",
+    "table",
+    "name",
+    "when",
+    "title",
+    "message",
+    "op",
+    "action",
+  ];
   const values = telling.map((name) => args[name]).filter((value) => typeof value === "string");
   const first = values[0] ?? Object.values(args).find((value) => typeof value === "string");
   return typeof first === "string" ? clip(first.replace(/\s+/g, " "), 80) : "";

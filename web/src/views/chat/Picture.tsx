@@ -1,6 +1,7 @@
 import { useEffect, useRef, useState } from "react";
 import { loadBlob } from "../../api/client";
 import { openInTab } from "../../api/tickets";
+import "./Picture.css";
 
 const NEAR = "400px";
 
@@ -13,7 +14,9 @@ export function Picture({ address, label }: { address: string; label: string }) 
     let url: string | null = null;
     let isGone = false;
     const show = (blob: Blob) => {
-      if (!isGone) setSrc((url = URL.createObjectURL(blob)));
+      if (isGone) return;
+      url = URL.createObjectURL(blob);
+      setSrc(url);
     };
     const watcher = new IntersectionObserver(
       (seen) => {
@@ -31,8 +34,18 @@ export function Picture({ address, label }: { address: string; label: string }) 
     };
   }, [address]);
   return (
-    <button ref={place} type="button" className="picture" title="Open in a new tab" onClick={() => void openInTab(address)}>
-      {src ? <img src={src} alt={label} /> : <span className="muted small">{isFailed ? `${label} could not be loaded` : label}</span>}
+    <button
+      ref={place}
+      type="button"
+      className="picture"
+      title="Open in a new tab"
+      onClick={() => void openInTab(address)}
+    >
+      {src ? (
+        <img src={src} alt={label} />
+      ) : (
+        <span className="muted small">{isFailed ? `${label} could not be loaded` : label}</span>
+      )}
     </button>
   );
 }

@@ -3,19 +3,24 @@ import { Link, useLocation } from "wouter";
 import { call, explain } from "../../api/client";
 import { useAct } from "../../api/queries";
 import type { AgentShape, SessionDetail } from "../../api/rest.generated";
+import { MAX_LENGTH } from "../../api/server.generated";
 import { download } from "../../api/tickets";
 import { Confirm, Dialog } from "../../components/Dialog";
 import { Icon } from "../../components/Icon";
 import { Menu, MenuItem } from "../../components/Menu";
 
-/** What can be done with a whole session. */
+/** Actions on a whole session. */
 export function SessionMenu({ session, agent }: { session: SessionDetail; agent: AgentShape | undefined }) {
   const [open, setOpen] = useState<"rename" | "delete" | null>(null);
   const [title, setTitle] = useState(session.title);
   const [, navigate] = useLocation();
   const path = { session_id: session.id };
   const stale = [["sessions"], ["session", session.id]];
-  const rename = useAct(() => call("PATCH /sessions/{session_id}", { path, body: { title } }), stale, () => setOpen(null));
+  const rename = useAct(
+    () => call("PATCH /sessions/{session_id}", { path, body: { title } }),
+    stale,
+    () => setOpen(null),
+  );
   const remove = useAct(
     () => call("DELETE /sessions/{session_id}", { path }),
     [["sessions"], ["wakes"]],
@@ -24,7 +29,7 @@ export function SessionMenu({ session, agent }: { session: SessionDetail; agent:
   return (
     <>
       {agent && (
-        <Link className="chip link" href={`/ui/agents/${agent.id}`} title="The agent of this session">
+        <Link className="chip link" href={`/ui/agents/${agent.id}`} title="This session's agent">
           <Icon name="agent" size={14} />
           <span className="chip-text">{agent.name}</span>
         </Link>
@@ -45,7 +50,11 @@ export function SessionMenu({ session, agent }: { session: SessionDetail; agent:
           >
             <label className="field">
               Title
-              <input value={title} maxLength={200} onChange={(event) => setTitle(event.target.value)} />
+              <input
+                value={title}
+                maxLength={MAX_LENGTH.SessionChange.title}
+                onChange={(event) => setTitle(event.target.value)}
+              />
             </label>
             {rename.isError && <p className="bad-text">{explain(rename.error)}</p>}
             <div className="row end">
@@ -59,7 +68,7 @@ export function SessionMenu({ session, agent }: { session: SessionDetail; agent:
       {open === "delete" && (
         <Confirm
           title="Delete this session?"
-          text="Its run is stopped, its wakes are cancelled, and what was said is gone."
+          text="Its run is stopped, its scheduled runs are cancelled, and its messages are deleted."
           action="Delete"
           error={remove.isError ? explain(remove.error) : null}
           onConfirm={() => remove.mutate(undefined)}

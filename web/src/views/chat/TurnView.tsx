@@ -1,4 +1,4 @@
-/** One message and what came of it. */
+/** One message and the answer to it. */
 
 import { memo, useState } from "react";
 import { Link } from "wouter";
@@ -6,13 +6,14 @@ import { call, explain } from "../../api/client";
 import { useAct } from "../../api/queries";
 import type { MessageShape, RunShape } from "../../api/rest.generated";
 import { Icon } from "../../components/Icon";
+import { reasonText } from "../../components/labels";
 import { Markdown } from "../../components/Markdown";
 import { Time, took } from "../../components/times";
-import { reasonText } from "../../components/words";
 import { Items, RunOfItems } from "./Items";
 import { Picture } from "./Picture";
 import type { LiveRun } from "./stream";
-import type { Turn } from "./transcript";
+import type { Turn } from "./turns";
+import "./TurnView.css";
 
 interface Props {
   turn: Turn;
@@ -41,7 +42,7 @@ export const TurnView = memo(function TurnView({ turn, sessionId, live, run, zon
                 <i />
                 <i />
               </span>
-              <span className="hidden">At work</span>
+              <span className="hidden">Working</span>
             </p>
           )}
         </div>
@@ -79,7 +80,11 @@ function Asked({ message, sessionId, zone }: { message: MessageShape; sessionId:
         <p className="woken-by">
           <span className="badge">Preloaded</span>
           <span className="muted small">
-            {Number.isNaN(Date.parse(message.timestamp)) ? message.timestamp : <Time at={message.timestamp} zone={zone} />}
+            {Number.isNaN(Date.parse(message.timestamp)) ? (
+              message.timestamp
+            ) : (
+              <Time at={message.timestamp} zone={zone} />
+            )}
           </span>
         </p>
       )}
@@ -118,7 +123,7 @@ function Pictures({ images, sessionId }: { images: Record<string, string>[]; ses
 const ENDINGS: Record<string, string> = {
   failed: "This run failed.",
   stopped: "You stopped this.",
-  interrupted: "This run was cut off.",
+  interrupted: "This run was interrupted.",
 };
 
 /** How a run ended, if not well; and the way on. */
@@ -127,7 +132,10 @@ function Ending({ turn, live, run, zone, isLast }: Omit<Props, "sessionId">) {
   const message = live?.error?.message ?? run?.error;
   if (status === "failed" || status === "stopped" || status === "interrupted") {
     return (
-      <div className={status === "stopped" ? "ending" : "ending is-bad"} role={status === "stopped" ? undefined : "alert"}>
+      <div
+        className={status === "stopped" ? "ending" : "ending is-bad"}
+        role={status === "stopped" ? undefined : "alert"}
+      >
         <p>
           <strong>{ENDINGS[status]}</strong> {message && status !== "stopped" ? message : ""}
         </p>
@@ -155,7 +163,12 @@ function Continue({ runId }: { runId: string }) {
   const go = useAct(() => call("POST /runs/{run_id}/continue", { path: { run_id: runId } }), [["runs"]]);
   return (
     <>
-      <button type="button" className="small" disabled={go.isPending} onClick={() => go.mutate(undefined, { onError: (error) => setProblem(explain(error)) })}>
+      <button
+        type="button"
+        className="small"
+        disabled={go.isPending}
+        onClick={() => go.mutate(undefined, { onError: (error) => setProblem(explain(error)) })}
+      >
         <Icon name="play" size={14} />
         Continue
       </button>

@@ -1,12 +1,15 @@
-/** The live half of a session: what its socket says, kept until the saved transcript has it. */
+/** The live state of a session: the frames of its socket, until the saved transcript has them. */
 
 import { useEffect, useState, useSyncExternalStore } from "react";
 import { call } from "../../api/client";
+import type { ScheduleUpdate, SessionFrame } from "../../api/frames.generated";
 import { queryClient, session as sessionQuery } from "../../api/queries";
-import type { SessionFrame } from "../../api/frames.generated";
 import type { SessionDetail } from "../../api/rest.generated";
-import { LiveSocket, type LinkState } from "../../api/socket";
-import { addFrame, type Item, savedPart, settleAll, toTurns } from "./transcript";
+import { type LinkState, LiveSocket } from "../../api/socket";
+import { staleQueries } from "../../api/stale";
+import { addFrame, settleAll } from "./frames";
+import type { Item } from "./items";
+import { savedPart, toTurns } from "./turns";
 
 export interface LiveRun {
   runId: string;
@@ -23,7 +26,7 @@ export interface StreamState {
   ended: readonly string[]; // the runs that have ended since we came
 }
 
-type Numbered = SessionFrame & { seq?: number | null };
+type Numbered = (SessionFrame | ScheduleUpdate) & { seq?: number | null };
 
 const APART = 24; // milliseconds between two drawings: every second frame of most screens
 
@@ -59,7 +62,8 @@ export class SessionStream {
   /** Text comes faster than eyes read it, so everything that came is drawn together, and never in two frames running. */
   private change(changed: Partial<StreamState>): void {
     this.state = { ...this.state, ...changed };
-    if (document.visibilityState === "hidden") this.draw(); // a hidden page is given no frames, and may have a message to send
+    if (document.visibilityState === "hidden")
+      this.draw(); // a hidden page is given no frames, and may have a message to send
     else this.frameAsked ||= requestAnimationFrame(this.drawInTime);
   }
 
@@ -82,7 +86,7 @@ export class SessionStream {
         void this.reload();
         return;
       case "replay_start":
-        // It tells the run from its start, so what was saved of it need not stand before.
+        // The replay starts with the run's first frame, so its saved items are dropped.
         this.change({ isReplaying: true, live: this.state.live && { ...this.state.live, items: [] } });
         return;
       case "replay_end":
@@ -91,8 +95,8 @@ export class SessionStream {
       case "heartbeat":
         return;
       case "recall_update":
-        void queryClient.invalidateQueries({ queryKey: ["wakes"] });
-        void queryClient.invalidateQueries({ queryKey: ["sessions"] });
+      case "schedule_update":
+        for (const name of staleQueries(frame)) void queryClient.invalidateQueries({ queryKey: [name] });
         return;
       case "stream_start":
         this.begin(frame.run_id ?? "");
@@ -117,11 +121,14 @@ export class SessionStream {
     // A run that is continued goes on behind what it has said before. The transcript may have more of it than that.
     const before = settling.findLast((run) => run.runId === runId)?.items;
     const known = queryClient.getQueryData(sessionQuery(this.sessionId).queryKey);
-    this.change({ live: { runId, items: cutOff ? [] : (before ?? savedOf(runId, known)), status: "running", error: null } });
+    this.change({
+      live: { runId, items: cutOff ? [] : (before ?? savedOf(runId, known)), status: "running", error: null },
+    });
     void queryClient.invalidateQueries({ queryKey: ["runs", { session_id: this.sessionId }] });
     void this.loadOpening(runId).then((saved) => {
       const { live } = this.state;
-      if (cutOff && live?.runId === runId) this.change({ live: { ...live, items: [...savedPart(cutOff, savedOf(runId, saved)), ...live.items] } });
+      if (cutOff && live?.runId === runId)
+        this.change({ live: { ...live, items: [...savedPart(cutOff, savedOf(runId, saved)), ...live.items] } });
     });
   }
 
@@ -129,7 +136,7 @@ export class SessionStream {
   private async loadOpening(runId: string): Promise<SessionDetail> {
     for (let pause = 150; ; pause *= 2) {
       const saved = await this.load();
-      const isThere = saved.messages.at(-1)?.role === "user" || saved.messages.some((message) => message.run_id === runId);
+      const isThere = saved.messages.some((message) => message.run_id === runId);
       if (isThere || pause > 5_000 || this.state.live?.runId !== runId) return saved;
       await new Promise((resolve) => setTimeout(resolve, pause));
     }
@@ -144,15 +151,18 @@ export class SessionStream {
     const { live, settling, ended, isReplaying } = this.state;
     const over: LiveRun[] = live ? [{ ...live, status, error, items: settleAll(live.items) }] : [];
     // What is replayed is a run at work: an end in it was one of before it was continued.
-    if (isReplaying) return this.change({ live: null, settling: [...settling, ...over] });
-    this.change({ live: null, settling: [...settling, ...over], ended: [...ended, ...over.map((run) => run.runId)] });
-    void this.reload();
+    const justEnded = isReplaying ? [] : over.map((run) => run.runId);
+    this.change({ live: null, settling: [...settling, ...over], ended: [...ended, ...justEnded] });
+    if (!isReplaying) void this.reload();
   }
 
-  /** Read the saved transcript; then what is in it need not be kept here any more. */
+  /** Reload the saved transcript, then drop the ended runs that it contains. */
   private async reload(): Promise<void> {
     const { settling } = this.state;
-    await Promise.all([this.load(), queryClient.refetchQueries({ queryKey: ["runs", { session_id: this.sessionId }] })]);
+    await Promise.all([
+      this.load(),
+      queryClient.refetchQueries({ queryKey: ["runs", { session_id: this.sessionId }] }),
+    ]);
     this.change({ settling: this.state.settling.filter((run) => !settling.includes(run)) });
   }
 
@@ -171,7 +181,9 @@ export class SessionStream {
 }
 
 function savedOf(runId: string, session: SessionDetail | undefined): Item[] {
-  return toTurns(session?.messages ?? []).filter((turn) => turn.runId === runId).flatMap((turn) => turn.items);
+  return toTurns(session?.messages ?? [])
+    .filter((turn) => turn.runId === runId)
+    .flatMap((turn) => turn.items);
 }
 
 export function useSessionStream(sessionId: string): StreamState {

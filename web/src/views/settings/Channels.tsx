@@ -1,48 +1,67 @@
-/** How a person is reached outside of the inbox. An address is a secret: it goes in and never comes out. */
+/** Notification channels. An address is a secret: it is saved and never shown again. */
 
 import { useQuery } from "@tanstack/react-query";
 import { type FormEvent, useState } from "react";
 import { call, explain } from "../../api/client";
 import * as queries from "../../api/queries";
 import type { ChannelShape } from "../../api/rest.generated";
+import { MAX_LENGTH } from "../../api/server.generated";
 import { Confirm } from "../../components/Dialog";
+import { SettingsSection } from "../../components/SettingsSection";
 import { Time } from "../../components/times";
-import { Section } from "./Section";
 
 const CHANGES = [["channels"]];
 
 export function Channels() {
   const channels = useQuery(queries.channels);
   return (
-    <Section title="Channels" text="What agents and the server tell you comes to the inbox, and to these: ntfy, e-mail, chat services and more.">
+    <SettingsSection
+      title="Channels"
+      text="Notifications go to the inbox and to these channels: ntfy, e-mail, chat services and more."
+    >
       {channels.isError && <p className="bad-text">{explain(channels.error)}</p>}
-      {channels.data?.length === 0 && <p className="muted">There is none yet. With ntfy, for example, take a topic that nobody guesses, add ntfy://TOPIC here and the topic in its app.</p>}
+      {channels.data?.length === 0 && (
+        <p className="muted">
+          None yet. With ntfy, for example: pick a hard-to-guess topic, subscribe to it in the ntfy app, then add
+          ntfy://your-topic here.
+        </p>
+      )}
       <ul className="rows" aria-label="Channels">
         {channels.data?.map((channel) => (
           <Channel key={channel.id} channel={channel} />
         ))}
       </ul>
       <Add />
-    </Section>
+    </SettingsSection>
   );
 }
 
-const OUTCOMES = { sent: "Sent. Look whether it arrived.", failed: "Not sent.", timed_out: "It did not answer in time.", rate_limited: "Not sent: too many within the hour." };
+const OUTCOMES = {
+  sent: "Sent. Check that it arrived.",
+  failed: "Not sent.",
+  timed_out: "It did not answer in time.",
+  rate_limited: "Not sent: too many within the hour.",
+};
 
 function Channel({ channel }: { channel: ChannelShape }) {
   const path = { channel_id: channel.id };
   const [isAsking, setAsking] = useState(false);
-  const turn = queries.useAct((enabled: boolean) => call("PATCH /channels/{channel_id}", { path, body: { enabled } }), CHANGES);
+  const turn = queries.useAct(
+    (enabled: boolean) => call("PATCH /channels/{channel_id}", { path, body: { enabled } }),
+    CHANGES,
+  );
   const test = queries.useAct(() => call("POST /channels/{channel_id}/test", { path }), CHANGES);
   const remove = queries.useAct(() => call("DELETE /channels/{channel_id}", { path }), CHANGES);
   const problem = turn.error ?? test.error;
-  const isLastWordBad = channel.last_error !== null && (channel.last_sent_at === null || (channel.last_error_at ?? "") > channel.last_sent_at);
+  const hasJustFailed =
+    channel.last_error !== null &&
+    (channel.last_sent_at === null || (channel.last_error_at ?? "") > channel.last_sent_at);
   return (
     <li>
       <span className="grow">
         <strong>
           {channel.name} {!channel.enabled && <span className="badge calm">off</span>}
-          {channel.enabled && isLastWordBad && <span className="badge bad">failing</span>}
+          {channel.enabled && hasJustFailed && <span className="badge bad">failing</span>}
         </strong>
         <span className="muted small">
           {channel.url}
@@ -54,7 +73,7 @@ function Channel({ channel }: { channel: ChannelShape }) {
           )}
         </span>
         {channel.last_error && channel.last_error_at && (
-          <span className={isLastWordBad ? "bad-text small" : "muted small"}>
+          <span className={hasJustFailed ? "bad-text small" : "muted small"}>
             <Time at={channel.last_error_at} />: {channel.last_error}
           </span>
         )}
@@ -81,7 +100,7 @@ function Channel({ channel }: { channel: ChannelShape }) {
       {isAsking && (
         <Confirm
           title={`Delete ${channel.name}?`}
-          text="Its address is forgotten; to have it back, it must be written again."
+          text="Its address is deleted; to use it again you have to enter it again."
           action="Delete"
           error={remove.isError ? explain(remove.error) : null}
           onConfirm={() => remove.mutate(undefined)}
@@ -110,14 +129,33 @@ function Add() {
   return (
     <form className="stack" onSubmit={submit}>
       <div className="row wrap">
-        <input value={name} required maxLength={60} placeholder="Name" aria-label="Name of the channel" onChange={(event) => setName(event.target.value)} />
-        <input value={url} required type="password" autoComplete="off" placeholder="Address, such as ntfy://TOPIC" aria-label="Address of the channel" onChange={(event) => setUrl(event.target.value)} />
+        <input
+          value={name}
+          required
+          maxLength={MAX_LENGTH.NewChannel.name}
+          placeholder="Name"
+          aria-label="Name of the channel"
+          onChange={(event) => setName(event.target.value)}
+        />
+        <input
+          value={url}
+          required
+          type="password"
+          autoComplete="off"
+          placeholder="Address, such as ntfy://TOPIC"
+          aria-label="Address of the channel"
+          onChange={(event) => setUrl(event.target.value)}
+        />
         <button type="submit" disabled={add.isPending}>
           Add a channel
         </button>
       </div>
       <p className="muted small">
-        The address is written as <a href="https://github.com/caronc/apprise/wiki" target="_blank" rel="noopener noreferrer">apprise</a> has it. It is a secret, and is not shown again.
+        The address is a URL as defined by{" "}
+        <a href="https://github.com/caronc/apprise/wiki" target="_blank" rel="noopener noreferrer">
+          apprise
+        </a>{" "}
+        (an open-source library). It is a secret and is not shown again.
       </p>
       {add.isError && (
         <p className="bad-text" role="alert">

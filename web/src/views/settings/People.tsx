@@ -3,30 +3,43 @@ import { useState } from "react";
 import { call, explain } from "../../api/client";
 import * as queries from "../../api/queries";
 import type { UserShape } from "../../api/rest.generated";
+import { MAX_LENGTH } from "../../api/server.generated";
 import { CopyButton } from "../../components/CodeBlock";
 import { Confirm } from "../../components/Dialog";
+import { SettingsSection } from "../../components/SettingsSection";
 import { Time } from "../../components/times";
 import { Problem } from "./Problem";
-import { Section } from "./Section";
 
 export function People({ meId }: { meId: string }) {
   const users = useQuery(queries.users).data ?? [];
   const [name, setName] = useState("");
-  const add = queries.useAct(() => call("POST /users", { body: { name } }), [["users"]], () => setName(""));
+  const add = queries.useAct(
+    () => call("POST /users", { body: { name } }),
+    [["users"]],
+    () => setName(""),
+  );
   const link = queries.useAct((user_id: string) => call("POST /login-links", { body: { user_id } }), []);
-  const remove = queries.useAct((user_id: string) => call("DELETE /users/{user_id}", { path: { user_id } }), [["users"]], () => setLeaving(null));
-  const change = queries.useAct(({ user_id, role }: { user_id: string; role: "owner" | "user" }) => call("PATCH /users/{user_id}", { path: { user_id }, body: { role } }), [["users"]]);
+  const remove = queries.useAct(
+    (user_id: string) => call("DELETE /users/{user_id}", { path: { user_id } }),
+    [["users"]],
+    () => setLeaving(null),
+  );
+  const change = queries.useAct(
+    ({ user_id, role }: { user_id: string; role: "owner" | "user" }) =>
+      call("PATCH /users/{user_id}", { path: { user_id }, body: { role } }),
+    [["users"]],
+  );
   const [leaving, setLeaving] = useState<UserShape | null>(null);
   const problem = add.error ?? link.error ?? change.error;
   return (
-    <Section title="People" text="Everyone has agents and sessions of their own; nobody sees another's.">
+    <SettingsSection title="People" text="Each person has their own agents and sessions; nobody sees another's.">
       <ul className="rows" aria-label="People">
         {users.map((user) => (
           <li key={user.id}>
             <span className="grow">
               <strong>{user.name}</strong>
               <span className="muted small">
-                {user.role} · since <Time at={user.created_at} />
+                {user.role === "owner" ? "owner" : "member"} · since <Time at={user.created_at} />
               </span>
             </span>
             <button type="button" className="small" onClick={() => link.mutate(user.id)}>
@@ -34,8 +47,12 @@ export function People({ meId }: { meId: string }) {
             </button>
             {user.id !== meId && (
               <>
-                <button type="button" className="small" onClick={() => change.mutate({ user_id: user.id, role: user.role === "owner" ? "user" : "owner" })}>
-                  {user.role === "owner" ? "Make a user" : "Make an owner"}
+                <button
+                  type="button"
+                  className="small"
+                  onClick={() => change.mutate({ user_id: user.id, role: user.role === "owner" ? "user" : "owner" })}
+                >
+                  {user.role === "owner" ? "Change to member" : "Change to owner"}
                 </button>
                 <button type="button" className="small" onClick={() => setLeaving(user)}>
                   Remove
@@ -48,7 +65,7 @@ export function People({ meId }: { meId: string }) {
       {leaving && (
         <Confirm
           title={`Remove ${leaving.name}?`}
-          text="Their browsers and programs are logged out at once, and no link lets them in any more."
+          text="Their browsers and programs are logged out at once, and login links no longer work for them."
           action="Remove"
           error={remove.isError ? explain(remove.error) : null}
           onConfirm={() => remove.mutate(leaving.id)}
@@ -57,7 +74,7 @@ export function People({ meId }: { meId: string }) {
       )}
       {link.data && (
         <div className="secret" role="status">
-          <p>It logs one browser in, once, within ten minutes:</p>
+          <p>Logs in one browser, once, within ten minutes:</p>
           <p className="row">
             <code>{location.origin + link.data.path}</code> <CopyButton text={location.origin + link.data.path} />
           </p>
@@ -70,10 +87,17 @@ export function People({ meId }: { meId: string }) {
           add.mutate(undefined);
         }}
       >
-        <input value={name} required maxLength={200} placeholder="Name" aria-label="Name of the person" onChange={(event) => setName(event.target.value)} />
+        <input
+          value={name}
+          required
+          maxLength={MAX_LENGTH.NewUser.name}
+          placeholder="Name"
+          aria-label="Name of the person"
+          onChange={(event) => setName(event.target.value)}
+        />
         <button type="submit">Add a person</button>
       </form>
       <Problem error={problem} />
-    </Section>
+    </SettingsSection>
   );
 }

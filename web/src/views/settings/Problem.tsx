@@ -1,7 +1,7 @@
 import { explain, Refused } from "../../api/client";
 import { LoginHelp } from "../../components/LoginHelp";
 
-/** Says what was refused; a login that is too old for it, with the way to a new one. */
+/** An error; for a login that is too old, also how to log in again. */
 export function Problem({ error }: { error: unknown }) {
   if (!error) return null;
   const isTooOld = error instanceof Refused && error.code === "login_too_old";

@@ -1,39 +1,33 @@
 import { useQuery } from "@tanstack/react-query";
-import type { ReactNode } from "react";
 import { explain } from "../../api/client";
 import * as queries from "../../api/queries";
-import { Section } from "./Section";
+import { Fact, Facts } from "../../components/Facts";
+import { SettingsSection } from "../../components/SettingsSection";
 
 export function Storage() {
   const storage = useQuery(queries.storage);
   const data = storage.data;
   return (
-    <Section title="Disk and retention" text="What this server keeps, and for how long. Its settings file changes how long.">
+    <SettingsSection
+      title="Disk and retention"
+      text="What this server stores, and for how long. The settings file changes how long."
+    >
       {storage.isError && <p className="bad-text">{explain(storage.error)}</p>}
       {data && (
-        <dl className="facts">
+        <Facts>
           <Fact name="Store">{size(data.store_bytes)}</Fact>
           <Fact name="Agents' files">{size(data.workspace_bytes)}</Fact>
           <Fact name="Agents' databases">{size(data.database_bytes)}</Fact>
-          <Fact name="Streams of runs">kept for {data.retention.events_hours} h after their end; messages stay</Fact>
-          <Fact name="Skipped times">one by one for {data.retention.skipped_days} days, then summed up</Fact>
-          <Fact name="Forgotten recalls">
+          <Fact name="Run streams">kept for {data.retention.events_hours} h after the run; messages stay</Fact>
+          <Fact name="Skipped runs">listed for {data.retention.skipped_days} days, then counted</Fact>
+          <Fact name="Unattended recalls">
             {data.retention.forget_recalls_after_days
-              ? `a recurring one ends after ${data.retention.forget_recalls_after_days} days in which nobody was there; the inbox says so`
-              : "recurring ones go on, however long nobody was there"}
+              ? `a recurring recall ends after ${data.retention.forget_recalls_after_days} days without you; the inbox says so`
+              : "recurring recalls never end by themselves"}
           </Fact>
-        </dl>
+        </Facts>
       )}
-    </Section>
-  );
-}
-
-function Fact({ name, children }: { name: string; children: ReactNode }) {
-  return (
-    <div>
-      <dt>{name}</dt>
-      <dd>{children}</dd>
-    </div>
+    </SettingsSection>
   );
 }
 

@@ -3,16 +3,17 @@ import { type FormEvent, useState } from "react";
 import { call } from "../../api/client";
 import * as queries from "../../api/queries";
 import type { NewTokenShape } from "../../api/rest.generated";
+import { MAX_LENGTH } from "../../api/server.generated";
 import { CopyButton } from "../../components/CodeBlock";
+import { SettingsSection } from "../../components/SettingsSection";
 import { Time } from "../../components/times";
 import { Problem } from "./Problem";
-import { Section } from "./Section";
 
 const SCOPES: [NewTokenShape["scope"], string][] = [
-  ["read", "read: look"],
-  ["chat", "chat: and talk"],
-  ["schedule", "schedule: and book"],
-  ["admin", "admin: everything"],
+  ["read", "Read — view only"],
+  ["chat", "Chat — read and send messages"],
+  ["schedule", "Schedule — chat and schedule runs"],
+  ["admin", "Admin — everything"],
 ];
 
 export function Tokens() {
@@ -20,22 +21,30 @@ export function Tokens() {
   const me = useQuery(queries.me).data;
   const [name, setName] = useState("");
   const [scope, setScope] = useState<NewTokenShape["scope"]>("chat");
-  const make = queries.useAct(() => call("POST /tokens", { body: { name, scope } }), [["tokens"]], () => setName(""));
-  const revoke = queries.useAct((id: string) => call("DELETE /tokens/{token_id}", { path: { token_id: id } }), [["tokens"]]);
+  const make = queries.useAct(
+    () => call("POST /tokens", { body: { name, scope } }),
+    [["tokens"]],
+    () => setName(""),
+  );
+  const revoke = queries.useAct(
+    (id: string) => call("DELETE /tokens/{token_id}", { path: { token_id: id } }),
+    [["tokens"]],
+  );
   const submit = (event: FormEvent) => {
     event.preventDefault();
     make.mutate(undefined);
   };
   const problem = make.error ?? revoke.error;
   return (
-    <Section title="Tokens" text="For programs, and the browsers that are logged in. Revoking one closes its connections.">
+    <SettingsSection title="Tokens" text="For programs and logged-in browsers. Revoking one closes its connections.">
       <ul className="rows" aria-label="Tokens">
         {tokens.map((token) => (
           <li key={token.id}>
             <span className="grow">
               <strong>{token.name}</strong>
               <span className="muted small">
-                {token.kind === "browser" ? "browser" : "program"} · {token.scope} · since <Time at={token.created_at} />
+                {token.kind === "browser" ? "browser" : "program"} · {token.scope} · since{" "}
+                <Time at={token.created_at} />
                 {token.id === me?.token_id && " · this one"}
               </span>
             </span>
@@ -50,7 +59,7 @@ export function Tokens() {
       {make.data && (
         <div className="secret" role="status">
           <p>
-            The secret of <strong>{make.data.token.name}</strong>, shown this once:
+            The token <strong>{make.data.token.name}</strong>, shown only once:
           </p>
           <p className="row">
             <code>{make.data.secret}</code> <CopyButton text={make.data.secret} />
@@ -58,17 +67,28 @@ export function Tokens() {
         </div>
       )}
       <form className="row wrap" onSubmit={submit}>
-        <input value={name} required maxLength={200} placeholder="Name of the program" aria-label="Name of the program" onChange={(event) => setName(event.target.value)} />
-        <select value={scope} aria-label="Scope" onChange={(event) => setScope(event.target.value as NewTokenShape["scope"])}>
+        <input
+          value={name}
+          required
+          maxLength={MAX_LENGTH.NewTokenShape.name}
+          placeholder="Name of the program"
+          aria-label="Name of the program"
+          onChange={(event) => setName(event.target.value)}
+        />
+        <select
+          value={scope}
+          aria-label="Scope"
+          onChange={(event) => setScope(event.target.value as NewTokenShape["scope"])}
+        >
           {SCOPES.map(([value, text]) => (
             <option key={value} value={value}>
               {text}
             </option>
           ))}
         </select>
-        <button type="submit">Make a token</button>
+        <button type="submit">Create token</button>
       </form>
       <Problem error={problem} />
-    </Section>
+    </SettingsSection>
   );
 }

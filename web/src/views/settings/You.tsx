@@ -2,8 +2,9 @@ import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { call, explain } from "../../api/client";
 import * as queries from "../../api/queries";
+import { MAX_LENGTH } from "../../api/server.generated";
+import { SettingsSection } from "../../components/SettingsSection";
 import { BROWSER_ZONE, ZoneNames } from "../../components/zone";
-import { Section } from "./Section";
 
 export function You() {
   const me = useQuery(queries.me).data;
@@ -16,7 +17,10 @@ export function You() {
   if (!me) return null;
   const saved = me.user.timezone ?? "";
   return (
-    <Section title="Your time zone" text="Times such as “tomorrow at 9” are meant in it, and agents without a zone of their own use it.">
+    <SettingsSection
+      title="Your time zone"
+      text="Used for times such as “tomorrow at 9”, and by agents without their own time zone."
+    >
       <form
         className="row wrap"
         onSubmit={(event) => {
@@ -24,7 +28,14 @@ export function You() {
           save.mutate((written ?? saved).trim());
         }}
       >
-        <input value={written ?? saved} required maxLength={100} list="time-zones" aria-label="Your time zone" onChange={(event) => setWritten(event.target.value)} />
+        <input
+          value={written ?? saved}
+          required
+          maxLength={MAX_LENGTH.UserChange.timezone}
+          list="time-zones"
+          aria-label="Your time zone"
+          onChange={(event) => setWritten(event.target.value)}
+        />
         <ZoneNames />
         <button type="submit" disabled={save.isPending || (written ?? saved).trim() === saved}>
           Save
@@ -40,6 +51,6 @@ export function You() {
           {explain(save.error)}
         </p>
       )}
-    </Section>
+    </SettingsSection>
   );
 }

@@ -13,7 +13,7 @@ from wakeful.runtime.models.errors import ModelBusy, ModelCutOff, ModelFailed, i
 from wakeful.runtime.models.openai_chat.delta_buffer import Mailbox
 from wakeful.runtime.models.openai_chat.messages import THINKING_FIELDS
 
-MOST_CALLS = 100  # tools of one answer; an answer with more is not read to its end
+MAX_CALLS = 100  # tools of one answer; an answer with more is not read to its end
 
 FINISH_REASONS: dict[str, FinishReason] = {
     "stop": "stop",
@@ -166,7 +166,7 @@ class ChatChunks:
         index, sent_id = piece.get("index"), piece.get("id") or None
         call = self._by_index.get(index) if index is not None else self._latest(sent_id)
         if call is None or (name and call.name and self._is_another(call, sent_id)):
-            if len(self._calls) > MOST_CALLS:  # the reader sees that one and stops; the rest is not collected
+            if len(self._calls) > MAX_CALLS:  # the reader sees that one and stops; the rest is not collected
                 return None
             call = Call(number=len(self._calls), id=self._name_call(sent_id), sent_id=sent_id)
             self._calls.append(call)

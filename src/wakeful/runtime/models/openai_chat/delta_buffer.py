@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Generic, TypeVar
 
 WINDOW = 0.02  # seconds; pieces that come within this time of the last ones taken go out together
-MOST_WAITING = 4 * 1024 * 1024  # characters; a reader that is further behind makes the writer wait
+MAX_WAITING = 4 * 1024 * 1024  # characters; a reader that is further behind makes the writer wait
 
 
 Target = TypeVar("Target")
@@ -62,7 +62,7 @@ class Mailbox(Generic[Target]):
 
     @property
     def is_full(self) -> bool:
-        return self._waiting > MOST_WAITING and not self._is_closed
+        return self._waiting > MAX_WAITING and not self._is_closed
 
     async def make_room(self) -> None:
         """Wait as long as the reader is too far behind."""

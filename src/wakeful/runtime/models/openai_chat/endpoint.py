@@ -19,7 +19,7 @@ from wakeful.runtime.models.errors import ModelBusy, ModelFailed, is_busy, is_un
 OPENAI = "https://api.openai.com/v1"
 CONNECT_SECONDS = 30.0
 KEEPALIVE_SECONDS = 60.0
-MOST_ERROR_BYTES = 64 * 1024
+MAX_ERROR_BYTES = 64 * 1024
 SPENT = frozenset({"insufficient_quota", "billing_hard_limit_reached"})  # a 429 that waiting does not cure
 
 
@@ -129,7 +129,7 @@ async def _read_error(response: httpx2.Response) -> object:
     try:
         async for chunk in response.aiter_bytes():
             text += chunk
-            if len(text) > MOST_ERROR_BYTES:
+            if len(text) > MAX_ERROR_BYTES:
                 break
     except httpx2.TransportError:
         pass  # the status says enough

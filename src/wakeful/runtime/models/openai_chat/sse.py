@@ -1,6 +1,6 @@
 """The data lines of a server-sent event stream, found in bytes that are cut anywhere."""
 
-LONGEST_LINE = 32 * 1024 * 1024
+MAX_LINE = 32 * 1024 * 1024
 
 
 class LineTooLong(ValueError):
@@ -14,7 +14,7 @@ class DataLines:
     Splitting happens between bytes of finished lines only, so a character cut in the middle is whole again.
     """
 
-    def __init__(self, longest: int = LONGEST_LINE) -> None:
+    def __init__(self, longest: int = MAX_LINE) -> None:
         self._longest = longest
         self._rest = bytearray()
 

@@ -7,7 +7,7 @@ from fastapi import APIRouter
 from pydantic import AwareDatetime, Field
 
 from wakeful.domain.agents import agents
-from wakeful.domain.agents.agents import MOST_DATABASE_MB, MOST_MODELS, MOST_SUBAGENTS
+from wakeful.domain.agents.agents import MAX_DATABASE_MB, MAX_MODELS, MAX_SUBAGENTS
 from wakeful.domain.bounds.bounds import PRESETS, is_customised
 from wakeful.domain.types import Agent, Bounds, Budgets, ScheduleMode, ThinkingLevel
 from wakeful.server.auth import Admin, Reader
@@ -17,7 +17,7 @@ from wakeful.server.services import ServicesDep
 
 router = APIRouter(route_class=DoorRoute, tags=["agents"])
 
-Toolset = Literal["recall", "scheduler", "next_run", "database", "notify", "files", "web", "shell", "subagents"]
+Toolset = Annotated[str, Field(json_schema_extra={"enum": [*agents.TOOLSETS]})]
 Toolsets = Annotated[list[Toolset], Field(max_length=20)]
 McpNames = Annotated[list[Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]{0,31}$")]], Field(max_length=50)]
 ToolNames = Annotated[list[Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}\*?$")]], Field(max_length=200)]
@@ -30,7 +30,7 @@ Model = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^\S+$")]
 
 
 class BudgetsShape(Shape):
-    """What an agent may spend; null: no limit."""
+    """Limits of what an agent may spend; null: no limit."""
 
     run_tokens: Count | None = None
     run_cost: Money | None = None
@@ -39,7 +39,7 @@ class BudgetsShape(Shape):
 
 
 class BoundsShape(Shape):
-    """How far an agent may go with booking its own next run."""
+    """Limits of the next runs that an agent books itself."""
 
     mode: ScheduleMode
     is_customised: bool
@@ -62,7 +62,7 @@ class AgentShape(Shape):
     system_prompt: str
     toolsets: list[str]
     mcp_servers: list[str]
-    ask_before: list[str]  # tools that need a person's word
+    ask_before: list[str]  # tools that need a person's approval
     profiles: list[str]  # ids of agents it may hand over to
     may_write_skills: bool
     subagents: list[str]  # ids of the agents it may give a task to
@@ -88,7 +88,7 @@ class AgentShape(Shape):
 
 
 class SpentShape(Shape):
-    """What was used since an instant; planning and subagents included."""
+    """Usage since a time, including planning and subagents."""
 
     since: AwareDatetime
     runs: int
@@ -98,7 +98,7 @@ class SpentShape(Shape):
 
 
 class AgentUsage(Shape):
-    """What an agent has used today, by its own midnight, and what it may use; left is null without a limit."""
+    """Usage of an agent today, in its time zone, and its limits; left is null without a limit."""
 
     today: SpentShape
     budgets: BudgetsShape
@@ -107,7 +107,7 @@ class AgentUsage(Shape):
 
 
 class ModelTrialShape(Sparse):
-    """What came of asking the model for a word; `reason` is why it gave none, in its provider's words."""
+    """The result of a test request to the model; `reason` is the provider's error, if it failed."""
 
     model: str
     outcome: Literal["answered", "failed", "timed_out"]
@@ -132,7 +132,7 @@ class AgentList(Shape):
 
 
 class BudgetsChange(RequestBody):
-    """What is left out stays; null lifts a limit."""
+    """Fields that are left out stay unchanged; null removes a limit."""
 
     run_tokens: Count | None = None
     run_cost: Money | None = None
@@ -153,25 +153,25 @@ class ScheduleChange(RequestBody):
 
 
 class AgentChange(RequestBody):
-    """What is left out stays."""
+    """Fields that are left out stay unchanged."""
 
     name: Label | None = None
     description: Text | None = None
     model: Model | None = None
-    allowed_models: Annotated[list[Model], Field(max_length=MOST_MODELS)] | None = None
+    allowed_models: Annotated[list[Model], Field(max_length=MAX_MODELS)] | None = None
     system_prompt: Text | None = None
     toolsets: Toolsets | None = None
     mcp_servers: McpNames | None = None
     ask_before: ToolNames | None = None
     profiles: AgentIds | None = None
     may_write_skills: bool | None = None
-    subagents: Annotated[list[Id], Field(max_length=MOST_SUBAGENTS)] | None = None
+    subagents: Annotated[list[Id], Field(max_length=MAX_SUBAGENTS)] | None = None
     planning: bool | None = None
     thinking_level: ThinkingLevel | None = None
     max_iterations: Annotated[int, Field(ge=1, le=1_000)] | None = None
     run_limit_seconds: Annotated[int, Field(ge=1, le=86_400)] | None = None
     budgets: BudgetsChange | None = None
-    database_mb: Annotated[int, Field(ge=1, le=MOST_DATABASE_MB)] | None = None
+    database_mb: Annotated[int, Field(ge=1, le=MAX_DATABASE_MB)] | None = None
     timezone: Zone | None = None  # null: its user's
     self_scheduling: bool | None = None
     schedule: ScheduleChange | None = None
@@ -184,7 +184,7 @@ class NewAgent(AgentChange):
 @router.get("/agents")
 async def list_agents(caller: Reader, services: ServicesDep) -> AgentList:
     """List the caller's agents."""
-    return AgentList(agents=[_tell(agent) for agent in await services.agents.of_user(caller.user.id)])
+    return AgentList(agents=[_to_body(agent) for agent in await services.agents.of_user(caller.user.id)])
 
 
 @router.post("/agents", status_code=201)
@@ -192,13 +192,13 @@ async def make_agent(caller: Admin, services: ServicesDep, asked: NewAgent) -> A
     """Make an agent. Self-scheduling and the database are off unless asked for."""
     changes = _changes(asked, PRESETS["reactive"], Budgets())
     changes.pop("name")
-    return _tell(await services.agents.make(caller.user, asked.name, changes))
+    return _to_body(await services.agents.make(caller.user, asked.name, changes))
 
 
 @router.get("/agents/{agent_id}")
 async def get_agent(caller: Reader, services: ServicesDep, agent_id: PathId) -> AgentShape:
     """Show an agent."""
-    return _tell(await services.agents.get(agent_id, caller.user.id))
+    return _to_body(await services.agents.get(agent_id, caller.user.id))
 
 
 @router.get("/agents/{agent_id}/usage")
@@ -214,7 +214,7 @@ async def get_agent_usage(caller: Reader, services: ServicesDep, agent_id: PathI
             tokens=spent.tokens,
             cost=spent.cost_micros / 1_000_000,
         ),
-        budgets=_tell_budgets(limits),
+        budgets=_budgets_to_body(limits),
         tokens_left=_left(limits.day_tokens, spent.tokens),
         cost_left=_dollars(_left(limits.day_cost_micros, spent.cost_micros)),
     )
@@ -238,7 +238,7 @@ async def change_agent(caller: Admin, services: ServicesDep, agent_id: PathId, a
     """Change settings of an agent."""
     before = await services.agents.get(agent_id, caller.user.id)
     changes = _changes(asked, before.bounds, before.budgets)
-    return _tell(await services.agents.change(agent_id, caller.user, changes))
+    return _to_body(await services.agents.change(agent_id, caller.user, changes))
 
 
 @router.delete("/agents/{agent_id}")
@@ -309,7 +309,7 @@ def _left(limit: int | None, used: int) -> int | None:
     return None if limit is None else max(0, limit - used)
 
 
-def _tell_budgets(budgets: Budgets) -> BudgetsShape:
+def _budgets_to_body(budgets: Budgets) -> BudgetsShape:
     return BudgetsShape(
         run_tokens=budgets.run_tokens,
         run_cost=_dollars(budgets.run_cost_micros),
@@ -318,7 +318,7 @@ def _tell_budgets(budgets: Budgets) -> BudgetsShape:
     )
 
 
-def _tell(agent: Agent) -> AgentShape:
+def _to_body(agent: Agent) -> AgentShape:
     bounds = agent.bounds
     return AgentShape(
         id=agent.id,
@@ -337,7 +337,7 @@ def _tell(agent: Agent) -> AgentShape:
         thinking_level=agent.thinking_level,
         max_iterations=agent.max_iterations,
         run_limit_seconds=int(agent.run_limit.total_seconds()),
-        budgets=_tell_budgets(agent.budgets),
+        budgets=_budgets_to_body(agent.budgets),
         database_mb=agent.database_mb,
         timezone=agent.timezone,
         zone=agent.zone,

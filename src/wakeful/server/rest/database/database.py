@@ -1,4 +1,4 @@
-"""An agent's own database: its state, its schema, what changed in it, and its key."""
+"""Routes for an agent's database as a whole: state, schema, changelog, snapshots and key."""
 
 from typing import Annotated, Any, Literal
 
@@ -6,12 +6,12 @@ from fastapi import APIRouter, Path, Query, Response
 from pydantic import AwareDatetime, Field
 
 from wakeful.domain.errors import Invalid
-from wakeful.server.auth import Admin, Chatter, Reader
+from wakeful.server.rest.database.ask import Administering, Ask, Reading, Writing
 from wakeful.server.rest.database.shapes import Cell, TableName
 from wakeful.server.rest.database.views import Render, ViewShape
 from wakeful.server.rest.shapes import Done, Id, PathId, RequestBody, Shape, Sparse
 from wakeful.server.routes import DoorRoute
-from wakeful.server.services import ServicesDep
+from wakeful.service.agents.database import By
 
 router = APIRouter(route_class=DoorRoute, tags=["agents' databases"])
 
@@ -179,43 +179,41 @@ class NotConfirmed(Invalid):
 
     def __init__(self, given: str, name: str, consequence: str) -> None:
         super().__init__(
-            f"'confirm' is {given[:100]!r}, and the agent is called {name!r}. {consequence}", field="confirm"
+            f"'confirm' must be the agent's name, {name!r}; got {given[:100]!r}. {consequence}", field="confirm"
         )
 
 
 @router.get("/agents/{agent_id}/db")
-async def get_database(caller: Reader, services: ServicesDep, agent_id: PathId) -> DatabaseShape:
+async def get_database(ask: Reading, agent_id: PathId) -> DatabaseShape:
     """Show whether an agent has a database, how full it is, and what is in it."""
-    by = await services.data.person(agent_id, caller.user.id)
-    state = await services.data.files.state(by.agent)
-    found = None if state == "locked" else await services.data.schema(by)
+    by, files = await ask.by(agent_id), ask.data.files
+    state = await files.state(by.agent)
+    found: dict[str, Any] = {} if state == "locked" else await ask.data.run(by, "schema")
+    storage = found.get("storage", {})
     return DatabaseShape(
         state=state,
         is_on="database" in by.agent.toolsets,
-        in_flight=services.data.files.in_flight(agent_id),
-        used_bytes=None if found is None else found["storage"]["used_bytes"] if state == "open" else 0,
-        quota_bytes=None if found is None else found["storage"]["quota_bytes"],
-        tables=[] if found is None else found["tables"],
-        views=[] if found is None else found["views"],
+        in_flight=files.in_flight(agent_id),
+        used_bytes=0 if state == "none" else storage.get("used_bytes"),
+        quota_bytes=storage.get("quota_bytes"),
+        tables=found.get("tables", []),
+        views=found.get("views", []),
     )
 
 
 @router.get("/agents/{agent_id}/db/schema")
 async def get_schema(
-    caller: Reader,
-    services: ServicesDep,
+    ask: Reading,
     agent_id: PathId,
     system: Annotated[bool, Query(description="With the host's own tables.")] = False,
 ) -> SchemaShape:
     """Show tables with their columns and indexes, and views."""
-    by = await services.data.person(agent_id, caller.user.id)
-    return SchemaShape.model_validate({"system_tables": [], **await services.data.schema(by, with_system=system)})
+    return SchemaShape.model_validate({"system_tables": [], **await ask(agent_id, "schema", with_system=system)})
 
 
 @router.get("/agents/{agent_id}/db/changelog")
 async def get_changelog(
-    caller: Reader,
-    services: ServicesDep,
+    ask: Reading,
     agent_id: PathId,
     run_id: Id | None = None,
     table: TableName | None = None,
@@ -224,78 +222,70 @@ async def get_changelog(
     limit: Annotated[int, Query(ge=1, le=200)] = 100,
 ) -> Changes:
     """Show what changed, row by row, the newest first: of a run, of a table, of a row, or all of it."""
-    by = await services.data.person(agent_id, caller.user.id)
-    found, is_more = await services.data.changelog(
-        by, run_id=run_id, table=table, row_id=row_id, before=before, limit=limit
-    )
-    return Changes(
-        changes=[ChangeShape.model_validate(each) for each in found],
-        next=found[-1]["id"] if is_more else None,
-    )
+    which = {"run_id": run_id, "table": table, "row_id": row_id}
+    found = await ask(agent_id, "changelog", **which, before=before, limit=limit)
+    changes = found["changes"]
+    return Changes(changes=changes, next=changes[-1]["id"] if found["is_more"] else None)
 
 
 @router.get("/agents/{agent_id}/db/verify")
-async def verify(caller: Reader, services: ServicesDep, agent_id: PathId) -> Verified:
+async def verify(ask: Reading, agent_id: PathId) -> Verified:
     """Say whether the changelog is as it was written."""
-    by = await services.data.person(agent_id, caller.user.id)
-    return Verified.model_validate(await services.data.verify(by))
+    return await ask(agent_id, "verify")
 
 
 @router.post("/agents/{agent_id}/db/changelog/{change_id}/take-back")
-async def take_back_migration(caller: Admin, services: ServicesDep, agent_id: PathId, change_id: ChangeId) -> TakenBack:
+async def take_back_migration(ask: Administering, agent_id: PathId, change_id: ChangeId) -> TakenBack:
     """Take a migration back with the statements its agent wrote for that. The file is copied first."""
-    by = await services.data.person(agent_id, caller.user.id)
-    return TakenBack.model_validate(await services.data.take_back_migration(by, change_id))
+    return await ask(agent_id, "take_back_migration", change_id=change_id)
 
 
 @router.get("/agents/{agent_id}/db/snapshots")
-async def list_snapshots(caller: Reader, services: ServicesDep, agent_id: PathId) -> Snapshots:
+async def list_snapshots(ask: Reading, agent_id: PathId) -> Snapshots:
     """List the copies of an agent's database that were made before migrations, the latest first."""
-    by = await services.data.person(agent_id, caller.user.id)
-    return Snapshots.model_validate({"snapshots": await services.data.snapshots(by)})
+    return Snapshots(snapshots=await ask(agent_id, "snapshots"))
 
 
 @router.post("/agents/{agent_id}/db/snapshots/{snapshot}/recover")
 async def recover_table(
-    caller: Admin, services: ServicesDep, agent_id: PathId, snapshot: SnapshotName, asked: TableToRecover
+    ask: Administering, agent_id: PathId, snapshot: SnapshotName, asked: TableToRecover
 ) -> Recovered:
     """Copy a table of a snapshot into the database, with its row ids. The name must be free."""
-    by = await services.data.person(agent_id, caller.user.id)
-    return Recovered.model_validate(await services.data.recover(by, snapshot, asked.table, asked.new_name))
+    return await ask(agent_id, "recover", snapshot=snapshot, **asked.model_dump())
 
 
 @router.post("/runs/{run_id}/undo-data")
-async def undo_data(caller: Chatter, services: ServicesDep, run_id: PathId) -> Undone:
+async def undo_data(ask: Writing, run_id: PathId) -> Undone:
     """Put the rows that a run wrote back to what they were; those that others changed since are left, and told."""
-    return Undone.model_validate(await services.data.undo_run(run_id, caller.user.id))
+    return Undone.model_validate(await ask.data.undo_run(run_id, ask.caller.user.id, ask.door))
 
 
 @router.post("/agents/{agent_id}/db/rotate-key")
-async def rotate_key(caller: Admin, services: ServicesDep, agent_id: PathId) -> Done:
+async def rotate_key(ask: Administering, agent_id: PathId) -> Done:
     """Encrypt an agent's database, and its snapshots, with a new key."""
-    await services.data.files.rotate_key(await services.data.person(agent_id, caller.user.id))
+    await ask.data.files.rotate_key(await ask.by(agent_id))
     return Done()
 
 
 @router.post("/agents/{agent_id}/db/key")
-async def show_key(
-    caller: Admin, services: ServicesDep, agent_id: PathId, asked: Confirmation, response: Response
-) -> DatabaseKey:
+async def show_key(ask: Administering, agent_id: PathId, asked: Confirmation, response: Response) -> DatabaseKey:
     """Show the key of a database, for an owner of this server and their own agent. It is recorded, with a notice."""
-    by = await services.data.person(agent_id, caller.user.id)
-    if asked.confirm != by.agent.name:
-        raise NotConfirmed(asked.confirm, by.agent.name, "No key was shown. Send the agent's name to see it.")
-    path, key = await services.data.show_key(by, caller)
+    by = await _confirmed(ask, agent_id, asked, "No key was shown. Send the agent's name to see it.")
+    path, key = await ask.data.show_key(by, ask.caller)
     response.headers["Cache-Control"] = "no-store"
     return DatabaseKey(path=path, key=key.hex(), pragma=f"PRAGMA key = \"x'{key.hex()}'\";")
 
 
 @router.delete("/agents/{agent_id}/db")
-async def erase_database(caller: Admin, services: ServicesDep, agent_id: PathId, asked: Confirmation) -> Done:
+async def erase_database(ask: Administering, agent_id: PathId, asked: Confirmation) -> Done:
     """Erase an agent's database for good: its key is destroyed, so that no copy can be read either."""
-    by = await services.data.person(agent_id, caller.user.id)
-    if asked.confirm != by.agent.name:
-        to_do = "Nothing was erased. Send the agent's name to erase its database for good."
-        raise NotConfirmed(asked.confirm, by.agent.name, to_do)
-    await services.data.files.erase(by.agent)
+    not_done = "Nothing was erased. Send the agent's name to erase its database for good."
+    await ask.data.files.erase((await _confirmed(ask, agent_id, asked, not_done)).agent)
     return Done()
+
+
+async def _confirmed(ask: Ask, agent_id: str, asked: Confirmation, not_done: str) -> By:
+    by = await ask.by(agent_id)
+    if asked.confirm != by.agent.name:
+        raise NotConfirmed(asked.confirm, by.agent.name, not_done)
+    return by

@@ -1,4 +1,4 @@
-"""Rows of an agent's database: look at them, edit them, and take them out and in as files."""
+"""Routes for rows of an agent's database: list, edit, export and import."""
 
 import re
 from typing import Annotated, Any, Literal
@@ -6,9 +6,9 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Query, Response
 from pydantic import Field
 
-from wakeful.server.auth import Chatter, Reader
+from wakeful.server.rest.database.ask import Ask, Reading, Writing
 from wakeful.server.rest.database.shapes import (
-    MOST_IDS,
+    MAX_IDS,
     FileFormat,
     Found,
     Json,
@@ -21,11 +21,10 @@ from wakeful.server.rest.database.shapes import (
 )
 from wakeful.server.rest.shapes import PathId, RequestBody, Shape, Text
 from wakeful.server.routes import DoorRoute, takes_large_bodies
-from wakeful.server.services import ServicesDep
 
 router = APIRouter(route_class=DoorRoute, tags=["agents' databases"])
 
-RowIds = Annotated[list[Annotated[int, Field(ge=-(2**63), lt=2**63)]], Field(min_length=1, max_length=MOST_IDS)]
+RowIds = Annotated[list[Annotated[int, Field(ge=-(2**63), lt=2**63)]], Field(min_length=1, max_length=MAX_IDS)]
 Values = dict[str, Any]
 Format = Annotated[FileFormat, Query(alias="format")]
 MEDIA_TYPES: dict[FileFormat, str] = {
@@ -43,7 +42,7 @@ _FILE: dict[int | str, dict[str, Any]] = {
         },
     }
 }
-_MOST_FILE = 10 * 1024 * 1024
+_MAX_FILE = 10 * 1024 * 1024
 
 
 class Rows(Found):
@@ -105,7 +104,7 @@ class NewImport(RequestBody):
 
     table: TableName
     format: FileFormat = "csv"
-    text: Annotated[str, Field(min_length=1, max_length=_MOST_FILE)]
+    text: Annotated[str, Field(min_length=1, max_length=_MAX_FILE)]
     create: bool = True
     source: Annotated[Text, Field(max_length=200)] = ""  # the name of the file, for the changelog
 
@@ -120,8 +119,7 @@ class Imported(Shape):
 
 @router.get("/agents/{agent_id}/db/tables/{table}/rows")
 async def list_rows(
-    caller: Reader,
-    services: ServicesDep,
+    ask: Reading,
     agent_id: PathId,
     table: PathTable,
     show: Show = "active",
@@ -132,105 +130,71 @@ async def list_rows(
     offset: Annotated[int, Query(ge=0, le=2**40)] = 0,
 ) -> Rows:
     """Show rows of a table: live, deleted, or all of them."""
-    by = await services.data.person(agent_id, caller.user.id)
-    found = await services.data.rows(
-        by,
-        table,
-        show=show,
-        where=read_object("where", where),
-        sort=sort,
-        descending=desc,
-        limit=limit,
-        offset=offset,
-    )
-    return Rows.model_validate(found)
+    page = {"sort": sort, "descending": desc, "limit": limit, "offset": offset}
+    return await ask(agent_id, "rows", table=table, show=show, where=read_object("where", where), **page)
 
 
 @router.post("/agents/{agent_id}/db/tables/{table}/rows", status_code=201)
-async def add_rows(caller: Chatter, services: ServicesDep, agent_id: PathId, table: PathTable, asked: NewRows) -> Added:
+async def add_rows(ask: Writing, agent_id: PathId, table: PathTable, asked: NewRows) -> Added:
     """Add rows, all or none."""
-    by = await services.data.person(agent_id, caller.user.id)
-    return Added.model_validate(await services.data.insert(by, table, asked.rows))
+    return await ask(agent_id, "insert", table=table, rows=asked.rows)
 
 
 @router.post("/agents/{agent_id}/db/tables/{table}/rows/upsert")
-async def upsert_rows(
-    caller: Chatter, services: ServicesDep, agent_id: PathId, table: PathTable, asked: RowsToMatch
-) -> Matched:
+async def upsert_rows(ask: Writing, agent_id: PathId, table: PathTable, asked: RowsToMatch) -> Matched:
     """Add rows, or change those that have the same values in some columns, all or none."""
-    by = await services.data.person(agent_id, caller.user.id)
-    return Matched.model_validate(await services.data.upsert(by, table, asked.rows, asked.conflict_columns))
+    return await ask(agent_id, "upsert", table=table, **asked.model_dump())
 
 
 @router.patch("/agents/{agent_id}/db/tables/{table}/rows")
-async def change_rows(
-    caller: Chatter, services: ServicesDep, agent_id: PathId, table: PathTable, asked: RowsChange
-) -> Updated:
+async def change_rows(ask: Writing, agent_id: PathId, table: PathTable, asked: RowsChange) -> Updated:
     """Change live rows, all or none."""
-    by = await services.data.person(agent_id, caller.user.id)
     with renamed(set="changes"):
-        return Updated.model_validate(await services.data.update(by, table, asked.changes, row_ids=asked.row_ids))
+        return await ask(agent_id, "update", table=table, set=asked.changes, row_ids=asked.row_ids)
 
 
 @router.post("/agents/{agent_id}/db/tables/{table}/rows/delete")
-async def delete_rows(
-    caller: Chatter, services: ServicesDep, agent_id: PathId, table: PathTable, asked: ChosenRows
-) -> Deleted:
+async def delete_rows(ask: Writing, agent_id: PathId, table: PathTable, asked: ChosenRows) -> Deleted:
     """Soft-delete rows: they can be restored."""
-    by = await services.data.person(agent_id, caller.user.id)
-    return Deleted.model_validate(await services.data.delete(by, table, row_ids=asked.row_ids))
+    return await ask(agent_id, "delete", table=table, row_ids=asked.row_ids)
 
 
 @router.post("/agents/{agent_id}/db/tables/{table}/rows/restore")
-async def restore_rows(
-    caller: Chatter, services: ServicesDep, agent_id: PathId, table: PathTable, asked: ChosenRows
-) -> Restored:
+async def restore_rows(ask: Writing, agent_id: PathId, table: PathTable, asked: ChosenRows) -> Restored:
     """Bring soft-deleted rows back."""
-    by = await services.data.person(agent_id, caller.user.id)
-    return Restored.model_validate(await services.data.restore(by, table, row_ids=asked.row_ids))
+    return await ask(agent_id, "restore", table=table, row_ids=asked.row_ids)
 
 
 @router.get("/agents/{agent_id}/db/tables/{table}/export", response_class=Response, responses=_FILE)
 async def export_table(
-    caller: Reader,
-    services: ServicesDep,
-    agent_id: PathId,
-    table: PathTable,
-    kind: Format = "csv",
-    show: Show = "active",
+    ask: Reading, agent_id: PathId, table: PathTable, kind: Format = "csv", show: Show = "active"
 ) -> Response:
     """Download a table as CSV, JSON or JSON lines. A spreadsheet takes nothing in the CSV for a formula."""
-    by = await services.data.person(agent_id, caller.user.id)
-    return _file(table, kind, await services.data.export_file(by, kind, table=table, show=show))
+    return await _file(ask, agent_id, table, kind, table=table, show=show)
 
 
 @router.get("/agents/{agent_id}/db/views/{view}/export", response_class=Response, responses=_FILE)
 async def export_view(
-    caller: Reader,
-    services: ServicesDep,
+    ask: Reading,
     agent_id: PathId,
     view: PathView,
     kind: Format = "csv",
     params: Annotated[Json | None, Query(description="Values for its parameters, as a JSON object.")] = None,
 ) -> Response:
     """Download what a view finds as CSV, JSON or JSON lines."""
-    by = await services.data.person(agent_id, caller.user.id)
-    return _file(view, kind, await services.data.export_view(by, kind, view, read_object("params", params)))
+    return await _file(ask, agent_id, view, kind, view=view, params=read_object("params", params))
 
 
 @router.post("/agents/{agent_id}/db/import")
 @takes_large_bodies
-async def import_rows(caller: Chatter, services: ServicesDep, agent_id: PathId, asked: NewImport) -> Imported:
+async def import_rows(ask: Writing, agent_id: PathId, asked: NewImport) -> Imported:
     """Insert the rows of a file, all or none, into a table that is there or into a new one."""
-    by = await services.data.person(agent_id, caller.user.id)
     with renamed(path="text", name="table", columns="text"):
-        done = await services.data.import_text(
-            by, asked.table, asked.text, asked.format, create=asked.create, source=asked.source
-        )
-    return Imported.model_validate(done)
+        return await ask(agent_id, "import", **asked.model_dump())
 
 
-def _file(name: str, kind: FileFormat, data: bytes) -> Response:
+async def _file(ask: Ask, agent_id: str, name: str, kind: FileFormat, **args: Any) -> Response:
+    data = await ask.data.run_unparsed(await ask.by(agent_id), "export", format=kind, **args)
     fit = re.sub(r"[^A-Za-z0-9_.-]+", "_", name)
     headers = {"Content-Disposition": f'attachment; filename="{fit}.{kind}"'}
     return Response(data, media_type=MEDIA_TYPES[kind], headers=headers)

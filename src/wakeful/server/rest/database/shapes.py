@@ -1,4 +1,4 @@
-"""What the routes of an agent's own database have in common."""
+"""Shapes that several routes of an agent's database use."""
 
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
@@ -11,16 +11,16 @@ from pydantic import Field
 from wakeful.domain.errors import Invalid, WakefulError
 from wakeful.server.rest.shapes import Shape
 
-MOST_ROWS = 5_000
-MOST_IDS = 900
+MAX_ROWS = 5_000
+MAX_IDS = 900
 
-# What an agent calls its tables is up to it, but for what cannot be shown. Views have names that need no quotes.
+# A table may have any name without control characters; the name of a view needs no quotes.
 TableName = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f-\x9f]+$")]
 PathTable = Annotated[str, Path(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f-\x9f]+$")]
 PathView = Annotated[str, Path(pattern=r"^[A-Za-z][A-Za-z0-9_]{0,62}$")]
 Show = Literal["active", "deleted", "all"]
 FileFormat = Literal["csv", "json", "jsonl"]
-Limit = Annotated[int, Field(ge=1, le=MOST_ROWS)]
+Limit = Annotated[int, Field(ge=1, le=MAX_ROWS)]
 Json = Annotated[str, Field(max_length=4_000)]  # an object, in a query string, which has its own bound of 64 kB
 
 
@@ -45,11 +45,11 @@ class NotAnObject(Invalid):
 
     def __init__(self, name: str, text: str) -> None:
         shown = text if len(text) <= 100 else text[:100] + "…"
-        super().__init__(f'{name!r} is a JSON object, such as {{"id": 3}}. It was {shown!r}.', field=name)
+        super().__init__(f'{name!r} must be a JSON object, such as {{"id": 3}}; got {shown!r}.', field=name)
 
 
 def read_object(name: str, text: str | None) -> Mapping[str, Any] | None:
-    """Read a JSON object that came in a query string."""
+    """Parse a JSON object from a query string."""
     if text is None:
         return None
     try:
@@ -63,7 +63,7 @@ def read_object(name: str, text: str | None) -> Mapping[str, Any] | None:
 
 @contextmanager
 def renamed(**names: str) -> Generator[None]:
-    """Let an error name the field of this route, where the agent's tool has another word for it."""
+    """Give errors the field names of this route where the operation has other argument names."""
     try:
         yield
     except WakefulError as error:

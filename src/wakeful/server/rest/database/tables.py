@@ -1,4 +1,4 @@
-"""Tables of an agent's database as people make and change them, and statements of theirs that write."""
+"""Routes for tables of an agent's database, migrations, and statements that write."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
@@ -6,11 +6,10 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter
 from pydantic import Field
 
-from wakeful.server.auth import Admin, Chatter
+from wakeful.server.rest.database.ask import Administering, Writing
 from wakeful.server.rest.database.shapes import Cell, PathTable
 from wakeful.server.rest.shapes import PathId, RequestBody, Shape, Sparse, Text
 from wakeful.server.routes import DoorRoute
-from wakeful.server.services import ServicesDep
 
 router = APIRouter(route_class=DoorRoute, tags=["agents' databases"])
 
@@ -79,33 +78,24 @@ class Executed(Sparse):
 
 
 @router.post("/agents/{agent_id}/db/tables", status_code=201)
-async def create_table(caller: Chatter, services: ServicesDep, agent_id: PathId, asked: NewTable) -> TableChanged:
+async def create_table(ask: Writing, agent_id: PathId, asked: NewTable) -> TableChanged:
     """Make a table."""
-    by = await services.data.person(agent_id, caller.user.id)
-    columns = [each.model_dump() for each in asked.columns]
-    made = await services.data.create_table(by, asked.name, asked.purpose, columns, asked.indexes)
-    return TableChanged.model_validate(made)
+    return await ask(agent_id, "create_table", **asked.model_dump())
 
 
 @router.post("/agents/{agent_id}/db/tables/{table}/columns")
-async def add_columns(
-    caller: Chatter, services: ServicesDep, agent_id: PathId, table: PathTable, asked: NewColumns
-) -> TableChanged:
+async def add_columns(ask: Writing, agent_id: PathId, table: PathTable, asked: NewColumns) -> TableChanged:
     """Append columns to a table."""
-    by = await services.data.person(agent_id, caller.user.id)
-    done = await services.data.alter_table(by, table, [each.model_dump() for each in asked.columns])
-    return TableChanged.model_validate(done)
+    return await ask(agent_id, "alter_table", table=table, add_columns=asked.model_dump()["columns"])
 
 
 @router.post("/agents/{agent_id}/db/migrate")
-async def migrate(caller: Admin, services: ServicesDep, agent_id: PathId, asked: NewMigration) -> Migrated:
+async def migrate(ask: Administering, agent_id: PathId, asked: NewMigration) -> Migrated:
     """Change the schema with SQL, in the sandbox in which the agent's own migrations run."""
-    by = await services.data.person(agent_id, caller.user.id)
-    return Migrated.model_validate(await services.data.migrate(by, asked.purpose, asked.up_sql, asked.down_sql))
+    return await ask(agent_id, "migrate", **asked.model_dump())
 
 
 @router.post("/agents/{agent_id}/db/execute")
-async def execute(caller: Chatter, services: ServicesDep, agent_id: PathId, asked: WritingStatement) -> Executed:
+async def execute(ask: Writing, agent_id: PathId, asked: WritingStatement) -> Executed:
     """Run one INSERT or UPDATE, in the sandbox in which the agent's own statements run."""
-    by = await services.data.person(agent_id, caller.user.id)
-    return Executed.model_validate(await services.data.execute(by, asked.sql, asked.params))
+    return await ask(agent_id, "execute", **asked.model_dump())

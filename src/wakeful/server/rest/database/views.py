@@ -1,4 +1,4 @@
-"""Saved views of an agent's database, and statements that only read."""
+"""Routes for saved views of an agent's database, and statements that only read."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
@@ -6,11 +6,10 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter
 from pydantic import AwareDatetime, Field
 
-from wakeful.server.auth import Chatter, Reader
+from wakeful.server.rest.database.ask import Reading, Writing
 from wakeful.server.rest.database.shapes import Found, Limit, PathView
 from wakeful.server.rest.shapes import Done, PathId, RequestBody, Shape, Text
 from wakeful.server.routes import DoorRoute
-from wakeful.server.services import ServicesDep
 
 router = APIRouter(route_class=DoorRoute, tags=["agents' databases"])
 
@@ -88,59 +87,38 @@ class ViewFound(Found):
 
 
 @router.post("/agents/{agent_id}/db/query")
-async def run_query(caller: Reader, services: ServicesDep, agent_id: PathId, asked: StatementBody) -> Found:
+async def run_query(ask: Reading, agent_id: PathId, asked: StatementBody) -> Found:
     """Run one statement that only reads, as a view would be before it is saved."""
-    by = await services.data.person(agent_id, caller.user.id)
-    found = await services.data.query(
-        by, asked.sql, asked.params, limit=asked.limit, include_deleted=asked.include_deleted
-    )
-    return Found.model_validate(found)
+    return await ask(agent_id, "query", **asked.model_dump())
 
 
 @router.get("/agents/{agent_id}/db/views")
-async def list_views(caller: Reader, services: ServicesDep, agent_id: PathId) -> Views:
+async def list_views(ask: Reading, agent_id: PathId) -> Views:
     """List saved views."""
-    by = await services.data.person(agent_id, caller.user.id)
-    return Views(views=[ViewShape.model_validate(each) for each in await services.data.list_views(by)])
+    return Views(views=await ask(agent_id, "list_views"))
 
 
 @router.put("/agents/{agent_id}/db/views/{view}")
-async def define_view(
-    caller: Chatter, services: ServicesDep, agent_id: PathId, view: PathView, asked: NewView
-) -> ViewSaved:
+async def define_view(ask: Writing, agent_id: PathId, view: PathView, asked: NewView) -> ViewSaved:
     """Save a view under a name, in place of the one that had it."""
-    by = await services.data.person(agent_id, caller.user.id)
-    saved = await services.data.define_view(
-        by,
-        view,
-        asked.sql,
-        description=asked.description,
-        parameters=[each.model_dump(exclude_unset=True) for each in asked.parameters],
-        render=asked.render,
-        is_pinned=asked.pinned,
-    )
-    return ViewSaved.model_validate(saved)
+    return await ask(agent_id, "define_view", name=view, **asked.model_dump(exclude_unset=True))
 
 
 @router.delete("/agents/{agent_id}/db/views/{view}")
-async def drop_view(caller: Chatter, services: ServicesDep, agent_id: PathId, view: PathView) -> Done:
+async def drop_view(ask: Writing, agent_id: PathId, view: PathView) -> Done:
     """Forget a view; the changelog keeps what it was."""
-    await services.data.drop_view(await services.data.person(agent_id, caller.user.id), view)
+    await ask(agent_id, "drop_view", name=view)
     return Done()
 
 
 @router.put("/agents/{agent_id}/db/views/{view}/pin")
-async def pin_view(caller: Chatter, services: ServicesDep, agent_id: PathId, view: PathView, asked: Pin) -> Done:
+async def pin_view(ask: Writing, agent_id: PathId, view: PathView, asked: Pin) -> Done:
     """Show a view on the agent's home, or no longer."""
-    by = await services.data.person(agent_id, caller.user.id)
-    await services.data.pin_view(by, view, is_pinned=asked.pinned)
+    await ask(agent_id, "pin_view", name=view, pinned=asked.pinned)
     return Done()
 
 
 @router.post("/agents/{agent_id}/db/views/{view}/run")
-async def run_view(
-    caller: Reader, services: ServicesDep, agent_id: PathId, view: PathView, asked: ViewArguments
-) -> ViewFound:
+async def run_view(ask: Reading, agent_id: PathId, view: PathView, asked: ViewArguments) -> ViewFound:
     """Show what a saved view finds now."""
-    by = await services.data.person(agent_id, caller.user.id)
-    return ViewFound.model_validate(await services.data.run_view(by, view, asked.params, limit=asked.limit))
+    return await ask(agent_id, "run_view", name=view, **asked.model_dump())

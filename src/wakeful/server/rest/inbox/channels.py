@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from fastapi import APIRouter
 from pydantic import AwareDatetime, Field, StringConstraints
 
-from wakeful.domain.inbox.channels import MOST_NAME
+from wakeful.domain.inbox.channels import MAX_NAME
 from wakeful.domain.types import Channel
 from wakeful.server.auth import Admin, Reader
 from wakeful.server.rest.shapes import LABEL, Done, PathId, RequestBody, Shape, Sparse
@@ -14,7 +14,7 @@ from wakeful.server.services import ServicesDep
 
 router = APIRouter(route_class=DoorRoute, tags=["channels"])
 
-Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MOST_NAME, pattern=LABEL)]
+Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_NAME, pattern=LABEL)]
 # Without rules of its own: what breaks those of a shape is quoted in the refusal, and this is a secret.
 Url = Annotated[str, Field(description="As apprise writes it, such as ntfy://TOPIC. It is never shown again.")]
 
@@ -43,7 +43,7 @@ class NewChannel(RequestBody):
 
 
 class ChannelChange(RequestBody):
-    """What is left out stays."""
+    """Fields that are left out stay unchanged."""
 
     name: Name | None = None
     url: Url | None = None
@@ -51,7 +51,7 @@ class ChannelChange(RequestBody):
 
 
 class TestShape(Sparse):
-    """What the channel really did."""
+    """The result of sending over the channel."""
 
     outcome: Literal["sent", "failed", "timed_out", "rate_limited"]
     reason: str | None = None

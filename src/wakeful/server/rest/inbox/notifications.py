@@ -51,7 +51,7 @@ class Notifications(Shape):
 async def list_notifications(caller: Reader, services: ServicesDep, most: Most = 50) -> Notifications:
     """List the latest notifications."""
     found = await services.notices.of_user(caller.user.id, most)
-    return Notifications(notifications=[_tell(notice) for notice in found])
+    return Notifications(notifications=[_to_body(notice) for notice in found])
 
 
 @router.post("/notifications/read")
@@ -68,7 +68,7 @@ async def read_one(caller: Chatter, services: ServicesDep, notification_id: Path
     return Done()
 
 
-def _tell(notice: Notice) -> NotificationShape:
+def _to_body(notice: Notice) -> NotificationShape:
     told = NotificationShape.model_validate(notice)
     call_id = call_to_approve(notice)
     if call_id is None:

@@ -1,4 +1,4 @@
-"""What is running here."""
+"""Version, model, store and confinement of this server."""
 
 from typing import Literal
 
@@ -17,7 +17,7 @@ class About(Shape):
 
     version: str
     model: str  # of agents that name none
-    is_demo: bool  # it is the built-in model, which is no LLM
+    is_demo: bool  # it is the built-in model, which is not an LLM
     store: Literal["sqlite", "postgresql"]
     shell: Confined  # how commands of the toolset `shell` are run on this node
 

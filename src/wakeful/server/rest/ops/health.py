@@ -22,7 +22,7 @@ async def healthz(request: Request) -> dict[str, str | bool]:
 async def readyz(_caller: Reader, request: Request) -> JSONResponse:
     """Say whether wakes are being fired, and if not, why; `held`: what waits for a data directory without a node."""
     problems, held = list(request.app.state.find_problems()), list(request.app.state.find_held())
-    # What is held makes nobody unready: this node works, and to restart it or take it away would help no one.
+    # Held runs do not make a node unready: this node works, and restarting it would not help.
     told = {"ok": not problems, "problems": problems} | ({"held": held} if held else {})
     return JSONResponse(told, status_code=503 if problems else 200)
 

@@ -1,4 +1,4 @@
-"""How much disk this server takes, for its owners."""
+"""Disk usage of this server, for its owners."""
 
 from fastapi import APIRouter
 

@@ -35,7 +35,7 @@ class NewUser(RequestBody):
 
 
 class UserChange(RequestBody):
-    """What is left out stays."""
+    """Fields that are left out stay unchanged."""
 
     name: Label | None = None
     role: Role | None = None
@@ -43,7 +43,7 @@ class UserChange(RequestBody):
 
 
 class Me(Shape):
-    """Who the caller is, and what the token they brought may do."""
+    """The caller, and the scope of their token."""
 
     user: UserShape
     scope: Scope

@@ -39,7 +39,7 @@ class Answer(RequestBody):
 
 
 class ApprovalAnswered(Sparse):
-    """What came of it; `run_id` is the new run of one that did not wait."""
+    """The result; `run_id` is the new run, if the call was one of a headless run."""
 
     ok: bool = True
     run_id: str | None = None

@@ -16,11 +16,11 @@ from wakeful.service.runs.runs import Stopped
 
 router = APIRouter(route_class=DoorRoute, tags=["runs"])
 
-_MOST_FRAMES = 5_000
+_MAX_FRAMES = 5_000
 
 
 class UsageShape(Shape):
-    """What a run has used; a cost of null: nobody knows the price."""
+    """Usage of a run; a cost of null: the price is unknown."""
 
     model: str
     input_tokens: int
@@ -68,7 +68,7 @@ class RunList(Sparse):
 
 
 class RunEvents(Sparse):
-    """What a run said, as its session's socket sent it. `next` goes on with `after`."""
+    """The frames of a run, as its session's socket sent them. Pass `next` as `after` to continue."""
 
     events: list[dict[str, Any]]
     next: int | None = None
@@ -138,16 +138,16 @@ async def get_run_events(
 ) -> RunEvents:
     """Show what a run said, from its start or after a sequence number."""
     run = await services.runs.get(run_id, caller.user.id)
-    frames = await services.stream.of_run(run, after, _MOST_FRAMES)
+    frames = await services.stream.of_run(run, after, _MAX_FRAMES)
     return RunEvents(
         events=[orjson.loads(frame.text) for frame in frames],
-        next=frames[-1].seq if len(frames) >= _MOST_FRAMES else None,
+        next=frames[-1].seq if len(frames) >= _MAX_FRAMES else None,
     )
 
 
 @router.post("/runs/{run_id}/stop")
 async def stop_run(caller: Chatter, services: ServicesDep, run_id: PathId) -> StopAnswer:
-    """Ask a run to stop; one at work ends within two seconds, or when a node that does not answer is taken over."""
+    """Ask a run to stop; a running one ends within two seconds, or when a node that does not answer is taken over."""
     return StopAnswer.of(await services.runs.stop(run_id, caller.user.id))
 
 

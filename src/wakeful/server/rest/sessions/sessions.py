@@ -8,6 +8,7 @@ from typing import Annotated, Any, Self
 from fastapi import APIRouter, Query, Response, UploadFile
 from pydantic import AwareDatetime, ConfigDict, Field, model_validator
 
+from wakeful.domain.attachments import MAX_IMAGES
 from wakeful.domain.doors.schedule import PREFIX
 from wakeful.domain.errors import NotFound
 from wakeful.domain.types import Message
@@ -16,10 +17,10 @@ from wakeful.server.rest.pages import Most, Page, next_page, read_page
 from wakeful.server.rest.runs.runs import StopAnswer
 from wakeful.server.rest.sessions.uploads import keep_uploads
 from wakeful.server.rest.shapes import Done, Id, PathId, RequestBody, Shape, Sparse, Text
-from wakeful.server.rest.wakes.wakes import RecallShape, tell_recall
+from wakeful.server.rest.wakes.wakes import RecallShape, recall_to_body
 from wakeful.server.routes import DoorRoute, takes_large_bodies
 from wakeful.server.services import ServicesDep
-from wakeful.server.ws.incoming import MOST_CONTENT, MOST_FILES, MOST_IMAGES, hand_over, read_message
+from wakeful.server.ws.incoming import MOST_CONTENT, MOST_FILES, hand_over, read_message
 from wakeful.service.sessions.sessions import MOST_TITLE, SessionView
 
 router = APIRouter(route_class=DoorRoute, tags=["sessions"])
@@ -98,7 +99,7 @@ class NewSession(RequestBody):
 
 
 class SessionChange(RequestBody):
-    """What is left out stays. Another agent goes on there with all of its own tools."""
+    """Fields that are left out stay unchanged. Another agent continues with all of its own tools."""
 
     model_config = ConfigDict(json_schema_extra={"minProperties": 1})
 
@@ -120,7 +121,7 @@ class FileName(RequestBody):
 
 class NewMessage(RequestBody):
     content: Annotated[str, Field(min_length=1, max_length=MOST_CONTENT)]
-    images: Annotated[list[str], Field(max_length=MOST_IMAGES)] | None = None
+    images: Annotated[list[str], Field(max_length=MAX_IMAGES)] | None = None
     files: Annotated[list[FileName], Field(max_length=MOST_FILES)] | None = None
 
 
@@ -170,7 +171,7 @@ async def list_sessions(
     )
     last = found[-1].session if found else None
     return SessionList(
-        sessions=[_tell(view) for view in found],
+        sessions=[_to_body(view) for view in found],
         next=next_page(found, most, last and last.updated_at, last and last.id),
     )
 
@@ -205,7 +206,7 @@ async def change_session(
         await services.profiles.choose(session_id, caller.user.id, asked.agent_id)
     if "title" in asked.model_fields_set:
         await services.sessions.rename(session_id, caller.user.id, asked.title)
-    return _tell(await services.sessions.view(session_id, caller.user.id))
+    return _to_body(await services.sessions.view(session_id, caller.user.id))
 
 
 @router.delete("/sessions/{session_id}")
@@ -228,7 +229,7 @@ async def send_message(caller: Chatter, services: ServicesDep, session_id: PathI
 
 @router.post("/sessions/{session_id}/stop")
 async def stop_session(caller: Chatter, services: ServicesDep, session_id: PathId) -> StopAnswer:
-    """Stop the run at work in a conversation, within two seconds; if none is, the next one in its queue."""
+    """Stop the running run of a conversation, within two seconds; if there is none, the next queued one."""
     return StopAnswer.of(await services.runs.stop_session(session_id, caller.user.id))
 
 
@@ -259,7 +260,7 @@ async def export(caller: Reader, services: ServicesDep, session_id: PathId) -> R
     return Response(text, media_type="text/markdown; charset=utf-8", headers=headers)
 
 
-def _tell(view: SessionView) -> SessionShape:
+def _to_body(view: SessionView) -> SessionShape:
     session = view.session
     is_scheduled = session.origin_session_id is not None  # a next run comes from no session
     return SessionShape(
@@ -277,16 +278,16 @@ def _tell(view: SessionView) -> SessionShape:
         scheduled_from_label=session.origin_label if is_scheduled else None,
         is_running=view.is_running,
         is_failed=view.is_failed,
-        recall=None if view.recall is None else tell_recall(view.recall),
+        recall=None if view.recall is None else recall_to_body(view.recall),
     )
 
 
 def _detail(view: SessionView, messages: Sequence[Message]) -> SessionDetail:
-    shown = [_tell_message(message, index) for index, message in enumerate(messages)]
-    return SessionDetail(**_tell(view).model_dump(), messages=shown)
+    shown = [_message_to_body(message, index) for index, message in enumerate(messages)]
+    return SessionDetail(**_to_body(view).model_dump(), messages=shown)
 
 
-def _tell_message(message: Message, index: int) -> MessageShape:
+def _message_to_body(message: Message, index: int) -> MessageShape:
     data = message.data or {}
     subagent = None
     if message.role == "subagent":

@@ -20,7 +20,7 @@ Short = Annotated[Text, Field(max_length=200)]
 
 
 class NewNextRun(RequestBody):
-    """A next run to book: at a time with its zone, so many seconds from now, or `when` in words."""
+    """A next run to book: at a time with its zone, a number of seconds from now, or `when` in words."""
 
     instructions: Text
     scheduled_at: Short | None = None
@@ -33,7 +33,7 @@ class NewNextRun(RequestBody):
 
 
 class NextRunShape(Shape):
-    """What waits in an agent's slot."""
+    """The pending next run of an agent, if there is one."""
 
     id: str
     agent_id: str
@@ -70,7 +70,7 @@ class NextRunBooked(Shape):
 async def get_next_run(caller: Reader, services: ServicesDep, agent_id: PathId) -> NextRunAnswer:
     """Show the next run that waits for an agent."""
     wake = await services.next_runs.pending(agent_id, caller.user.id)
-    return NextRunAnswer(next_run=None if wake is None else _tell(wake))
+    return NextRunAnswer(next_run=None if wake is None else _to_body(wake))
 
 
 @router.put("/agents/{agent_id}/next-run")
@@ -88,7 +88,7 @@ async def book_next_run(caller: Planner, services: ServicesDep, agent_id: PathId
     )
     booked = await services.next_runs.book(request, agent_id, caller.user.id)
     return NextRunBooked(
-        next_run=_tell(booked.wake),
+        next_run=_to_body(booked.wake),
         told=booked.told,
         clamped=booked.clamped.clamped,
         clamp_reasons=list(booked.clamped.reasons),
@@ -99,7 +99,7 @@ async def book_next_run(caller: Planner, services: ServicesDep, agent_id: PathId
 
 @router.delete("/agents/{agent_id}/next-run")
 async def cancel_next_run(caller: Planner, services: ServicesDep, agent_id: PathId) -> Done:
-    """Cancel the next run that waits, whoever booked it; with none booked there is nothing to do."""
+    """Cancel the pending next run, also one that the agent booked; succeeds if there is none."""
     await services.next_runs.cancel(agent_id, caller.user.id)
     return Done()
 
@@ -110,7 +110,7 @@ async def run_next_run_now(caller: Planner, services: ServicesDep, agent_id: Pat
     return RunShape.model_validate(await services.next_runs.run_now(agent_id, caller.user.id))
 
 
-def _tell(wake: Wake) -> NextRunShape:
+def _to_body(wake: Wake) -> NextRunShape:
     return NextRunShape(
         id=wake.id,
         agent_id=wake.agent_id,

@@ -21,7 +21,7 @@ class NewPause(RequestBody):
     until: TimeField | None = None
     preset: PausePreset | None = None
     reason: Annotated[Text, Field(max_length=1_000)] = ""
-    stop: bool = False  # also stop what is under way, chat included
+    stop: bool = False  # also stop running runs, chat included
 
 
 class PauseShape(Shape):
@@ -50,7 +50,7 @@ async def get_agent_pause(caller: Reader, services: ServicesDep, agent_id: PathI
     active = await services.pauses.active(caller.user.id, agent_id)
     own = [pause for pause in active if pause.agent_id is not None]
     everything = [pause for pause in active if pause.agent_id is None]
-    return AgentPauseAnswer(pause=_tell_last(own), everything=_tell_last(everything))
+    return AgentPauseAnswer(pause=_last_to_body(own), everything=_last_to_body(everything))
 
 
 @router.put("/agents/{agent_id}/pause")
@@ -68,7 +68,7 @@ async def resume_agent(caller: Planner, services: ServicesDep, agent_id: PathId)
 @router.get("/pause")
 async def get_pause(caller: Reader, services: ServicesDep) -> PauseAnswer:
     """Show the pause of everything."""
-    return PauseAnswer(pause=_tell_last(await services.pauses.active(caller.user.id, None)))
+    return PauseAnswer(pause=_last_to_body(await services.pauses.active(caller.user.id, None)))
 
 
 @router.put("/pause")
@@ -87,14 +87,14 @@ async def _pause(caller: Planner, services: ServicesDep, agent_id: str | None, a
     pause = await services.pauses.pause(
         caller.user.id, agent_id, asked.until, asked.reason, preset=asked.preset, stop=asked.stop
     )
-    return PauseAnswer(pause=_tell(pause))
+    return PauseAnswer(pause=_to_body(pause))
 
 
-def _tell_last(pauses: list[Pause]) -> PauseShape | None:
-    return _tell(pauses[-1]) if pauses else None
+def _last_to_body(pauses: list[Pause]) -> PauseShape | None:
+    return _to_body(pauses[-1]) if pauses else None
 
 
-def _tell(pause: Pause) -> PauseShape:
+def _to_body(pause: Pause) -> PauseShape:
     return PauseShape(
         id=pause.id,
         agent_id=pause.agent_id,

@@ -7,7 +7,7 @@ from wakeful.domain.types import CallType, OnMiss, Priority
 from wakeful.server.auth import Planner, Reader
 from wakeful.server.rest.runs.runs import RunShape
 from wakeful.server.rest.shapes import Done, PathId, RequestBody, Shape, Sparse, Text
-from wakeful.server.rest.wakes.wakes import RecallShape, Runs, Seconds, When, tell_recall
+from wakeful.server.rest.wakes.wakes import RecallShape, Runs, Seconds, When, recall_to_body
 from wakeful.server.routes import DoorRoute
 from wakeful.server.services import ServicesDep
 
@@ -32,7 +32,7 @@ class NewRecall(RequestBody):
 
 
 class RecallChange(RequestBody):
-    """What is left out stays."""
+    """Fields that are left out stay unchanged."""
 
     additional_context_message: Text | None = None
     internal_comment: Text | None = None
@@ -62,7 +62,7 @@ class RecallBooked(Sparse):
 async def get_recall(caller: Reader, services: ServicesDep, session_id: PathId) -> RecallAnswer:
     """Show the recall that waits in a session."""
     wake = await services.recalls.pending(session_id, caller.user.id)
-    return RecallAnswer(recall=None if wake is None else tell_recall(wake))
+    return RecallAnswer(recall=None if wake is None else recall_to_body(wake))
 
 
 @router.post("/sessions/{session_id}/recall", status_code=201)
@@ -83,7 +83,7 @@ async def book_recall(caller: Planner, services: ServicesDep, session_id: PathId
         comment=asked.internal_comment,
     )
     booked = await services.recalls.book(request, session_id, caller.user.id)
-    return RecallBooked(recall=tell_recall(booked.wake), told=booked.told, warning=booked.warning)
+    return RecallBooked(recall=recall_to_body(booked.wake), told=booked.told, warning=booked.warning)
 
 
 @router.patch("/sessions/{session_id}/recall")
@@ -93,7 +93,7 @@ async def change_recall(
     """Change the recall that waits; a new time or rule starts afresh."""
     given = {name: getattr(asked, name) for name in asked.model_fields_set}
     changes = {name: value for name, value in given.items() if value is not None or name in ("until", "max_runs")}
-    return RecallAnswer(recall=tell_recall(await services.recalls.edit(session_id, caller.user.id, changes)))
+    return RecallAnswer(recall=recall_to_body(await services.recalls.edit(session_id, caller.user.id, changes)))
 
 
 @router.delete("/sessions/{session_id}/recall")

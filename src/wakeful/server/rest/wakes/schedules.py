@@ -47,7 +47,7 @@ class ErrorShape(Shape):
 
 
 class ScheduleShape(Shape):
-    """What is public about a schedule, live or ended."""
+    """Public attributes of a schedule, live or ended."""
 
     id: str
     kind: ScheduleKind

@@ -5,7 +5,8 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query
 from pydantic import AwareDatetime, Field
 
-from wakeful.domain.doors.recall import MOST_RUNS, MOST_SECONDS, recall_status
+from wakeful.domain.doors.recall import MAX_RUNS, MAX_SECONDS
+from wakeful.domain.frames import recall_status
 from wakeful.domain.types import (
     CallType,
     OnMiss,
@@ -28,8 +29,8 @@ from wakeful.server.services import ServicesDep
 router = APIRouter(route_class=DoorRoute, tags=["wakes"])
 
 When = Annotated[Text, Field(max_length=200)]
-Seconds = Annotated[int, Field(ge=1, le=MOST_SECONDS)]
-Runs = Annotated[int, Field(ge=1, le=MOST_RUNS)]
+Seconds = Annotated[int, Field(ge=1, le=MAX_SECONDS)]
+Runs = Annotated[int, Field(ge=1, le=MAX_RUNS)]
 
 
 class WakeShape(Shape):
@@ -70,7 +71,7 @@ class WakeShape(Shape):
 
 
 class LastRun(Shape):
-    """How the latest occurrence of a wake ended."""
+    """The result of the latest run of a wake."""
 
     id: str
     status: RunStatus
@@ -84,7 +85,7 @@ class WakeWithLastRun(WakeShape):
 
 
 class WakeChange(RequestBody):
-    """What is left out stays. The rules of recurrence are for recalls only."""
+    """Fields that are left out stay unchanged. Recurrence is for recalls only."""
 
     instructions: Text | None = None
     comment: Text | None = None
@@ -186,7 +187,7 @@ async def change_wake(caller: Planner, services: ServicesDep, wake_id: PathId, a
         wake = await services.bookings.edit(wake_id, caller.user.id, changes)
     if muted is not None:
         wake = await services.wakes.mute(wake_id, caller.user.id, muted)
-    return tell_wake(wake)
+    return wake_to_body(wake)
 
 
 @router.delete("/wakes/{wake_id}")
@@ -199,7 +200,7 @@ async def cancel_wake(caller: Planner, services: ServicesDep, wake_id: PathId) -
 @router.post("/wakes/{wake_id}/skip")
 async def skip_wake(caller: Planner, services: ServicesDep, wake_id: PathId) -> WakeShape:
     """Leave out the next time of a recurring wake."""
-    return tell_wake(await services.bookings.skip(wake_id, caller.user.id))
+    return wake_to_body(await services.bookings.skip(wake_id, caller.user.id))
 
 
 @router.post("/wakes/{wake_id}/run-now", status_code=202)
@@ -210,7 +211,7 @@ async def run_wake_now(caller: Planner, services: ServicesDep, wake_id: PathId) 
 
 @router.get("/wakes/{wake_id}/why")
 async def why(caller: Reader, services: ServicesDep, wake_id: PathId) -> Why:
-    """Tell what was decided about each planned time of a wake, and for which reason."""
+    """Return what was decided about each planned time of a wake, and for which reason."""
     decisions = await services.wakes.why(wake_id, caller.user.id)
     return Why(
         decisions=[
@@ -222,7 +223,7 @@ async def why(caller: Reader, services: ServicesDep, wake_id: PathId) -> Why:
     )
 
 
-def tell_wake(wake: Wake) -> WakeShape:
+def wake_to_body(wake: Wake) -> WakeShape:
     """Show a wake with all its fields."""
     interval = None if wake.every is None else int(wake.every.total_seconds())
     told = {name: getattr(wake, name) for name in WakeShape.model_fields if name != "interval_seconds"}
@@ -231,10 +232,10 @@ def tell_wake(wake: Wake) -> WakeShape:
 
 def _with_last_run(wake: Wake, run: Run | None) -> WakeWithLastRun:
     last = None if run is None else LastRun.model_validate(run)
-    return WakeWithLastRun(**tell_wake(wake).model_dump(), last_run=last)
+    return WakeWithLastRun(**wake_to_body(wake).model_dump(), last_run=last)
 
 
-def tell_recall(wake: Wake) -> RecallShape:
+def recall_to_body(wake: Wake) -> RecallShape:
     """Show a wake as the recall of its session."""
     assert wake.session_id is not None
     return RecallShape(
@@ -245,7 +246,7 @@ def tell_recall(wake: Wake) -> RecallShape:
         interval_seconds=None if wake.every is None else int(wake.every.total_seconds()),
         internal_comment=wake.comment,
         additional_context_message=wake.instructions,
-        status=recall_status(wake),
+        status=recall_status(wake.status),
         reason=wake.reason,
         nominal_at=wake.nominal_at,
         attempt_at=wake.attempt_at,

@@ -5,7 +5,8 @@ import { call, explain } from "../../../api/client";
 import * as queries from "../../../api/queries";
 import type { AgentShape, InstructionFileShape } from "../../../api/rest.generated";
 import { CodeBlock } from "../../../components/CodeBlock";
-import { Field, Section } from "./saving";
+import { SettingsSection } from "../../../components/SettingsSection";
+import { Field } from "./fields";
 
 const AGENTS_FILE = "AGENTS.md";
 
@@ -13,20 +14,40 @@ export function Instructions({ agent }: { agent: AgentShape }) {
   const files = useQuery(queries.instructions(agent.id));
   const agentsFile = files.data?.find((each) => each.path === AGENTS_FILE);
   const save = queries.useAct(
-    (text: string) => call("PUT /agents/{agent_id}/instructions/{path}", { path: { agent_id: agent.id, path: AGENTS_FILE }, body: { text } }),
+    (text: string) =>
+      call("PUT /agents/{agent_id}/instructions/{path}", {
+        path: { agent_id: agent.id, path: AGENTS_FILE },
+        body: { text },
+      }),
     [["instructions", agent.id]],
   );
   return (
-    <Section id="instructions" title="Instructions" text="AGENTS.md goes into every prompt; skills are listed there by name. Only what you saved or accepted is used.">
+    <SettingsSection
+      id="instructions"
+      title="Instructions"
+      text="AGENTS.md goes into every prompt; skills are listed there by name. Only what you saved or accepted is used."
+    >
       {files.isError && <p className="bad-text">{explain(files.error)}</p>}
       {agentsFile?.accepted !== false && (
-        <Field label={AGENTS_FILE} rows={4} value={agentsFile?.text ?? ""} placeholder="How it is to work, in Markdown" onSave={(text) => save.mutateAsync(text)} />
+        <Field
+          label={AGENTS_FILE}
+          rows={4}
+          value={agentsFile?.text ?? ""}
+          placeholder="How it should work, in Markdown"
+          onSave={(text) => save.mutateAsync(text)}
+        />
       )}
       <p className="muted small" role="status">
         {save.isPending ? "Saving…" : save.isSuccess ? "Saved." : ""}
       </p>
-      {files.data?.map((file) => (file.accepted ? file.path !== AGENTS_FILE && <Used key={file.path} file={file} /> : <Changed key={file.path} agent={agent} file={file} />))}
-    </Section>
+      {files.data?.map((file) =>
+        file.accepted ? (
+          file.path !== AGENTS_FILE && <Used key={file.path} file={file} />
+        ) : (
+          <Changed key={file.path} agent={agent} file={file} />
+        ),
+      )}
+    </SettingsSection>
   );
 }
 
@@ -41,14 +62,18 @@ function Used({ file }: { file: InstructionFileShape }) {
 
 function Changed({ agent, file }: { agent: AgentShape; file: InstructionFileShape }) {
   const accept = queries.useAct(
-    () => call("POST /agents/{agent_id}/instructions/{path}/accept", { path: { agent_id: agent.id, path: file.path }, body: { digest: file.digest } }),
+    () =>
+      call("POST /agents/{agent_id}/instructions/{path}/accept", {
+        path: { agent_id: agent.id, path: file.path },
+        body: { digest: file.digest },
+      }),
     [["instructions", agent.id], ["notifications"]],
   );
   return (
     <div className="stack" role="group" aria-label={`${file.path} changed`}>
       <p>
-        <span className="badge bad">left out</span> <strong>{file.path}</strong> was changed outside of this page, perhaps by a program the agent ran. Runs do not
-        see it until you accept it. Read it first:
+        <span className="badge bad">not used</span> <strong>{file.path}</strong> was changed outside of this page,
+        perhaps by a program the agent ran. Runs do not see it until you accept it. Read it first:
       </p>
       <CodeBlock code={file.text} language="markdown" />
       <div className="row">

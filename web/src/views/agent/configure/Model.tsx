@@ -3,8 +3,11 @@ import { useId } from "react";
 import { call, explain } from "../../../api/client";
 import * as queries from "../../../api/queries";
 import type { AgentChange } from "../../../api/rest.generated";
+import { SettingsSection } from "../../../components/SettingsSection";
 import { took } from "../../../components/times";
-import { Field, inOrder, type PartProps, Problem, Section, Toggle, useSetting } from "./saving";
+import { inOrder, type PartProps, useSetting } from "./autosave";
+import { Field, Problem, Toggle } from "./fields";
+import "./Model.css";
 
 const LEVELS = ["off", "low", "medium", "high"] as const;
 
@@ -14,38 +17,54 @@ export function Model({ agent, save }: PartProps) {
   const id = useId();
   const level = (value: string) => (value || null) as AgentChange["thinking_level"];
   return (
-    <Section id="model" title="Model" text="A provider and a name, as in anthropic:NAME or openai-chat:NAME. Keys and addresses are in the server's settings.">
+    <SettingsSection
+      id="model"
+      title="Model"
+      text="A provider and a name, as in anthropic:NAME or openai-chat:NAME. Keys and addresses are in the server's settings."
+    >
       <Field
         label="Model"
         value={agent.model ?? ""}
-        placeholder={about ? `the server's own: ${about.model}` : "the server's own"}
-        hint={(agent.model ?? about?.model) === "demo" && "The demo model is no LLM: it works offline and knows a few sentences. Settings tell how to add a real one."}
+        placeholder={about ? `Server default (${about.model})` : "Server default"}
+        hint={
+          (agent.model ?? about?.model) === "demo" &&
+          "The demo model is not an LLM: it works offline and knows a few sentences. Settings explains how to add a real one."
+        }
         onSave={(model) => save({ model: model.trim() || null })}
       />
       <Field
-        label="Models its schedules may ask for"
+        label="Models its schedules may use"
         value={agent.allowed_models.join(", ")}
         placeholder="only its own"
-        hint="Besides its own, with commas between them. Only an owner of this server changes them."
+        hint="In addition to its own, separated by commas. Only an owner of this server can change them."
         onSave={(names) => save({ allowed_models: names.split(/[\s,]+/).filter(Boolean) })}
       />
       <Trial agentId={agent.id} />
       <div className="field">
         <label htmlFor={id}>Thinking</label>
-        <select id={id} value={agent.thinking_level ?? ""} onChange={(event) => void thinking.set(() => save({ thinking_level: level(event.target.value) }))}>
-          <option value="">as the model does by itself</option>
+        <select
+          id={id}
+          value={agent.thinking_level ?? ""}
+          onChange={(event) => void thinking.set(() => save({ thinking_level: level(event.target.value) }))}
+        >
+          <option value="">Model default</option>
           {LEVELS.map((each) => (
             <option key={each}>{each}</option>
           ))}
         </select>
         <Problem text={thinking.problem} />
       </div>
-      <Toggle label="Plan first" hint="It writes down its steps before it begins." isOn={agent.planning} onChange={(planning) => save({ planning })} />
-    </Section>
+      <Toggle
+        label="Plan first"
+        hint="It writes down its steps before it begins."
+        isOn={agent.planning}
+        onChange={(planning) => save({ planning })}
+      />
+    </SettingsSection>
   );
 }
 
-/** One word from the model, so that a wrong name or key is found here and not at three in the morning. */
+/** Sends the model one short request, so that a wrong name or key is found before a scheduled run needs it. */
 function Trial({ agentId }: { agentId: string }) {
   const trial = useMutation({
     scope: inOrder(agentId),
@@ -60,7 +79,8 @@ function Trial({ agentId }: { agentId: string }) {
       <div role="status">
         {data?.outcome === "answered" && (
           <p>
-            <span className="badge good">it answers</span> <code>{data.model}</code> said “{data.said}” after {took(data.seconds)}.
+            <span className="badge good">works</span> <code>{data.model}</code> answered “{data.said}” in{" "}
+            {took(data.seconds)}.
           </p>
         )}
         {data && data.outcome !== "answered" && <p className="bad-text">{data.reason}</p>}

@@ -1,70 +1,71 @@
 import { RadioGroup } from "radix-ui";
 import type { AgentShape, ScheduleChange } from "../../../api/rest.generated";
+import { MODES } from "../../../components/labels";
+import { SettingsSection } from "../../../components/SettingsSection";
 import { duration } from "../../../components/times";
-import { MODES } from "../../../components/words";
 import { ZoneNames } from "../../../components/zone";
-import { Field, type PartProps, Problem, readNumber, Section, Toggle, useSetting } from "./saving";
+import { type PartProps, useSetting } from "./autosave";
+import { Field, Problem, readNumber, Toggle } from "./fields";
+import "./Scheduling.css";
 
 type ScheduleShape = AgentShape["schedule"];
 type Bounds = Omit<ScheduleShape, "mode" | "is_customised" | "days">;
 type Preset = "ambient" | "reactive" | "project";
 
 const HOUR = 3600;
-const DAY = 24 * HOUR;
-const NIGHT = { quiet_from: "22:00", quiet_to: "07:00" };
-// As the server's presets have them: a card says what choosing it would set.
-const PRESETS: Record<Preset, Bounds> = {
-  ambient: { max_horizon_seconds: 7 * DAY, min_interval_seconds: HOUR, daily_cap: 6, ...NIGHT },
-  reactive: { max_horizon_seconds: DAY, min_interval_seconds: 300, daily_cap: 48, quiet_from: null, quiet_to: null },
-  project: { max_horizon_seconds: 30 * DAY, min_interval_seconds: HOUR, daily_cap: 4, ...NIGHT },
-};
+const NIGHT = { quiet_from: MODES.ambient.bounds.quiet_from, quiet_to: MODES.ambient.bounds.quiet_to };
+const PRESETS: Preset[] = ["ambient", "reactive", "project"];
 const DAYS = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
 
-function inWords(bounds: Bounds): string {
+function summary(bounds: Bounds): string {
   const quiet = bounds.quiet_from ? `quiet ${bounds.quiet_from}–${bounds.quiet_to}` : "no quiet hours";
   return `Up to ${duration(bounds.max_horizon_seconds)} ahead · at least ${duration(bounds.min_interval_seconds)} apart · ${bounds.daily_cap} a day · ${quiet}`;
 }
 
 export function Scheduling({ agent, save }: PartProps) {
   return (
-    <Section id="scheduling" title="Scheduling" text="Whether it may set its own alarm, and how far it may go. You may always book for it.">
+    <SettingsSection
+      id="scheduling"
+      title="Scheduling"
+      text="Whether it may schedule its own runs, and within which limits. You can always schedule runs for it."
+    >
       <Toggle
         label="Self-scheduling"
-        hint="Off: the tools that book are gone, and what it booked is cancelled."
+        hint="When off, the agent can't schedule runs, and its pending ones are cancelled."
         isOn={agent.self_scheduling}
         onChange={(self_scheduling) => save({ self_scheduling })}
       />
       <Field
         label="Time zone"
         value={agent.timezone ?? ""}
-        placeholder={agent.is_zone_known ? `${agent.zone}, as yours` : "not known"}
+        placeholder={agent.is_zone_known ? `${agent.zone} (yours)` : "unknown"}
         list="time-zones"
         hint={
           agent.is_zone_known
             ? "Quiet hours, days and “today” are in this zone. Empty: your own."
-            : "Neither this agent nor you have a time zone yet: quiet hours, days and “today” are in UTC, and times of day are refused."
+            : "Neither this agent nor you have a time zone yet: quiet hours, days and “today” are in UTC, and times of day are not accepted."
         }
         onSave={(timezone) => save({ timezone: timezone.trim() || null })}
       />
       <ZoneNames />
       {agent.self_scheduling && <BoundsOf schedule={agent.schedule} set={(schedule) => save({ schedule })} />}
-    </Section>
+    </SettingsSection>
   );
 }
 
 type Set = (change: ScheduleChange) => Promise<unknown>;
 
 function BoundsOf({ schedule, set }: { schedule: ScheduleShape; set: Set }) {
-  const preset = schedule.mode === "manual" ? null : PRESETS[schedule.mode];
+  const preset = schedule.mode === "manual" ? null : MODES[schedule.mode].bounds;
   const mode = useSetting();
   const choose = (name: string) => void mode.set(() => set({ mode: name as Preset }));
-  /** Say what the mode would have there, where it is something else. */
+  /** Show the mode's own value where the setting differs from it. */
   const hint = (name: keyof Bounds, show: (bounds: Bounds) => string, plain?: string) =>
     preset && preset[name] !== schedule[name] ? (
       <>
         {plain && `${plain} · `}
         <span className="changed">
-          {MODES[schedule.mode].name}: {show(preset)}
+          {MODES[schedule.mode].label}: {show(preset)}
         </span>
       </>
     ) : (
@@ -73,16 +74,16 @@ function BoundsOf({ schedule, set }: { schedule: ScheduleShape; set: Set }) {
   return (
     <>
       <RadioGroup.Root className="mode-cards" aria-label="Mode" value={schedule.mode} onValueChange={choose}>
-        {(Object.keys(PRESETS) as Preset[]).map((name) => {
+        {PRESETS.map((name) => {
           const isCustomised = schedule.mode === name && schedule.is_customised;
           return (
             <RadioGroup.Item key={name} value={name} className="card mode-card">
               <strong>
-                {MODES[name].name}
+                {MODES[name].label}
                 {isCustomised && <span className="badge wait">customised</span>}
               </strong>
-              <span>{MODES[name].tagline}</span>
-              <span className="muted small">{inWords(isCustomised ? schedule : PRESETS[name])}</span>
+              <span>{MODES[name].hint}</span>
+              <span className="muted small">{summary(isCustomised ? schedule : MODES[name].bounds)}</span>
             </RadioGroup.Item>
           );
         })}
@@ -91,26 +92,40 @@ function BoundsOf({ schedule, set }: { schedule: ScheduleShape; set: Set }) {
       {schedule.is_customised && preset && (
         <p>
           <button type="button" className="small" onClick={() => choose(schedule.mode)}>
-            Back to the bounds of {MODES[schedule.mode].name}
+            Reset to {MODES[schedule.mode].label}
           </button>
         </p>
       )}
       <div className="field-grid">
         <Field
-          label="Furthest ahead (hours)"
+          label="How far ahead (hours)"
           type="number"
           value={String(Math.round((schedule.max_horizon_seconds / HOUR) * 100) / 100)}
-          hint={hint("max_horizon_seconds", (bounds) => duration(bounds.max_horizon_seconds), duration(schedule.max_horizon_seconds))}
+          hint={hint(
+            "max_horizon_seconds",
+            (bounds) => duration(bounds.max_horizon_seconds),
+            duration(schedule.max_horizon_seconds),
+          )}
           onSave={async (text) => set({ max_horizon_seconds: Math.round(readNumber(text) * HOUR) })}
         />
         <Field
-          label="At least apart (minutes)"
+          label="Minimum gap (minutes)"
           type="number"
           value={String(Math.round((schedule.min_interval_seconds / 60) * 100) / 100)}
-          hint={hint("min_interval_seconds", (bounds) => duration(bounds.min_interval_seconds), duration(schedule.min_interval_seconds))}
+          hint={hint(
+            "min_interval_seconds",
+            (bounds) => duration(bounds.min_interval_seconds),
+            duration(schedule.min_interval_seconds),
+          )}
           onSave={async (text) => set({ min_interval_seconds: Math.round(readNumber(text) * 60) })}
         />
-        <Field label="Runs a day" type="number" value={String(schedule.daily_cap)} hint={hint("daily_cap", (bounds) => String(bounds.daily_cap))} onSave={async (text) => set({ daily_cap: Math.round(readNumber(text)) })} />
+        <Field
+          label="Runs per day"
+          type="number"
+          value={String(schedule.daily_cap)}
+          hint={hint("daily_cap", (bounds) => String(bounds.daily_cap))}
+          onSave={async (text) => set({ daily_cap: Math.round(readNumber(text)) })}
+        />
       </div>
       <QuietHours from={schedule.quiet_from} to={schedule.quiet_to} set={set} />
       <AllowedDays days={schedule.days} set={set} />
@@ -122,10 +137,20 @@ function QuietHours({ from, to, set }: { from: string | null; to: string | null;
   const isOn = from !== null && to !== null;
   return (
     <div className="stack">
-      <Toggle label="Quiet hours" hint="It is not woken between these times." isOn={isOn} onChange={(on) => set(on ? NIGHT : { quiet_from: null, quiet_to: null })} />
+      <Toggle
+        label="Quiet hours"
+        hint="It does not run between these times."
+        isOn={isOn}
+        onChange={(on) => set(on ? NIGHT : { quiet_from: null, quiet_to: null })}
+      />
       {isOn && (
         <div className="field-grid">
-          <Field label="Quiet from" type="time" value={from} onSave={(quiet_from) => set({ quiet_from, quiet_to: to })} />
+          <Field
+            label="Quiet from"
+            type="time"
+            value={from}
+            onSave={(quiet_from) => set({ quiet_from, quiet_to: to })}
+          />
           <Field label="Quiet to" type="time" value={to} onSave={(quiet_to) => set({ quiet_from: from, quiet_to })} />
         </div>
       )}
@@ -135,13 +160,18 @@ function QuietHours({ from, to, set }: { from: string | null; to: string | null;
 
 function AllowedDays({ days, set }: { days: number[]; set: Set }) {
   const setting = useSetting();
-  const change = (index: number, isOn: boolean) => void setting.set(() => set({ days: isOn ? [...days, index].sort() : days.filter((each) => each !== index) }));
+  const change = (index: number, isOn: boolean) =>
+    void setting.set(() => set({ days: isOn ? [...days, index].sort() : days.filter((each) => each !== index) }));
   return (
     <fieldset className="days">
-      <legend>Days it may wake</legend>
+      <legend>Days it may run</legend>
       {DAYS.map((day, index) => (
         <label key={day} className="check">
-          <input type="checkbox" checked={days.includes(index)} onChange={(event) => change(index, event.target.checked)} />
+          <input
+            type="checkbox"
+            checked={days.includes(index)}
+            onChange={(event) => change(index, event.target.checked)}
+          />
           {day}
         </label>
       ))}

@@ -2,27 +2,21 @@ import { useQuery } from "@tanstack/react-query";
 import { useId, useState } from "react";
 import * as queries from "../../../api/queries";
 import type { McpServerShape } from "../../../api/rest.generated";
+import { TOOLSETS } from "../../../api/server.generated";
 import { Icon } from "../../../components/Icon";
-import { type PartProps, Problem, Section, Toggle, useSetting } from "./saving";
+import { SettingsSection } from "../../../components/SettingsSection";
+import { type PartProps, useSetting } from "./autosave";
+import { Problem, Toggle } from "./fields";
+import "./Tools.css";
 
-const TOOLSETS = [
-  ["recall", "Recalls", "Wake itself in the same session"],
-  ["scheduler", "Scheduler", "Book messages and fresh sessions, within a day"],
-  ["next_run", "Next run", "Keep one next run of its own"],
-  ["notify", "Notify", "Tell you something"],
-  ["database", "Database", "An encrypted database of its own"],
-  ["files", "Files", "Read and write in its workspace"],
-  ["web", "Web", "Fetch pages"],
-  ["subagents", "Subagents", "Hand work to the agents listed below"],
-  ["shell", "Shell", "Run commands in its workspace"],
-] as const;
+type ToolsetName = keyof typeof TOOLSETS;
+const NAMES = Object.keys(TOOLSETS) as ToolsetName[];
 const SHELL = {
   bubblewrap: "Run commands, confined to its workspace",
   landlock: "Run commands, confined to its workspace",
-  unconfined: "Run commands, unconfined: they reach whatever the server's user does",
-  refused: "This server cannot confine commands, so it runs none; its log says why",
+  unconfined: "Run commands without a sandbox: they can access whatever the server can",
+  refused: "Disabled: this server cannot confine commands; its log says why",
 } as const;
-const SCHEDULING = new Set(["recall", "scheduler", "next_run", "notify"]);
 
 export function Tools(part: PartProps) {
   const { agent, save } = part;
@@ -30,20 +24,27 @@ export function Tools(part: PartProps) {
   const shell = useQuery(queries.about).data?.shell;
   const has = new Set(agent.toolsets);
   return (
-    <Section id="tools" title="Tools" text="A tool that is off is not shown to the model at all.">
+    <SettingsSection id="tools" title="Tools" text="A tool that is off is not shown to the model at all.">
       <div className="toolsets">
-        {TOOLSETS.map(([name, label, usual]) => {
+        {NAMES.map((name) => {
+          const { label, hint: usual, needs_self_scheduling } = TOOLSETS[name];
           const hint = name === "shell" && shell ? SHELL[shell] : usual;
           const isForbidden = name === "shell" && !isOwner && !has.has(name);
-          const waits = SCHEDULING.has(name) && !agent.self_scheduling && has.has(name);
+          const isHidden = needs_self_scheduling && !agent.self_scheduling && has.has(name);
           return (
             <Toggle
               key={name}
               label={label}
-              hint={isForbidden ? "Only an owner of this server may grant it" : waits ? `${hint}; hidden while self-scheduling is off` : hint}
+              hint={
+                isForbidden
+                  ? "Only an owner of this server may grant it"
+                  : isHidden
+                    ? `${hint}; hidden while self-scheduling is off`
+                    : hint
+              }
               isOn={has.has(name)}
               isLocked={isForbidden}
-              onChange={(isOn) => save({ toolsets: TOOLSETS.map(([each]) => each).filter((each) => (each === name ? isOn : has.has(each))) })}
+              onChange={(isOn) => save({ toolsets: NAMES.filter((each) => (each === name ? isOn : has.has(each))) })}
             />
           );
         })}
@@ -56,22 +57,28 @@ export function Tools(part: PartProps) {
         isOn={agent.may_write_skills}
         onChange={(may_write_skills) => save({ may_write_skills })}
       />
-    </Section>
+    </SettingsSection>
   );
 }
 
-const STATES = { on: ["good", "running"], starting: ["busy", "starting"], failed: ["bad", "failed"], off: ["calm", "not started"] } as const;
+const STATES = {
+  on: ["good", "running"],
+  starting: ["busy", "starting"],
+  failed: ["bad", "failed"],
+  off: ["calm", "not started"],
+} as const;
 
 function McpServers({ agent, save, isOwner }: PartProps & { isOwner: boolean }) {
   const servers = useQuery(queries.mcpServers).data ?? [];
   const gone = agent.mcp_servers.filter((name) => !servers.some((each) => each.name === name));
-  const change = (name: string, isOn: boolean) => save({ mcp_servers: isOn ? [...agent.mcp_servers, name] : agent.mcp_servers.filter((each) => each !== name) });
+  const change = (name: string, isOn: boolean) =>
+    save({ mcp_servers: isOn ? [...agent.mcp_servers, name] : agent.mcp_servers.filter((each) => each !== name) });
   return (
     <div className="stack" role="group" aria-label="MCP servers">
       <h3>MCP servers</h3>
       {servers.length + gone.length === 0 && (
         <p className="muted small">
-          There are none. The server's owner names them in its settings file, under <code>[mcp.NAME]</code>.
+          None yet. The server's owner adds them to its settings file, under <code>[mcp.NAME]</code>.
         </p>
       )}
       {servers.map((server) => (
@@ -85,7 +92,13 @@ function McpServers({ agent, save, isOwner }: PartProps & { isOwner: boolean }) 
         />
       ))}
       {gone.map((name) => (
-        <Toggle key={name} label={name} hint="No longer in the server's settings" isOn onChange={(isOn) => change(name, isOn)} />
+        <Toggle
+          key={name}
+          label={name}
+          hint="No longer in the server's settings"
+          isOn
+          onChange={(isOn) => change(name, isOn)}
+        />
       ))}
     </div>
   );
@@ -95,14 +108,16 @@ function McpState({ server }: { server: McpServerShape }) {
   const [tone, text] = STATES[server.state];
   return (
     <>
-      <span className={`badge ${tone}`}>{text}</span> {server.confinement === "unconfined" && <span className="badge bad">unconfined</span>} {server.state === "on" && `${server.tools} tools `}
+      <span className={`badge ${tone}`}>{text}</span>{" "}
+      {server.confinement === "unconfined" && <span className="badge bad">unconfined</span>}{" "}
+      {server.state === "on" && `${server.tools} tools `}
       {server.note}
       {server.last_error && <span className="bad-text"> {server.last_error}</span>}
     </>
   );
 }
 
-/** Tools whose every call waits for a person's word. */
+/** Tools whose calls need approval. */
 function AskFirst({ agent, save }: PartProps) {
   const tools = useQuery(queries.tools).data ?? [];
   const [name, setName] = useState("");
@@ -115,13 +130,20 @@ function AskFirst({ agent, save }: PartProps) {
   return (
     <div className="stack" role="group" aria-label="Tools that ask first">
       <h3>Ask first</h3>
-      <p className="muted small">Each call of these waits for your word. A run that nobody watches leaves it out, and tells you in the inbox.</p>
+      <p className="muted small">
+        Calls of these tools wait for your approval. A scheduled run skips the call and notifies you in the inbox.
+      </p>
       {agent.ask_before.length > 0 && (
         <ul className="chips">
           {agent.ask_before.map((each) => (
             <li key={each} className="chip">
               <code>{each}</code>
-              <button type="button" className="quiet icon-only" aria-label={`Do not ask before ${each}`} onClick={() => void set(() => save({ ask_before: agent.ask_before.filter((other) => other !== each) }))}>
+              <button
+                type="button"
+                className="quiet icon-only"
+                aria-label={`Stop asking before ${each}`}
+                onClick={() => void set(() => save({ ask_before: agent.ask_before.filter((other) => other !== each) }))}
+              >
                 <Icon name="close" size={13} />
               </button>
             </li>
@@ -135,7 +157,14 @@ function AskFirst({ agent, save }: PartProps) {
           void add();
         }}
       >
-        <input value={name} list={`${id}-tools`} placeholder="write_file, or web_* for several" aria-label="Tool that asks first" aria-invalid={problem !== null} onChange={(event) => setName(event.target.value)} />
+        <input
+          value={name}
+          list={`${id}-tools`}
+          placeholder="write_file, or web_* for several"
+          aria-label="Tool that asks first"
+          aria-invalid={problem !== null}
+          onChange={(event) => setName(event.target.value)}
+        />
         <datalist id={`${id}-tools`}>
           {tools.map((tool) => (
             <option key={tool.name} value={tool.name} />

@@ -1,4 +1,4 @@
-/** Entries of the changelog: what was written, by whom, and what was there before. */
+/** Entries of the changelog: what changed, by whom, and the values before. */
 
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { useState } from "react";
@@ -9,6 +9,7 @@ import { Confirm } from "../../../components/Dialog";
 import { Loading } from "../../../components/Page";
 import { Time } from "../../../components/times";
 import { Value } from "./Value";
+import "./Changes.css";
 
 interface Props {
   agentId: string;
@@ -23,10 +24,11 @@ export function useChanges(agentId: string, which: Props["which"]) {
 
 export function Changes({ agentId, zone, which, nothing }: Props) {
   const found = useChanges(agentId, which);
-  if (found.error instanceof Refused && found.error.code === "database_locked") return <p className="muted">The agent's database is locked, so what changed in it cannot be shown.</p>;
+  if (found.error instanceof Refused && found.error.code === "database_locked")
+    return <p className="muted">The agent's database is locked, so its changes cannot be shown.</p>;
   if (found.isError) return <p className="bad-text">{explain(found.error)}</p>;
   const entries = found.data?.pages.flatMap((page) => page.changes);
-  if (!entries) return <Loading what="what changed" />;
+  if (!entries) return <Loading what="changes" />;
   if (entries.length === 0) return <p className="muted">{nothing}</p>;
   return (
     <>
@@ -36,7 +38,12 @@ export function Changes({ agentId, zone, which, nothing }: Props) {
         ))}
       </ol>
       {found.hasNextPage && (
-        <button type="button" className="small" disabled={found.isFetchingNextPage} onClick={() => void found.fetchNextPage()}>
+        <button
+          type="button"
+          className="small"
+          disabled={found.isFetchingNextPage}
+          onClick={() => void found.fetchNextPage()}
+        >
           Earlier changes
         </button>
       )}
@@ -55,7 +62,12 @@ const OPS: Record<ChangeShape["op"], { text: string; tone: string }> = {
   undo: { text: "undone", tone: "calm" },
   purge: { text: "purged", tone: "bad" },
 };
-const ACTORS: Record<ChangeShape["actor"], string> = { agent: "the agent", user: "you", migration: "a migration", system: "the server" };
+const ACTORS: Record<ChangeShape["actor"], string> = {
+  agent: "the agent",
+  user: "you",
+  migration: "a migration",
+  system: "the server",
+};
 const HOST = ["_created_at", "_updated_at", "_deleted_at"];
 
 function Change({ agentId, entry, zone }: { agentId: string; entry: ChangeShape; zone: string | undefined }) {
@@ -74,7 +86,7 @@ function Change({ agentId, entry, zone }: { agentId: string; entry: ChangeShape;
           by {ACTORS[entry.actor]}, <Time at={entry.at} zone={zone} />
         </span>
       </p>
-      {Boolean(entry.detail?.down_sql) && <TakeBack agentId={agentId} entry={entry} />}
+      {Boolean(entry.detail?.down_sql) && <RevertMigration agentId={agentId} entry={entry} />}
       <Difference before={entry.before} after={entry.after} />
       {entry.detail && (
         <p className="small">
@@ -85,29 +97,32 @@ function Change({ agentId, entry, zone }: { agentId: string; entry: ChangeShape;
   );
 }
 
-/** A migration comes with the statements that take it back; only a person can have them run. */
-function TakeBack({ agentId, entry }: { agentId: string; entry: ChangeShape }) {
+/** A migration comes with statements that revert it; only a person can run them. */
+function RevertMigration({ agentId, entry }: { agentId: string; entry: ChangeShape }) {
   const [isAsking, setAsking] = useState(false);
   const undo = useWrite(
-    () => call("POST /agents/{agent_id}/db/changelog/{change_id}/take-back", { path: { agent_id: agentId, change_id: entry.id } }),
+    () =>
+      call("POST /agents/{agent_id}/db/changelog/{change_id}/take-back", {
+        path: { agent_id: agentId, change_id: entry.id },
+      }),
     () => setAsking(false),
   );
   return (
     <>
       <p role="status">
         {undo.isSuccess ? (
-          "It was taken back."
+          "Reverted."
         ) : (
           <button type="button" className="small" onClick={() => setAsking(true)}>
-            Take back
+            Revert
           </button>
         )}
       </p>
       {isAsking && (
         <Confirm
-          title="Take this migration back?"
-          text={`The statements that its author wrote for this are run; the file is copied first. They are: ${String(entry.detail?.down_sql)}`}
-          action="Take back"
+          title="Revert this migration?"
+          text={`Runs the statements that its author wrote for this, after a snapshot of the file: ${String(entry.detail?.down_sql)}`}
+          action="Revert"
           error={undo.isError ? explain(undo.error) : null}
           onConfirm={() => undo.mutate(undefined)}
           onClose={() => setAsking(false)}
@@ -118,7 +133,9 @@ function TakeBack({ agentId, entry }: { agentId: string; entry: ChangeShape }) {
 }
 
 function Difference({ before, after }: { before: Record<string, Cell> | null; after: Record<string, Cell> | null }) {
-  const names = [...new Set([...Object.keys(before ?? {}), ...Object.keys(after ?? {})])].filter((name) => !HOST.includes(name));
+  const names = [...new Set([...Object.keys(before ?? {}), ...Object.keys(after ?? {})])].filter(
+    (name) => !HOST.includes(name),
+  );
   if (names.length === 0) return null;
   return (
     <dl className="difference">

@@ -8,14 +8,15 @@ import { type Cell, exportOfTable, rows, type Show, schema, useWrite } from "../
 import type { AgentShape, ColumnShape, TableShape } from "../../../api/rest.generated";
 import { download } from "../../../api/tickets";
 import { Icon } from "../../../components/Icon";
+import { count } from "../../../components/labels";
 import { Loading } from "../../../components/Page";
 import { Time } from "../../../components/times";
 import { ImportDialog } from "./ImportDialog";
-import { NothingKept, Opened } from "./Opened";
+import { EmptyDatabase, OpenDatabase } from "./OpenDatabase";
 import { NewRowDialog, RowDialog } from "./RowDialog";
-import { count } from "./Schema";
 import { Value } from "./Value";
 import { condition, isNumeric, OPERATORS, type Operator } from "./values";
+import "./Data.css";
 
 const PAGE = 50;
 const SHOWS: [Show, string][] = [
@@ -25,7 +26,11 @@ const SHOWS: [Show, string][] = [
 ];
 
 export default function Data({ agent }: { agent: AgentShape }) {
-  return <Opened agent={agent}>{(found) => (found.state === "none" ? <NothingKept agent={agent} /> : <Tables agent={agent} />)}</Opened>;
+  return (
+    <OpenDatabase agent={agent}>
+      {(found) => (found.state === "none" ? <EmptyDatabase agent={agent} /> : <Tables agent={agent} />)}
+    </OpenDatabase>
+  );
 }
 
 function Tables({ agent }: { agent: AgentShape }) {
@@ -49,7 +54,7 @@ function Tables({ agent }: { agent: AgentShape }) {
       </select>
     </label>
   );
-  if (tables.length === 0) return <NothingKept agent={agent} />;
+  if (tables.length === 0) return <EmptyDatabase agent={agent} />;
   if (table) return <TableRows key={table.name} agent={agent} table={table} picker={picker} />;
   return (
     <div className="stack">
@@ -66,7 +71,8 @@ function TableRows({ agent, table, picker }: { agent: AgentShape; table: TableSh
       (before) => {
         const next = new URLSearchParams(before);
         next.set("table", table.name);
-        for (const [name, value] of Object.entries({ page: null, ...changes })) value === null ? next.delete(name) : next.set(name, value);
+        for (const [name, value] of Object.entries({ page: null, ...changes }))
+          value === null ? next.delete(name) : next.set(name, value);
         return next;
       },
       { replace: true },
@@ -78,30 +84,39 @@ function TableRows({ agent, table, picker }: { agent: AgentShape; table: TableSh
   const column = table.columns.find((each) => each.name === params.get("column"));
   const operator = (params.get("is") ?? "contains") as Operator;
   const where = column && operator in OPERATORS ? condition(column, operator, params.get("value") ?? "") : null;
-  const found = useQuery(rows(agent.id, table.name, { show, where, sort, desc: isDown, limit: PAGE, offset: (page - 1) * PAGE }));
+  const found = useQuery(
+    rows(agent.id, table.name, { show, where, sort, desc: isDown, limit: PAGE, offset: (page - 1) * PAGE }),
+  );
 
-  const [chosen, setChosen] = useState<ReadonlySet<number>>(new Set());
+  const [selected, setSelected] = useState<ReadonlySet<number>>(new Set());
   const [opened, setOpened] = useState<number | null>(null);
   const [isAdding, setAdding] = useState(false);
   const [isImporting, setImporting] = useState(false);
   const showing = `${show} ${where} ${page}`;
-  useEffect(() => setChosen(new Set()), [showing]);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: other rows are shown, so none of them is selected
+  useEffect(() => setSelected(new Set()), [showing]);
 
   const columns = ordered(table.columns);
   const places = new Map(found.data?.columns.map((name, place) => [name, place]));
   const list = found.data?.rows.map((cells) => new Row(cells, places)) ?? [];
-  const picked = list.filter((row) => chosen.has(row.id));
+  const picked = list.filter((row) => selected.has(row.id));
   const openRow = list.find((row) => row.id === opened);
   const pages = Math.max(1, Math.ceil((found.data?.total ?? 0) / PAGE));
 
-  const sortBy = (name: string) => change(sort !== name ? { sort: name, desc: null } : isDown ? { sort: null, desc: null } : { desc: "1" });
+  const sortBy = (name: string) =>
+    change(sort !== name ? { sort: name, desc: null } : isDown ? { sort: null, desc: null } : { desc: "1" });
   return (
     <div className="data-tab">
       <div className="data-bar">
         {picker}
         <div className="segments" role="group" aria-label="Which rows">
           {SHOWS.map(([each, text]) => (
-            <button key={each} type="button" aria-pressed={show === each} onClick={() => change({ show: each === "active" ? null : each })}>
+            <button
+              key={each}
+              type="button"
+              aria-pressed={show === each}
+              onClick={() => change({ show: each === "active" ? null : each })}
+            >
               {text}
             </button>
           ))}
@@ -109,7 +124,7 @@ function TableRows({ agent, table, picker }: { agent: AgentShape; table: TableSh
         <span className="push row">
           <button type="button" onClick={() => void download(exportOfTable(agent.id, table.name, show))}>
             <Icon name="down2" size={15} />
-            CSV
+            Export CSV
           </button>
           <button type="button" onClick={() => setImporting(true)}>
             Import
@@ -121,7 +136,7 @@ function TableRows({ agent, table, picker }: { agent: AgentShape; table: TableSh
         </span>
       </div>
       <Filter key={params.get("column")} columns={columns} params={params} onChange={change} />
-      <Chosen agent={agent} table={table} rows={picked} onDone={() => setChosen(new Set())} />
+      <SelectedRows agent={agent} table={table} rows={picked} onDone={() => setSelected(new Set())} />
       {found.isError ? (
         <p className="bad-text" role="alert">
           {explain(found.error)}
@@ -129,7 +144,12 @@ function TableRows({ agent, table, picker }: { agent: AgentShape; table: TableSh
       ) : !found.data ? (
         <Loading what="rows" />
       ) : list.length === 0 ? (
-        <Nothing agent={agent} show={show} isFiltered={where !== null} onAll={() => change({ column: null, is: null, value: null })} />
+        <Nothing
+          agent={agent}
+          show={show}
+          isFiltered={where !== null}
+          onAll={() => change({ column: null, is: null, value: null })}
+        />
       ) : (
         <div className="table-scroll is-tall" tabIndex={0} role="region" aria-label={`Rows of ${table.name}`}>
           <table className="data-table">
@@ -140,14 +160,19 @@ function TableRows({ agent, table, picker }: { agent: AgentShape; table: TableSh
                     type="checkbox"
                     aria-label="All rows on this page"
                     checked={picked.length === list.length}
-                    onChange={(event) => setChosen(new Set(event.target.checked ? list.map((row) => row.id) : []))}
+                    onChange={(event) => setSelected(new Set(event.target.checked ? list.map((row) => row.id) : []))}
                   />
                 </th>
                 <th>
                   <span className="hidden">Open</span>
                 </th>
                 {columns.map(({ name, ...rest }) => (
-                  <th key={name} scope="col" className={isNumeric(rest) ? "is-number" : undefined} aria-sort={sort !== name ? undefined : isDown ? "descending" : "ascending"}>
+                  <th
+                    key={name}
+                    scope="col"
+                    className={isNumeric(rest) ? "is-number" : undefined}
+                    aria-sort={sort !== name ? undefined : isDown ? "descending" : "ascending"}
+                  >
                     <button type="button" className="quiet small sort" onClick={() => sortBy(name)}>
                       {name}
                       <span aria-hidden="true">{sort !== name ? "" : isDown ? " ↓" : " ↑"}</span>
@@ -163,8 +188,8 @@ function TableRows({ agent, table, picker }: { agent: AgentShape; table: TableSh
                     <input
                       type="checkbox"
                       aria-label={`Row ${row.id}`}
-                      checked={chosen.has(row.id)}
-                      onChange={(event) => setChosen((before) => toggled(before, row.id, event.target.checked))}
+                      checked={selected.has(row.id)}
+                      onChange={(event) => setSelected((before) => toggled(before, row.id, event.target.checked))}
                     />
                   </td>
                   <td className="pick">
@@ -173,7 +198,10 @@ function TableRows({ agent, table, picker }: { agent: AgentShape; table: TableSh
                     </button>
                   </td>
                   {columns.map((each) => (
-                    <td key={each.name} className={`${typeof row.get(each.name) === "number" ? "is-number" : ""}${each.system ? " is-system" : ""}`}>
+                    <td
+                      key={each.name}
+                      className={`${typeof row.get(each.name) === "number" ? "is-number" : ""}${each.system ? " is-system" : ""}`}
+                    >
                       <DataValue row={row} column={each} zone={agent.zone} />
                     </td>
                   ))}
@@ -187,17 +215,30 @@ function TableRows({ agent, table, picker }: { agent: AgentShape; table: TableSh
         <nav className="row paging" aria-label="Pages">
           <span className="muted small">
             {count(found.data.total, "row")}
-            {found.data.truncated && list.length > 0 && found.data.row_count < Math.min(PAGE, found.data.total) && ", of which some are too large to show together"}
+            {found.data.truncated &&
+              list.length > 0 &&
+              found.data.row_count < Math.min(PAGE, found.data.total) &&
+              "; some are too large to show together"}
           </span>
           {pages > 1 && (
             <span className="push row">
-              <button type="button" className="small" disabled={page <= 1} onClick={() => change({ page: String(page - 1) })}>
-                Back
+              <button
+                type="button"
+                className="small"
+                disabled={page <= 1}
+                onClick={() => change({ page: String(page - 1) })}
+              >
+                Previous
               </button>
               <span className="small">
                 Page {page} of {pages}
               </span>
-              <button type="button" className="small" disabled={page >= pages} onClick={() => change({ page: String(page + 1) })}>
+              <button
+                type="button"
+                className="small"
+                disabled={page >= pages}
+                onClick={() => change({ page: String(page + 1) })}
+              >
                 Next
               </button>
             </span>
@@ -224,7 +265,11 @@ function TableRows({ agent, table, picker }: { agent: AgentShape; table: TableSh
 /** The host's times in the viewer's zone; all else as it is. */
 function DataValue({ row, column, zone }: { row: Row; column: ColumnShape; zone: string }) {
   const value = row.get(column.name);
-  return column.system && typeof value === "string" ? <Time at={value} zone={zone} /> : <Value value={value} name={column.name} />;
+  return column.system && typeof value === "string" ? (
+    <Time at={value} zone={zone} />
+  ) : (
+    <Value value={value} name={column.name} />
+  );
 }
 
 /** One row, by the names of its columns. */
@@ -265,7 +310,9 @@ interface FilterProps {
 }
 
 function Filter({ columns, params, onChange }: FilterProps) {
-  const [column, setColumn] = useState(params.get("column") ?? (columns.find((each) => !each.primary_key) ?? columns[0])?.name ?? "");
+  const [column, setColumn] = useState(
+    params.get("column") ?? (columns.find((each) => !each.primary_key) ?? columns[0])?.name ?? "",
+  );
   const [operator, setOperator] = useState<Operator>((params.get("is") as Operator | null) ?? "contains");
   const [value, setValue] = useState(params.get("value") ?? "");
   const isOn = params.has("column");
@@ -285,14 +332,20 @@ function Filter({ columns, params, onChange }: FilterProps) {
           <option key={each.name}>{each.name}</option>
         ))}
       </select>
-      <select aria-label="Comparison" value={operator} onChange={(event) => setOperator(event.target.value as Operator)}>
+      <select
+        aria-label="Comparison"
+        value={operator}
+        onChange={(event) => setOperator(event.target.value as Operator)}
+      >
         {Object.entries(OPERATORS).map(([name, text]) => (
           <option key={name} value={name}>
             {text}
           </option>
         ))}
       </select>
-      {needsValue && <input type="search" aria-label="Value" value={value} onChange={(event) => setValue(event.target.value)} />}
+      {needsValue && (
+        <input type="search" aria-label="Value" value={value} onChange={(event) => setValue(event.target.value)} />
+      )}
       <button type="submit">Filter</button>
       {isOn && (
         <button
@@ -310,10 +363,23 @@ function Filter({ columns, params, onChange }: FilterProps) {
   );
 }
 
-/** What can be done with the rows that were ticked, and what was done. */
-function Chosen({ agent, table, rows: picked, onDone }: { agent: AgentShape; table: TableShape; rows: Row[]; onDone: () => void }) {
+/** Actions on the selected rows, and their result. */
+function SelectedRows({
+  agent,
+  table,
+  rows: picked,
+  onDone,
+}: {
+  agent: AgentShape;
+  table: TableShape;
+  rows: Row[];
+  onDone: () => void;
+}) {
   const path = { agent_id: agent.id, table: table.name };
-  const remove = useWrite((row_ids: number[]) => call("POST /agents/{agent_id}/db/tables/{table}/rows/delete", { path, body: { row_ids } }), onDone);
+  const remove = useWrite(
+    (row_ids: number[]) => call("POST /agents/{agent_id}/db/tables/{table}/rows/delete", { path, body: { row_ids } }),
+    onDone,
+  );
   const restore = useWrite(
     (row_ids: number[]) => call("POST /agents/{agent_id}/db/tables/{table}/rows/restore", { path, body: { row_ids } }),
     () => {
@@ -328,14 +394,24 @@ function Chosen({ agent, table, rows: picked, onDone }: { agent: AgentShape; tab
     <div className="chosen" role="status">
       {picked.length > 0 && (
         <p className="row">
-          <strong>{picked.length} chosen</strong>
+          <strong>{picked.length} selected</strong>
           {live.length > 0 && (
-            <button type="button" className="danger small" disabled={remove.isPending} onClick={() => remove.mutate(live)}>
+            <button
+              type="button"
+              className="danger small"
+              disabled={remove.isPending}
+              onClick={() => remove.mutate(live)}
+            >
               Delete {live.length}
             </button>
           )}
           {deleted.length > 0 && (
-            <button type="button" className="small" disabled={restore.isPending} onClick={() => restore.mutate(deleted)}>
+            <button
+              type="button"
+              className="small"
+              disabled={restore.isPending}
+              onClick={() => restore.mutate(deleted)}
+            >
               Restore {deleted.length}
             </button>
           )}
@@ -345,7 +421,7 @@ function Chosen({ agent, table, rows: picked, onDone }: { agent: AgentShape; tab
         <p className="row">
           {count(remove.data.deleted, "row")} deleted.
           <button type="button" className="small" onClick={() => restore.mutate(remove.data.row_ids)}>
-            Take back
+            Undo
           </button>
         </p>
       )}
@@ -355,18 +431,31 @@ function Chosen({ agent, table, rows: picked, onDone }: { agent: AgentShape; tab
   );
 }
 
-function Nothing({ agent, show, isFiltered, onAll }: { agent: AgentShape; show: Show; isFiltered: boolean; onAll: () => void }) {
+function Nothing({
+  agent,
+  show,
+  isFiltered,
+  onAll,
+}: {
+  agent: AgentShape;
+  show: Show;
+  isFiltered: boolean;
+  onAll: () => void;
+}) {
   if (isFiltered) {
     return (
       <p className="nothing">
-        No row fits the filter.{" "}
+        No rows match the filter.{" "}
         <button type="button" className="small" onClick={onAll}>
           Show all
         </button>
       </p>
     );
   }
-  if (show === "deleted") return <p className="nothing muted">Nothing is deleted. Rows that you or the agent delete stay here, and can be restored.</p>;
+  if (show === "deleted")
+    return (
+      <p className="nothing muted">No deleted rows. Rows that you or the agent delete stay here and can be restored.</p>
+    );
   return (
     <p className="nothing muted">
       This table is empty. Add a row, or ask {agent.name} to: <Link href={`/?agent=${agent.id}`}>begin a session</Link>.

@@ -1,4 +1,4 @@
-/** The views that were pinned, drawn: what to look at right now. */
+/** The pinned views. */
 
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "wouter";
@@ -8,11 +8,16 @@ import { useQuickAct } from "../../../api/queries";
 import type { AgentShape, ViewShape } from "../../../api/rest.generated";
 import { Menu, MenuItem } from "../../../components/Menu";
 import { Empty, Loading } from "../../../components/Page";
-import { Drawing } from "./Drawing";
-import { NothingKept, Opened } from "./Opened";
+import { EmptyDatabase, OpenDatabase } from "./OpenDatabase";
+import { ViewResult } from "./ViewResult";
+import "./Home.css";
 
 export default function Home({ agent }: { agent: AgentShape }) {
-  return <Opened agent={agent}>{(found) => (found.state === "none" ? <NothingKept agent={agent} /> : <Pinned agent={agent} />)}</Opened>;
+  return (
+    <OpenDatabase agent={agent}>
+      {(found) => (found.state === "none" ? <EmptyDatabase agent={agent} /> : <Pinned agent={agent} />)}
+    </OpenDatabase>
+  );
 }
 
 function Pinned({ agent }: { agent: AgentShape }) {
@@ -22,10 +27,10 @@ function Pinned({ agent }: { agent: AgentShape }) {
   const pinned = found.data.views.filter((view) => view.pinned);
   if (pinned.length === 0) {
     return (
-      <Empty icon="pin" title="Nothing is pinned">
+      <Empty icon="pin" title="Nothing pinned yet">
         <p>
-          What you pin in <Link href={`/ui/agents/${agent.id}/views`}>Views</Link> is shown here. Or ask {agent.name} in a session: “draw a chart of{" "}
-          {found.data.tables[0]?.name ?? "memories"}”.
+          Pin a view in <Link href={`/ui/agents/${agent.id}/views`}>Views</Link> to show it here. Or ask {agent.name} in
+          a session: “draw a chart of {found.data.tables[0]?.name ?? "memories"}”.
         </p>
       </Empty>
     );
@@ -52,7 +57,11 @@ function PinnedView({ agent, view }: { agent: AgentShape; view: ViewShape }) {
   const needs = view.required_parameters;
   const found = useQuery({ ...viewRun(agent.id, view.name, {}), enabled: needs.length === 0 });
   const unpin = useQuickAct(
-    () => call("PUT /agents/{agent_id}/db/views/{view}/pin", { path: { agent_id: agent.id, view: view.name }, body: { pinned: false } }),
+    () =>
+      call("PUT /agents/{agent_id}/db/views/{view}/pin", {
+        path: { agent_id: agent.id, view: view.name },
+        body: { pinned: false },
+      }),
     [["database"]],
   );
   const place = `/ui/agents/${agent.id}/views?view=${encodeURIComponent(view.name)}`;
@@ -70,12 +79,12 @@ function PinnedView({ agent, view }: { agent: AgentShape; view: ViewShape }) {
       {view.description && <p className="muted small">{view.description}</p>}
       {needs.length > 0 ? (
         <p className="muted">
-          It asks for {needs.join(", ")}. <Link href={place}>Open it</Link> to say, or give a default there.
+          Needs a value for {needs.join(", ")}. <Link href={place}>Open it</Link> to enter one or to set a default.
         </p>
       ) : found.isError ? (
         <p className="bad-text">{explain(found.error)}</p>
       ) : found.data ? (
-        <Drawing name={view.name} render={view.render} columns={found.data.columns} rows={found.data.rows} />
+        <ViewResult name={view.name} render={view.render} columns={found.data.columns} rows={found.data.rows} />
       ) : (
         <Loading what={view.name} />
       )}

@@ -1,11 +1,12 @@
-/** Rows from a file: into a table that is there, or into one that is made for them. */
+/** Import rows from a file, into an existing or a new table. */
 
 import { useState } from "react";
 import { call, explain } from "../../../api/client";
 import { useWrite } from "../../../api/database";
 import type { AgentShape, Imported, NewImport } from "../../../api/rest.generated";
+import { MAX_LENGTH } from "../../../api/server.generated";
 import { Dialog } from "../../../components/Dialog";
-import { count } from "./Schema";
+import { count } from "../../../components/labels";
 
 interface Props {
   agent: AgentShape;
@@ -14,14 +15,13 @@ interface Props {
   onClose: () => void;
 }
 
-const MOST = 10 * 1024 * 1024; // characters, as the server takes
-
 export function ImportDialog({ agent, table, onDone, onClose }: Props) {
   const [file, setFile] = useState<File | null>(null);
   const [name, setName] = useState(table ?? "");
   const write = useWrite(
     async (file: File) => {
-      if (file.size > MOST) throw new Error(`“${file.name}” is larger than 10 MB. Split it into several.`);
+      if (file.size > MAX_LENGTH.NewImport.text)
+        throw new Error(`“${file.name}” is larger than ${MAX_LENGTH.NewImport.text / 1024 ** 2} MB. Split it.`);
       const body: NewImport = { table: name, format: formatOf(file.name), text: await file.text(), source: file.name };
       return call("POST /agents/{agent_id}/db/import", { path: { agent_id: agent.id }, body });
     },
@@ -46,13 +46,26 @@ export function ImportDialog({ agent, table, onDone, onClose }: Props) {
         >
           <label className="field">
             File
-            <input type="file" accept=".csv,.json,.jsonl,.ndjson,text/csv,application/json" required onChange={(event) => choose(event.target.files?.[0] ?? null)} />
+            <input
+              type="file"
+              accept=".csv,.json,.jsonl,.ndjson,text/csv,application/json"
+              required
+              onChange={(event) => choose(event.target.files?.[0] ?? null)}
+            />
           </label>
           <label className="field">
             Table
-            <input value={name} required maxLength={64} onChange={(event) => setName(event.target.value)} />
+            <input
+              value={name}
+              required
+              maxLength={MAX_LENGTH.NewImport.table}
+              onChange={(event) => setName(event.target.value)}
+            />
           </label>
-          <p className="muted small">CSV with names in its first line, a JSON list of objects, or an object on each line. A table that is not there is made. All of it goes in, or nothing.</p>
+          <p className="muted small">
+            CSV with column names in the first line, a JSON array of objects, or one JSON object per line. A missing
+            table is created. If one row fails, nothing is imported.
+          </p>
           {write.isError && (
             <p className="bad-text" role="alert">
               {explain(write.error)}
@@ -76,7 +89,9 @@ function Report({ done, onShow }: { done: Imported; onShow: () => void }) {
         <strong>{count(done.imported, "row")} imported</strong> into {done.created_table ? "the new table " : ""}
         <code>{done.table}</code>.
       </p>
-      {done.ignored_columns.length > 0 && <p className="muted">Left out, because the server sets them itself: {done.ignored_columns.join(", ")}.</p>}
+      {done.ignored_columns.length > 0 && (
+        <p className="muted">Skipped, because the server sets them: {done.ignored_columns.join(", ")}.</p>
+      )}
       {Object.entries(done.renamed_columns).map(([from, to]) => (
         <p className="muted" key={from}>
           The column <code>{from}</code> is called <code>{to}</code> here: SQLite needs that name for its row id.
@@ -84,7 +99,7 @@ function Report({ done, onShow }: { done: Imported; onShow: () => void }) {
       ))}
       <div className="row end">
         <button type="button" className="primary" onClick={onShow}>
-          Show them
+          Show rows
         </button>
       </div>
     </div>
@@ -98,6 +113,10 @@ function formatOf(file: string): "csv" | "json" | "jsonl" {
 
 /** A name for a table, from that of a file. */
 function tableOf(file: string): string {
-  const plain = file.replace(/\.[^.]*$/, "").toLowerCase().replace(/[^a-z0-9_]+/g, "_").replace(/^_+|_+$/g, "");
+  const plain = file
+    .replace(/\.[^.]*$/, "")
+    .toLowerCase()
+    .replace(/[^a-z0-9_]+/g, "_")
+    .replace(/^_+|_+$/g, "");
   return /^[0-9]/.test(plain) ? `t_${plain}` : plain;
 }

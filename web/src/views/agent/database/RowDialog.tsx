@@ -9,6 +9,8 @@ import { Changes } from "./Changes";
 import type { Row } from "./Data";
 import { prettyJson, WholeValue } from "./Value";
 import { isNumeric, typed } from "./values";
+import "../../RunSummary.css"; // its history folds like a run's
+import "./RowDialog.css";
 
 interface Props {
   agent: AgentShape;
@@ -63,8 +65,13 @@ export function RowDialog({ agent, table, row, onClose }: Props) {
             ))}
           </dl>
           <details className="why">
-            <summary>What happened to it</summary>
-            <Changes agentId={agent.id} zone={agent.zone} which={{ table: table.name, row_id: row.id }} nothing="The changelog has nothing about it." />
+            <summary>History</summary>
+            <Changes
+              agentId={agent.id}
+              zone={agent.zone}
+              which={{ table: table.name, row_id: row.id }}
+              nothing="No changes recorded."
+            />
           </details>
         </>
       )}
@@ -74,12 +81,24 @@ export function RowDialog({ agent, table, row, onClose }: Props) {
 
 type Texts = Record<string, string | null>; // null: NULL
 
-function EditRow({ agent, table, row, onDone }: { agent: AgentShape; table: TableShape; row: Row; onDone: () => void }) {
+function EditRow({
+  agent,
+  table,
+  row,
+  onDone,
+}: {
+  agent: AgentShape;
+  table: TableShape;
+  row: Row;
+  onDone: () => void;
+}) {
   // The number of a row is what the changelog knows it by. Binary values are changed by the agent alone.
   const isNumber = (column: ColumnShape) => column.primary_key && isNumeric(column);
   const isBinary = ({ name }: ColumnShape) => row.get(name) !== null && typeof row.get(name) === "object";
   const shown = table.columns.filter((column) => !column.system && !isNumber(column) && !isBinary(column));
-  const before: Texts = Object.fromEntries(shown.map(({ name }) => [name, row.get(name) === null ? null : String(row.get(name))]));
+  const before: Texts = Object.fromEntries(
+    shown.map(({ name }) => [name, row.get(name) === null ? null : String(row.get(name))]),
+  );
   const [texts, setTexts] = useState(before);
   const changed = shown.filter(({ name }) => texts[name] !== before[name]);
   const save = useWrite(
@@ -136,7 +155,8 @@ function valuesOf(columns: ColumnShape[], texts: Texts): Record<string, unknown>
   const values: Record<string, unknown> = {};
   for (const column of columns) {
     const text = texts[column.name];
-    if (text !== undefined) values[column.name] = text === null || (text === "" && isNumeric(column)) ? null : typed(column, text);
+    if (text !== undefined)
+      values[column.name] = text === null || (text === "" && isNumeric(column)) ? null : typed(column, text);
   }
   return values;
 }
@@ -166,11 +186,12 @@ function RowForm({ columns, texts, onChange, action, error, isBusy, onSubmit, on
         const set = (value: string | null) => onChange({ ...texts, [column.name]: value });
         const shared = {
           value: text ?? "",
-          placeholder: text === null ? "null" : text === undefined ? left(column) : "",
+          placeholder: text === null ? "null" : text === undefined ? emptyValue(column) : "",
         };
         const isLong = (text?.length ?? 0) > 60 || text?.includes("\n") || prettyJson(text ?? "") !== null;
         return (
           <div key={column.name} className="field">
+            {/* biome-ignore lint/a11y/noLabelWithoutControl: the control is one of the two below */}
             <label>
               <span>
                 {column.name} <span className="muted small">{column.type.toLowerCase()}</span>
@@ -206,8 +227,8 @@ function RowForm({ columns, texts, onChange, action, error, isBusy, onSubmit, on
   );
 }
 
-/** Say what becomes of a field that is left empty. */
-function left(column: ColumnShape): string {
+/** The value a field gets when it is left empty. */
+function emptyValue(column: ColumnShape): string {
   if (column.default !== null) return `default ${column.default}`;
-  return column.primary_key ? "given by the database" : column.required ? "required" : "null";
+  return column.primary_key ? "set by the database" : column.required ? "required" : "null";
 }

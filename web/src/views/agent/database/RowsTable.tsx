@@ -1,4 +1,4 @@
-/** What a statement found, as a table. */
+/** The rows of a result, as a table. */
 
 import type { Cell } from "../../../api/database";
 import { Value } from "./Value";
@@ -11,7 +11,7 @@ interface Props {
 }
 
 export function RowsTable({ label, columns, rows, most = 200 }: Props) {
-  if (rows.length === 0) return <p className="muted">It finds no row now.</p>;
+  if (rows.length === 0) return <p className="muted">No rows.</p>;
   return (
     <>
       <div className="table-scroll" tabIndex={0} role="region" aria-label={label}>
@@ -38,7 +38,11 @@ export function RowsTable({ label, columns, rows, most = 200 }: Props) {
           </tbody>
         </table>
       </div>
-      {rows.length > most && <p className="muted small">The first {most} of {rows.length.toLocaleString()} rows.</p>}
+      {rows.length > most && (
+        <p className="muted small">
+          The first {most} of {rows.length.toLocaleString()} rows.
+        </p>
+      )}
     </>
   );
 }

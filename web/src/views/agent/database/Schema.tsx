@@ -6,11 +6,17 @@ import { Link, useSearchParams } from "wouter";
 import { explain } from "../../../api/client";
 import { schema } from "../../../api/database";
 import type { AgentShape, ColumnShape, SystemTableShape, TableShape } from "../../../api/rest.generated";
+import { count } from "../../../components/labels";
 import { Loading } from "../../../components/Page";
-import { NothingKept, Opened } from "./Opened";
+import { EmptyDatabase, OpenDatabase } from "./OpenDatabase";
+import "./Schema.css";
 
 export default function Schema({ agent }: { agent: AgentShape }) {
-  return <Opened agent={agent}>{(found) => (found.state === "none" ? <NothingKept agent={agent} /> : <Tables agent={agent} />)}</Opened>;
+  return (
+    <OpenDatabase agent={agent}>
+      {(found) => (found.state === "none" ? <EmptyDatabase agent={agent} /> : <Tables agent={agent} />)}
+    </OpenDatabase>
+  );
 }
 
 function Tables({ agent }: { agent: AgentShape }) {
@@ -26,13 +32,13 @@ function Tables({ agent }: { agent: AgentShape }) {
   const { tables, system_tables } = found.data;
   return (
     <div className="stack schema">
-      {tables.length === 0 && <p className="muted">There is no table at present.</p>}
+      {tables.length === 0 && <p className="muted">No tables.</p>}
       {tables.map((table) => (
         <Table key={table.name} agent={agent} table={table} />
       ))}
       <details className="system-tables">
         <summary>
-          <h2>System tables</h2> <span className="muted">kept by the server; the agent cannot touch them</span>
+          <h2>System tables</h2> <span className="muted">managed by the server; the agent cannot change them</span>
         </summary>
         <div className="stack">
           {system_tables.map((table) => (
@@ -56,7 +62,11 @@ function Table({ agent, table }: { agent: AgentShape; table: TableShape }) {
           {count(table.rows, "row")}
           {table.deleted_rows > 0 && `, ${table.deleted_rows.toLocaleString()} deleted`}
         </span>
-        <Link className="button small push" href={`/ui/agents/${agent.id}/data?table=${encodeURIComponent(table.name)}`} aria-label={`Browse ${table.name}`}>
+        <Link
+          className="button small push"
+          href={`/ui/agents/${agent.id}/data?table=${encodeURIComponent(table.name)}`}
+          aria-label={`Browse ${table.name}`}
+        >
           Browse
         </Link>
       </header>
@@ -83,9 +93,7 @@ function Columns({ table }: { table: SystemTableShape }) {
               <tr key={column.name} className={column.system ? "is-system" : undefined}>
                 <td className="mono">{column.name}</td>
                 <td className="mono">{column.type.toLowerCase() || "any"}</td>
-                <td>
-                  {column.system ? "set by the server" : rules(column)}
-                </td>
+                <td>{column.system ? "set by the server" : rules(column)}</td>
               </tr>
             ))}
           </tbody>
@@ -97,7 +105,8 @@ function Columns({ table }: { table: SystemTableShape }) {
           {table.indexes.map((index, number) => (
             <span key={index.name}>
               {number > 0 && ", "}
-              <code>{index.name}</code> <span className="muted">
+              <code>{index.name}</code>{" "}
+              <span className="muted">
                 ({index.unique && "unique; "}
                 {index.columns.map((name) => name ?? "an expression").join(", ")})
               </span>
@@ -110,9 +119,11 @@ function Columns({ table }: { table: SystemTableShape }) {
 }
 
 function rules(column: ColumnShape): string {
-  return [column.primary_key && "primary key", column.required && "required", column.default !== null && `default ${column.default}`].filter(Boolean).join(" · ");
-}
-
-export function count(number: number, what: string): string {
-  return `${number.toLocaleString()} ${what}${number === 1 ? "" : "s"}`;
+  return [
+    column.primary_key && "primary key",
+    column.required && "required",
+    column.default !== null && `default ${column.default}`,
+  ]
+    .filter(Boolean)
+    .join(" · ");
 }

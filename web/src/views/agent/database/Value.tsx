@@ -1,9 +1,10 @@
-/** One value of a row: short in a table, whole in a dialog, and never anything but text. */
+/** One value of a row, always as text: shortened in a table, whole in a dialog. */
 
 import { useState } from "react";
 import type { Cell } from "../../../api/database";
 import { CodeBlock } from "../../../components/CodeBlock";
 import { Dialog } from "../../../components/Dialog";
+import "./Value.css";
 
 const SHORT = 80; // characters
 
@@ -11,7 +12,7 @@ function bytes(base64: string): number {
   return Math.floor((base64.length * 3) / 4) - (base64.endsWith("==") ? 2 : base64.endsWith("=") ? 1 : 0);
 }
 
-/** Return JSON with lines and indents, or null if a text is none. */
+/** Return a JSON text indented, or null if it is not JSON. */
 export function prettyJson(text: string): string | null {
   if (!/^\s*[[{]/.test(text)) return null;
   try {
@@ -39,7 +40,7 @@ export function Value({ value, name }: { value: Cell; name: string }) {
     <span className="value-long">
       <span>{short.length < value.length ? `${short.trimEnd()}…` : short}</span>
       <button type="button" className="quiet small" onClick={() => setOpen(true)}>
-        Open<span className="hidden"> {name}</span>
+        Show all<span className="hidden"> of {name}</span>
       </button>
       {isOpen && (
         <Dialog title={name} onClose={() => setOpen(false)}>
@@ -50,7 +51,7 @@ export function Value({ value, name }: { value: Cell; name: string }) {
   );
 }
 
-/** All of a value, JSON in a form that can be read. */
+/** A whole value, with JSON indented. */
 export function WholeValue({ value }: { value: Cell }) {
   if (typeof value !== "string") return <Value value={value} name="" />;
   const json = prettyJson(value);

@@ -1,13 +1,14 @@
-/** Write a view, or change one; what it finds can be seen before it is saved. */
+/** Create or edit a view; its result can be previewed before it is saved. */
 
 import { useMutation } from "@tanstack/react-query";
 import { useState } from "react";
 import { call, explain } from "../../../api/client";
 import { type Render, useWrite } from "../../../api/database";
 import type { AgentShape, NewParameter, ViewShape } from "../../../api/rest.generated";
+import { MAX_LENGTH } from "../../../api/server.generated";
 import { Dialog } from "../../../components/Dialog";
-import { Drawing } from "./Drawing";
-import { meant } from "./values";
+import { ViewResult } from "./ViewResult";
+import { toValue } from "./values";
 
 export const RENDERS: Render[] = ["table", "bar", "line", "pie", "number"];
 
@@ -30,29 +31,43 @@ export function ViewDialog({ agent, view, onClose, onSaved }: Props) {
   const [description, setDescription] = useState(view?.description ?? "");
   const [render, setRender] = useState<Render>(view?.render ?? "table");
   const [defaults, setDefaults] = useState<Record<string, string>>(() =>
-    Object.fromEntries((view?.parameters ?? []).map((each) => [each.name, each.default === null || each.default === undefined ? "" : String(each.default)])),
+    Object.fromEntries(
+      (view?.parameters ?? []).map((each) => [
+        each.name,
+        each.default === null || each.default === undefined ? "" : String(each.default),
+      ]),
+    ),
   );
   const names = parametersOf(sql);
-  const isNullable = (each: string) => view?.parameters.some(({ name }) => name === each) === true && !view.required_parameters.includes(each);
+  const isNullable = (each: string) =>
+    view?.parameters.some(({ name }) => name === each) === true && !view.required_parameters.includes(each);
   const parameters: NewParameter[] = names.map((each) => {
     const old = view?.parameters.find((parameter) => parameter.name === each);
     const text = defaults[each] ?? "";
     const described = { name: each, description: old?.description ?? "" };
     // Left empty it is asked for, unless it had a default before.
     if (text === "") return isNullable(each) ? { ...described, default: null } : described;
-    return { ...described, default: meant(text) };
+    return { ...described, default: toValue(text) };
   });
   const values = Object.fromEntries(parameters.map((each) => [each.name, each.default ?? null]));
   const attempt = useMutation({
-    mutationFn: () => call("POST /agents/{agent_id}/db/query", { path: { agent_id: agent.id }, body: { sql, params: names.length ? values : null, limit: 200 } }),
+    mutationFn: () =>
+      call("POST /agents/{agent_id}/db/query", {
+        path: { agent_id: agent.id },
+        body: { sql, params: names.length ? values : null, limit: 200 },
+      }),
   });
   const save = useWrite(
-    () => call("PUT /agents/{agent_id}/db/views/{view}", { path: { agent_id: agent.id, view: name }, body: { sql, description, parameters, render } }),
+    () =>
+      call("PUT /agents/{agent_id}/db/views/{view}", {
+        path: { agent_id: agent.id, view: name },
+        body: { sql, description, parameters, render },
+      }),
     () => onSaved(name),
   );
   const problem = save.error ?? attempt.error;
   return (
-    <Dialog title={view ? `Change ${view.name}` : "New view"} onClose={onClose}>
+    <Dialog title={view ? `Edit ${view.name}` : "New view"} onClose={onClose}>
       <form
         className="stack"
         onSubmit={(event) => {
@@ -63,25 +78,46 @@ export function ViewDialog({ agent, view, onClose, onSaved }: Props) {
         {!view && (
           <label className="field">
             Name
-            <input value={name} required pattern="[A-Za-z][A-Za-z0-9_]{0,62}" title="Letters, digits and _, a letter first" onChange={(event) => setName(event.target.value)} />
+            <input
+              value={name}
+              required
+              pattern="[A-Za-z][A-Za-z0-9_]{0,62}"
+              title="Letters, digits and _, a letter first"
+              onChange={(event) => setName(event.target.value)}
+            />
           </label>
         )}
         <label className="field">
           SQL, one SELECT; a parameter is written :name
-          <textarea className="mono" rows={6} required spellCheck={false} value={sql} onChange={(event) => setSql(event.target.value)} />
+          <textarea
+            className="mono"
+            rows={6}
+            required
+            spellCheck={false}
+            value={sql}
+            onChange={(event) => setSql(event.target.value)}
+          />
         </label>
         {names.map((each) => (
           <label key={each} className="field">
-            Default of {each}
-            <input value={defaults[each] ?? ""} placeholder={isNullable(each) ? "null" : "none: it is asked for"} onChange={(event) => setDefaults({ ...defaults, [each]: event.target.value })} />
+            Default for {each}
+            <input
+              value={defaults[each] ?? ""}
+              placeholder={isNullable(each) ? "null" : "none: asked for each time"}
+              onChange={(event) => setDefaults({ ...defaults, [each]: event.target.value })}
+            />
           </label>
         ))}
         <label className="field">
           Description
-          <input value={description} maxLength={2000} onChange={(event) => setDescription(event.target.value)} />
+          <input
+            value={description}
+            maxLength={MAX_LENGTH.NewView.description}
+            onChange={(event) => setDescription(event.target.value)}
+          />
         </label>
         <label className="field">
-          Draw as
+          Chart type
           <select value={render} onChange={(event) => setRender(event.target.value as Render)}>
             {RENDERS.map((each) => (
               <option key={each}>{each}</option>
@@ -93,10 +129,12 @@ export function ViewDialog({ agent, view, onClose, onSaved }: Props) {
             {explain(problem)}
           </p>
         )}
-        {attempt.data && <Drawing name="What it finds" render={render} columns={attempt.data.columns} rows={attempt.data.rows} />}
+        {attempt.data && (
+          <ViewResult name="Preview" render={render} columns={attempt.data.columns} rows={attempt.data.rows} />
+        )}
         <div className="row end">
           <button type="button" onClick={() => attempt.mutate()}>
-            Try it
+            Preview
           </button>
           <button type="submit" className="primary" disabled={save.isPending}>
             Save

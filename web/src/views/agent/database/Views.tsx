@@ -1,4 +1,4 @@
-/** Saved views: their names at the left, and at the right what the chosen one says and finds. */
+/** Saved views: the list at the left, the selected one and its result at the right. */
 
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
@@ -10,39 +10,46 @@ import { download } from "../../../api/tickets";
 import { CodeBlock } from "../../../components/CodeBlock";
 import { Confirm } from "../../../components/Dialog";
 import { Icon } from "../../../components/Icon";
+import { count } from "../../../components/labels";
 import { Empty, Loading } from "../../../components/Page";
 import { Time } from "../../../components/times";
-import { Drawing } from "./Drawing";
-import { NothingKept, Opened } from "./Opened";
+import { EmptyDatabase, OpenDatabase } from "./OpenDatabase";
 import { RENDERS, ViewDialog } from "./ViewDialog";
-import { definition, meant } from "./values";
+import { ViewResult } from "./ViewResult";
+import { definition, toValue } from "./values";
+import "../Activity.css"; // the list looks like that of the runs
+import "./Views.css";
 
 export default function Views({ agent }: { agent: AgentShape }) {
-  return <Opened agent={agent}>{(found) => (found.state === "none" ? <NothingKept agent={agent} /> : <List agent={agent} />)}</Opened>;
+  return (
+    <OpenDatabase agent={agent}>
+      {(found) => (found.state === "none" ? <EmptyDatabase agent={agent} /> : <List agent={agent} />)}
+    </OpenDatabase>
+  );
 }
 
 function List({ agent }: { agent: AgentShape }) {
   const found = useQuery(schema(agent.id));
   const [params, setParams] = useSearchParams();
-  const [isMaking, setMaking] = useState(false);
+  const [isCreating, setCreating] = useState(false);
   if (found.isError) return <p className="bad-text">{explain(found.error)}</p>;
   if (!found.data) return <Loading what="the views" />;
   const { views, tables } = found.data;
   const wanted = params.get("view");
   const chosen = wanted === null ? views[0] : views.find((view) => view.name === wanted);
-  const dialog = isMaking && (
+  const dialog = isCreating && (
     <ViewDialog
       agent={agent}
       view={null}
-      onClose={() => setMaking(false)}
+      onClose={() => setCreating(false)}
       onSaved={(name) => {
-        setMaking(false);
+        setCreating(false);
         setParams({ view: name });
       }}
     />
   );
   const make = (
-    <button type="button" onClick={() => setMaking(true)}>
+    <button type="button" onClick={() => setCreating(true)}>
       <Icon name="plus" size={15} />
       New view
     </button>
@@ -50,10 +57,10 @@ function List({ agent }: { agent: AgentShape }) {
   if (views.length === 0) {
     return (
       <>
-        <Empty icon="search" title="No view yet">
+        <Empty icon="search" title="No views yet">
           <p>
-            A view is a question to the database that is kept under a name. Ask {agent.name} in a session: “draw a chart of {tables[0]?.name ?? "memories"}”. Or write
-            one yourself.
+            A view is a saved query. Ask {agent.name} in a session: “draw a chart of {tables[0]?.name ?? "memories"}”.
+            Or write one yourself.
           </p>
           {make}
         </Empty>
@@ -67,7 +74,12 @@ function List({ agent }: { agent: AgentShape }) {
         <ul className="run-list" aria-label="Views">
           {views.map((view) => (
             <li key={view.name}>
-              <button type="button" className="run-row" aria-pressed={view === chosen} onClick={() => setParams({ view: view.name }, { replace: true })}>
+              <button
+                type="button"
+                className="run-row"
+                aria-pressed={view === chosen}
+                onClick={() => setParams({ view: view.name }, { replace: true })}
+              >
                 <span className="run-row-top">
                   <strong>{view.name}</strong>
                   {view.pinned && (
@@ -84,7 +96,11 @@ function List({ agent }: { agent: AgentShape }) {
         </ul>
         {make}
       </div>
-      {chosen ? <Shown key={chosen.name} agent={agent} view={chosen} onGone={() => setParams({}, { replace: true })} /> : <p>There is no view “{wanted}”. Choose another.</p>}
+      {chosen ? (
+        <Shown key={chosen.name} agent={agent} view={chosen} onGone={() => setParams({}, { replace: true })} />
+      ) : (
+        <p>There is no view “{wanted}”. Choose another.</p>
+      )}
       {dialog}
     </div>
   );
@@ -96,8 +112,12 @@ function Shown({ agent, view, onGone }: { agent: AgentShape; view: ViewShape; on
   const path = { agent_id: agent.id, view: view.name };
   const missing = view.required_parameters.filter((name) => !(name in given));
   const found = useQuery({ ...viewRun(agent.id, view.name, given), enabled: missing.length === 0 });
-  const pin = useWrite((pinned: boolean) => call("PUT /agents/{agent_id}/db/views/{view}/pin", { path, body: { pinned } }));
-  const draw = useWrite((render: Render) => call("PUT /agents/{agent_id}/db/views/{view}", { path, body: { ...definition(view), render } }));
+  const pin = useWrite((pinned: boolean) =>
+    call("PUT /agents/{agent_id}/db/views/{view}/pin", { path, body: { pinned } }),
+  );
+  const draw = useWrite((render: Render) =>
+    call("PUT /agents/{agent_id}/db/views/{view}", { path, body: { ...definition(view), render } }),
+  );
   const forget = useWrite(() => call("DELETE /agents/{agent_id}/db/views/{view}", { path }), onGone);
   const problem = pin.error ?? draw.error;
   return (
@@ -107,7 +127,7 @@ function Shown({ agent, view, onGone }: { agent: AgentShape; view: ViewShape; on
           {view.name}
         </h2>
         <label className="row">
-          <span className="muted small">Draw as</span>
+          <span className="muted small">Chart type</span>
           <select value={view.render} onChange={(event) => draw.mutate(event.target.value as Render)}>
             {RENDERS.map((each) => (
               <option key={each}>{each}</option>
@@ -132,34 +152,42 @@ function Shown({ agent, view, onGone }: { agent: AgentShape; view: ViewShape; on
       )}
       {view.description && <p>{view.description}</p>}
       {view.parameters.length > 0 && <Parameters view={view} onRun={setGiven} />}
-      <section className="preview" aria-label="What it finds now">
+      <section className="preview" aria-label="Result">
         {missing.length > 0 ? (
-          <p className="muted">Fill in {missing.join(", ")} to see what it finds.</p>
+          <p className="muted">Enter a value for {missing.join(", ")} to run it.</p>
         ) : found.isError ? (
           <p className="bad-text">{explain(found.error)}</p>
         ) : found.data ? (
           <>
-            <Drawing name={view.name} render={view.render} columns={found.data.columns} rows={found.data.rows} />
+            <ViewResult name={view.name} render={view.render} columns={found.data.columns} rows={found.data.rows} />
             <p className="row muted small">
-              {found.data.truncated ? `More than the ${found.data.row_count.toLocaleString()} rows shown.` : `${found.data.row_count.toLocaleString()} found.`}
-              <button type="button" className="small" onClick={() => void download(exportOfView(agent.id, view.name, given))}>
-                CSV
+              {found.data.truncated
+                ? `More than the ${found.data.row_count.toLocaleString()} rows shown.`
+                : count(found.data.row_count, "row")}
+              <button
+                type="button"
+                className="small"
+                onClick={() => void download(exportOfView(agent.id, view.name, given))}
+              >
+                Export CSV
               </button>
             </p>
           </>
         ) : (
-          <Loading what="what it finds" />
+          <Loading what="the result" />
         )}
       </section>
       <CodeBlock code={view.sql} language="sql" />
       <p className="muted small">
-        Made <Time at={view.created_at} zone={agent.zone} />, changed <Time at={view.updated_at} zone={agent.zone} />
+        Created <Time at={view.created_at} zone={agent.zone} />, changed <Time at={view.updated_at} zone={agent.zone} />
       </p>
-      {asking === "edit" && <ViewDialog agent={agent} view={view} onClose={() => setAsking(null)} onSaved={() => setAsking(null)} />}
+      {asking === "edit" && (
+        <ViewDialog agent={agent} view={view} onClose={() => setAsking(null)} onSaved={() => setAsking(null)} />
+      )}
       {asking === "delete" && (
         <Confirm
           title={`Delete ${view.name}?`}
-          text="The rows stay as they are; only this question to them is forgotten. The changelog keeps what it was."
+          text="The rows stay as they are; only the saved query is deleted. The changelog keeps its text."
           action="Delete"
           error={forget.isError ? explain(forget.error) : null}
           onConfirm={() => forget.mutate(undefined)}
@@ -178,7 +206,13 @@ function Parameters({ view, onRun }: { view: ViewShape; onRun: (given: Record<st
       aria-label="Parameters"
       onSubmit={(event) => {
         event.preventDefault();
-        onRun(Object.fromEntries(Object.entries(texts).filter(([, text]) => text !== "").map(([name, text]) => [name, meant(text)])));
+        onRun(
+          Object.fromEntries(
+            Object.entries(texts)
+              .filter(([, text]) => text !== "")
+              .map(([name, text]) => [name, toValue(text)]),
+          ),
+        );
       }}
     >
       {view.parameters.map(({ name, description, default: given }) => (
@@ -188,12 +222,18 @@ function Parameters({ view, onRun }: { view: ViewShape; onRun: (given: Record<st
           <input
             value={texts[name] ?? ""}
             required={view.required_parameters.includes(name)}
-            placeholder={view.required_parameters.includes(name) ? "needed" : given === null || given === undefined ? "null" : String(given)}
+            placeholder={
+              view.required_parameters.includes(name)
+                ? "Required"
+                : given === null || given === undefined
+                  ? "null"
+                  : String(given)
+            }
             onChange={(event) => setTexts({ ...texts, [name]: event.target.value })}
           />
         </label>
       ))}
-      <button type="submit">Show</button>
+      <button type="submit">Run</button>
     </form>
   );
 }

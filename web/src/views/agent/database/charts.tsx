@@ -2,6 +2,7 @@
 
 import { type ReactNode, useEffect, useRef, useState } from "react";
 import { type Drawable, positions, type Series, short, ticks } from "./series";
+import "./charts.css";
 
 const HEIGHT = 220;
 const FOOT = 26;
@@ -38,11 +39,13 @@ function useWidth() {
   return { ref, width };
 }
 
-/** Say a chart in words, for those who do not see it. */
+/** Describe a chart in words, for screen readers. */
 function inWords(kind: string, { names, series }: Drawable): string {
-  const told = names.slice(0, 20).map((name, place) => `${name} ${series.map((each) => each.values[place] ?? "nothing").join(", ")}`);
+  const parts = names
+    .slice(0, 20)
+    .map((name, place) => `${name} ${series.map((each) => each.values[place] ?? "nothing").join(", ")}`);
   const more = names.length > 20 ? `, and ${names.length - 20} more` : "";
-  return `${kind} of ${series.map((each) => each.name).join(", ")}: ${told.join("; ")}${more}`;
+  return `${kind} of ${series.map((each) => each.name).join(", ")}: ${parts.join("; ")}${more}`;
 }
 
 function Legend({ series }: { series: Series[] }) {
@@ -80,7 +83,11 @@ function Axes({ kind, data, x, children }: AxesProps) {
   const steps = ticks(low, Math.max(0, ...values));
   const [bottom = 0, top = 1] = [steps[0], steps.at(-1)];
   const left = 12 + 7.5 * Math.max(...steps.map((step) => short(step).length));
-  const frame: Frame = { left, width: Math.max(10, width - left - 8), y: (value) => TOP + (HEIGHT - TOP - FOOT) * (1 - (value - bottom) / (top - bottom)) };
+  const frame: Frame = {
+    left,
+    width: Math.max(10, width - left - 8),
+    y: (value) => TOP + (HEIGHT - TOP - FOOT) * (1 - (value - bottom) / (top - bottom)),
+  };
   const place = x?.(frame) ?? ((number) => left + ((number + 0.5) * frame.width) / data.names.length);
   return (
     <div ref={ref} className="chart">
@@ -88,7 +95,13 @@ function Axes({ kind, data, x, children }: AxesProps) {
         <svg width={width} height={HEIGHT} role="img" aria-label={inWords(kind, data)}>
           {steps.map((step) => (
             <g key={step}>
-              <line className={step === 0 ? "axis" : "grid"} x1={left} x2={left + frame.width} y1={frame.y(step)} y2={frame.y(step)} />
+              <line
+                className={step === 0 ? "axis" : "grid"}
+                x1={left}
+                x2={left + frame.width}
+                y1={frame.y(step)}
+                y2={frame.y(step)}
+              />
               <text x={left - 6} y={frame.y(step) + 4} textAnchor="end">
                 {short(step)}
               </text>
@@ -108,7 +121,10 @@ function Axes({ kind, data, x, children }: AxesProps) {
 }
 
 export function Bars({ data }: { data: Drawable }) {
-  const shown = { names: data.names.slice(0, MOST_BARS), series: data.series.map((each) => ({ ...each, values: each.values.slice(0, MOST_BARS) })) };
+  const shown = {
+    names: data.names.slice(0, MOST_BARS),
+    series: data.series.map((each) => ({ ...each, values: each.values.slice(0, MOST_BARS) })),
+  };
   const count = shown.series.length;
   return (
     <>
@@ -147,7 +163,9 @@ export function Bars({ data }: { data: Drawable }) {
 
 export function Lines({ data }: { data: Drawable }) {
   const found = positions(data.names);
-  const order = data.names.map((_, place) => place).sort((one, other) => (found ? (found[one] ?? 0) - (found[other] ?? 0) : one - other));
+  const order = data.names
+    .map((_, place) => place)
+    .sort((one, other) => (found ? (found[one] ?? 0) - (found[other] ?? 0) : one - other));
   const sorted = {
     names: order.map((place) => data.names[place] ?? ""),
     series: data.series.map((each) => ({ ...each, values: order.map((place) => each.values[place] ?? null) })),
@@ -161,7 +179,9 @@ export function Lines({ data }: { data: Drawable }) {
     <Axes kind="Line chart" data={sorted} x={x}>
       {(frame) =>
         sorted.series.map((series, number) => {
-          const points = series.values.flatMap((value, place) => (value === null ? [] : [{ place, value, x: x(frame)(place), y: frame.y(value) }]));
+          const points = series.values.flatMap((value, place) =>
+            value === null ? [] : [{ place, value, x: x(frame)(place), y: frame.y(value) }],
+          );
           return (
             <g key={number} className={tone(number)}>
               <polyline className="line" points={points.map((point) => `${point.x},${point.y}`).join(" ")} />
@@ -188,11 +208,22 @@ export function Pie({ data }: { data: Drawable }) {
     .sort((one, other) => other.value - one.value);
   const sum = all.reduce((before, each) => before + each.value, 0);
   const rest = all.length > MOST_SLICES ? all.slice(MOST_SLICES - 1) : [];
-  const slices = rest.length ? [...all.slice(0, MOST_SLICES - 1), { name: `${rest.length} others`, value: rest.reduce((before, each) => before + each.value, 0) }] : all;
+  const slices = rest.length
+    ? [
+        ...all.slice(0, MOST_SLICES - 1),
+        { name: `${rest.length} others`, value: rest.reduce((before, each) => before + each.value, 0) },
+      ]
+    : all;
   let turned = 0;
   return (
     <div className="chart pie">
-      <svg width={2 * RADIUS + 4} height={2 * RADIUS + 4} viewBox={`${-RADIUS - 2} ${-RADIUS - 2} ${2 * RADIUS + 4} ${2 * RADIUS + 4}`} role="img" aria-label={inWords("Pie chart", data)}>
+      <svg
+        width={2 * RADIUS + 4}
+        height={2 * RADIUS + 4}
+        viewBox={`${-RADIUS - 2} ${-RADIUS - 2} ${2 * RADIUS + 4} ${2 * RADIUS + 4}`}
+        role="img"
+        aria-label={inWords("Pie chart", data)}
+      >
         {slices.map((slice, number) => {
           const from = turned;
           turned += slice.value / sum;
@@ -217,6 +248,7 @@ export function Pie({ data }: { data: Drawable }) {
 /** A slice between two parts of a whole turn, which begins at the top. */
 function wedge(from: number, to: number): string {
   const point = (part: number) => `${RADIUS * Math.sin(2 * Math.PI * part)} ${-RADIUS * Math.cos(2 * Math.PI * part)}`;
-  if (to - from > 0.9999) return `M 0 ${-RADIUS} A ${RADIUS} ${RADIUS} 0 1 1 0 ${RADIUS} A ${RADIUS} ${RADIUS} 0 1 1 0 ${-RADIUS} Z`;
+  if (to - from > 0.9999)
+    return `M 0 ${-RADIUS} A ${RADIUS} ${RADIUS} 0 1 1 0 ${RADIUS} A ${RADIUS} ${RADIUS} 0 1 1 0 ${-RADIUS} Z`;
   return `M 0 0 L ${point(from)} A ${RADIUS} ${RADIUS} 0 ${to - from > 0.5 ? 1 : 0} 1 ${point(to)} Z`;
 }

@@ -1,4 +1,4 @@
-/** What of a result can be drawn: names from the first column, lengths from the columns of numbers after it. */
+/** Chart data of a result: names from the first column, values from the numeric columns after it. */
 
 import type { Cell } from "../../../api/database";
 import { plain } from "./Value";
@@ -13,18 +13,22 @@ export interface Drawable {
   series: Series[];
 }
 
-/** Return what can be drawn, or null if there is no column of numbers. */
+/** Return the chart data, or null without a numeric column. */
 export function drawable(columns: string[], rows: Cell[][]): Drawable | null {
   if (rows.length === 0) return null;
   const isNumeric = (place: number) =>
-    rows.some((row) => typeof row[place] === "number") && rows.every((row) => row[place] === null || typeof row[place] === "number");
+    rows.some((row) => typeof row[place] === "number") &&
+    rows.every((row) => row[place] === null || typeof row[place] === "number");
   const numeric = columns.map((_, place) => place).filter(isNumeric);
   const named = columns.length > 1 ? 0 : null;
   const drawn = numeric.filter((place) => place !== named);
   if (drawn.length === 0) return null;
   return {
     names: rows.map((row, number) => (named === null ? String(number + 1) : plain(row[named] ?? null))),
-    series: drawn.map((place) => ({ name: columns[place] ?? "", values: rows.map((row) => row[place] as number | null) })),
+    series: drawn.map((place) => ({
+      name: columns[place] ?? "",
+      values: rows.map((row) => row[place] as number | null),
+    })),
   };
 }
 
@@ -39,7 +43,7 @@ export function ticks(low: number, high: number, about = 4): number[] {
   return Array.from({ length: last - first + 1 }, (_, number) => Number(((first + number) * step).toPrecision(12)));
 }
 
-/** Say a number as short as an axis needs it. */
+/** Format a number for an axis. */
 export function short(value: number): string {
   return Math.abs(value) >= 10_000
     ? value.toLocaleString(undefined, { notation: "compact", maximumFractionDigits: 1 })
@@ -50,6 +54,8 @@ const DAY_OR_TIME = /^\d{4}-\d\d-\d\d([T ]\d\d:\d\d|$)/;
 
 /** Return where names lie on a line if they are numbers or days, so that gaps between them show; else null. */
 export function positions(names: string[]): number[] | null {
-  const found = names.map((name) => (DAY_OR_TIME.test(name) ? Date.parse(name) : name.trim() === "" ? NaN : Number(name)));
+  const found = names.map((name) =>
+    DAY_OR_TIME.test(name) ? Date.parse(name) : name.trim() === "" ? NaN : Number(name),
+  );
   return found.every(Number.isFinite) && new Set(found).size > 1 ? found : null;
 }

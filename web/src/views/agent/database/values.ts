@@ -1,4 +1,4 @@
-/** Texts that a person typed, as the values that a column takes. */
+/** Conversion of typed text to column values. */
 
 import type { ColumnShape, ViewShape } from "../../../api/rest.generated";
 
@@ -48,7 +48,7 @@ export function definition(view: ViewShape) {
   return { sql: view.sql, description: view.description, parameters, render: view.render };
 }
 
-/** What a text means as a value: a number if it is one, or the text. */
-export function meant(text: string): string | number {
+/** Return a number if a text is one, else the text. */
+export function toValue(text: string): string | number {
   return text.trim() !== "" && String(Number(text)) === text.trim() ? Number(text) : text;
 }

@@ -1,0 +1,102 @@
+"""Frames from wakes and runs: the one mapping, used by everything that writes frames; and frames as plain data."""
+
+from dataclasses import fields
+from functools import cache
+from typing import Any, Protocol
+
+from wakeful.domain.events import (
+    RecallUpdate,
+    RunUpdate,
+    ScheduleUpdate,
+    SessionFrame,
+    UserFrame,
+    wire_name,
+)
+from wakeful.domain.news import RunChanged, WakeChanged
+from wakeful.domain.types import CallType, Run, Wake, WakeKind, WakeStatus
+
+_RECALL_STATUS: dict[WakeStatus, str] = {
+    "pending": "pending",
+    "queued": "pending",
+    "running": "fired",
+    "fired": "fired",
+}  # any other: cancelled
+
+
+class Recall(Protocol):
+    """The part of a recall that never changes."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def kind(self) -> WakeKind: ...
+    @property
+    def session_id(self) -> str | None: ...
+    @property
+    def call_type(self) -> CallType: ...
+
+
+def recall_status(status: WakeStatus) -> str:
+    """Return the status of a recall in the words of its door."""
+    return _RECALL_STATUS.get(status, "cancelled")
+
+
+def recall_update(recall: Recall, change: WakeChanged) -> RecallUpdate:
+    """Make the frame about a change of a recall."""
+    assert recall.session_id is not None
+    # A recurring recall stays pending while a run of it is at work.
+    is_pending = change.action == "fired" and recall.call_type == "recurring"
+    return RecallUpdate(
+        session_id=recall.session_id,
+        recall_id=recall.id,
+        call_type=recall.call_type,
+        trigger_at=change.trigger_at,
+        status="pending" if is_pending else recall_status(change.status),
+        action=change.action,
+    )
+
+
+def wake_fired(wake_id: str, run: Run) -> WakeChanged:
+    """Return the change of a wake that the start of its run is."""
+    return WakeChanged(wake_id, "fired", "running", run.nominal_at)
+
+
+def wake_update(wake: Wake, change: WakeChanged) -> RecallUpdate | ScheduleUpdate:
+    """Make the frame about a change of a wake; of the wake itself only what never changes is used."""
+    if wake.kind == "recall" and wake.session_id is not None:
+        return recall_update(wake, change)
+    return ScheduleUpdate(
+        wake_id=wake.id,
+        kind=wake.kind,
+        agent_id=wake.agent_id,
+        session_id=wake.session_id,
+        trigger_at=change.trigger_at,
+        status=change.status,
+    )
+
+
+def run_update(run: Run, change: RunChanged) -> RunUpdate:
+    """Make the frame about a change of a run; of the run itself only what never changes is used."""
+    return RunUpdate(
+        run_id=run.id,
+        agent_id=run.agent_id,
+        session_id=run.session_id,
+        wake_id=run.wake_id,
+        trigger=run.trigger,
+        status=change.status,
+        reason=change.reason,
+    )
+
+
+def to_wire(frame: SessionFrame | UserFrame, run_id: str | None = None) -> dict[str, Any]:
+    """Return a frame's fields under their names on the wire, `type` first, without those that are None."""
+    written = {key: value for name, key in _fields(type(frame)) if (value := getattr(frame, name)) is not None}
+    if run_id is not None:
+        written["run_id"] = run_id
+    return written
+
+
+@cache
+def _fields(kind: type[Any]) -> tuple[tuple[str, str], ...]:
+    names = sorted((field.name for field in fields(kind)), key=lambda name: name != "type")
+    return tuple((name, wire_name(name)) for name in names)

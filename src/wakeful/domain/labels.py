@@ -1,0 +1,112 @@
+"""Names and short texts of the codes that people see: the page is generated from them (`make docs`)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from wakeful.domain.types import RunNote, RunStatus, ScheduleMode, WakeKind
+
+
+@dataclass(frozen=True, slots=True)
+class Toolset:
+    """A set of tools that an agent is given or not."""
+
+    label: str
+    hint: str
+    needs_self_scheduling: bool = False  # hidden from the model while self-scheduling is off
+
+
+@dataclass(frozen=True, slots=True)
+class Mode:
+    """A preset of scheduling limits."""
+
+    label: str
+    hint: str
+
+
+TOOLSETS: Mapping[str, Toolset] = {
+    "recall": Toolset("Recalls", "Wake itself in the same session", needs_self_scheduling=True),
+    "scheduler": Toolset("Scheduler", "Schedule messages and sessions within a day", needs_self_scheduling=True),
+    "next_run": Toolset("Next run", "Schedule its own next run, one at a time", needs_self_scheduling=True),
+    "database": Toolset("Database", "An encrypted database of its own"),
+    "notify": Toolset("Notify", "Send you notifications", needs_self_scheduling=True),
+    "files": Toolset("Files", "Read and write files in its workspace"),
+    "web": Toolset("Web", "Fetch web pages"),
+    "shell": Toolset("Shell", "Run commands in its workspace"),
+    "subagents": Toolset("Subagents", "Give tasks to the agents listed below"),
+}
+
+MODES: Mapping[ScheduleMode, Mode] = {
+    "ambient": Mode("Ambient", "A quiet companion that looks in now and then."),
+    "reactive": Mode("Reactive", "Follows things closely, day and night."),
+    "project": Mode("Project", "Works on something long, a few times a day."),
+    "manual": Mode("Manual", "Schedules nothing by itself."),
+}
+
+WAKE_KINDS: Mapping[WakeKind, str] = {
+    "recall": "Recall",
+    "message": "Scheduled message",
+    "session": "New session",
+    "next_run": "Next run",
+}
+
+RUN_STATUSES: Mapping[RunStatus, str] = {
+    "queued": "waiting",
+    "running": "running",
+    "success": "done",
+    "failed": "failed",
+    "stopped": "stopped",
+    "skipped": "skipped",
+    "interrupted": "interrupted",
+}
+
+RUN_NOTES: Mapping[RunNote, str] = {
+    "did_nothing": "did nothing",
+    "empty_answer": "empty answer",
+    "iteration_limit": "step limit reached",
+    "budget": "budget used up",
+    "repeated_calls": "stopped for repeating itself",
+    "bad_calls": "too many bad tool calls",
+    "too_many_calls": "too many tool calls in one reply",
+    "answer_too_long": "answer too long",
+}
+
+# Why a run was moved, skipped or ended as it did, and the decisions of a wake's history.
+REASONS: Mapping[str, str] = {
+    "quiet_hours": "quiet hours",
+    "day_not_allowed": "not allowed on this day",
+    "daily_cap": "daily limit reached",
+    "paused": "paused",
+    "deferred": "the session was busy",
+    "overlap": "the previous run had not finished",
+    "backoff": "waiting after failures",
+    "brake": "too many runs within an hour",
+    "missed": "missed",
+    "memory_elsewhere": "no running server has its data directory",
+    "out_of_resources": "the server was out of resources",
+    "disk_full": "the server's disk was full",
+    "min_interval": "minimum gap between runs",
+    "max_horizon": "too far ahead",
+    "low_priority": "low priority: your conversation went first",
+    "loop_ended": "no next run scheduled",
+    "past": "the time was in the past",
+    "clock_change": "the clocks change then",
+    "replanned": "rescheduled after the clock was wrong",
+    "cron": "the next time of its cron rule",
+    "session_deleted": "the session was deleted",
+    "self_scheduling_off": "self-scheduling is off",
+    "attempts_used_up": "no attempts left",
+    "starts_used_up": "the server crashed too often",
+    "away_too_long": "the server was down for too long",
+    "resumed": "resumed after a restart",
+    "time_limit": "time limit reached",
+    "stopped": "stopped by you",
+    "error": "an error",
+    "booked": "scheduled",
+    "run_now": "started by hand",
+    "started": "started",
+    "wake_fired": "finished",
+    "wake_failed": "ended with a failure",
+    "wake_cancelled": "cancelled",
+    "wake_skipped": "skipped",
+    "wake_superseded": "replaced by a newer one",
+}

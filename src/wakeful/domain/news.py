@@ -1,0 +1,127 @@
+"""News: what a transaction has changed, for subscribers in this process and on other nodes.
+
+A closed union. The store's writing methods leave news by themselves, and the store delivers it after the commit. News
+is a hint: the tables are the truth, and after `LookAgain` a subscriber reads them.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TypeVar
+
+from wakeful.domain.events import RecallAction
+from wakeful.domain.types import RunStatus, WakeStatus
+
+
+@dataclass(frozen=True, slots=True)
+class WakeChanged:
+    """A wake was booked, changed or ended; as it was after that change."""
+
+    wake_id: str
+    action: RecallAction
+    status: WakeStatus
+    trigger_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class WakeDueSooner:
+    """Something may be due earlier than schedulers know."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunQueued:
+    """A run may be free to start."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunChanged:
+    """A run has a new status."""
+
+    run_id: str
+    status: RunStatus
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StopAsked:
+    """A run at work is to be stopped."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionChanged:
+    """A session was opened, renamed, handed over, or has a new message of a person."""
+
+    session_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class SessionGone:
+    """A session was deleted."""
+
+    session_id: str
+    user_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class AgentChanged:
+    """An agent was made, changed, paused, resumed or deleted."""
+
+    agent_id: str
+    user_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class NoticeAdded:
+    """A notice was put into the inbox."""
+
+    notice_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalChanged:
+    """A call waits for approval, or was answered."""
+
+    run_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseChanged:
+    """An agent's own database is being written to, or was. Known on this node alone: it is in no table of the store."""
+
+    agent_id: str
+    user_id: str
+    table: str | None
+    in_flight: int
+    last_change: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class FramesSaved:
+    """Frames were added to a session's stream. Without frames: another node saved them."""
+
+    session_id: str
+    first_seq: int = 0
+    frames: tuple[str, ...] = ()  # encoded, in order
+
+
+@dataclass(frozen=True, slots=True)
+class LookAgain:
+    """News may have been lost: read the tables."""
+
+
+News = (
+    WakeChanged
+    | WakeDueSooner
+    | RunQueued
+    | RunChanged
+    | StopAsked
+    | SessionChanged
+    | SessionGone
+    | AgentChanged
+    | NoticeAdded
+    | ApprovalChanged
+    | DatabaseChanged
+    | FramesSaved
+    | LookAgain
+)
+
+N = TypeVar("N", bound=News)

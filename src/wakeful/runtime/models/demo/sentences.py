@@ -1,0 +1,305 @@
+"""The sentences that the demo model understands: the tool calls they mean, and its replies to the results."""
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic_ai.messages import ToolReturnPart
+
+from wakeful.runtime.models.local_stream import LocalCall
+
+MAX_EXCERPT = 600  # characters of a result in a reply
+MEMORIES = "memories"  # the table that "remember that …" writes to
+MEMORIES_TABLE: dict[str, Any] = {
+    "name": MEMORIES,
+    "purpose": "What my user told me to remember.",
+    "columns": [{"name": "note", "type": "text", "required": True}],
+}
+CHART = "_by_day"  # the suffix of the views that "draw a chart" makes
+
+# Two lines a sentence: its tool with an example for the help text, and a pattern that must match the whole sentence.
+# {name} in a pattern is a group; GROUPS has its form, `.+?` if it is not there.
+TABLE = r"""
+spawn_agent: ask Wakeful to list files
+    ask {agent} to {task}
+db_insert: remember that the plumber comes on Friday
+    (?:remember|note|keep in mind)(?: that)? {note}
+db_query: what do you remember
+    what do you remember|(?:list|show)(?: me)? (?:what you remember|your memories)
+db_define_view: draw a chart of memories
+    (?:draw|make|show)(?: me)? a chart of (?:the |my |your )?{table}
+db_schema: what is in your database
+    (?:what is in|show(?: me)?|describe) your database
+db_create_table: make a table shopping with item, price real
+    (?:make|create) a table {table} (?:with|of) {columns}
+db_alter_table: add the column shop to shopping
+    add (?:a|the) columns? {columns} to {table}
+db_migrate: rename the column price of shopping to cost
+    rename the column {old} of {table} to {new}
+db_upsert: add or update item=milk, cost=3 in shopping by item
+    add or update {row} in {table} by {key}
+db_insert: add item=milk, cost=2 to shopping
+    add {row} to {table}
+db_update: change cost=4 in shopping where item=milk
+    (?:change|set|update) {row} in {table} where {where}
+db_delete: delete from shopping where item=milk
+    (?:delete|remove) from {table} where {where}
+db_restore: restore in shopping where item=milk
+    (?:restore|bring back) in {table} where {where}
+db_query: query SELECT item, cost FROM shopping
+    (?:query|ask your database:?) {sql}
+db_execute: execute UPDATE shopping SET cost = cost + 1
+    (?:execute|run) (?P<sql>(?:insert|update)\b.+?)
+db_define_view: save the view dear as SELECT item FROM shopping WHERE cost > 3
+    save (?:a|the) view {name} as {sql}
+db_list_views: list the views
+    (?:list|show)(?: me)?(?: all)?(?: the| your| my)? views
+db_run_view: show the view dear
+    (?:show|run)(?: me)? the view {name}
+db_drop_view: drop the view dear
+    (?:drop|forget) the view {name}
+db_import: import shopping.csv into shopping
+    import {path} into {table}
+db_export: export shopping to shopping.csv
+    export {table} to {path}
+scheduler: in 10 seconds start a new session to read notes.txt
+    in {seconds} seconds?,? (?:start|begin|open) a (?:new|fresh) session (?:to|and) {message}
+manage_recall: list recalls
+    (?P<action>list|show)(?: me)?(?: all)?(?: the| my| your)? (?:recalls|alarms)
+manage_recall: skip the next recall
+    (?P<action>skip)(?: the| your| my)?(?: next)? (?:recall|alarm|time|one)
+manage_recall: cancel the recall
+    (?P<action>cancel|stop|end)(?: the| your| my)?(?: next)? (?:recall|alarm)
+schedule_next_run: book your next run in 10 minutes to read notes.txt
+    book your next run {when} (?:to|and) {rest}
+cancel_next_run: cancel your next run
+    (?:cancel|stop|clear) (?:the|your) next run
+notify: notify me that the milk is gone
+    (?:notify|use notify to tell) (?:me|the user)(?: that|:)? ["“]?{text}["”]?
+write_file: write Buy milk to notes.txt
+    (?:write|save|put) ["“]?{content}["”]? (?:in)?to {path}
+list_files: list files
+    (?:list|show)(?: me)?(?: all)?(?: the| my)? files
+search_files: search milk
+    (?:search|find)(?: the files)?(?: for)? ["“]?{pattern}["”]?
+fetch_url: fetch https://example.org
+    (?:fetch|get|open|read|check|visit) {url}
+run_command: run ls -l
+    (?:run|execute) `?{command}`?
+read_file: read notes.txt
+    (?:read|check|show|open)(?: me)?(?: the)?(?: file)? (?P<path>\S*[./]\S*?)
+"""
+GROUPS = {
+    **dict.fromkeys(("table", "name", "old", "new"), r"[a-z]\w{0,50}"),
+    **dict.fromkeys(("row", "where"), r"\w+ ?=.+?"),
+    **dict.fromkeys(("agent", "path"), r"\S+?"),
+    "columns": r"\w[\w ,]*?",
+    "key": r"\w+?",
+    "seconds": r"\d{1,5}",
+    "sql": r"(?:select|with)\b.+?",
+    "url": r"https?://\S+?",
+    "when": r"in [\w ]{1,40}?",
+}
+TYPES = ("text", "integer", "real", "boolean", "date", "datetime")
+MANAGING = {"show": "list", "stop": "cancel", "end": "cancel"}
+Values = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """One sentence that the demo model understands."""
+
+    tool: str
+    example: str
+    pattern: re.Pattern[str]
+
+    def read(self, text: str) -> LocalCall | None:
+        """Return the call that a text means, or None if it is not this sentence."""
+        match = self.pattern.fullmatch(text)
+        try:
+            return match and LocalCall(self.tool, ARGUMENTS.get(self.tool, Values)(match.groupdict()))
+        except ValueError:
+            return None
+
+
+def _sentence(title: str, pattern: str) -> Sentence:
+    tool, _, example = title.partition(": ")
+    groups = re.sub(r"\{([a-z]+)\}", lambda name: f"(?P<{name[1]}>{GROUPS.get(name[1], '.+?')})", pattern.strip())
+    # The briefs that it writes for itself end in "with TOOL".
+    return Sentence(tool, example, re.compile(rf"(?:{groups})(?: with {tool}\b.*)?", re.IGNORECASE | re.DOTALL))
+
+
+def _pairs(text: str) -> Values:
+    """Read "item=milk, price=2"; raises ValueError if it is something else."""
+    pairs = [re.split(r" ?= ?", part.strip(), maxsplit=1) for part in re.split(r",|\band\b", text)]
+    return {name: _value(value.strip("\"'“”")) for name, value in pairs}
+
+
+def _value(text: str) -> Any:
+    return json.loads(text) if re.fullmatch(r"-?\d{1,15}(\.\d{1,9})?|true|false|null", text) else text
+
+
+def _columns(text: str) -> list[Values]:
+    """Read "item, price real": names, each with a type or of the type text; raises ValueError if it is neither."""
+    columns = [part.split() for part in re.split(r",|\band\b", text)]
+    if not all(len(words) == 1 or (len(words) == 2 and words[1].lower() in TYPES) for words in columns):
+        raise ValueError(text)
+    return [{"name": words[0], "type": words[1].lower() if len(words) == 2 else "text"} for words in columns]
+
+
+def _rename(said: Values) -> Values:
+    table, old, new = said["table"], said["old"], said["new"]
+    up, down = [f'ALTER TABLE "{table}" RENAME COLUMN "{a}" TO "{b}"' for a, b in ((old, new), (new, old))]
+    return {"purpose": f"{old} of {table} is called {new}.", "up_sql": up, "down_sql": down}
+
+
+def _view(said: Values) -> Values:
+    if "table" not in said:
+        return said
+    table = said["table"].lower()
+    return {
+        "name": f"{table}{CHART}",
+        "sql": f'SELECT date(_created_at) AS day, count(*) AS entries FROM "{table}" GROUP BY day ORDER BY day',
+        "description": f"How many {table} were added each day.",
+        "render": "bar",
+        "pinned": True,
+    }
+
+
+def _insert(said: Values) -> Values:
+    if "note" in said:
+        return {"table": MEMORIES, "rows": [{"note": said["note"]}]}
+    return {"table": said["table"], "rows": [_pairs(said["row"])]}
+
+
+def _matching(said: Values) -> Values:
+    return {"table": said["table"], "where": _pairs(said["where"])}
+
+
+def _create(said: Values) -> Values:
+    purpose = f"What my user keeps in {said['table']}."
+    return {"name": said["table"], "purpose": purpose, "columns": _columns(said["columns"])}
+
+
+def _session(said: Values) -> Values:
+    delay = int(said["seconds"]) * 1_000
+    return {"op": "create", "kind": "session", "message": said["message"], "delay_ms": delay, "session_config": {}}
+
+
+def capital(text: str) -> str:
+    """Return a text with a capital at its start."""
+    return text[:1].upper() + text[1:]
+
+
+# Make a tool's arguments of the groups of the pattern; a tool that is not here takes the groups themselves.
+ARGUMENTS: dict[str, Callable[[Values], Values]] = {
+    "db_create_table": _create,
+    "db_alter_table": lambda said: {"table": said["table"], "add_columns": _columns(said["columns"])},
+    "db_migrate": _rename,
+    "db_insert": _insert,
+    "db_upsert": lambda said: _insert(said) | {"conflict_columns": [said["key"]]},
+    "db_update": lambda said: _matching(said) | {"set": _pairs(said["row"])},
+    "db_delete": _matching,
+    "db_restore": _matching,
+    "db_query": lambda said: said or {"sql": f"SELECT note, _created_at FROM {MEMORIES} ORDER BY id DESC LIMIT 20"},
+    "db_define_view": _view,
+    "manage_recall": lambda said: {"action": MANAGING.get(action := said["action"].lower(), action)},
+    "notify": lambda said: {"title": capital(said["text"])[:100], "body": capital(said["text"])},
+    "scheduler": _session,
+}
+SENTENCES = tuple(map(_sentence, TABLE.strip().splitlines()[::2], TABLE.strip().splitlines()[1::2]))
+
+
+def _listed(lines: Any) -> str:
+    return "".join(f"\n- {line}" for line in lines)
+
+
+def _rows(result: Values) -> str:
+    return _listed(", ".join(str(value) for value in row) for row in result["rows"])
+
+
+def _found(_call: Values, result: Values) -> str:
+    if result["columns"] != ["note", "_created_at"]:
+        return (
+            f"I found this ({', '.join(result['columns'])}):{_rows(result)}" if result["rows"] else "I found no rows."
+        )
+    return f"This is what I remember:{_rows(result)}" if result["rows"] else "I remember nothing yet."
+
+
+def _shown(call: Values, result: Values) -> str:
+    pinned = " It is pinned to the tab Home of this agent, and drawn there." if call["name"].endswith(CHART) else ""
+    return f"The view {call['name']} shows {', '.join(result['columns'])}.{pinned}{_rows(result)}"
+
+
+def _tables(_call: Values, result: Values) -> str:
+    names = [each["name"] for each in result["tables"]]
+    return f"My database has these tables:{_listed(names)}" if names else "My database has no tables yet."
+
+
+# Reply to a text: a pattern, and a template of the call's arguments and the pattern's groups. A text that does not
+# match is the reply itself.
+TEXT_REPLIES = {
+    "spawn_agent": (r"", "{agent} says: {text}"),
+    "write_file": (r"has (?P<size>[\d,]+) bytes", "Done: {path} now has {size} bytes."),
+    "read_file": (r"", "{path} says:\n\n{text}"),
+    "list_files": (r"bytes\)|/$", "These are the files:{lines}"),
+    "search_files": (r":\d+ \(offset=", "I found this:{lines}"),
+    "fetch_url": (r"BEGIN \w+\n(?P<page>.*?)(?:\nEND \w+)?$", "{url} says:\n\n{page}"),
+    "run_command": (r"Exit code 0\.\n(?P<output>.*)", "Done. It printed:\n\n{output}"),
+    "notify": (r"inbox: saved", "Done: it is in your inbox."),
+    "schedule_recall": (r"you will (?P<wake>wake .+?)\. Recall id", "Done: I will {wake}."),
+    "manage_recall": (r"^(?P<done>(?:Skipped|Cancelled).+?) Recall id", "{done}"),
+    "schedule_next_run": (r"run is (?P<when>at .+?)\. (?:Moved|remaining)", "Done: my next run is {when}."),
+    "cancel_next_run": (r"^(?P<done>.+?) Next run id", "{done}"),
+    "scheduler": (r"fresh session (?P<when>at .+?)\. Schedule id", "Done: a new session starts {when}."),
+}
+# Reply to data: a template of the call's arguments and the result's fields, or a function of both.
+DATA_REPLIES: dict[str, str | Callable[[Values, Any], str]] = {
+    "db_schema": _tables,
+    "db_create_table": lambda call, _: "" if call == MEMORIES_TABLE else f"Done: there is a table {call['name']} now.",
+    "db_alter_table": lambda call, _: f"Done: {call['table']} has {call['add_columns'][-1]['name']} as a column now.",
+    "db_migrate": "Done: {purpose}",
+    "db_insert": lambda call, _: "I have noted that." if call["table"] == MEMORIES else f"Added to {call['table']}.",
+    "db_upsert": "Done in {table}: {inserted} added, {updated} updated.",
+    "db_update": "Done: {updated} changed in {table}.",
+    "db_delete": "Done: {deleted} deleted from {table}. I can restore that.",
+    "db_restore": "Done: {restored} restored in {table}.",
+    "db_query": _found,
+    "db_execute": "Done: {changed} changed.",
+    "db_define_view": lambda call, _: "" if call["name"].endswith(CHART) else f"Done: I saved the view {call['name']}.",
+    "db_list_views": lambda _, views: f"These are the views:{_listed(each['name'] for each in views) or ' none yet.'}",
+    "db_run_view": _shown,
+    "db_drop_view": "Done: the view {view} is gone.",
+    "db_import": "Done: {imported} imported into {table}.",
+    "db_export": "Done: {path} now has {bytes} bytes.",
+}
+
+
+def reply_to(result: ToolReturnPart, call: Values) -> str:
+    """Return what the demo model says about the result of a call."""
+    text = result.model_response_str(wrap_if_error=False).strip()
+    if result.tool_name in DATA_REPLIES:
+        return _reply_to_data(text, DATA_REPLIES[result.tool_name], call)
+    excerpt = text if len(text) <= MAX_EXCERPT else f"{text[:MAX_EXCERPT]}…"
+    if result.metadata == {"success": False}:
+        return f"That went wrong: {excerpt}"
+    pattern, template = TEXT_REPLIES.get(result.tool_name, (r"", "{text}"))
+    groups = re.search(pattern, excerpt, re.DOTALL)
+    about = call | {"text": excerpt, "lines": _listed(excerpt.splitlines())}
+    try:
+        return template.format_map(about | groups.groupdict()) if groups else excerpt
+    except KeyError:  # it is not known what was called
+        return excerpt
+
+
+def _reply_to_data(text: str, reply: str | Callable[[Values, Any], str], call: Values) -> str:
+    try:
+        data = json.loads(text)
+        if not data["ok"]:  # the table of memories is made with the first one
+            is_new = f"no table '{MEMORIES}'" in data["message"]
+            return "I remember nothing yet." if is_new else f"That went wrong: {data['message']}"
+        return reply.format_map(call | data["result"]) if isinstance(reply, str) else reply(call, data["result"])
+    except (ValueError, LookupError, TypeError):  # interrupted, or too long and cut
+        return text[:MAX_EXCERPT]

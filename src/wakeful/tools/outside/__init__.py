@@ -1,1 +1,0 @@
-"""Tools from outside: MCP servers that the settings file names."""

@@ -1,0 +1,35 @@
+"""Every code that people see has a label."""
+
+import re
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+import wakeful
+from wakeful.domain import labels
+from wakeful.domain.types import RunNote, RunStatus, ScheduleMode, WakeKind
+
+SOURCE = Path(wakeful.__file__).parent
+REASON = re.compile(r"""\b(?:reason|held_by)="([a-z_]+)"|Stretch\(.*"([a-z_]+)"\)""")
+PLACES = ("domain/wakes", "domain/runs", "domain/bounds", "service/wakes", "service/runs", "runtime/runner.py")
+
+
+@pytest.mark.parametrize(
+    ("labelled", "codes"),
+    [
+        (labels.WAKE_KINDS, WakeKind),
+        (labels.RUN_STATUSES, RunStatus),
+        (labels.RUN_NOTES, RunNote),
+        (labels.MODES, ScheduleMode),
+    ],
+)
+def test_each_code_of_a_closed_set_has_a_label(labelled, codes):
+    assert list(labelled) == list(get_args(codes))
+
+
+def test_each_reason_that_the_rules_give_has_a_text():
+    files = [path for place in PLACES for path in (SOURCE / place, *(SOURCE / place).rglob("*.py")) if path.is_file()]
+    found = {code for path in files for match in REASON.findall(path.read_text(encoding="utf-8")) for code in match}
+    assert found - {""} - labels.REASONS.keys() == set()
+    assert {"backoff", "quiet_hours", "time_limit"} <= found  # the search finds something

@@ -1,0 +1,232 @@
+/** Schedule a run, or edit a scheduled one; its next five times are shown before it is saved. */
+
+import { useQuery } from "@tanstack/react-query";
+import { type FormEvent, useEffect, useState } from "react";
+import { call, explain } from "../api/client";
+import * as queries from "../api/queries";
+import type { AgentShape, WakeShape } from "../api/rest.generated";
+import { Dialog } from "./Dialog";
+import { reasonText } from "./labels";
+import { absolute, inZone, relative, useNow } from "./times";
+import { BROWSER_ZONE } from "./zone";
+import "./ScheduleDialog.css";
+
+interface Props {
+  agent: AgentShape;
+  sessionId: string | null; // null: the agent's next run
+  wake: WakeShape | null; // null: a new one
+  onClose: () => void;
+}
+
+type Repeat = "once" | "interval" | "cron";
+
+const UNITS = { minutes: 60, hours: 3600, days: 86_400 } as const;
+type Unit = keyof typeof UNITS;
+
+export function ScheduleDialog({ agent, sessionId, wake, onClose }: Props) {
+  const seconds = wake?.interval_seconds ?? null;
+  const [what, setWhat] = useState(wake?.instructions ?? "");
+  const [when, setWhen] = useState("");
+  const [repeat, setRepeat] = useState<Repeat>(
+    wake?.cron ? "cron" : wake?.call_type === "recurring" ? "interval" : "once",
+  );
+  const [cron, setCron] = useState(wake?.cron ?? "0 9 * * *");
+  const [unit, setUnit] = useState<Unit>(
+    seconds && seconds % 86_400 === 0 ? "days" : seconds && seconds % 3600 === 0 ? "hours" : "minutes",
+  );
+  const [count, setCount] = useState(seconds ? seconds / UNITS[unit] : 30);
+  const isNextRun = sessionId === null;
+  const interval = Math.round(count * UNITS[unit]);
+
+  const rule = {
+    agent_id: agent.id,
+    when: when.trim() || (wake ? wake.nominal_at : repeat === "cron" ? null : "1h"),
+    interval_seconds: repeat === "interval" ? interval : null,
+    cron: repeat === "cron" ? cron : null,
+    timezone: BROWSER_ZONE,
+  };
+  const preview = usePreview(rule);
+
+  const save = queries.useAct(
+    async () => {
+      if (wake) return call("PATCH /wakes/{wake_id}", { path: { wake_id: wake.id }, body: changes() });
+      if (isNextRun)
+        return call("PUT /agents/{agent_id}/next-run", {
+          path: { agent_id: agent.id },
+          body: { instructions: what, when: rule.when, timezone: BROWSER_ZONE },
+        });
+      const path = { session_id: sessionId };
+      const timing =
+        repeat === "once"
+          ? { call_type: "once" as const }
+          : { call_type: "recurring" as const, cron: rule.cron, interval_seconds: rule.interval_seconds };
+      return call("POST /sessions/{session_id}/recall", {
+        path,
+        body: { ...timing, when: rule.when, timezone: BROWSER_ZONE, additional_context_message: what },
+      });
+    },
+    [["wakes"], ["sessions"], ["agenda"]],
+    onClose,
+  );
+
+  function changes() {
+    return {
+      ...(what !== wake?.instructions && { instructions: what }),
+      ...(when.trim() && { when: when.trim(), timezone: BROWSER_ZONE }),
+      ...(repeat === "cron" && cron !== wake?.cron && { cron, timezone: BROWSER_ZONE }),
+      ...(repeat === "interval" && interval !== seconds && { interval_seconds: interval }),
+    };
+  }
+
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    save.mutate(undefined);
+  };
+
+  return (
+    <Dialog
+      title={wake ? "Edit scheduled run" : isNextRun ? "Schedule the next run" : "Schedule a run"}
+      onClose={onClose}
+    >
+      <form className="stack" onSubmit={submit}>
+        <label className="field">
+          What the agent should do
+          <textarea
+            rows={3}
+            required
+            value={what}
+            placeholder="Read build.log with read_file. If there are errors, report the last 50 lines."
+            onChange={(event) => setWhat(event.target.value)}
+          />
+        </label>
+        <label className="field">
+          When
+          <input
+            value={when}
+            placeholder={
+              wake
+                ? `now: ${absolute(new Date(wake.nominal_at), Date.now())}`
+                : "30m, in twenty minutes, this evening, tomorrow at 9, friday 14:30"
+            }
+            onChange={(event) => setWhen(event.target.value)}
+          />
+        </label>
+        {!isNextRun && (
+          <div className="field">
+            <span id="repeat-label">Repeat</span>
+            <div className="row">
+              <select
+                aria-labelledby="repeat-label"
+                value={repeat}
+                onChange={(event) => setRepeat(event.target.value as Repeat)}
+                disabled={wake !== null && wake.call_type !== "recurring"}
+              >
+                <option value="once">Once</option>
+                <option value="interval">Every…</option>
+                <option value="cron">Cron rule</option>
+              </select>
+              {repeat === "interval" && (
+                <>
+                  <input
+                    className="short"
+                    type="number"
+                    min={1}
+                    value={count}
+                    aria-label="How many"
+                    onChange={(event) => setCount(Number(event.target.value) || 1)}
+                  />
+                  <select aria-label="Unit" value={unit} onChange={(event) => setUnit(event.target.value as Unit)}>
+                    {Object.keys(UNITS).map((name) => (
+                      <option key={name}>{name}</option>
+                    ))}
+                  </select>
+                </>
+              )}
+              {repeat === "cron" && (
+                <input
+                  className="mono"
+                  value={cron}
+                  aria-label="Cron rule"
+                  onChange={(event) => setCron(event.target.value)}
+                />
+              )}
+            </div>
+          </div>
+        )}
+        <NextTimes preview={preview} zone={agent.zone} isOnce={repeat === "once" || isNextRun} />
+        {save.isError && (
+          <p className="bad-text" role="alert">
+            {explain(save.error)}
+          </p>
+        )}
+        <div className="row end">
+          <button type="button" onClick={onClose}>
+            Cancel
+          </button>
+          <button type="submit" className="primary" disabled={save.isPending || preview.isError}>
+            {wake ? "Save" : "Schedule"}
+          </button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}
+
+type Rule = Parameters<typeof previewQuery>[0];
+
+function previewQuery(rule: {
+  agent_id: string;
+  when: string | null;
+  interval_seconds: number | null;
+  cron: string | null;
+  timezone: string;
+}) {
+  return {
+    queryKey: ["wakes", "preview", rule],
+    queryFn: () => call("GET /wakes/preview", { query: rule }),
+    retry: false,
+  };
+}
+
+/** Preview the times 250 ms after the last keystroke. */
+function usePreview(rule: Rule) {
+  const text = JSON.stringify(rule);
+  const [settled, setSettled] = useState(text);
+  useEffect(() => {
+    const timer = setTimeout(() => setSettled(text), 250);
+    return () => clearTimeout(timer);
+  }, [text]);
+  return useQuery({ ...previewQuery(JSON.parse(settled) as Rule), placeholderData: (before) => before });
+}
+
+function NextTimes({
+  preview,
+  zone,
+  isOnce,
+}: {
+  preview: ReturnType<typeof usePreview>;
+  zone: string;
+  isOnce: boolean;
+}) {
+  const now = useNow(15);
+  return (
+    <div className="next-times" aria-live="polite">
+      <h3>{isOnce ? "It will run" : "The next five times"}</h3>
+      {preview.isError ? (
+        <p className="bad-text">{explain(preview.error)}</p>
+      ) : (
+        <ol>
+          {(preview.data?.times ?? []).slice(0, isOnce ? 1 : 5).map((time) => (
+            <li key={time.nominal_at}>
+              <time dateTime={time.at} title={inZone(new Date(time.at), zone)}>
+                {absolute(new Date(time.at), now)}
+              </time>{" "}
+              <span className="muted">{relative(new Date(time.at), now)}</span>
+              {time.reason && <span className="badge wait">delayed: {reasonText(time.reason)}</span>}
+            </li>
+          ))}
+        </ol>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,24 @@
+import { expect, it } from "vitest";
+import { drawable, positions, ticks } from "./series";
+
+it("draws numeric columns by the names of the first", () => {
+  const data = drawable(
+    ["plant", "beds"],
+    [
+      ["bean", 3],
+      ["leek", null],
+    ],
+  );
+  expect(data).toEqual({ names: ["bean", "leek"], series: [{ name: "beds", values: [3, null] }] });
+  expect(drawable(["plant"], [["bean"]])).toBeNull();
+});
+
+it("marks an axis with round numbers that cover its values", () => {
+  expect(ticks(0, 10)).toEqual([0, 5, 10]);
+  expect(ticks(0, 0)).toEqual([0, 0.5, 1]);
+});
+
+it("spaces days by their distance, and other names evenly", () => {
+  expect(positions(["2026-11-01", "2026-11-03"])).toEqual([Date.parse("2026-11-01"), Date.parse("2026-11-03")]);
+  expect(positions(["bean", "leek"])).toBeNull();
+});

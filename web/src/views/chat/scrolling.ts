@@ -1,0 +1,98 @@
+/** Scrolling of the transcript. */
+
+import {
+  type RefObject,
+  startTransition,
+  useCallback,
+  useEffect,
+  useLayoutEffect,
+  useMemo,
+  useRef,
+  useState,
+} from "react";
+
+type Box = RefObject<HTMLDivElement | null>;
+
+const NEAR_END = 60; // pixels
+
+/** Keep the end in view while text is added, unless the reader has scrolled up. */
+export function useFollowEnd(box: Box, content: Box, hasOwnMessage: boolean) {
+  const follows = useRef(true);
+  const lastTop = useRef(0);
+  const height = useRef(0); // of the whole content when it was last drawn
+  const [isAway, setAway] = useState(false);
+
+  const scrollToEnd = useCallback(
+    (isSmooth = false) => {
+      const element = box.current;
+      element?.scrollTo({ top: element.scrollHeight, behavior: isSmooth ? "smooth" : "instant" });
+    },
+    [box],
+  );
+
+  useLayoutEffect(() => {
+    scrollToEnd();
+    const observer = new ResizeObserver(() => {
+      height.current = box.current?.scrollHeight ?? 0;
+      if (follows.current) scrollToEnd();
+    });
+    if (content.current) observer.observe(content.current);
+    if (box.current) observer.observe(box.current);
+    return () => observer.disconnect();
+  }, [box, content, scrollToEnd]);
+
+  useEffect(() => {
+    if (!hasOwnMessage) return;
+    follows.current = true; // sending a message brings its author back to the end
+    setAway(false);
+    scrollToEnd();
+  }, [hasOwnMessage, scrollToEnd]);
+
+  const onScroll = useCallback(() => {
+    const element = box.current;
+    if (!element) return;
+    // Growing text moves the end away too, so only scrolling up stops following.
+    const isAtEnd = element.scrollHeight - element.scrollTop - element.clientHeight < NEAR_END;
+    if (isAtEnd) follows.current = true;
+    else if (element.scrollTop < lastTop.current) follows.current = false;
+    lastTop.current = element.scrollTop;
+    setAway(!isAtEnd && !follows.current);
+  }, [box]);
+
+  return useMemo(() => ({ follows, height, isAway, scrollToEnd, onScroll }), [isAway, scrollToEnd, onScroll]);
+}
+
+const FIRST_SHOWN = 16;
+const MORE_SHOWN = 4; // as many as are drawn within one frame
+
+/** Return how many of the latest turns to show: more as the reader comes near the first. */
+export function useEarlierTurns(
+  box: Box,
+  top: Box,
+  total: number,
+  { follows, height }: { follows: RefObject<boolean>; height: RefObject<number> },
+): number {
+  const [count, setCount] = useState(FIRST_SHOWN);
+
+  useEffect(() => {
+    const mark = top.current;
+    if (!mark || count >= total) return;
+    const observer = new IntersectionObserver(
+      ([entry]) => {
+        if (!entry?.isIntersecting) return;
+        startTransition(() => setCount((before) => before + MORE_SHOWN)); // scrolling has priority
+      },
+      { root: box.current, rootMargin: "2400px 0px 0px" },
+    );
+    observer.observe(mark);
+    return () => observer.disconnect();
+  }, [box, top, count, total]);
+
+  useLayoutEffect(() => {
+    const element = box.current;
+    if (!element || count === FIRST_SHOWN || follows.current) return;
+    element.scrollTop += element.scrollHeight - height.current; // what was added above moves nothing in view
+  }, [box, count, follows, height]);
+
+  return count;
+}
