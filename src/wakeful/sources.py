@@ -57,7 +57,7 @@ def read_file(path: Path, problems: list[str]) -> dict[str, object]:
 
 
 def read_variables(environ: Mapping[str, str]) -> dict[str, object]:
-    """Return the variables that are meant for us. An empty one counts as not set."""
+    """Return the variables that are ours. An empty one counts as not set."""
     return {
         key: value
         for key, value in environ.items()
