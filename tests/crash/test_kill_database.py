@@ -20,11 +20,11 @@ QUOTA = 64 * 1024 * 1024
 
 SERVER = """
 import asyncio, sys
-from wakeful.agentdb.engine import Engine
-from wakeful.agentdb.opened import Request
+from wakeful.agentdb.process.engine import DatabaseEngine
+from wakeful.agentdb.files.open_database import Request
 
 async def main():
-    engine = Engine(1)
+    engine = DatabaseEngine(1)
     rows = [{"title": "x" * 200}] * int(sys.argv[3])
     while True:
         request = Request(op="insert", path=sys.argv[1], key=sys.argv[2], seconds=30, quota=2**26,
