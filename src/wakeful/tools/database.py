@@ -242,10 +242,9 @@ def database_tools(data: AgentData, workspace_bytes: int) -> list[Tool]:
     """Return the tools of the toolset `database`."""
 
     def declared(op: str) -> Callable[[ToolContext, Arguments], Awaitable[ToolResult]]:
-        # The result of a query may be long, so it is passed on without parsing it.
-        run = data.run_unparsed if op == "query" else data.run
-
         async def act(context: ToolContext, asked: Arguments) -> ToolResult:
+            # The result of a query may be long, so it is passed on without parsing it.
+            run = data.run_unparsed if op == "query" else data.run
             return _to_result(await run(_by(context), op, **asked.model_dump()))
 
         return act

@@ -444,8 +444,10 @@ async def test_a_first_start_has_longer_than_the_later_ones(tmp_path):
 
 async def test_an_address_that_does_not_answer_is_told(settings):
     async def never(_reader, writer):
-        await asyncio.sleep(3600)
-        writer.close()
+        try:
+            await asyncio.sleep(3600)
+        finally:
+            writer.close()
 
     silent = await asyncio.start_server(never, "127.0.0.1", 0)
     url = f"http://127.0.0.1:{silent.sockets[0].getsockname()[1]}/mcp?key=s3cret"

@@ -119,7 +119,7 @@ def test_a_change_that_is_not_about_the_times_keeps_them(changes, rule):
     """The instant that waits keeps its place, and the grid is not moved to now."""
     before = replace(OVERDUE, **rule)
     edited = edit(before, NOON + 61 * MINUTE, **changes)
-    assert replace(before, **changes, updated_at=edited.updated_at) == edited
+    assert replace(before, **changes, updated_at=edited.updated_at, seen_at=edited.seen_at) == edited
 
 
 def test_a_cron_rule_instead_of_an_interval():

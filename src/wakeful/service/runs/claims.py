@@ -221,6 +221,9 @@ class Claims:
                 for run, outcome in outcomes
                 if run.wake_id is not None and run.id in ours and outcome.status != "failed"
             ]
+            for ending in endings:
+                if ending.run.id in ours:
+                    _say_end(tx, ending, now)  # before the news of its wake, so that nothing stands between its frames
             await tx.wakes.settle(settled, now)
             await hold_wakes(tx, [run for run, _ in outcomes if run.id in ours], now, self._rules)
             for ending in endings:
@@ -235,9 +238,7 @@ class Claims:
         return [run.id in ours for run, _ in outcomes]
 
     async def _end(self, tx: Tx, ending: _Ending, now: datetime) -> None:
-        """Save what belongs to the end of one run. Its frames are published after the commit, so that a message sent on
-        receipt of the end is accepted.
-        """
+        """Save what belongs to the end of one run."""
         run, outcome, step = ending.run, ending.outcome, ending.last_step
         if step is not None and run.session_id is not None:
             with suppress(NoSuchSession):  # deleted meanwhile
@@ -248,9 +249,14 @@ class Claims:
             await note_failure(tx, run, outcome.reason, outcome.error, now, self._rules)
         else:
             await note_loop_end(tx, run, now)
-        if run.session_id is not None:
-            last = [] if ending.last_frame is None else [ending.last_frame]
-            tx.say(run.session_id, [*ending.unsaved, *last], now, run_id=run.id)
+
+
+def _say_end(tx: Tx, ending: _Ending, now: datetime) -> None:
+    """Say the last frames of a run, to be published after the commit: a message sent on receipt is accepted."""
+    run = ending.run
+    if run.session_id is not None:
+        last = [] if ending.last_frame is None else [ending.last_frame]
+        tx.say(run.session_id, [*ending.unsaved, *last], now, run_id=run.id)
 
 
 def _message(run: Run, session_id: str, step: StepSaved, message_id: str, now: datetime) -> Message:
