@@ -134,7 +134,8 @@ class CrashHarness:
     def steps(self) -> dict[str, list[str]]:
         found: dict[str, list[str]] = {}
         steps = """
-            SELECT run_id, content FROM messages WHERE run_id IS NOT NULL AND role <> 'user' ORDER BY session_id, position
+            SELECT run_id, content FROM messages WHERE run_id IS NOT NULL AND role <> 'user'
+            ORDER BY session_id, position
         """
         for row in self.query(steps):
             found.setdefault(row["run_id"], []).append(row["content"])
