@@ -9,7 +9,7 @@ import pytest
 
 from live_server import TOKEN, Tap, Timer, assert_consecutive, eventually, running_server, text_of
 from openai_server import event, stream, text, usage
-from wakeful.app import serving
+from wakeful.app import listening
 from wakeful.domain.news import DatabaseChanged
 from wakeful.hub import MOST_BYTES, MOST_FRAMES
 from wakeful.runtime.loop.model_call import Reply
@@ -145,7 +145,7 @@ async def test_pieces_that_come_close_together_are_one_frame(server):
 @pytest.fixture
 def pinging(monkeypatch):
     """Have servers that start from now on ping often, and wait for little."""
-    monkeypatch.setattr(serving, "_PING_SECONDS", 0.5)
+    monkeypatch.setattr(listening, "_PING_SECONDS", 0.5)
     monkeypatch.setattr(protocol, "_CLOSE_SECONDS", 1.0)
 
 

@@ -222,8 +222,8 @@ class Claims:
                 if run.wake_id is not None and run.id in ours and outcome.status != "failed"
             ]
             for ending in endings:
-                if ending.run.id in ours:
-                    _say_end(tx, ending, now)  # before the news of its wake, so that nothing stands between its frames
+                if ending.run.id in ours and ending.outcome.status != "failed":
+                    _say_end(tx, ending, now)  # before its wake's next time, so that nothing stands between its frames
             await tx.wakes.settle(settled, now)
             await hold_wakes(tx, [run for run, _ in outcomes if run.id in ours], now, self._rules)
             for ending in endings:
@@ -247,6 +247,7 @@ class Claims:
                 await tx.usage.save(step.usage)
         if outcome.status == "failed":
             await note_failure(tx, run, outcome.reason, outcome.error, now, self._rules)
+            _say_end(tx, ending, now)  # after its wake has failed: clients load the session again on this frame
         else:
             await note_loop_end(tx, run, now)
 
