@@ -2,14 +2,11 @@
 
 import asyncio
 import time
-from collections import defaultdict
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import partial
-from pathlib import Path
-from threading import Lock
 
 from pydantic import Field
 
@@ -137,7 +134,6 @@ class _Files:
     def __init__(self, limits: WorkspaceLimits, instructions: InstructionFiles | None) -> None:
         self._limits = limits
         self._instructions = instructions
-        self._locks: defaultdict[Path, Lock] = defaultdict(Lock)  # one small lock for each agent that ever wrote
 
     async def read(self, context: ToolContext, asked: ReadFile) -> ToolResult:
         return await asyncio.to_thread(_read, Workspace(context.workspace), asked)
@@ -151,8 +147,9 @@ class _Files:
         may_instruct = context.agent.may_write_skills and workspace.is_agents_file(asked.path)
         if may_instruct and self._instructions is not None:
             await self._accept(self._instructions, context, workspace, asked, data)
-        lock = self._locks[context.workspace]
-        size = await asyncio.to_thread(self._write, lock, workspace, asked, data, may_instruct)
+        size = await asyncio.to_thread(
+            workspace.write, asked.path, data, append=asked.append, limits=self._limits, may_instruct=may_instruct
+        )
         done = f"Added {len(data):,} bytes to" if asked.append else "Wrote"
         return ToolResult(
             text=f"{done} {shown(asked.path)}; it has {size:,} bytes.", metadata={"path": asked.path, "size": size}
@@ -168,13 +165,6 @@ class _Files:
                 before = (await asyncio.to_thread(workspace.read, asked.path, offset=0, limit=MAX_FILE)).data
         if not before or await instructions.is_accepted(context.agent, AGENTS_FILE, before):
             await instructions.accept_written(context.agent, AGENTS_FILE, before + data)
-
-    def _write(self, lock: Lock, workspace: Workspace, asked: WriteFile, data: bytes, may_instruct: bool) -> int:
-        # Two calls at once would both find room below the quota, and one of two additions would be lost.
-        with lock:
-            return workspace.write(
-                asked.path, data, append=asked.append, limits=self._limits, may_instruct=may_instruct
-            )
 
     async def list(self, context: ToolContext, asked: ListFiles) -> ToolResult:
         return await asyncio.to_thread(_list, Workspace(context.workspace), asked)

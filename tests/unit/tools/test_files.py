@@ -4,6 +4,8 @@ import asyncio
 import os
 import socket
 import stat
+import subprocess
+import sys
 import threading
 from contextlib import suppress
 from pathlib import Path
@@ -511,3 +513,22 @@ async def test_a_match_in_a_very_long_line_is_shown_with_what_is_around_it(hands
 
 def test_only_the_tool_that_writes_is_not_repeatable():
     assert [tool.name for tool in file_tools(1) if not tool.is_repeatable] == ["write_file"]
+
+
+APPENDING = """
+import sys
+from pathlib import Path
+from wakeful.service.agents.workspace import Workspace, WorkspaceLimits
+
+limits = WorkspaceLimits(bytes=10**6, file_bytes=10**6, files=100)
+for number in range(100):
+    line = f"{sys.argv[2]}{number}\\n".encode()
+    Workspace(Path(sys.argv[1])).write("notes.txt", line, append=True, limits=limits)
+"""
+
+
+def test_two_nodes_on_one_data_directory_append_to_a_file_and_no_line_is_lost(tmp_path):
+    root = tmp_path / "workspace"
+    nodes = [subprocess.Popen([sys.executable, "-c", APPENDING, str(root), name]) for name in "ab"]
+    assert [node.wait(30) for node in nodes] == [0, 0]
+    assert len((root / "notes.txt").read_text().splitlines()) == 200

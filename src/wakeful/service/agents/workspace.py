@@ -5,6 +5,7 @@ Every path is walked from the root, one directory at a time, through descriptors
 """
 
 import errno
+import fcntl
 import os
 import posixpath
 import secrets
@@ -174,24 +175,45 @@ class Workspace:
     def write(
         self, path: str, data: bytes, *, append: bool, limits: WorkspaceLimits, may_instruct: bool = False
     ) -> int:
-        """Write a whole file, or none of it, and return its size. Callers see to it that only one writes at a time.
+        """Write a whole file, or none of it, and return its size.
 
         Every tool writes through here, so this is where the owner's AGENTS.md is protected.
         """
         folders, name = self._split_file(path)
         if is_agents_file((*folders, name)) and not may_instruct:
             raise KeptByOwner(path)
+        with _translated(path), self._locked():
+            return self._write(path, folders, name, data, append=append, limits=limits)
+
+    def _write(
+        self, path: str, folders: Parts, name: str, data: bytes, *, append: bool, limits: WorkspaceLimits
+    ) -> int:
         old = self._size(folders, name, path)
         size = len(data) + (old or 0 if append else 0)
         if size > limits.file_bytes:
             raise FileTooLarge(path, size, limits.file_bytes)
         self._refuse_over_quota(size - (old or 0), 0 if old is not None else len(folders) + 1, limits)
         before = self.read(path, offset=0, limit=limits.file_bytes).data if append and old else b""
-        with _translated(path):
-            make_private_directory(self._root)
-            with self._opened(folders, path, create=True) as folder:
-                _replace(folder, name, before + data)
+        make_private_directory(self._root)
+        with self._opened(folders, path, create=True) as folder:
+            _replace(folder, name, before + data)
         return len(before) + len(data)
+
+    @contextmanager
+    def _locked(self) -> Generator[None]:
+        """Let one thread or process write at a time.
+
+        Two writes at once would both find room below the quota, and one of two additions to a file would be lost. Nodes
+        may share a data directory, so it is a lock of the file system, on the directory above the root: confined programs
+        of the agent cannot reach that to hold it.
+        """
+        make_private_directory(self._root.parent)
+        descriptor = os.open(self._root.parent, _ROOT)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(descriptor)
 
     def add(self, folder: str, name: str, data: bytes) -> str:
         """Write a new file, numbered if there is one of that name, and return its name. Only the server's user may
