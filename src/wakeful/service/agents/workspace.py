@@ -203,9 +203,9 @@ class Workspace:
     def _locked(self) -> Generator[None]:
         """Let one thread or process write at a time.
 
-        Two writes at once would both find room below the quota, and one of two additions to a file would be lost. Nodes
-        may share a data directory, so it is a lock of the file system, on the directory above the root: confined programs
-        of the agent cannot reach that to hold it.
+        Two writes at once would both find room below the quota, and one of two appends to a file would be lost. Nodes
+        may share a data directory, so this is a file lock. It is on the directory above the root, which the agent's
+        confined programs cannot open.
         """
         make_private_directory(self._root.parent)
         descriptor = os.open(self._root.parent, _ROOT)
