@@ -94,7 +94,7 @@ class Judge:
                 self._expect(run["reason"] in GIVEN_UP, f"{what}: interrupted for another reason")
                 if run["reason"] == ATTEMPTS_USED_UP:
                     self._expect(asked is not None, f"{what} reached no model, and was given up")
-            else:
+            elif not _was_replaced(run):
                 self._expect(run["status"] == "success", f"{what} did not succeed")
             if run["started_at"] is not None:
                 self._expect(_at(run["started_at"]) >= _at(run["nominal_at"]), f"{what} started early")
@@ -122,7 +122,8 @@ class Judge:
         token, runs = _token_in(wake["instructions"]), self.runs_of_wake.get(wake["id"], [])
         what = f"{token}: wake {wake['id']} ({wake['kind']}, {wake['status']}, {wake['reason']})"
         if wake["status"] == "superseded":
-            self._expect(wake["kind"] == "next_run" and not runs, f"{what} ran, or should have")
+            self._expect(wake["kind"] == "next_run" and all(map(_was_replaced, runs)), f"{what} ran, or should have")
+            self._expect(token not in self._model.asked, f"{what}: the model was asked although it was replaced")
             return
         self._expect(len(runs) == 1, f"{what} has {len(runs)} runs")
         is_given_up = bool(runs) and runs[0]["status"] == "interrupted"
@@ -227,6 +228,11 @@ class Judge:
 
 def _at(text: str) -> float:
     return datetime.fromisoformat(text).timestamp()
+
+
+def _was_replaced(run: dict[str, Any]) -> bool:
+    """Return whether the run was still queued when another booking took its wake's slot."""
+    return (run["status"], run["reason"], run["started_at"]) == ("skipped", "superseded", None)
 
 
 def _token_in(text: str) -> str:
