@@ -1,6 +1,6 @@
-"""A whole server on a free port, a scripted provider behind it, and clients that note everything they are told.
+"""A whole server on a free port, with a scripted provider, and clients that record every frame they receive.
 
-async with served(settings) as server:
+async with running_server(settings) as server:
     server.provider.then(say("Hello"))
     async with server.watch(await server.session()) as client:
         await client.say("Hi")
@@ -31,7 +31,7 @@ from wakeful.runtime.loop.loop import AgentLoop, RetryLimits
 from wakeful.runtime.models.openai_chat.model import ModelTimeouts
 
 TOKEN = "a-token-for-all-tests"
-SECONDS = 20.0  # after which a test has waited long enough
+SECONDS = 20.0  # after which a wait fails
 ENDS = ("stream_end", "stream_stopped", "error")
 UNNUMBERED = ("session_sync", "replay_start", "replay_end", "heartbeat")
 
@@ -39,24 +39,24 @@ Frame = dict[str, Any]
 
 
 class Provider(OpenAIServer):
-    """A provider whose script a test writes as it goes; without a script it improvises, if it was told so."""
+    """A provider whose script a test extends as it goes; with `always`, one function answers instead."""
 
     def then(self, *answers: Answer) -> None:
-        """Answer the next requests so."""
+        """Append answers for the next requests to the script."""
         self._script.extend(answers)
 
     def forget(self) -> None:
-        """Leave the rest of the script out."""
+        """Drop the rest of the script."""
         self._script.clear()
 
     @property
     def last(self) -> dict[str, Any]:
-        """What it was asked last."""
+        """The body of the last request."""
         return self.requests[-1].body
 
 
 class Tap:
-    """An answer that the test lets out piece by piece."""
+    """An answer that the test sends piece by piece."""
 
     def __init__(self) -> None:
         self.is_asked = asyncio.Event()
@@ -76,7 +76,7 @@ class Tap:
             raise
 
     async def _next(self, exchange: Exchange) -> dict[str, Any] | None:
-        """Wait for the next piece, with comments on the line, for whoever hung up is noticed only by those who talk."""
+        """Wait for the next piece, sending SSE comments meanwhile: only a write notices that the client hung up."""
         while True:
             try:
                 return await asyncio.wait_for(self._pieces.get(), 0.1)
@@ -84,7 +84,7 @@ class Tap:
                 await exchange.send(b": waiting\n\n")
 
     def let(self, *pieces: dict[str, Any]) -> None:
-        """Let pieces out."""
+        """Send these pieces."""
         for piece in pieces:
             self._pieces.put_nowait(piece)
 
@@ -92,32 +92,32 @@ class Tap:
         self.let(*[chunk({"content": word}) for word in words])
 
     def end(self) -> None:
-        """Say that this was all."""
+        """End the answer."""
         self._pieces.put_nowait(None)
 
 
 class Client:
-    """Someone at a socket. Every frame is checked against the schema the server itself gives out."""
+    """A WebSocket client. Every frame is validated against the server's own schema."""
 
     def __init__(self, socket: ClientConnection, validator: jsonschema_rs.Validator) -> None:
         self.socket = socket
         self._validator = validator
-        self.told: list[Frame] = []  # everything, heartbeats included
+        self.received: list[Frame] = []  # everything, heartbeats included
 
     async def next(self, seconds: float = SECONDS, *, is_heartbeat_wanted: bool = False) -> Frame:
-        """Return the next frame; heartbeats only to those who want them."""
+        """Return the next frame; heartbeats only if they are wanted."""
         async with asyncio.timeout(seconds):
             while True:
                 text = await self.socket.recv()
                 assert isinstance(text, str)
                 frame = json.loads(text)
                 self._validator.validate(frame)
-                self.told.append(frame)
+                self.received.append(frame)
                 if is_heartbeat_wanted or frame["type"] != "heartbeat":
                     return frame
 
     async def until(self, *kinds: str, seconds: float = SECONDS) -> list[Frame]:
-        """Return the frames up to and with the first of these kinds."""
+        """Return the frames up to and including the first of these kinds."""
         frames: list[Frame] = []
         async with asyncio.timeout(seconds):
             while not frames or frames[-1]["type"] not in kinds:
@@ -143,12 +143,12 @@ class Client:
         await self.send({"type": "message", "content": content} | more)
 
     async def ask(self, content: str, **more: Any) -> list[Frame]:
-        """Say something and return everything up to the end of the answer."""
+        """Send a message and return all frames up to the end of the answer."""
         await self.say(content, **more)
         return await self.until(*ENDS)
 
     async def closing(self, seconds: float = SECONDS) -> tuple[int, str]:
-        """Read until the server closes, and return with what code and words."""
+        """Read until the server closes the socket, and return its close code and reason."""
         async with asyncio.timeout(seconds):
             while True:
                 try:
@@ -157,12 +157,12 @@ class Client:
                     return (closed.rcvd.code, closed.rcvd.reason) if closed.rcvd else (1006, "")
 
     def cut(self) -> None:
-        """Break the connection without a word."""
+        """Abort the connection without a close frame."""
         self.socket.transport.abort()
 
 
 class Server:
-    """A node with its doors, as one owner and perhaps others reach it."""
+    """A running server, and requests to it as its owner or another user."""
 
     def __init__(self, node: Wakeful, provider: Provider, address: str) -> None:
         self.node = node
@@ -173,11 +173,11 @@ class Server:
 
     @property
     def workspaces(self) -> Path:
-        """Where the files of agents lie."""
+        """The folder with the agents' files."""
         return self.node.settings.data_dir / "agents"
 
     def client(self, token: str) -> httpx.AsyncClient:
-        # Without certificates, which take longer to load than most tests last: it speaks to this machine alone.
+        # Plain HTTP to this machine needs no certificates, which take longer to load than most tests run.
         return httpx.AsyncClient(
             base_url=self.address, headers={"Authorization": f"Bearer {token}"}, timeout=SECONDS, verify=False
         )
@@ -186,12 +186,12 @@ class Server:
         schema = (await self.rest.get("/ws/schema")).json()
         self._validators = {name: jsonschema_rs.validator_for(schema[name]) for name in schema}
 
-    async def session(self, title: str = "Titled, so that nobody asks for one", **asked: Any) -> str:
-        """Begin a session and return its id."""
+    async def session(self, title: str = "Titled, so that no model is asked for one", **asked: Any) -> str:
+        """Open a session and return its id."""
         return (await self.call("POST", "/sessions", json={"title": title} | asked))["id"]
 
     async def call(self, method: str, path: str, *, token: str = TOKEN, **more: Any) -> Any:
-        """Ask over HTTP, and fail unless it works."""
+        """Send a request and return the JSON; fail unless it succeeds."""
         async with self.client(token) as client:
             answer = await client.request(method, path, **more)
         assert answer.is_success, answer.text
@@ -219,7 +219,7 @@ class Server:
     async def watch(
         self, session_id: str, *, after: object = None, token: str = TOKEN, is_fresh: bool = True, **how: Any
     ) -> AsyncIterator[Client]:
-        """Open the socket of a session; with `is_fresh` the sync at the beginning is read already."""
+        """Open the socket of a session; with `is_fresh` the first `session_sync` is already read."""
         query = "" if after is None else f"?after={after}"
         async with self._connected(f"/ws/sessions/{session_id}{query}", "session", token, **how) as client:
             if is_fresh and after is None:
@@ -230,7 +230,7 @@ class Server:
     async def watch_events(
         self, *, after: object = None, token: str = TOKEN, is_fresh: bool = True, **how: Any
     ) -> AsyncIterator[Client]:
-        """Open the socket with the news of everything a user owns."""
+        """Open /ws/events, the socket with news of everything a user owns."""
         query = "" if after is None else f"?after={after}"
         async with self._connected(f"/ws/events{query}", "events", token, **how) as client:
             if is_fresh and after is None:
@@ -238,7 +238,7 @@ class Server:
             yield client
 
     async def book(self, session_id: str, instructions: str = "Wake up.", **request: Any) -> Wake:
-        """Book a recall as a person: by default one that comes at once."""
+        """Book a recall as the user: by default an immediate one."""
         session = await self.node.store.read(lambda tx: tx.sessions.find(session_id))
         assert session is not None
         now = self.node.clock.now()
@@ -278,7 +278,7 @@ class Server:
 
 
 class Patient:
-    """How patient a server is with its model."""
+    """The timeouts and retries of a server's model calls."""
 
     def __init__(self, *, first: float = 5.0, between: float = 5.0, retries: int = 3, pause: float = 0.01) -> None:
         self.wire = ModelTimeouts(first=first, between=between)
@@ -287,7 +287,7 @@ class Patient:
 
 @asynccontextmanager
 async def provided(*script: Answer, always: Answer | None = None) -> AsyncIterator[Provider]:
-    """Start a provider for several servers."""
+    """Start one provider for several servers."""
     async with Provider(*script, always=always) as provider:
         yield provider
 
@@ -339,7 +339,7 @@ def _make_patient(node: Wakeful, patient: Patient) -> None:
 
 
 def kinds(frames: Sequence[Frame]) -> list[str]:
-    """The kinds of frames, one after the other, each once as long as it goes on: how much merged is up to time."""
+    """Return the kinds of frames in order, repeats in a row once: how many deltas are merged depends on timing."""
     named = [frame["type"] for frame in frames]
     return [kind for number, kind in enumerate(named) if number == 0 or kind != named[number - 1]]
 
@@ -357,7 +357,7 @@ def seqs(frames: Sequence[Frame]) -> list[int]:
 
 
 def assert_consecutive(frames: Sequence[Frame], first: int | None = None) -> None:
-    """Fail unless the numbers of all frames that have one go up by one."""
+    """Fail unless the frames' sequence numbers go up by one."""
     numbers = seqs(frames)
     begin = numbers[0] if first is None else first
     assert numbers == list(range(begin, begin + len(numbers)))
@@ -375,7 +375,7 @@ class Timer:
 
 
 async def eventually(condition: Callable[[], Awaitable[Any]], seconds: float = SECONDS) -> Any:
-    """Wait until something is true, for what moves by itself and tells nobody, and return it."""
+    """Poll until a condition is true, for background work that notifies nobody, and return its value."""
     async with asyncio.timeout(seconds):
         while not (found := await condition()):  # noqa: ASYNC110
             await asyncio.sleep(0.01)

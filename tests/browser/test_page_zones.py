@@ -1,4 +1,4 @@
-"""The page tells the browser's zone, offers it once to an older agent, and says what a run did not do."""
+"""The page sends the browser's zone, offers it once to an older agent, and shows what a run did not do."""
 
 import pytest
 import pytest_asyncio

@@ -1,4 +1,4 @@
-"""Real processes on PostgreSQL: nodes killed, stopped and blocked, the server restarted, the news cut off."""
+"""Real processes on PostgreSQL: nodes killed, stopped and blocked, the server restarted, LISTEN cut off."""
 
 import random
 import tempfile
@@ -94,7 +94,7 @@ def test_a_node_that_stood_still_cannot_finish_what_another_took_over(harness):
             began = time.monotonic()
             harness.wait_for("start", second, seconds=LEASE + 5)
             time.sleep(max(0, 2 * LEASE - (time.monotonic() - began)))
-            go_on(first)  # while the other is at work
+            go_on(first)  # while the other executes runs
             harness.wait_until(lambda: "stale finish refused" in harness.log(), "the refusal", 10)
             taken = harness.run()
             harness.wait_until_done()
@@ -232,7 +232,7 @@ def test_told_to_go_while_the_server_is_away_it_goes(tmp_path, own_server):
 
 
 def test_wakes_fire_although_the_news_is_cut_off_again_and_again(tmp_path, postgres_url):
-    """Whoever listens may miss what was said, and looks for himself when he can listen again."""
+    """A node that misses notifications looks at the tables when it listens again."""
     harness = CrashHarness(tmp_path, postgres_url, lease_seconds=60)  # so that nobody looks sooner for another reason
     try:
         book_while_nobody_can_listen(harness)

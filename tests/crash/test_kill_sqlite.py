@@ -1,4 +1,4 @@
-"""Real processes on the embedded store: killed, stopped, blocked, and told to go."""
+"""Real processes on the embedded store: killed, stopped, blocked, and terminated."""
 
 import os
 import random
@@ -60,7 +60,7 @@ def test_what_was_acknowledged_survives_a_kill(crash):
 
 
 def test_a_run_goes_on_at_once_after_a_kill_from_its_last_saved_step(tmp_path):
-    crash = CrashHarness(tmp_path, lease_seconds=60)  # nobody waits for that: whoever held the store before is gone
+    crash = CrashHarness(tmp_path, lease_seconds=60)  # no one waits for that: the process that held the store is gone
     try:
         crash.book(book_one)
         first = crash.start(lingers=60)

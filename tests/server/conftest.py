@@ -1,4 +1,4 @@
-"""What most tests of the doors begin with; a file whose server is another one names its own."""
+"""Fixtures of most tests here; a file with another server defines its own."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from live_server import running_server
 
 @pytest.fixture
 def settings(tmp_path):
-    """The plainest server, for what has nothing to do with the store."""
+    """A server on SQLite, for tests that do not depend on the store."""
     return {"data_dir": tmp_path / "data", "config_dir": tmp_path / "config", "store_encryption": False}
 
 
@@ -32,7 +32,7 @@ async def client(server, session):
 
 @pytest.fixture
 async def doors(tmp_path):
-    """The gate and the accounts alone, with a clock that stands still."""
+    """The gate and the accounts alone, with a manual clock."""
     harness = Harness({"data_dir": tmp_path, "config_dir": tmp_path, "store_encryption": False, "token": CHOSEN})
     async with opened_doors(harness) as doors:
         yield doors

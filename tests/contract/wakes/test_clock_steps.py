@@ -1,4 +1,4 @@
-"""Someone sets the clock while runs are at work: nothing is cut off, stolen, dropped or reported."""
+"""The clock is set while runs execute: none is cut off, taken over, dropped or reported."""
 
 import pytest
 

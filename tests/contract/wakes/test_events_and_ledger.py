@@ -1,4 +1,4 @@
-"""What /ws/events says of recalls against the ledger, in every order of events that Hypothesis can think of.
+"""Recalls on /ws/events compared with the ledger, in every order of events that Hypothesis finds.
 
 People book, edit, skip, cancel, talk, pause and delete; runs fail; the server defers, skips and is killed. Between two
 kills a client is sent every change of every wake once, in its order. After a kill it is asked once to load everything,

@@ -1,4 +1,4 @@
-"""What a schedule may ask of its fresh session is checked when it is booked, and what it gave is shown."""
+"""The session configuration of a schedule is validated when it is booked, and shown."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The clock was ahead and is put right: recurring wakes come as their rules say, and no wrong time lasts."""
+"""The clock was ahead and is corrected: recurring wakes follow their rules again, and no wrong time stays."""
 
 from dataclasses import replace
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""An agent's own database over HTTP: what its owner sees, edits, takes out, takes back and erases."""
+"""An agent's own database over REST: read, edit, export, undo, erase."""
 
 import asyncio
 import csv
@@ -15,7 +15,7 @@ from openai_server import call, calls, say
 TASKS = "title,cost\nmilk,2\nbread,3\ntea,5\n"
 FORMULAS = ["=1+1", "+1", "-2+3", "@SUM(A1)", "\t=1", "\r=1"]
 
-# What is asked, the status of its refusal, the field that it names, and what its words must have in them.
+# A request, the status of its refusal, the field that it names, and a part of its message.
 REFUSED = [
     ("GET", "/tables/tasks/rows?where=[1]", None, 400, "where", "[1]"),
     ("GET", "/tables/tasks/rows?where={oops", None, 400, "where", "{oops"),
@@ -412,16 +412,16 @@ async def test_a_migration_is_taken_back_by_a_person(tasks):
     assert await tasks.titles() == ["milk", "bread", "tea"]
 
 
-async def test_whoever_watches_is_told_of_writes_under_way_and_where_they_ended(tasks):
+async def test_subscribers_get_the_writes_in_progress_and_the_last_change(tasks):
     async with tasks.server.watch_events() as watching:
         await tasks.delete(1, 2)
         last = (await tasks.changes(limit=1))[0]["id"]
-        told = []
-        while not told or "last_change" not in told[-1]:
-            told += of_kind([await watching.next()], "db_update")
-    assert [(frame["agent_id"], frame["table"]) for frame in told] == [(tasks.agent["id"], "tasks")] * 2
-    assert [frame["in_flight"] for frame in told] == [1, 0]
-    assert told[-1]["last_change"] == last
+        frames = []
+        while not frames or "last_change" not in frames[-1]:
+            frames += of_kind([await watching.next()], "db_update")
+    assert [(frame["agent_id"], frame["table"]) for frame in frames] == [(tasks.agent["id"], "tasks")] * 2
+    assert [frame["in_flight"] for frame in frames] == [1, 0]
+    assert frames[-1]["last_change"] == last
 
 
 async def test_a_write_that_fails_does_not_stay_under_way(tasks):
@@ -451,7 +451,7 @@ async def test_a_full_database_refuses_and_keeps_nothing_but_still_deletes(backe
 
 
 def take_any_key(settings):
-    """Say that the device key is lost, as a server on a shared store wants to be told before it starts with another."""
+    """Confirm that the device key is lost, which a server on a shared store requires before it starts with another."""
     file = settings["data_dir"] / "directory.json"
     file.write_text(json.dumps(json.loads(file.read_text()) | {"device_key": None}))
 

@@ -1,4 +1,4 @@
-"""The demo model behind a whole server: everything a newcomer can say, and what really happens then."""
+"""The demo model in a whole server: every sentence it understands, and what really happens then."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The test button: one word from an agent's model, or its provider's own words against it."""
+"""The test button: a short answer of an agent's model, or its provider's error."""
 
 import pytest
 import pytest_asyncio

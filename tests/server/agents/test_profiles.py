@@ -1,4 +1,4 @@
-"""Profiles: an agent hands its session over to another one that the owner listed, and to no other."""
+"""Profiles: an agent hands its session over to another agent, only to those that the owner listed."""
 
 import json
 

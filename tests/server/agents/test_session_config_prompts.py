@@ -1,4 +1,4 @@
-"""What a session's configuration does to the request: each key shown by what the provider is really sent."""
+"""Each key of a session's configuration, shown by the request that the provider receives."""
 
 import json
 

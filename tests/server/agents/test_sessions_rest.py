@@ -1,4 +1,4 @@
-"""Sessions over HTTP: open, list, rename, delete, speak, upload, look at pictures, export."""
+"""Sessions over REST: open, list, rename, delete, messages, uploads, images, export."""
 
 import asyncio
 import base64
@@ -274,7 +274,7 @@ async def test_an_upload_can_be_sent_along_and_read_by_the_agent(server, session
         await client.ask("Read this", files=[{"name": file["name"], "path": file["path"]}])
         told = server.provider.last["messages"][-1]["content"]
         assert told == f"Read this\n[Uploaded files on disk: {file['path']}]"
-        # The model does with the path what it was told.
+        # The model uses the path from the prompt.
         path = told.partition("on disk: ")[2].rstrip("]")
         server.provider.then(calls(*call("read_file", f'{{"path": "{path}"}}')), say("42."))
         [called] = of_kind(await client.ask("And?"), "tool_call")

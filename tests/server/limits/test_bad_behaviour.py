@@ -1,4 +1,4 @@
-"""A model that misbehaves: each run ends bounded, in words that can be read, and the session goes on."""
+"""A model that misbehaves: each run ends within limits, with a readable error, and the session stays usable."""
 
 import asyncio
 import json
@@ -146,7 +146,7 @@ async def test_a_flood_of_text_is_cut_off(server, session, client, piece):
     server.provider.then(flood)
     await client.say("Go")
     frames = await client.until("stream_end", "error", "session_sync", seconds=30)
-    if frames[-1]["type"] == "session_sync":  # so much at once that this client is told to read it again
+    if frames[-1]["type"] == "session_sync":  # so much at once that this client has to sync again
         frames += await client.until("stream_end", "error", seconds=30)
     run = (await server.runs_of(session))[0]
     assert (run["status"], run["reason"]) == ("success", "answer_too_long")

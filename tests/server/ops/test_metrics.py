@@ -1,4 +1,4 @@
-"""Figures for a monitoring system."""
+"""Metrics for a monitoring system."""
 
 from prometheus_client.parser import text_string_to_metric_families
 

@@ -1,4 +1,4 @@
-"""Two people on one server: neither sees nor touches what is the other's, through any route or socket.
+"""Two users on one server: neither can read or change the other's data, through any route or socket.
 
 The routes come from the server's own description. A new one fails the first test until it is written down here, and
 from then on it is tried like all the others.
@@ -217,7 +217,7 @@ BODIES = {
 }
 FORMS = {("POST", "/login"): {"code": "evil"}}
 FILES = {("POST", "/sessions/{session_id}/uploads"): [("files", ("evil.txt", b"evil"))]}
-# What means something only inside one agent's database: everyone here has the same.
+# Names inside one agent's database: all users here have the same.
 LOCAL = {
     "path": "AGENTS.md",
     "change_id": "1",
@@ -243,13 +243,13 @@ class Person:
 
     @property
     def mark(self) -> str:
-        """What stands in everything this person wrote."""
+        """A marker in every text of this user."""
         return f"{self.name.lower()}s-secret"
 
 
 @cache
 def describe() -> dict[str, Any]:
-    """What the server says of its routes; to put that together takes as long as a whole test."""
+    """The server's OpenAPI document; building it takes as long as a whole test."""
     return _application(version("wakeful")).openapi()
 
 
@@ -363,7 +363,7 @@ class House:
             body=mark,
             once_key=str(uuid.uuid4()),
             created_at=now,
-            told_at=now,  # so that nobody is at its row while a test compares
+            told_at=now,  # so that its row does not change while a test compares
         )
         await self._node.store.write(lambda tx: tx.notices.add(notice))
         return notice.id
@@ -407,7 +407,7 @@ class House:
         else:
             text = "SELECT table_name AS name FROM information_schema.tables WHERE table_type = 'BASE TABLE'"
             text += " AND table_schema = current_schema()"
-        # How far changelogs have come is saved a moment after what was written; no route shows or changes it.
+        # The heads of changelogs are saved a moment after a write; no route shows or changes them.
         return sorted(row["name"] for row in await self._fetch(text) if row["name"] != "changelog_heads")
 
     async def _fetch(self, text: str) -> list[dict[str, Any]]:
@@ -556,7 +556,7 @@ async def test_through_no_route_is_anything_of_another_seen_or_touched(house, wh
             answer = await send(caller.client, route, ids)
             assert answer.status_code == (403 if is_about_people(route) else 404), (route, ids, answer.text)
             assert house.ada.mark not in answer.text
-            # What is someone else's looks like what is not there.
+            # Another user's object looks like a missing one.
             own = tuple(name for name in ids if ids[name] in caller.ids.values())
             if own not in absent:
                 nowhere = {name: ids[name] if name in own else str(uuid.uuid4()) for name in ids}
@@ -758,7 +758,7 @@ async def test_a_token_that_reads_changes_nothing_at_all(house):
 @ON_SQLITE
 @pytest.mark.parametrize("length", ["Content-Length: 73400320", "Transfer-Encoding: chunked"])
 async def test_a_token_that_reads_is_refused_before_any_of_a_body_is_read(house, length):
-    """Nothing of it is sent here, so whoever waited for it would never answer."""
+    """The body is never sent, so a server that waited for it would never answer."""
     secret = (await house.token(house.ada, "read")).headers["Authorization"]
     host = house.address.removeprefix("http://")
     writing = [route for route in BODIES | FILES if NEEDS[route] != "read"]

@@ -176,7 +176,7 @@ async def test_an_answer_given_while_the_server_was_away_counts(backend_settings
                 provider.then(use(*NOTE))
                 await client.say("Write it.")
                 asked = await wait_for_question(client)
-            await server.node.engine.stop()  # its runs are given back; the doors are still open
+            await server.node.engine.stop()  # its runs are released; the API still answers
             await answer(server, asked)
             assert not file_of(server, agent).exists()
         provider.then(say("Written."))

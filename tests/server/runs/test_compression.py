@@ -1,4 +1,4 @@
-"""A context that grows too large for its model: what is sent instead, what is kept, what happens when that fails."""
+"""Compaction of a context that grows too large: what is sent, what is kept, and failures of the summary."""
 
 import json
 
@@ -20,7 +20,7 @@ async def server(backend_settings):
 
 
 def sent(server, which=-1):
-    """What a request to the provider held, without the system prompt."""
+    """Return the messages of a request to the provider, without the system prompt."""
     return server.provider.requests[which].body["messages"][1:]
 
 

@@ -37,7 +37,7 @@ async def woken(server, session, **asked):
     [
         pytest.param([NOTHING], "did_nothing", id="neither a call nor a word"),
         pytest.param([LOOK, NOTHING], "empty_answer", id="a call, and no answer"),
-        pytest.param([stream(chunk({"content": " \n "}))], "did_nothing", id="blanks are no words"),
+        pytest.param([stream(chunk({"content": " \n "}))], "did_nothing", id="only whitespace"),
         pytest.param([LOOK, say("Done.")], None, id="an answer"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Agents that plan before they work: what is asked, what is shown, what is kept, and what a bad planner can do."""
+"""Planning before a run: the request, the frames, the saved plan, and bad answers of a planner."""
 
 import pytest
 
@@ -17,7 +17,7 @@ async def server(backend_settings):
 
 
 def told(server, which):
-    """What a request told the model: the system prompt, and the rest."""
+    """Return the system prompt of a request, and the other messages."""
     system, *rest = server.provider.requests[which].body["messages"]
     return system["content"], [(message["role"], message["content"]) for message in rest]
 

@@ -1,4 +1,4 @@
-"""Wakes by their id, whichever door they were booked at, and the history of runs."""
+"""Wakes of every kind by their id over REST, and the history of runs."""
 
 import re
 

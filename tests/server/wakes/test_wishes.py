@@ -1,4 +1,4 @@
-"""`why` keeps the time that was asked for, what moved it and the time that was booked, at every door."""
+"""`why` shows the requested time, the rule that moved it and the booked time, through every API."""
 
 import json
 from datetime import datetime

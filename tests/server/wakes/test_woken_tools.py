@@ -1,4 +1,4 @@
-"""A run that an agent booked never has more tools than the run that booked it: what the provider is really sent."""
+"""A run that an agent booked never has more tools than the run that booked it, shown by the provider's requests."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Stopping a run from outside: before, during and after everything it does, within two seconds."""
+"""Stopping a run: before, during and after each of its steps, within two seconds."""
 
 import asyncio
 
@@ -86,7 +86,7 @@ async def test_what_was_said_before_the_stop_is_kept_and_marked(server, session,
     await stop(server, session, client)
     last = (await server.messages(session))[-1]
     assert (last["role"], last["content"], last["is_cut_off"]) == ("assistant", "Once upon a time", True)
-    assert text_of(client.told) == "Once upon a time"
+    assert text_of(client.received) == "Once upon a time"
     await asyncio.wait_for(tap.is_hung_up.wait(), 2)
 
 

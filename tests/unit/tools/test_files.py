@@ -1,4 +1,4 @@
-"""The files toolset on real directories: what it reads and writes, and that nothing leads out of the workspace."""
+"""The files toolset on real directories: reads, writes, and no path out of the workspace."""
 
 import asyncio
 import os
