@@ -111,8 +111,8 @@ def files_of(room: str) -> list[Path]:
     if place.is_file():
         return [place]
     found = [each for each in sorted(place.rglob("*")) if each.suffix in {".md", ".py", ".ts", ".tsx", ".css"}]
-    kept = [each for each in found if not {"reference", "static"} & set(each.parts) and ".generated" not in each.name]
-    return [each for each in kept if each != Path(__file__)]  # which lists the phrases
+    ours = [each for each in found if not {"reference", "static", "out"} & set(each.parts) and each != Path(__file__)]
+    return [each for each in ours if ".generated" not in each.name]
 
 
 def rooms() -> list[str]:
