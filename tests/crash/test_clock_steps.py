@@ -117,7 +117,6 @@ def test_a_month_away_is_counted_exactly_and_at_once(crash, clock):
             last = (run.queued_at // (60 * MICROSECONDS)) * 60 * MICROSECONDS
             assert run.covers == (last - first[wake.id]) // (60 * MICROSECONDS) + 1
     ledger(crash, "a month away", rules=rules, seconds_until_all_had_run=round(took, 2))
-    assert took < 15, "it stood still"
     assert "Traceback" not in crash.log()
 
 

@@ -3,7 +3,6 @@
 import asyncio
 import base64
 import contextlib
-import os
 import re
 import threading
 import time
@@ -20,12 +19,13 @@ from schemathesis import GenerationMode
 from schemathesis.specs.openapi.checks import ignored_auth, negative_data_rejection, positive_data_acceptance
 
 from asgi_client import asgi_server
+from conftest import IS_LONG
 from wakeful.app.building import build
 from wakeful.app.serving import build_http, welcome
 from wakeful.config import Settings
 
 TOKEN = "a-token-for-all-tests"
-RIGHT, WRONG = (60, 60) if os.environ.get("WAKEFUL_TEST_LONG") == "1" else (8, 3)  # requests to each operation
+RIGHT, WRONG = (60, 60) if IS_LONG else (5, 2)  # requests to each operation
 PIXEL = base64.b64encode(
     base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==")
 ).decode()

@@ -29,6 +29,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from conftest import IS_LONG
 from harness import DAY, HOUR, MINUTE, NOON, SECOND, Harness
 from wakeful.domain.runs.runs import Outcome
 from wakeful.domain.types import FOREVER, Run, Wake
@@ -36,7 +37,6 @@ from wakeful.domain.wakes.wakes import WakeNotLive
 from wakeful.service.runs.claims import Claims
 from wakeful.service.wakes.firing import Firing
 
-IS_LONG = os.environ.get("WAKEFUL_TEST_LONG") == "1"
 MICROSECOND = timedelta(microseconds=1)
 LEASE = 30 * SECOND
 GRACE = 5 * MINUTE
@@ -552,7 +552,7 @@ def test_sqlite_keeps_every_promise_of_the_model():
             here = folder / token_hex(8)
             return Engine({"data_dir": here, "config_dir": here, "store_encryption": False, "lease_seconds": 30})
 
-        run_state_machine_as_test(begin, settings=profile(75, 1_000))
+        run_state_machine_as_test(begin, settings=profile(45, 1_000))
 
 
 def test_postgres_keeps_every_promise_of_the_model(postgres_url, tmp_path):
@@ -560,7 +560,7 @@ def test_postgres_keeps_every_promise_of_the_model(postgres_url, tmp_path):
         asyncio.run(empty(postgres_url))
         return Engine({"data_dir": tmp_path, "config_dir": tmp_path, "database_url": postgres_url, "lease_seconds": 30})
 
-    run_state_machine_as_test(begin, settings=profile(12, 200))
+    run_state_machine_as_test(begin, settings=profile(8, 200))
 
 
 async def empty(url: str) -> None:
