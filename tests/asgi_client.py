@@ -102,10 +102,10 @@ class Rest:
 
     def __init__(self, harness: Harness, client: httpx.AsyncClient) -> None:
         self.harness = harness
-        self._client = client
+        self.client = client
 
     async def ask(self, method: str, path: str, **more: Any) -> tuple[int, Any]:
-        answer = await self._client.request(method, path, **more)
+        answer = await self.client.request(method, path, **more)
         return answer.status_code, answer.json()
 
     async def call(self, method: str, path: str, **more: Any) -> Any:
