@@ -8,6 +8,7 @@ import shutil
 import tempfile
 import warnings
 from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -154,9 +155,16 @@ def postgres_url(postgres_server: str) -> Iterator[str]:
 
 @pytest.fixture
 def swept_postgres_url(postgres_server: str) -> Iterator[str]:
-    """A database without rows that may have our tables already: creating them takes longer than most tests."""
-    name = _take(_swept, postgres_server)
-    url = _renamed(postgres_server, name)
+    """A database without rows for one test that makes its own settings."""
+    with _swept_database(postgres_server) as url:
+        yield url
+
+
+@contextmanager
+def _swept_database(server: str) -> Iterator[str]:
+    """Lend a database without rows that may have our tables already: creating them takes longer than most tests."""
+    name = _take(_swept, server)
+    url = _renamed(server, name)
     yield url
     asyncio.run(_sweep(url))
     _swept.append(name)
@@ -201,12 +209,29 @@ def _renamed(url: str, name: str) -> str:
 
 
 @pytest.fixture(params=BACKENDS)
-def backend_settings(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, object]:
+def backend_settings(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[dict[str, object]]:
     """The settings of a node on one backend; a test that uses this fixture runs on each."""
-    settings: dict[str, object] = {"data_dir": tmp_path / "data", "config_dir": tmp_path / "config"}
-    if request.param == "postgres":
-        settings["database_url"] = request.getfixturevalue("swept_postgres_url")
-    return settings
+    with _settings_on(request, tmp_path) as settings:
+        yield settings
+
+
+@pytest.fixture(scope="module", params=BACKENDS)
+def shared_settings(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[dict[str, object]]:
+    """As `backend_settings`, for a node that the tests of a file share because they leave nothing behind."""
+    with _settings_on(request, tmp_path_factory.mktemp("shared")) as settings:
+        yield settings
+
+
+@contextmanager
+def _settings_on(request: pytest.FixtureRequest, folder: Path) -> Iterator[dict[str, object]]:
+    settings: dict[str, object] = {"data_dir": folder / "data", "config_dir": folder / "config"}
+    if request.param == "sqlite":
+        yield settings
+    else:
+        with _swept_database(request.getfixturevalue("postgres_server")) as url:
+            yield settings | {"database_url": url}
 
 
 @pytest.fixture

@@ -25,7 +25,8 @@ from wakeful.app.building import Wakeful, build
 from wakeful.app.listening import serve
 from wakeful.clock import Clock
 from wakeful.config import Settings
-from wakeful.domain.types import Run, Wake
+from wakeful.domain import ids
+from wakeful.domain.types import Run, User, Wake
 from wakeful.domain.wakes import wakes
 from wakeful.runtime.loop.loop import AgentLoop, RetryLimits
 from wakeful.runtime.models.openai_chat.model import ModelTimeouts
@@ -48,6 +49,12 @@ class Provider(OpenAIServer):
     def forget(self) -> None:
         """Drop the rest of the script."""
         self._script.clear()
+
+    def reset(self) -> None:
+        """Forget the script, the requests and the failures of an earlier test."""
+        self.forget()
+        self.requests.clear()
+        self.unexpected = 0
 
     @property
     def last(self) -> dict[str, Any]:
@@ -164,12 +171,32 @@ class Client:
 class Server:
     """A running server, and requests to it as its owner or another user."""
 
-    def __init__(self, node: Wakeful, provider: Provider, address: str) -> None:
+    def __init__(self, node: Wakeful, provider: Provider, address: str, token: str = TOKEN) -> None:
         self.node = node
         self.provider = provider
         self.address = address
-        self.rest = self.client(TOKEN)
+        self.token = token
+        self.rest = self.client(token)
         self._validators: dict[str, jsonschema_rs.Validator] = {}
+
+    @asynccontextmanager
+    async def as_new_owner(self) -> AsyncIterator["Server"]:
+        """Yield this server as an owner sees it who has just started it, for one of several tests that share it."""
+        owner = User(id=ids.new_id(), name="Owner", role="owner", created_at=self.node.clock.now())
+        await self.node.agents.add_user(owner)
+        before = self.node.services.feed.last_seq(owner.id)
+        await self.node.agents.make_first(owner)
+        await eventually(lambda: self._has_news(owner, before))  # on PostgreSQL it comes a moment later
+        made = await self.call("POST", "/tokens", json={"name": "t", "scope": "admin", "user_id": owner.id})
+        always = self.provider.always
+        self.provider.reset()
+        view = Server(self.node, self.provider, self.address, made["secret"])
+        view._validators = self._validators
+        yield view
+        await view.rest.aclose()
+        await self.call("DELETE", f"/users/{owner.id}")  # which stops runs that still wait for an answer
+        self.provider.always = always
+        self.provider.check_script()
 
     @property
     def workspaces(self) -> Path:
@@ -182,6 +209,9 @@ class Server:
             base_url=self.address, headers={"Authorization": f"Bearer {token}"}, timeout=SECONDS, verify=False
         )
 
+    async def _has_news(self, user: User, after: int) -> bool:
+        return self.node.services.feed.last_seq(user.id) > after
+
     async def learn_schema(self) -> None:
         schema = (await self.rest.get("/ws/schema")).json()
         self._validators = {name: jsonschema_rs.validator_for(schema[name]) for name in schema}
@@ -190,9 +220,9 @@ class Server:
         """Open a session and return its id."""
         return (await self.call("POST", "/sessions", json={"title": title} | asked))["id"]
 
-    async def call(self, method: str, path: str, *, token: str = TOKEN, **more: Any) -> Any:
+    async def call(self, method: str, path: str, *, token: str | None = None, **more: Any) -> Any:
         """Send a request and return the JSON; fail unless it succeeds."""
-        async with self.client(token) as client:
+        async with self.client(token or self.token) as client:
             answer = await client.request(method, path, **more)
         assert answer.is_success, answer.text
         return answer.json()
@@ -202,6 +232,11 @@ class Server:
 
     async def run(self, run_id: str) -> dict[str, Any]:
         return await self.call("GET", f"/runs/{run_id}")
+
+    async def folder(self) -> Path:
+        """Return the folder of the first agent's files."""
+        [agent] = (await self.call("GET", "/agents"))["agents"]
+        return self.workspaces / agent["id"]
 
     async def change_agent(self, **changes: Any) -> dict[str, Any]:
         """Change the first agent."""
@@ -217,7 +252,7 @@ class Server:
 
     @asynccontextmanager
     async def watch(
-        self, session_id: str, *, after: object = None, token: str = TOKEN, is_fresh: bool = True, **how: Any
+        self, session_id: str, *, after: object = None, token: str | None = None, is_fresh: bool = True, **how: Any
     ) -> AsyncIterator[Client]:
         """Open the socket of a session; with `is_fresh` the first `session_sync` is already read."""
         query = "" if after is None else f"?after={after}"
@@ -228,7 +263,7 @@ class Server:
 
     @asynccontextmanager
     async def watch_events(
-        self, *, after: object = None, token: str = TOKEN, is_fresh: bool = True, **how: Any
+        self, *, after: object = None, token: str | None = None, is_fresh: bool = True, **how: Any
     ) -> AsyncIterator[Client]:
         """Open /ws/events, the socket with news of everything a user owns."""
         query = "" if after is None else f"?after={after}"
@@ -236,6 +271,10 @@ class Server:
             if is_fresh and after is None:
                 await client.expect("session_sync")
             yield client
+
+    async def sql(self, script: str) -> None:
+        """Change the store's tables directly, without any announcement."""
+        await self.node.store._database.run_script(script)
 
     async def book(self, session_id: str, instructions: str = "Wake up.", **request: Any) -> Wake:
         """Book a recall as the user: by default an immediate one."""
@@ -263,9 +302,9 @@ class Server:
         return await self.node.runs.get(run.id, run.user_id)
 
     @asynccontextmanager
-    async def _connected(self, path: str, schema: str, token: str, **how: Any) -> AsyncIterator[Client]:
+    async def _connected(self, path: str, schema: str, token: str | None, **how: Any) -> AsyncIterator[Client]:
         address = self.address.replace("http://", "ws://") + path
-        headers = {"Authorization": f"Bearer {token}"}
+        headers = {"Authorization": f"Bearer {token or self.token}"}
         options = {
             "proxy": None,
             "compression": None,

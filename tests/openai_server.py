@@ -67,7 +67,7 @@ class OpenAIServer:
 
     def __init__(self, *script: Answer, always: Answer | None = None, port: int = 0) -> None:
         self._script = list(script)
-        self._always = always
+        self.always = always
         self._port = port
         self._connections = 0
         self._tasks: set[asyncio.Task[None]] = set()
@@ -89,8 +89,12 @@ class OpenAIServer:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         if kind is None:
-            assert not self._script, f"{len(self._script)} answers of the script were never asked for"
-            assert not self.unexpected, f"{self.unexpected} requests more than the script has answers"
+            self.check_script()
+
+    def check_script(self) -> None:
+        """Fail if the script was not used up, or was too short."""
+        assert not self._script, f"{len(self._script)} answers of the script were never asked for"
+        assert not self.unexpected, f"{self.unexpected} requests more than the script has answers"
 
     async def serve_forever(self) -> None:
         await self._server.serve_forever()
@@ -115,8 +119,8 @@ class OpenAIServer:
             writer.transport.abort()
 
     def _next_answer(self) -> Answer:
-        if self._always is not None:
-            return self._always
+        if self.always is not None:
+            return self.always
         if self._script:
             return self._script.pop(0)
         self.unexpected += 1

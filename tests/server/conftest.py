@@ -13,9 +13,26 @@ def settings(tmp_path):
     return {"data_dir": tmp_path / "data", "config_dir": tmp_path / "config", "store_encryption": False}
 
 
+@pytest.fixture(scope="module")
+async def shared_server(shared_settings):
+    """One server for all tests of a file."""
+    async with running_server(shared_settings) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+async def sqlite_server(tmp_path_factory):
+    """The same for tests that do not depend on the store."""
+    folder = tmp_path_factory.mktemp("shared")
+    settings = {"data_dir": folder / "data", "config_dir": folder / "config", "store_encryption": False}
+    async with running_server(settings) as server:
+        yield server
+
+
 @pytest.fixture
-async def server(backend_settings):
-    async with running_server(backend_settings) as server:
+async def server(shared_server):
+    """A server on each backend, with an owner and a first agent; other tests of the file share it as other owners."""
+    async with shared_server.as_new_owner() as server:
         yield server
 
 

@@ -92,6 +92,7 @@ class Shelf:
         self.server = server
         self.agent = agent
         self.path = f"/agents/{agent['id']}/db"
+        self.folder = server.workspaces / agent["id"]
 
     async def call(self, method, path="", **more):
         return await self.server.call(method, self.path + path, **more)
@@ -139,9 +140,8 @@ async def a_shelf(settings, **more):
 
 
 @pytest.fixture
-async def shelf(backend_settings):
-    async with a_shelf(backend_settings) as shelf:
-        yield shelf
+async def shelf(server):
+    return Shelf(server, await server.change_agent(toolsets=["database"]))
 
 
 @pytest.fixture
@@ -158,7 +158,7 @@ async def test_before_the_first_write_there_is_nothing_and_looking_makes_nothing
     assert await shelf.changes() == []
     assert await shelf.call("GET", "/verify") == {"intact": True, "broken_at": None, "is_cut_off": False}
     assert (await shelf.refused("GET", "/tables/tasks/rows"))[:3] == (404, "data_not_found", "table")
-    assert not list(shelf.server.workspaces.rglob("db.*"))
+    assert not list(shelf.folder.rglob("db.*"))
 
 
 async def test_a_database_says_how_full_it_is_and_what_is_in_it(tasks):
@@ -208,7 +208,7 @@ async def test_rows_are_added_changed_deleted_and_restored_by_a_person(tasks):
     assert ops == [(op, "user", None) for op in ("restore", "soft_delete", "update", "insert")]
 
 
-@pytest.mark.parametrize("backend_settings", ["sqlite"], indirect=True)  # the store plays no part
+@pytest.mark.parametrize("shared_settings", ["sqlite"], indirect=True)  # the store plays no part
 async def test_a_person_makes_tables_changes_them_and_writes_with_sql(shelf):
     columns = [{"name": "url", "unique": True}, {"name": "hits", "type": "integer", "default": 0}]
     made = await shelf.call("POST", "/tables", json={"name": "pages", "purpose": "Read.", "columns": columns})
@@ -553,7 +553,7 @@ async def test_with_another_device_key_it_is_locked_and_not_lost(backend_setting
 
 
 async def test_a_new_key_changes_nothing_but_the_key(tasks):
-    key = next(tasks.server.workspaces.rglob("db.key"))
+    key = next(tasks.folder.rglob("db.key"))
     before = key.read_bytes()
     assert await tasks.call("POST", "/rotate-key") == {"ok": True}
     assert key.read_bytes() != before
@@ -567,7 +567,7 @@ async def test_erasing_takes_the_agents_name_and_then_leaves_nothing(tasks):
     assert await tasks.titles() == ["milk", "bread", "tea"]
     assert await tasks.call("DELETE", json={"confirm": tasks.agent["name"]}) == {"ok": True}
     assert (await tasks.call("GET"))["state"] == "none"
-    assert not list(tasks.server.workspaces.rglob("db.*"))
+    assert not list(tasks.folder.rglob("db.*"))
     await tasks.call("POST", "/import", json={"table": "tasks", "text": "title\nnew"})
     assert await tasks.titles() == ["new"]
 

@@ -5,9 +5,9 @@ import pytest
 from live_server import eventually, of_kind, running_server, text_of
 
 
-@pytest.fixture
-async def server(backend_settings):
-    async with running_server(backend_settings, model="demo") as server:
+@pytest.fixture(scope="module")
+async def shared_server(shared_settings):
+    async with running_server(shared_settings, model="demo") as server:
         yield server
 
 

@@ -13,8 +13,8 @@ LONG_AGO = "2020-01-01T00:00:00Z"  # comes at once
 
 
 @pytest.fixture
-async def server(settings):
-    async with running_server(settings) as server:
+async def server(sqlite_server):
+    async with sqlite_server.as_new_owner() as server:
         await server.change_agent(name="Marvin", system_prompt="Be gloomy.", toolsets=["files", "scheduler"])
         yield server
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from live_server import TOKEN, of_kind, running_server
+from live_server import of_kind
 from openai_server import call, calls, say
 
 TODO = "Read notes.txt with read_file."
@@ -16,8 +16,8 @@ LONG = "Read notes.txt with read_file. " * 3_300  # 100 kB
 
 
 @pytest.fixture
-async def server(backend_settings):
-    async with running_server(backend_settings) as server:
+async def server(shared_server):
+    async with shared_server.as_new_owner() as server:
         await server.change_agent(toolsets=["recall", "scheduler", "next_run", "files"])
         yield server
 
@@ -29,7 +29,7 @@ async def answer_to(server, client, tool, arguments):
     return told
 
 
-async def find_faults(server, tool, base, table, token=TOKEN, agent=None):
+async def find_faults(server, tool, base, table, token=None, agent=None):
     """Make every call of a table and return what was wrong with the answers."""
     faults = []
     session = (await server.call("POST", "/sessions", token=token, json={"title": "Titled", "agent_id": agent}))["id"]

@@ -15,9 +15,15 @@ def use(tool, arguments, call_id="call_1"):
     return calls(*call(tool, json.dumps(arguments), id=call_id))
 
 
+@pytest.fixture(scope="module")
+async def shared_server(shared_settings):
+    async with running_server(shared_settings, store_encryption=False) as server:
+        yield server
+
+
 @pytest.fixture
-async def server(backend_settings):
-    async with running_server(backend_settings, store_encryption=False) as server:
+async def server(shared_server):
+    async with shared_server.as_new_owner() as server:
         await server.change_agent(ask_before=["write_file"])
         yield server
 

@@ -12,9 +12,15 @@ NEXT = "Question 3. "
 LONG = "All work and no play. " * 300  # about 2,200 tokens
 
 
+@pytest.fixture(scope="module")
+async def shared_server(shared_settings):
+    async with running_server(shared_settings, context_window=WINDOW) as server:
+        yield server
+
+
 @pytest.fixture
-async def server(backend_settings):
-    async with running_server(backend_settings, context_window=WINDOW) as server:
+async def server(shared_server):
+    async with shared_server.as_new_owner() as server:
         await server.change_agent(toolsets=["files"])
         yield server
 
@@ -148,7 +154,7 @@ async def test_calls_and_their_results_are_never_torn_apart(server, session, cli
         else:
             await say("Done.")(exchange)
 
-    server.provider._always = answer
+    server.provider.always = answer
     frames = await client.ask("The task, in its own words.")
     assert frames[-1]["content"] == "Done."
     assert len(of_kind(frames, "context_compressed")) >= 2

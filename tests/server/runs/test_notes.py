@@ -2,17 +2,11 @@
 
 import pytest
 
-from live_server import eventually, running_server
+from live_server import eventually
 from openai_server import call, calls, chunk, say, stream
 
 NOTHING = stream(chunk({"role": "assistant"}))
 LOOK = calls(*call("list_files", "{}"))
-
-
-@pytest.fixture
-async def server(backend_settings):
-    async with running_server(backend_settings) as server:
-        yield server
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 import pytest
 
-from live_server import kinds, of_kind, running_server
+from live_server import kinds, of_kind
 from openai_server import call, calls, refuse, say, stream, text, thinking, usage
 from wakeful.domain.quoting import quote_block
 
@@ -10,8 +10,8 @@ PLAN = "1. Read a.txt\n2. Say what is in it"
 
 
 @pytest.fixture
-async def server(backend_settings):
-    async with running_server(backend_settings) as server:
+async def server(shared_server):
+    async with shared_server.as_new_owner() as server:
         await server.change_agent(planning=True)
         yield server
 

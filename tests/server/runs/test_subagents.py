@@ -16,7 +16,7 @@ class Team:
         self.server = server
         self.scripts = {}
         self.asked = {}
-        server.provider._always = self._answer
+        server.provider.always = self._answer
 
     async def hire(self, name, **settings):
         """Make an agent; its system prompt gives it away to the provider."""
@@ -40,11 +40,10 @@ class Team:
 
 
 @pytest.fixture
-async def team(backend_settings):
-    async with running_server(backend_settings) as server:
-        team = Team(server)
-        yield team
-        assert not any(team.scripts.values()), team.scripts
+async def team(server):
+    team = Team(server)
+    yield team
+    assert not any(team.scripts.values()), team.scripts
 
 
 @pytest.fixture

@@ -490,7 +490,7 @@ async def test_one_broken_wake_touches_no_other(server, clock):
         )
         for _ in range(2)
     ]
-    await server.node.store._database.run_script(f"UPDATE wakes SET cron = 'nonsense' WHERE id = '{broken['id']}'")
+    await server.sql(f"UPDATE wakes SET cron = 'nonsense' WHERE id = '{broken['id']}'")
     clock.set(NOON + HOUR)
     await settled(server, sound["id"], 1)
     [told] = await eventually(lambda: notices(server, "unfirable"))

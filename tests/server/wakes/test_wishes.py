@@ -14,9 +14,9 @@ TODO = "Read notes.txt with read_file."
 BERLIN = "Europe/Berlin"
 
 
-@pytest.fixture
-async def server(backend_settings):
-    async with running_server(backend_settings, clock=ManualClock(NOON), lease_seconds=3600) as server:
+@pytest.fixture(scope="module")
+async def shared_server(shared_settings):
+    async with running_server(shared_settings, clock=ManualClock(NOON), lease_seconds=3600) as server:
         yield server
 
 

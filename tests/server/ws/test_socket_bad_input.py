@@ -9,7 +9,7 @@ import logging
 import pytest
 from websockets.exceptions import ConnectionClosed
 
-from live_server import ENDS, Tap, eventually, running_server
+from live_server import ENDS, Tap, eventually
 from openai_server import say
 
 PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n" + bytes(40)).decode()
@@ -17,9 +17,8 @@ MEGABYTE = 1024 * 1024
 
 
 @pytest.fixture
-async def server(tmp_path):
-    settings = {"data_dir": tmp_path / "data", "config_dir": tmp_path / "config", "store_encryption": False}
-    async with running_server(settings) as server:
+async def server(sqlite_server):
+    async with sqlite_server.as_new_owner() as server:
         yield server
 
 

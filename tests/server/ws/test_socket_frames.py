@@ -11,9 +11,9 @@ STORED = {"type", "seq", "run_id"}
 WRITE = ("write_file", '{"path": "a.txt", "content": "hello"}')
 
 
-@pytest.fixture
-async def server(backend_settings):
-    async with running_server(backend_settings, patient=Patient(retries=0)) as server:
+@pytest.fixture(scope="module")
+async def shared_server(shared_settings):
+    async with running_server(shared_settings, patient=Patient(retries=0)) as server:
         yield server
 
 

@@ -15,8 +15,8 @@ READ = ("read_file", '{"path": "a.txt"}')
 
 
 @pytest.fixture
-async def server(settings):
-    async with running_server(settings) as server:
+async def server(sqlite_server):
+    async with sqlite_server.as_new_owner() as server:
         yield server
 
 
@@ -254,7 +254,7 @@ async def test_half_a_tool_call_is_not_made(server, session, client):
     server.provider.then(stream(*call("write_file", '{"path": "a.txt", "content": "x"}'), finish=None, done=False))
     frames = await client.ask("Hello?")
     assert kinds(frames) == ["stream_start", "error"]
-    assert list(server.node.settings.data_dir.rglob("a.txt")) == []
+    assert list((await server.folder()).rglob("a.txt")) == []
 
 
 async def test_a_provider_that_says_nothing_is_given_up(settings):
