@@ -1,6 +1,6 @@
 PYTHON ?= python3
 ARGS ?=
-# A test that takes five minutes says where it is, and Python may not survive that; long ones are to take longer.
+# After five minutes in one test, pytest prints a traceback, which may kill Python; long variants may take longer.
 PATIENCE = $(if $(WAKEFUL_TEST_LONG),-o faulthandler_timeout=0)
 BENCHES = $(filter-out bench/_%,$(wildcard bench/*.py))
 
@@ -30,7 +30,7 @@ check: setup ## Lock freshness, lint, format, imports between rooms, types; the 
 	@.venv/bin/basedpyright
 	@.venv/bin/python scripts/page.py check
 
-format: setup ## Format the code and apply what the linter can mend
+format: setup ## Format the code and apply the linter's fixes
 	@.venv/bin/ruff check --fix
 	@.venv/bin/ruff format
 	@.venv/bin/python scripts/page.py format
@@ -61,8 +61,8 @@ clean: ## Remove .venv and every cache
 	@.venv/bin/uv pip sync --quiet --python .venv --require-hashes --compile-bytecode requirements.lock
 	@touch $@
 
-# .venv/bin/python is a link to the machine's Python. One that was upgraded is newer than these stamps, one that was
-# removed leads nowhere; either way what hangs on it is made again.
+# .venv/bin/python is a link to the machine's Python. If that was upgraded, it is newer than these stamps; if it was
+# removed, the link is broken. Either way everything that depends on it is rebuilt.
 .venv/.uv: $(shell test -x .venv/bin/python && echo .venv/bin/python || echo venv)
 	@PYTHON="$(PYTHON)" scripts/uv.sh
 	@touch $@

@@ -1,7 +1,7 @@
-"""CPU per streamed model delta: our chat wire next to bare httpx2 + orjson, both against a provider in another process.
+"""CPU per streamed model delta: our chat client compared with bare httpx2 + orjson; the provider is another process.
 
-Once with deltas as fast as the provider can write them, and once a millisecond apart, where every delta is a
-packet of its own and most of the cost, for both, is waking up for it.
+Measured with deltas as fast as the provider can write them, and with deltas a millisecond apart, where each is a
+packet of its own and most of the cost, for both, is the wake-up.
 """
 
 import asyncio
@@ -41,7 +41,7 @@ async def provider() -> AsyncGenerator[str]:
 
 
 async def read_with_ours(base_url: str, question: str) -> tuple[int, int]:
-    """Return how many characters and events came through our wire."""
+    """Return how many characters and events came through our client."""
     endpoint = Endpoint(base_url)
     model = OpenAIChat("any", endpoint, SystemClock())
     characters = events = 0
@@ -84,7 +84,7 @@ Reader = Callable[[str, str], Awaitable[tuple[int, int]]]
 
 
 async def cpu_per_delta(read: Reader, base_url: str, deltas: int, apart: float) -> tuple[float, int]:
-    """Return the microseconds of our own CPU per delta, and the events it became."""
+    """Return the microseconds of CPU per delta in this process, and the number of events."""
     await read(base_url, "stream 50 0")  # imports, caches and the TLS context are not the stream's
     began = time.process_time()
     characters, events = await read(base_url, f"stream {deltas} {apart}")

@@ -1,7 +1,7 @@
 """The raw limit: insert, claim and finish in batches, with the engine's drivers and durability, and nothing else.
 
-As in the engine, what is inserted and what is finished is on the disk before it counts, and a claim need not be: lost,
-it is only made again. The connections are set up as the engine's are, as far as it matters to these statements.
+As in the engine, inserts and finishes are synced to disk before they count. A claim need not be: if it is lost,
+it is simply made again. The connections have the engine's settings, as far as they matter to these statements.
 """
 
 import asyncio
@@ -109,7 +109,7 @@ class RawSqlite:
 
 
 class RawPostgres:
-    """One connection that books, one that claims without a wait for the disk, one that finishes."""
+    """One connection that books, one that claims without waiting for the disk, one that finishes."""
 
     def __init__(self, url: str) -> None:
         self._url = url
@@ -198,7 +198,7 @@ async def _sleep(seconds: float, nudged: asyncio.Event) -> None:
 
 
 async def call_many(callers: int, seconds: float, act: Callable[[], Awaitable[object]]) -> float:
-    """Let so many callers repeat an act for a while and return how often it was done per second."""
+    """Let `callers` tasks repeat an act for a while and return how often it was done per second."""
     began, done = time.perf_counter(), 0
     until = began + seconds
 

@@ -1,4 +1,4 @@
-"""A server in a process of its own, for bench/stream.py: our node with a run that only talks, or a bare broadcast."""
+"""A server in a process of its own, for bench/stream.py: our node with a run that only streams, or a bare broadcast."""
 
 import asyncio
 import json
@@ -23,7 +23,7 @@ TOKEN = "bench-token"
 
 
 class Talker:
-    """Says as many timestamps as the last message asks for, so many seconds apart."""
+    """Streams as many timestamps, and as far apart, as the last message asks for."""
 
     def __init__(self) -> None:
         self.store: Any = None

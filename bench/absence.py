@@ -1,4 +1,4 @@
-"""What it costs to come back after thirty days with rules of every minute, and how long others wait for it.
+"""Cost of a start after thirty days of downtime with rules of every minute, and the latency of other requests.
 
 Writes bench/out/absence.json and says which of the targets are met.
 """

@@ -1,7 +1,7 @@
-"""What the sandbox of agents' databases costs, next to direct apsw-sqlite3mc calls on the same kind of file.
+"""Overhead of the sandbox of agents' databases, compared with direct apsw-sqlite3mc calls on the same kind of file.
 
-Writes bench/out/agentdb.json and says which of the targets are met. What is compared is measured in turns, and the
-middle of each counts. Measure on a quiet machine: on a busy one two processes wait for a processor more often than one.
+Writes bench/out/agentdb.json and says which of the targets are met. Both sides are measured alternately, and the
+median of each counts. Measure on a quiet machine: on a busy one, two processes wait for a core more often than one.
 """
 
 import asyncio
@@ -44,7 +44,7 @@ def row(number: int) -> dict[str, Any]:
 
 
 class Direct:
-    """The same tables in the same file format, written with nothing in between but the driver."""
+    """The same tables in the same file format, through the driver alone."""
 
     def __init__(self, path: Path, key: bytes) -> None:
         connection = self.connection = apsw.Connection(str(path))
@@ -84,7 +84,7 @@ class Direct:
         return self.connection.execute(select).fetchall()
 
     def query_as_json(self) -> bytes:
-        """Answer what the tool does, which is a text for a model."""
+        """Return the tool's answer: text for a model."""
         return orjson.dumps({"columns": ["id", "title", "state", "hours"], "rows": self.query(), "row_count": 1000})
 
 
@@ -124,7 +124,7 @@ def direct_on_a_file_of_its_own(built: Wakeful, by: By) -> Direct:
 
 
 async def compare(built: Wakeful, user: User) -> dict[str, float]:
-    """Measure writing and reading, in turns with the same done directly."""
+    """Measure writes and reads, alternating with the same calls made directly."""
     data = built.services.data
     ours, bare, logged = [await agent_of(built, user) for _ in range(3)]
     for by in (ours, bare, logged):
@@ -153,7 +153,7 @@ async def compare(built: Wakeful, user: User) -> dict[str, float]:
 
 
 async def opening(folder: Path) -> dict[str, float]:
-    """Measure the first answer of a new worker, and of one that is there but has another file open."""
+    """Measure the first answer of a new worker, and of an idle one that has another file open."""
     cold: list[float] = []
     warm: list[float] = []
     async with node(folder) as (built, user):
@@ -171,7 +171,7 @@ async def opening(folder: Path) -> dict[str, float]:
 
 
 async def many_agents(folder: Path) -> dict[str, float]:
-    """Measure what the workers take with many agents, of which some are at work at once."""
+    """Measure the workers' memory with many agents, some of them active at the same time."""
     async with node(folder) as (built, user):
         agents = [await agent_of(built, user) for _ in range(AGENTS)]
         for by in agents:

@@ -1,4 +1,4 @@
-"""How long one agent's query waits while another agent floods its own database with slow queries and imports.
+"""Latency of one agent's queries while another agent floods its own database with slow queries and imports.
 
 Writes bench/out/agentdb_fairness.json and says whether the target is met: p99 at most 50 ms more than alone.
 Measure on a quiet machine.

@@ -1,4 +1,4 @@
-"""How long others wait while one client sends bodies of 70 MB, and how much memory the server keeps afterwards.
+"""Latency of other requests while one client sends bodies of 70 MB, and the memory the server keeps afterwards.
 
 Writes bench/out/bodies.json and says which of the targets are met.
 """
@@ -56,7 +56,7 @@ def make_body(kind: str) -> bytes:
 
 
 def send(address: str, kind: str) -> None:
-    """Send bodies, in a process of its own: what it takes to make them is not measured."""
+    """Send bodies from a separate process, so that the cost of making them is not measured."""
     body = make_body(kind)
     with httpx.Client(base_url=address, headers=HEADERS, timeout=120) as client:
         for _ in range(ROUNDS):

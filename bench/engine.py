@@ -1,4 +1,4 @@
-"""How fast the whole engine is, next to the raw limit of the same drivers in the same run.
+"""Throughput and latency of the whole engine, compared with the raw limit of the same drivers in the same run.
 
 Writes bench/out/engine.json and says which of the targets are met. Each figure is taken in a process of its own.
 """
@@ -42,7 +42,7 @@ SECONDS = 3.0
 
 
 class NoOp:
-    """Does nothing, and notes when it was asked to."""
+    """Does nothing, and records when it was called."""
 
     def __init__(self) -> None:
         self.late: list[float] = []
@@ -58,7 +58,7 @@ class NoOp:
         yield
 
     async def has_run(self, times: int) -> None:
-        """Wait until it was asked so many times."""
+        """Wait until it was called `times` times."""
         self._awaited = times
         if len(self.late) < times:
             await self._reached.wait()
@@ -289,7 +289,7 @@ GROUPS = (("schedule",), ("fires",), ("lateness",), ("startup_empty",), ("latene
 
 
 def take(side: str, step: str, place: str) -> dict[str, float]:
-    """Take one figure, in this process."""
+    """Measure one figure, in this process."""
     if side == "engine":
         settings: dict[str, object] = {"max_headless_runs": CONCURRENCY, "claim_batch": 256}
         if place.startswith("postgres"):
@@ -340,7 +340,7 @@ def take_in_process(side: str, step: str, place: str) -> dict[str, float]:
 
 
 def measure(backend: str, server: str | None, only: str | None) -> dict[str, object]:
-    """Take all figures of one backend, engine and raw in turn so that both see the same machine."""
+    """Measure all figures of one backend, alternating engine and raw so that both see the same machine load."""
     found: dict[str, float] = {}
     raw: dict[str, float] = {}
     for number, group in enumerate(GROUPS):

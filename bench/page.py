@@ -1,4 +1,4 @@
-"""How quick the page is in a real Chromium: size, first paint, a long session, frames while text streams in.
+"""Speed of the page in a real Chromium: size, first paint, a long session, frame rate while text streams in.
 
 Writes bench/out/page.json and says which of the targets are met. The browser and the server share this machine.
 """
@@ -30,7 +30,7 @@ MESSAGES = 2_000
 DELTAS, APART = 1_000, 0.005  # 200 a second
 WIDE = {"viewport": {"width": 1280, "height": 820}}
 
-# Notes how long each frame took, from when it is asked to until it is asked for the result.
+# Records how long each frame took, until the result is read.
 WATCH_FRAMES = """() => {
   window.frames_ = []; let last = performance.now(); window.watching = true;
   const tick = now => { frames_.push(now - last); last = now; if (watching) requestAnimationFrame(tick); };
@@ -47,7 +47,7 @@ PAINT = "performance.getEntriesByName('first-contentful-paint')[0].startTime"
 
 
 def measure_size() -> float:
-    """Return the kilobytes of script, packed, that the chat loads: what the page names, and what that imports."""
+    """Return the kilobytes of compressed script that the chat loads: the page's scripts and their imports."""
     seen: set[str] = set()
     todo = re.findall(r"assets/([\w-]+\.js)", (STATIC / "index.html").read_text())
     while todo:
@@ -76,7 +76,7 @@ async def fill(server: Server) -> str:
 
 
 async def measure_opening(browser: Browser, server: Server, login: Any, session: str) -> dict[str, float]:
-    """Open the long session, with a browser that has the script already, then scroll up through it."""
+    """Open the long session with the script already cached, then scroll up through it."""
     async with visit(browser, login, server.address, **WIDE) as page:
         await page.get_by_role("textbox", name="Message").wait_for()
         paint = await page.evaluate(PAINT)
@@ -89,7 +89,7 @@ async def measure_opening(browser: Browser, server: Server, login: Any, session:
 
 
 async def measure_stream(browser: Browser, server: Server, login: Any) -> dict[str, float]:
-    """Watch the frames while a model says 200 pieces a second."""
+    """Measure the frame rate while a model streams 200 deltas a second."""
     async with visit(browser, login, f"{server.address}/ui/sessions/{await server.session()}", **WIDE) as page:
         box = page.get_by_role("textbox", name="Message")
         await box.fill(f"stream {DELTAS} {APART}")
@@ -104,7 +104,7 @@ async def measure_stream(browser: Browser, server: Server, login: Any) -> dict[s
 
 
 async def measure_slowest_work(browser: Browser, server: Server, login: Any) -> dict[str, float]:
-    """Trace one more such answer: a frame that is late though the page had little to do waited for the machine."""
+    """Trace one more answer: a frame that is late although the page was mostly idle waited for the machine."""
     async with visit(browser, login, f"{server.address}/ui/sessions/{await server.session()}", **WIDE) as page:
         box = page.get_by_role("textbox", name="Message")
         await box.fill(f"stream {DELTAS} {APART}")
@@ -118,7 +118,7 @@ async def measure_slowest_work(browser: Browser, server: Server, login: Any) -> 
 
 
 async def busy_seconds(devtools: CDPSession) -> float:
-    """Return the CPU time of the page's main thread: what frames cost even where others take the machine."""
+    """Return the CPU time of the page's main thread: the cost of frames even on a busy machine."""
     metrics = (await devtools.send("Performance.getMetrics"))["metrics"]
     return next(each["value"] for each in metrics if each["name"] == "TaskDuration")
 

@@ -1,6 +1,6 @@
-"""Fires a second next to the quickest peers, taken in turn on the same machine: PgQueuer (PostgreSQL), Huey (SQLite).
+"""Fires a second compared with the fastest peers, measured alternately: PgQueuer (PostgreSQL), Huey (SQLite).
 
-The peers live in a venv of their own, bench/out/peers, which is made the first time. Each figure is taken in a process
+The peers have their own venv, bench/out/peers, which is created the first time. Each figure is measured in a process
 of its own; the peer's best setting of several counts. Writes bench/out/peers.json.
 """
 

@@ -1,4 +1,4 @@
-"""How long REST takes over one kept connection, next to a bare uvicorn in the same run.
+"""Latency of REST over one keep-alive connection, compared with a bare uvicorn in the same run.
 
 Writes bench/out/rest.json and says which of the targets are met. 40 ms is the sign of Nagle's algorithm: the body waits
 until the client acknowledges the headers.
@@ -47,7 +47,7 @@ def started(command: Sequence[str | Path], environment: dict[str, str]) -> Gener
 
 
 def measure(connection: http.client.HTTPConnection, method: str, path: str, body: object = None) -> dict[str, float]:
-    """Repeat a request and return how many milliseconds it took."""
+    """Repeat a request and return its latencies in milliseconds."""
     content = None if body is None else json.dumps(body)
     took: list[float] = []
     for number in range(WARM_UP + REQUESTS):
@@ -63,7 +63,7 @@ def measure(connection: http.client.HTTPConnection, method: str, path: str, body
 
 
 def measure_all(port: int) -> dict[str, dict[str, float]]:
-    """Measure every request over one connection, which http.client keeps."""
+    """Measure every request over one keep-alive connection of http.client."""
     connection = http.client.HTTPConnection("127.0.0.1", port)
     try:
         figures = {
@@ -77,7 +77,7 @@ def measure_all(port: int) -> dict[str, dict[str, float]]:
 
 
 def measure_disk(folder: str) -> dict[str, float]:
-    """Return how long it takes until a page is on the disk; every write waits for that once."""
+    """Return how long an fsync of one page takes; every write waits for one."""
     took: list[float] = []
     with (Path(folder) / "page").open("wb", buffering=0) as file:
         for _ in range(REQUESTS):

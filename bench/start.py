@@ -1,4 +1,4 @@
-"""How long people wait for a command and for a server: `wakeful wake ls`, `wakeful --help`, and `wakeful serve`.
+"""Start time of commands and of a server: `wakeful wake ls`, `wakeful --help`, and `wakeful serve`.
 
 Writes bench/out/start.json and says which of the targets are met. Each figure is the median of several, also as a ratio
 to Python alone and to Python that imports fastapi and uvicorn, which says more on a machine that has other work.

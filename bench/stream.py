@@ -1,4 +1,4 @@
-"""What streaming to many costs, next to a bare broadcast of the same bytes in the same run.
+"""Cost of streaming to many clients, compared with a bare broadcast of the same bytes in the same run.
 
 Writes bench/out/stream.json and says which of the targets are met.
 """
@@ -68,7 +68,7 @@ async def started(*arguments: str) -> AsyncGenerator[Process]:
 
 
 class Listener:
-    """A client that notes every frame and how late it is."""
+    """A client that records every frame and its latency."""
 
     def __init__(self, socket: ClientConnection) -> None:
         self.socket = socket
@@ -94,7 +94,7 @@ async def new_session(process: Process) -> str:
 
 
 async def talk(listeners: list[Listener], deltas: int, apart: float) -> None:
-    """Let one client ask, and all hear the answer to its end."""
+    """Let one client send a message, and all receive the whole answer."""
     asked = json.dumps({"deltas": deltas, "apart": apart, "burst": BURST})
     await listeners[0].socket.send(json.dumps({"type": "message", "content": asked}))
     await asyncio.gather(*[listener.until_end() for listener in listeners])
@@ -112,7 +112,7 @@ async def listening(process: Process, session_id: str, count: int) -> AsyncGener
 
 
 async def measure_broadcast(process: Process) -> tuple[dict[str, float], list[tuple[float, list[str]]]]:
-    """Return the server's CPU per delivered frame, and what was sent when, for the bare broadcast to repeat."""
+    """Return the server's CPU time per delivered frame, and the frames with their times, for the bare broadcast."""
     session_id = await new_session(process)
     async with listening(process, session_id, CLIENTS) as listeners:
         before = process.cpu_seconds
@@ -128,7 +128,7 @@ async def measure_broadcast(process: Process) -> tuple[dict[str, float], list[tu
 
 
 def in_moments(frames: list[tuple[float, str]]) -> list[tuple[float, list[str]]]:
-    """Put what came together into one moment, each with the time since the one before."""
+    """Group frames that arrived together, each group with the time since the one before."""
     moments: list[tuple[float, list[str]]] = []
     last = frames[0][0]
     for at, text in frames:
@@ -166,7 +166,7 @@ async def measure_first_frames(process: Process) -> float:
 
 
 async def measure_stuck(process: Process) -> dict[str, float]:
-    """Return what clients that never read cost the others, and the server."""
+    """Return what clients that never read cost the server and other clients."""
     session_id = await new_session(process)
     async with listening(process, session_id, 5) as listeners:
         await talk(listeners, 2_500, APART)
@@ -184,7 +184,7 @@ async def measure_stuck(process: Process) -> dict[str, float]:
 
 
 async def stuck_client(process: Process, session_id: str) -> asyncio.StreamWriter:
-    """Shake hands and then never read again."""
+    """Complete the WebSocket handshake, then never read again."""
     reader, writer = await asyncio.open_connection("127.0.0.1", process.port, limit=1024)
     writer.write(
         f"GET /ws/sessions/{session_id} HTTP/1.1\r\nHost: 127.0.0.1:{process.port}\r\nUpgrade: websocket\r\n"

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Say where the browser is that tests, bench and screenshots drive. If there is none, install it where we may: as root,
-# with apt-get (Debian). Elsewhere say how, and fail.
+# Print the path of the browser for tests, bench and screenshots. If there is none and we may, install it: as root,
+# with apt-get (Debian). Otherwise print instructions and fail.
 set -eu
 
 find_one() {
@@ -8,7 +8,7 @@ find_one() {
     echo "$WAKEFUL_TEST_CHROMIUM"
     return
   fi
-  # The first is the same browser without windows, and takes half the time.
+  # The headless shell is the same browser without windows, and twice as fast.
   for name in chromium-headless-shell chromium chromium-browser google-chrome; do
     command -v "$name" && return
   done

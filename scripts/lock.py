@@ -1,7 +1,7 @@
-"""Write requirements.lock, or check that it still belongs to pyproject.toml.
+"""Write requirements.lock, or check that it still matches pyproject.toml.
 
 The first line of the lock is a digest of the dependency tables and of the lines below it. So the check needs no
-network, and a release made elsewhere never turns it red; an edit to either file does.
+network, and a new release of a dependency never makes it fail; an edit to either file does.
 """
 
 import hashlib
@@ -31,19 +31,19 @@ def main() -> int:
 
 
 def check() -> int:
-    """Say whether the lock is whole and made from these dependency tables."""
+    """Check that the lock is unedited and made from these dependency tables; return the exit code."""
     first, _, body = LOCK.read_text().partition("\n")
     if first != TITLE + digest(body):
-        print("requirements.lock does not belong to pyproject.toml. Run: make lock", file=sys.stderr)
+        print("requirements.lock does not match pyproject.toml. Run: make lock", file=sys.stderr)
         return 1
     if "://" in body:
-        print("requirements.lock names an address. Take it out of pyproject.toml, then: make lock", file=sys.stderr)
+        print("requirements.lock contains a URL. Remove it from pyproject.toml, then run: make lock", file=sys.stderr)
         return 1
     return 0
 
 
 def write(upgrades: list[str]) -> int:
-    """Resolve anew, keeping every locked version that still fits, except those to upgrade."""
+    """Resolve again, keeping every locked version that still fits, except those to upgrade."""
     fresh = ROOT / "requirements.lock.new"
     # uv takes the versions in its output file as preferences, so an unrelated release changes nothing here.
     fresh.write_text(LOCK.read_text() if LOCK.exists() else "")
@@ -62,7 +62,7 @@ def write(upgrades: list[str]) -> int:
 
 
 def digest(body: str) -> str:
-    """Hash what the lock was made from together with what it says."""
+    """Hash the dependency tables together with the lock's own lines."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     tables = {
         "requires-python": project["project"]["requires-python"],

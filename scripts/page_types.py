@@ -1,4 +1,4 @@
-"""Write web/src/api/*.generated.ts: types from the server's description of itself, labels and limits from domain."""
+"""Write web/src/api/*.generated.ts: types from OpenAPI and the frame schema, labels and limits from domain."""
 
 import json
 import re
@@ -35,7 +35,7 @@ def render() -> dict[str, str]:
 
 
 def _constants(described: Schema) -> str:
-    """Declare what the page shows of the server's codes and limits."""
+    """Declare the server's codes, labels and limits that the page shows."""
     values: dict[str, Any] = {
         "TOOLSETS": {name: asdict(each) for name, each in labels.TOOLSETS.items()},
         "MODES": {name: asdict(each) | {"bounds": _bounds(PRESETS[name])} for name, each in labels.MODES.items()},
@@ -66,7 +66,7 @@ def _bounds(bounds: Bounds) -> dict[str, Any]:
 
 
 def _max_lengths(schemas: Mapping[str, Schema]) -> dict[str, dict[str, int]]:
-    """Return how many characters each field of a request may have, as the server enforces it."""
+    """Return the maximum length of each field of a request, as the server enforces it."""
     found = {
         name: {key: most for key, each in schema.get("properties", {}).items() if (most := _max_length(each))}
         for name, schema in sorted(schemas.items())

@@ -1,6 +1,6 @@
-"""Take the pictures of the README, docs/images/*.png: the page as it is, with the demo model, after a few minutes' use.
+"""Take the screenshots of the README, docs/images/*.png: the page with the demo model, after a few minutes of use.
 
-Run it with `.venv/bin/python scripts/screenshots.py` and look at what it made.
+Run `.venv/bin/python scripts/screenshots.py`, then look at the images.
 """
 
 import asyncio
@@ -46,7 +46,7 @@ HELPERS = [
 
 
 async def talk(browser: Browser, server: Server, login: Any, session: str) -> None:
-    """Let the agent write a file, look at it again by itself ten seconds later, and keep an eye on it from then on."""
+    """Let the agent write a file, wake ten seconds later to read it, and book a recurring recall."""
     async with visit(browser, login, f"{server.address}/ui/sessions/{session}", **WIDE) as page:
         await send(page, "Write water the beans, tie up the tomatoes to garden.txt")
         await expect(page.locator(".footnote")).to_have_count(1)
@@ -77,14 +77,14 @@ async def take(page: Page, path: str, name: str, *, height: int | None = None) -
     if height is not None:
         await page.set_viewport_size({"width": WIDE["viewport"]["width"], "height": height})
     await go(page, path)
-    await page.wait_for_timeout(300)  # for what is drawn when everything is there
-    await page.evaluate("document.activeElement.blur()")  # a blinking cursor would be another picture each time
+    await page.wait_for_timeout(300)  # for charts, which are drawn last
+    await page.evaluate("document.activeElement.blur()")  # a blinking cursor would change the image
     file = IMAGES / f"{name}.png"
     await page.screenshot(path=file, animations="disabled")
     size = file.stat().st_size
     print(f"{file.relative_to(ROOT)}: {size // 1000} kB")
     if size > MAX_BYTES:
-        sys.exit(f"{file} has {size} bytes; at most {MAX_BYTES} are kept in the repository.")
+        sys.exit(f"{file} has {size} bytes; the limit is {MAX_BYTES}.")
 
 
 async def main() -> None:

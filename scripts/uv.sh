@@ -1,6 +1,6 @@
 #!/bin/sh
-# Put the locked uv into .venv, with whichever pip this machine can offer.
-# Debian and Ubuntu ship Python without one; theirs lies in a package that needs no root to unpack.
+# Install the locked uv into .venv, with any pip that this machine has.
+# Debian and Ubuntu ship Python without pip; it is in a package that can be unpacked without root.
 set -eu
 
 python=.venv/bin/python

@@ -1,4 +1,4 @@
-"""A scripted provider that speaks Anthropic's messages API, for what only such a provider is sent."""
+"""A scripted provider that speaks Anthropic's messages API, for requests that are special to it."""
 
 import json
 from collections.abc import AsyncIterator
@@ -8,7 +8,7 @@ from openai_server import Exchange, OpenAIServer
 
 
 async def answer(exchange: Exchange) -> None:
-    """Say hello, in the provider's own events."""
+    """Answer hello, in the provider's own events."""
     usage = {"input_tokens": 5, "output_tokens": 1}
     message = {"id": "m", "type": "message", "role": "assistant", "model": "m", "content": [], "usage": usage}
     events = [
@@ -27,6 +27,6 @@ async def answer(exchange: Exchange) -> None:
 
 @asynccontextmanager
 async def anthropic() -> AsyncIterator[OpenAIServer]:
-    """Start one that always says hello and notes what it was sent."""
+    """Start one that always answers hello and records its requests."""
     async with OpenAIServer(always=answer) as provider:
         yield provider

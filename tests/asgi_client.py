@@ -1,4 +1,4 @@
-"""The doors of a server with the gate in front of them, for tests that knock: some of them, or all over REST."""
+"""ASGI clients of a server, in process: the gate with the login and account routes alone, or the whole REST API."""
 
 import asyncio
 import json
@@ -31,7 +31,7 @@ CHOSEN = "a-token-that-a-person-chose"
 
 
 class Doors:
-    """A gate, what lies behind it, and the owner's token."""
+    """A gate in front of the login and account routes, and the owner's token."""
 
     def __init__(self, node: Wakeful, clock: ManualClock, owner: Identity, secret: str) -> None:
         self.accounts = Accounts(node.store, node.clock)
@@ -55,7 +55,7 @@ class Doors:
         headers: dict[str, str] | None = None,
         cookies: dict[str, str] | None = None,
     ) -> httpx.AsyncClient:
-        """A client at an address, with a token or without."""
+        """Return a client with this IP address, with a token or without."""
         sent = (headers or {}) | ({"authorization": f"Bearer {token}"} if token else {})
         transport = httpx.ASGITransport(self.gate, raise_app_exceptions=False, client=(client, 50_000))
         return httpx.AsyncClient(transport=transport, base_url=ADDRESS, headers=sent, cookies=cookies)
@@ -84,7 +84,7 @@ class Doors:
 
 @asynccontextmanager
 async def opened_doors(harness: Harness) -> AsyncIterator[Doors]:
-    """Open a world's store and settle its owner with the token of its settings."""
+    """Open the harness's store and create its owner with the token of its settings."""
     async with harness.node.opened():
         token = harness.node.settings.token
         assert token is not None
@@ -93,23 +93,23 @@ async def opened_doors(harness: Harness) -> AsyncIterator[Doors]:
 
 
 def browser_headers(login: NewLogin) -> dict[str, str]:
-    """What the page of a browser sends with every request."""
+    """Return the headers that the page sends with every request."""
     return {"cookie": f"{COOKIE}={login.cookie}", PAGE_HEADER: login.page_secret}
 
 
 class Rest:
-    """The owner's client, and the world behind it with the clock and the work in a test's hands."""
+    """The owner's REST client, and the harness behind it, whose clock and turns are controlled by the test."""
 
     def __init__(self, harness: Harness, client: httpx.AsyncClient) -> None:
         self.harness = harness
-        self._client = client
+        self.client = client
 
     async def ask(self, method: str, path: str, **more: Any) -> tuple[int, Any]:
-        answer = await self._client.request(method, path, **more)
+        answer = await self.client.request(method, path, **more)
         return answer.status_code, answer.json()
 
     async def call(self, method: str, path: str, **more: Any) -> Any:
-        """Ask, and fail unless it works."""
+        """Send a request and return the body; fail unless it succeeds."""
         status, body = await self.ask(method, path, **more)
         assert status < 300, body
         return body
@@ -117,7 +117,7 @@ class Rest:
 
 @asynccontextmanager
 async def opened_rest(settings: dict[str, object], **agent: Any) -> AsyncIterator[Rest]:
-    """Open a world whose owner, with one agent, comes in over REST."""
+    """Open a harness whose owner, with one agent, uses REST."""
     harness = Harness(settings | {"token": CHOSEN})
     async with harness.node.opened():
         harness.user = (await settle_owner(harness.node.store, harness.clock, harness.node.settings)).identity.user
@@ -130,7 +130,7 @@ async def opened_rest(settings: dict[str, object], **agent: Any) -> AsyncIterato
 
 @asynccontextmanager
 async def asgi_server(gate: Gate) -> AsyncIterator[int]:
-    """Put a gate on a real port."""
+    """Serve a gate on a real port."""
     config = uvicorn.Config(
         gate,
         port=0,
@@ -158,7 +158,7 @@ async def hear(
     origin: str | None = None,
     host: str = "127.0.0.1",
 ) -> Any:
-    """Open a socket and return the first thing it says."""
+    """Open a socket and return the first frame."""
     address = f"ws://{host}:{port}/ws/who{query}"
     async with connect(
         address, additional_headers=headers, origin=cast(Any, origin), proxy=None, host="127.0.0.1", port=port
@@ -167,7 +167,7 @@ async def hear(
 
 
 async def refusal(port: int, headers: dict[str, str] | None = None, **how: Any) -> tuple[int, str]:
-    """Try to open a socket and return how it was refused."""
+    """Try to open a socket and return the status and code of the refusal."""
     with pytest.raises(InvalidStatus) as refused:
         await hear(port, headers, **how)
     response = refused.value.response

@@ -1,4 +1,4 @@
-"""A scripted provider that speaks Bedrock's Converse API, for what only such a provider is sent."""
+"""A scripted provider that speaks Bedrock's Converse API, for requests that are special to it."""
 
 import json
 import struct
@@ -13,7 +13,7 @@ _TEXT = 7  # the type of a header's value
 
 
 async def answer(exchange: Exchange) -> None:
-    """Say hello, in the provider's own events."""
+    """Answer hello, in the provider's own events."""
     events: list[tuple[str, dict[str, Any]]] = [
         ("messageStart", {"role": "assistant"}),
         ("contentBlockDelta", {"contentBlockIndex": 0, "delta": {"text": "Hello."}}),
@@ -32,10 +32,10 @@ async def answer(exchange: Exchange) -> None:
 
 def _framed(kind: str, payload: bytes) -> bytes:
     """Write an event as AWS frames it: lengths, headers, payload, and a checksum of each part."""
-    told = {":event-type": kind, ":content-type": "application/json", ":message-type": "event"}
+    fields = {":event-type": kind, ":content-type": "application/json", ":message-type": "event"}
     headers = b"".join(
         struct.pack("!B", len(name)) + name.encode() + struct.pack("!BH", _TEXT, len(value)) + value.encode()
-        for name, value in told.items()
+        for name, value in fields.items()
     )
     lengths = struct.pack("!II", 16 + len(headers) + len(payload), len(headers))
     message = lengths + struct.pack("!I", zlib.crc32(lengths)) + headers + payload
@@ -44,6 +44,6 @@ def _framed(kind: str, payload: bytes) -> bytes:
 
 @asynccontextmanager
 async def bedrock() -> AsyncIterator[OpenAIServer]:
-    """Start one that always says hello and notes what it was sent."""
+    """Start one that always answers hello and records its requests."""
     async with OpenAIServer(always=answer) as provider:
         yield provider

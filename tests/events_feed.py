@@ -15,7 +15,7 @@ class EventsFeed:
         self._after = self._feed.last_seq(harness.user.id)
 
     async def frames(self) -> list[dict[str, Any]]:
-        """Return everything said so far. Frames come in the order of the commits, so the news of a last one ends it."""
+        """Return all frames so far. They come in the order of the commits, so a last commit's frame marks the end."""
         last = await self._harness.session()
         await eventually(lambda: self._has(last.id))
         return [frame for frame in self._read() if frame.get("session_id") != last.id]

@@ -1,4 +1,4 @@
-"""`wakeful` as a process forked from one that has imported it: to import takes longer than most of them live."""
+"""`wakeful` as a process forked from one that has imported it: importing takes longer than most of them run."""
 
 import multiprocessing
 import os
@@ -19,7 +19,7 @@ _processes.set_forkserver_preload(["preload"])
 
 
 class Forked:
-    """As much of a `subprocess.Popen` as tests need; what it says on its standard error goes into a file."""
+    """As much of a `subprocess.Popen` as tests need; its standard error goes into a file."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class Forked:
         return self._process.exitcode
 
     def close(self) -> None:
-        """Kill it if need be, and let go of what belonged to it."""
+        """Kill it if it still runs, and close its pipe."""
         self._process.kill()
         self._process.join()
         self._process.close()
@@ -69,7 +69,7 @@ def fork(target: Callable[..., None], *arguments: Any) -> BaseProcess:
 
 @cache
 def _warm_up() -> None:
-    """Start the process that the others are forked from. It finds our modules only through its environment."""
+    """Start the process that the others are forked from. It finds our modules only by PYTHONPATH."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", str(Path(__file__).parent))
         forkserver.ensure_running()

@@ -1,4 +1,4 @@
-"""A small world to test the engine in: a person, agents, sessions, a manual clock, an executor with a script."""
+"""A node to test the engine with: a user, agents, sessions, a manual clock and a scripted executor."""
 
 import asyncio
 import math
@@ -36,14 +36,14 @@ class Ran:
 
 
 async def eventually(condition: Callable[[], Awaitable[bool]], seconds: float = 2.0) -> None:
-    """Wait in real time until something holds, for what moves by itself."""
+    """Poll in real time until a condition holds, for background work that notifies nobody."""
     async with asyncio.timeout(seconds):
-        while not await condition():  # noqa: ASYNC110  (it moves by itself and tells nobody)
+        while not await condition():  # noqa: ASYNC110  (background work, nothing to await)
             await asyncio.sleep(0.01)
 
 
 class Gate:
-    """A script that keeps a run at work until it is opened."""
+    """A script that keeps runs executing until it is opened."""
 
     def __init__(self) -> None:
         self._entered = 0
@@ -51,7 +51,7 @@ class Gate:
 
     @property
     def is_holding(self) -> int:
-        """Return how many runs stand before it."""
+        """Return how many runs it holds."""
         return 0 if self._open.is_set() else self._entered
 
     def open(self) -> None:
@@ -79,7 +79,7 @@ def doing(act: Callable[[Run], Awaitable[object]]) -> Script:
 
 
 class ScriptedExecutor:
-    """Notes every execution; does nothing more unless a script is given for everything, one wake or one session."""
+    """Records every execution; does nothing else unless a script is given for all runs, one wake or one session."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -102,7 +102,7 @@ class ScriptedExecutor:
 
 
 class Harness:
-    """One node and the people and agents in it."""
+    """One node, with a user and an agent."""
 
     def __init__(self, settings: dict[str, object], *, now: datetime = NOON) -> None:
         self.settings = settings
@@ -114,7 +114,7 @@ class Harness:
         self.agent = self.make_agent()
 
     def another_node(self, **settings: Any) -> Wakeful:
-        """Put together a node on the same store, clock and executor; the caller opens it."""
+        """Build a node on the same store, clock and executor; the caller opens it."""
         return build(Settings.model_validate(self.settings | settings), executor=self.executor, clock=self.clock)
 
     async def settle_in(self) -> None:
@@ -143,7 +143,7 @@ class Harness:
         return await self.node.sessions.open((agent or self.agent).id, self.user.id)
 
     async def book(self, *, agent: Agent | None = None, session: Session | None = None, **request: Any) -> Wake:
-        """Book a wake; by default a person's recall, once, in an hour, in a session of its own."""
+        """Book a wake; by default a recall of the user, once, in an hour, in a new session."""
         agent = agent or self.agent
         kind = request.get("kind", "recall")
         if session is None and kind != "next_run":
@@ -172,13 +172,13 @@ class Harness:
         return await self.node.wakes.book(wake)
 
     async def turn(self) -> datetime:
-        """Let scheduler and runner turn, and what was claimed run to its end; return when the scheduler looks next."""
+        """Let scheduler and runner turn and claimed runs end; return when the scheduler's next turn is due."""
         until = await self.node.engine.scheduler.turn()
         await self.work()
         return until
 
     async def work(self) -> None:
-        """Let the runner turn as long as it finds work, and what it claimed run to its end or to a gate."""
+        """Let the runner turn as long as it finds runs, and each run continue to its end or to a gate."""
         begun = -1
         while begun < len(self.executor.ran):
             begun = len(self.executor.ran)
@@ -188,7 +188,7 @@ class Harness:
     async def _settle(self) -> None:
         if not self._gates:
             await self.node.engine.runner.idle()
-        while self._is_working():  # noqa: ASYNC110  (the runner tells nobody how far it is)
+        while self._is_working():  # noqa: ASYNC110  (the runner has no event for it)
             await asyncio.sleep(0.001)
 
     async def turn_at(self, at: datetime) -> datetime:
@@ -196,7 +196,7 @@ class Harness:
         return await self.turn()
 
     async def live_until(self, end: datetime, *, most_turns: int = 10_000) -> None:
-        """Go from moment to moment, as the loop does, until there is nothing left to do before the end."""
+        """Set the clock from one due time to the next, as the loop does, until nothing is due before the end."""
         for _ in range(most_turns):
             until = await self.turn()
             while self._is_working() or until <= self.clock.now():
@@ -212,13 +212,13 @@ class Harness:
         return self.node.engine.runner.active > sum(gate.is_holding for gate in self._gates)
 
     def gate(self) -> Gate:
-        """Make a script that keeps runs at work; turns do not wait for those."""
+        """Make a script that keeps runs executing; turns do not wait for those runs."""
         self._gates.append(Gate())
         return self._gates[-1]
 
     @asynccontextmanager
     async def talking(self, session: Session) -> AsyncIterator[Run]:
-        """Let the user say something and the agent be at work on it until the block ends."""
+        """Send a message of the user, and keep its run executing until the block ends."""
         gate = self.executor.by_session[session.id] = self.gate()
         run = await self.node.runs.ask(session.id, self.user.id, "Hello?")
         await self.work()
@@ -230,27 +230,31 @@ class Harness:
             await self.let_through(gate)
 
     def forget_gates(self) -> None:
-        """Wait for no gate any more, as after a crash."""
+        """Forget all gates, as after a crash."""
         self._gates.clear()
         self.executor.by_session.clear()
 
     async def let_through(self, gate: Gate) -> None:
-        """Open a gate and wait until what stood before it has ended."""
+        """Open a gate and wait until the runs it held have ended."""
         gate.open()
         await self._settle()
 
     async def crash(self) -> None:
-        """Lose all runs at work without a word, as a process that dies does; their leases run out by themselves.
+        """Lose all executing runs without releasing them, as a killed process does; their leases expire later.
 
-        The node goes on as the next process, which has another owner.
+        The node continues as the next process, which has another owner id.
         """
         runner = self.node.engine.runner
         runner.compare(math.inf, set())
         await runner.idle()
         await self.sql("UPDATE runs SET owner = 'a process that died' WHERE status = 'running'")
 
+    async def hold_runs(self) -> None:
+        """Mark runs whose data directory no running node has, as the engine does every minute."""
+        await self.node.engine.holds.sweep()
+
     async def sql(self, script: str) -> None:
-        """Change the store behind everyone's back."""
+        """Change the store's tables directly, without any announcement."""
         await self.node.store._database.run_script(script)
 
     async def wake(self, wake: Wake) -> Wake:
@@ -273,7 +277,7 @@ class Harness:
 
 
 def tool_context(workspace: Path, *toolsets: str) -> ToolContext:
-    """Make what a tool is told about the run it works for: an agent with these toolsets, and this workspace."""
+    """Make the context of a tool call: a run of an agent with these toolsets, and this workspace."""
     agent = Agent(
         id=ids.new_id(),
         user_id="user",

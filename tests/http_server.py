@@ -1,4 +1,4 @@
-"""A small HTTP server that notes what is sent to it, for channels that go there."""
+"""A small HTTP server that records what it receives, as the target of notification channels."""
 
 import asyncio
 import json
@@ -6,7 +6,7 @@ from typing import Any, Self
 
 
 class HttpServer:
-    """Answers every request with a status, or not at all, and keeps the JSON that came."""
+    """Answers every request with a status, or not at all, and keeps the JSON bodies."""
 
     def __init__(self) -> None:
         self.status = 200
@@ -41,7 +41,7 @@ class HttpServer:
             self.received.append(json.loads(await reader.readexactly(length)))
             self.has_more.set()
             if self.is_silent:
-                await reader.read()  # until the other side has had enough
+                await reader.read()  # until the client gives up
                 return
             location = f"location: {self.location}\r\n" if self.location else ""
             answer = f"HTTP/1.1 {self.status} x\r\n{location}content-length: 0\r\nconnection: close\r\n\r\n"

@@ -1,6 +1,6 @@
-"""A whole server on a free port, a scripted provider behind it, and clients that note everything they are told.
+"""A whole server on a free port, with a scripted provider, and clients that record every frame they receive.
 
-async with served(settings) as server:
+async with running_server(settings) as server:
     server.provider.then(say("Hello"))
     async with server.watch(await server.session()) as client:
         await client.say("Hi")
@@ -25,13 +25,14 @@ from wakeful.app.building import Wakeful, build
 from wakeful.app.listening import serve
 from wakeful.clock import Clock
 from wakeful.config import Settings
-from wakeful.domain.types import Run, Wake
+from wakeful.domain import ids
+from wakeful.domain.types import Run, User, Wake
 from wakeful.domain.wakes import wakes
 from wakeful.runtime.loop.loop import AgentLoop, RetryLimits
 from wakeful.runtime.models.openai_chat.model import ModelTimeouts
 
 TOKEN = "a-token-for-all-tests"
-SECONDS = 20.0  # after which a test has waited long enough
+SECONDS = 20.0  # after which a wait fails
 ENDS = ("stream_end", "stream_stopped", "error")
 UNNUMBERED = ("session_sync", "replay_start", "replay_end", "heartbeat")
 
@@ -39,24 +40,30 @@ Frame = dict[str, Any]
 
 
 class Provider(OpenAIServer):
-    """A provider whose script a test writes as it goes; without a script it improvises, if it was told so."""
+    """A provider whose script a test extends as it goes; with `always`, one function answers instead."""
 
     def then(self, *answers: Answer) -> None:
-        """Answer the next requests so."""
+        """Append answers for the next requests to the script."""
         self._script.extend(answers)
 
     def forget(self) -> None:
-        """Leave the rest of the script out."""
+        """Drop the rest of the script."""
         self._script.clear()
+
+    def reset(self) -> None:
+        """Forget the script, the requests and the failures of an earlier test."""
+        self.forget()
+        self.requests.clear()
+        self.unexpected = 0
 
     @property
     def last(self) -> dict[str, Any]:
-        """What it was asked last."""
+        """The body of the last request."""
         return self.requests[-1].body
 
 
 class Tap:
-    """An answer that the test lets out piece by piece."""
+    """An answer that the test sends piece by piece."""
 
     def __init__(self) -> None:
         self.is_asked = asyncio.Event()
@@ -76,7 +83,7 @@ class Tap:
             raise
 
     async def _next(self, exchange: Exchange) -> dict[str, Any] | None:
-        """Wait for the next piece, with comments on the line, for whoever hung up is noticed only by those who talk."""
+        """Wait for the next piece, sending SSE comments meanwhile: only a write notices that the client hung up."""
         while True:
             try:
                 return await asyncio.wait_for(self._pieces.get(), 0.1)
@@ -84,7 +91,7 @@ class Tap:
                 await exchange.send(b": waiting\n\n")
 
     def let(self, *pieces: dict[str, Any]) -> None:
-        """Let pieces out."""
+        """Send these pieces."""
         for piece in pieces:
             self._pieces.put_nowait(piece)
 
@@ -92,32 +99,32 @@ class Tap:
         self.let(*[chunk({"content": word}) for word in words])
 
     def end(self) -> None:
-        """Say that this was all."""
+        """End the answer."""
         self._pieces.put_nowait(None)
 
 
 class Client:
-    """Someone at a socket. Every frame is checked against the schema the server itself gives out."""
+    """A WebSocket client. Every frame is validated against the server's own schema."""
 
     def __init__(self, socket: ClientConnection, validator: jsonschema_rs.Validator) -> None:
         self.socket = socket
         self._validator = validator
-        self.told: list[Frame] = []  # everything, heartbeats included
+        self.received: list[Frame] = []  # everything, heartbeats included
 
     async def next(self, seconds: float = SECONDS, *, is_heartbeat_wanted: bool = False) -> Frame:
-        """Return the next frame; heartbeats only to those who want them."""
+        """Return the next frame; heartbeats only if they are wanted."""
         async with asyncio.timeout(seconds):
             while True:
                 text = await self.socket.recv()
                 assert isinstance(text, str)
                 frame = json.loads(text)
                 self._validator.validate(frame)
-                self.told.append(frame)
+                self.received.append(frame)
                 if is_heartbeat_wanted or frame["type"] != "heartbeat":
                     return frame
 
     async def until(self, *kinds: str, seconds: float = SECONDS) -> list[Frame]:
-        """Return the frames up to and with the first of these kinds."""
+        """Return the frames up to and including the first of these kinds."""
         frames: list[Frame] = []
         async with asyncio.timeout(seconds):
             while not frames or frames[-1]["type"] not in kinds:
@@ -143,12 +150,12 @@ class Client:
         await self.send({"type": "message", "content": content} | more)
 
     async def ask(self, content: str, **more: Any) -> list[Frame]:
-        """Say something and return everything up to the end of the answer."""
+        """Send a message and return all frames up to the end of the answer."""
         await self.say(content, **more)
         return await self.until(*ENDS)
 
     async def closing(self, seconds: float = SECONDS) -> tuple[int, str]:
-        """Read until the server closes, and return with what code and words."""
+        """Read until the server closes the socket, and return its close code and reason."""
         async with asyncio.timeout(seconds):
             while True:
                 try:
@@ -157,42 +164,65 @@ class Client:
                     return (closed.rcvd.code, closed.rcvd.reason) if closed.rcvd else (1006, "")
 
     def cut(self) -> None:
-        """Break the connection without a word."""
+        """Abort the connection without a close frame."""
         self.socket.transport.abort()
 
 
 class Server:
-    """A node with its doors, as one owner and perhaps others reach it."""
+    """A running server, and requests to it as its owner or another user."""
 
-    def __init__(self, node: Wakeful, provider: Provider, address: str) -> None:
+    def __init__(self, node: Wakeful, provider: Provider, address: str, token: str = TOKEN) -> None:
         self.node = node
         self.provider = provider
         self.address = address
-        self.rest = self.client(TOKEN)
+        self.token = token
+        self.rest = self.client(token)
         self._validators: dict[str, jsonschema_rs.Validator] = {}
+
+    @asynccontextmanager
+    async def as_new_owner(self) -> AsyncIterator["Server"]:
+        """Yield this server as an owner sees it who has just started it, for one of several tests that share it."""
+        owner = User(id=ids.new_id(), name="Owner", role="owner", created_at=self.node.clock.now())
+        await self.node.agents.add_user(owner)
+        before = self.node.services.feed.last_seq(owner.id)
+        await self.node.agents.make_first(owner)
+        await eventually(lambda: self._has_news(owner, before))  # on PostgreSQL it comes a moment later
+        made = await self.call("POST", "/tokens", json={"name": "t", "scope": "admin", "user_id": owner.id})
+        always = self.provider.always
+        self.provider.reset()
+        view = Server(self.node, self.provider, self.address, made["secret"])
+        view._validators = self._validators
+        yield view
+        await view.rest.aclose()
+        await self.call("DELETE", f"/users/{owner.id}")  # which stops runs that still wait for an answer
+        self.provider.always = always
+        self.provider.check_script()
 
     @property
     def workspaces(self) -> Path:
-        """Where the files of agents lie."""
+        """The folder with the agents' files."""
         return self.node.settings.data_dir / "agents"
 
     def client(self, token: str) -> httpx.AsyncClient:
-        # Without certificates, which take longer to load than most tests last: it speaks to this machine alone.
+        # Plain HTTP to this machine needs no certificates, which take longer to load than most tests run.
         return httpx.AsyncClient(
             base_url=self.address, headers={"Authorization": f"Bearer {token}"}, timeout=SECONDS, verify=False
         )
+
+    async def _has_news(self, user: User, after: int) -> bool:
+        return self.node.services.feed.last_seq(user.id) > after
 
     async def learn_schema(self) -> None:
         schema = (await self.rest.get("/ws/schema")).json()
         self._validators = {name: jsonschema_rs.validator_for(schema[name]) for name in schema}
 
-    async def session(self, title: str = "Titled, so that nobody asks for one", **asked: Any) -> str:
-        """Begin a session and return its id."""
+    async def session(self, title: str = "Titled, so that no model is asked for one", **asked: Any) -> str:
+        """Open a session and return its id."""
         return (await self.call("POST", "/sessions", json={"title": title} | asked))["id"]
 
-    async def call(self, method: str, path: str, *, token: str = TOKEN, **more: Any) -> Any:
-        """Ask over HTTP, and fail unless it works."""
-        async with self.client(token) as client:
+    async def call(self, method: str, path: str, *, token: str | None = None, **more: Any) -> Any:
+        """Send a request and return the JSON; fail unless it succeeds."""
+        async with self.client(token or self.token) as client:
             answer = await client.request(method, path, **more)
         assert answer.is_success, answer.text
         return answer.json()
@@ -202,6 +232,11 @@ class Server:
 
     async def run(self, run_id: str) -> dict[str, Any]:
         return await self.call("GET", f"/runs/{run_id}")
+
+    async def folder(self) -> Path:
+        """Return the folder of the first agent's files."""
+        [agent] = (await self.call("GET", "/agents"))["agents"]
+        return self.workspaces / agent["id"]
 
     async def change_agent(self, **changes: Any) -> dict[str, Any]:
         """Change the first agent."""
@@ -217,9 +252,9 @@ class Server:
 
     @asynccontextmanager
     async def watch(
-        self, session_id: str, *, after: object = None, token: str = TOKEN, is_fresh: bool = True, **how: Any
+        self, session_id: str, *, after: object = None, token: str | None = None, is_fresh: bool = True, **how: Any
     ) -> AsyncIterator[Client]:
-        """Open the socket of a session; with `is_fresh` the sync at the beginning is read already."""
+        """Open the socket of a session; with `is_fresh` the first `session_sync` is already read."""
         query = "" if after is None else f"?after={after}"
         async with self._connected(f"/ws/sessions/{session_id}{query}", "session", token, **how) as client:
             if is_fresh and after is None:
@@ -228,17 +263,21 @@ class Server:
 
     @asynccontextmanager
     async def watch_events(
-        self, *, after: object = None, token: str = TOKEN, is_fresh: bool = True, **how: Any
+        self, *, after: object = None, token: str | None = None, is_fresh: bool = True, **how: Any
     ) -> AsyncIterator[Client]:
-        """Open the socket with the news of everything a user owns."""
+        """Open /ws/events, the socket with news of everything a user owns."""
         query = "" if after is None else f"?after={after}"
         async with self._connected(f"/ws/events{query}", "events", token, **how) as client:
             if is_fresh and after is None:
                 await client.expect("session_sync")
             yield client
 
+    async def sql(self, script: str) -> None:
+        """Change the store's tables directly, without any announcement."""
+        await self.node.store._database.run_script(script)
+
     async def book(self, session_id: str, instructions: str = "Wake up.", **request: Any) -> Wake:
-        """Book a recall as a person: by default one that comes at once."""
+        """Book a recall as the user: by default an immediate one."""
         session = await self.node.store.read(lambda tx: tx.sessions.find(session_id))
         assert session is not None
         now = self.node.clock.now()
@@ -263,9 +302,9 @@ class Server:
         return await self.node.runs.get(run.id, run.user_id)
 
     @asynccontextmanager
-    async def _connected(self, path: str, schema: str, token: str, **how: Any) -> AsyncIterator[Client]:
+    async def _connected(self, path: str, schema: str, token: str | None, **how: Any) -> AsyncIterator[Client]:
         address = self.address.replace("http://", "ws://") + path
-        headers = {"Authorization": f"Bearer {token}"}
+        headers = {"Authorization": f"Bearer {token or self.token}"}
         options = {
             "proxy": None,
             "compression": None,
@@ -278,7 +317,7 @@ class Server:
 
 
 class Patient:
-    """How patient a server is with its model."""
+    """The timeouts and retries of a server's model calls."""
 
     def __init__(self, *, first: float = 5.0, between: float = 5.0, retries: int = 3, pause: float = 0.01) -> None:
         self.wire = ModelTimeouts(first=first, between=between)
@@ -287,7 +326,7 @@ class Patient:
 
 @asynccontextmanager
 async def provided(*script: Answer, always: Answer | None = None) -> AsyncIterator[Provider]:
-    """Start a provider for several servers."""
+    """Start one provider for several servers."""
     async with Provider(*script, always=always) as provider:
         yield provider
 
@@ -339,7 +378,7 @@ def _make_patient(node: Wakeful, patient: Patient) -> None:
 
 
 def kinds(frames: Sequence[Frame]) -> list[str]:
-    """The kinds of frames, one after the other, each once as long as it goes on: how much merged is up to time."""
+    """Return the kinds of frames in order, repeats in a row once: how many deltas are merged depends on timing."""
     named = [frame["type"] for frame in frames]
     return [kind for number, kind in enumerate(named) if number == 0 or kind != named[number - 1]]
 
@@ -357,7 +396,7 @@ def seqs(frames: Sequence[Frame]) -> list[int]:
 
 
 def assert_consecutive(frames: Sequence[Frame], first: int | None = None) -> None:
-    """Fail unless the numbers of all frames that have one go up by one."""
+    """Fail unless the frames' sequence numbers go up by one."""
     numbers = seqs(frames)
     begin = numbers[0] if first is None else first
     assert numbers == list(range(begin, begin + len(numbers)))
@@ -375,7 +414,7 @@ class Timer:
 
 
 async def eventually(condition: Callable[[], Awaitable[Any]], seconds: float = SECONDS) -> Any:
-    """Wait until something is true, for what moves by itself and tells nobody, and return it."""
+    """Poll until a condition is true, for background work that notifies nobody, and return its value."""
     async with asyncio.timeout(seconds):
         while not (found := await condition()):  # noqa: ASYNC110
             await asyncio.sleep(0.01)

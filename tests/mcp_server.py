@@ -1,6 +1,6 @@
 """A real MCP server for tests: `python tests/mcp_server.py [--many N] [--http PORT] [--hang | --die]`.
 
-Its tools do what servers do when they are good, and what they do when they are not.
+Its tools behave as those of good and of bad servers do.
 """
 
 import argparse
@@ -32,7 +32,7 @@ def refuse(why: str) -> str:
 
 @server.tool()
 def flood(characters: int) -> str:
-    """Say a lot."""
+    """Return a long text."""
     return "x" * characters
 
 
@@ -51,7 +51,7 @@ def die() -> str:
 
 @server.tool()
 def environment() -> list[str]:
-    """Tell the names of the variables it was given, and its secret."""
+    """Return the names of its environment variables, and its secret."""
     return [*sorted(os.environ), os.environ.get("SECRET", "")]
 
 
@@ -77,7 +77,7 @@ def connect(port: int) -> str:
 
 @server.tool()
 def who() -> dict[str, Any]:
-    """Tell its process id, and that of a child that leaves the group and never ends by itself."""
+    """Return its process id, and that of a child that leaves the process group and never exits by itself."""
     child = subprocess.Popen(["sleep", "3600"], start_new_session=True)
     return {"pid": os.getpid(), "child": child.pid}
 
@@ -103,7 +103,7 @@ def main() -> None:
         server.add_tool(lambda: "one of many", name=f"tool_{number}", description="One of many.")
     if asked.http is None:
         server.run("stdio")
-        if asked.stubborn:  # whoever closes its input means that it should end
+        if asked.stubborn:  # although its standard input was closed
             time.sleep(3600)
     else:
         server.run("streamable-http", host="127.0.0.1", port=asked.http, json_response=asked.json)

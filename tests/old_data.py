@@ -1,6 +1,6 @@
-"""Copies of what 0.1.0 wrote, to start today's server on.
+"""Copies of the data of version 0.1.0, to start today's server on.
 
-async with served(old_settings("sqlite", tmp_path)) as server: ...
+async with running_server(copy_old_data("sqlite", tmp_path).settings) as server: ...
 """
 
 import asyncio
@@ -17,7 +17,7 @@ OLD = Path(__file__).parent / "data" / "0.1"
 
 @dataclass(frozen=True, kw_only=True)
 class OldData:
-    """A copy of the data of one backend, and what is known to be in it."""
+    """A copy of the data of one backend, and the ids and names in it."""
 
     settings: dict[str, Any]
     facts: dict[str, str]

@@ -19,7 +19,7 @@ REASONS = {200: "OK", 400: "Bad Request", 401: "Unauthorized", 429: "Too Many Re
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What the provider was really sent."""
+    """A request, as the provider received it."""
 
     path: str
     headers: dict[str, str]  # names in lower case
@@ -49,7 +49,7 @@ class Exchange:
         await self._write(b"0\r\n\r\n")
 
     def drop(self) -> None:
-        """Hang up without another word."""
+        """Abort the connection."""
         self.is_kept_alive = False
         self._writer.transport.abort()
 
@@ -67,7 +67,7 @@ class OpenAIServer:
 
     def __init__(self, *script: Answer, always: Answer | None = None, port: int = 0) -> None:
         self._script = list(script)
-        self._always = always
+        self.always = always
         self._port = port
         self._connections = 0
         self._tasks: set[asyncio.Task[None]] = set()
@@ -84,13 +84,17 @@ class OpenAIServer:
 
     async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self._server.close()
-        await asyncio.sleep(0.01)  # a connection that was accepted just now gets its task: without one nobody closes it
+        await asyncio.sleep(0.01)  # a connection accepted just now gets its task, which closes it
         for task in tuple(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         if kind is None:
-            assert not self._script, f"{len(self._script)} answers of the script were never asked for"
-            assert not self.unexpected, f"{self.unexpected} requests more than the script has answers"
+            self.check_script()
+
+    def check_script(self) -> None:
+        """Fail if the script was not used up, or was too short."""
+        assert not self._script, f"{len(self._script)} answers of the script were never asked for"
+        assert not self.unexpected, f"{self.unexpected} requests more than the script has answers"
 
     async def serve_forever(self) -> None:
         await self._server.serve_forever()
@@ -115,8 +119,8 @@ class OpenAIServer:
             writer.transport.abort()
 
     def _next_answer(self) -> Answer:
-        if self._always is not None:
-            return self._always
+        if self.always is not None:
+            return self.always
         if self._script:
             return self._script.pop(0)
         self.unexpected += 1
@@ -132,7 +136,7 @@ async def _read_request(reader: asyncio.StreamReader, connection: int) -> Reques
 
 
 def chunk(delta: dict[str, Any] | None = None, *, finish: str | None = None, **fields: Any) -> dict[str, Any]:
-    """Make a chunk as the real ones look."""
+    """Make a chunk of a chat completion."""
     choice = {"index": 0, "delta": delta or {}, "finish_reason": finish}
     common = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "test"}
     return common | {"choices": [choice]} | fields
@@ -146,7 +150,7 @@ def thinking(*deltas: str, field: str = "reasoning_content") -> list[dict[str, A
     return [chunk({field: delta}) for delta in deltas]
 
 
-def call(name: str, *arguments: str, index: int | None = 0, id: str | None = "call_1") -> list[dict[str, Any]]:  # noqa: A002  (the wire's word)
+def call(name: str, *arguments: str, index: int | None = 0, id: str | None = "call_1") -> list[dict[str, Any]]:  # noqa: A002  (the protocol's name)
     """Make the chunks of one tool call: its name first, then its arguments piece by piece."""
     place = {} if index is None else {"index": index}
     named = place | ({} if id is None else {"id": id}) | {"type": "function"}
@@ -166,7 +170,7 @@ def event(value: dict[str, Any]) -> bytes:
 
 
 def stream(*pieces: Piece, finish: str | None = "stop", done: bool = True) -> Answer:
-    """Answer with a stream; without finish and done it is one that stops half-way."""
+    """Answer with a stream; without finish and done it ends half-way."""
 
     async def answer(exchange: Exchange) -> None:
         await exchange.begin()
@@ -207,7 +211,7 @@ def raw(body: bytes, *, cut: Iterable[int] = ()) -> Answer:
 
 
 def refuse(status: int, body: str | dict[str, Any], headers: dict[str, str] | None = None) -> Answer:
-    """Answer with an error; plain words come in the provider's usual shape, a body of your own as it is."""
+    """Answer with an error; a text is put into the provider's usual JSON, another body is sent as it is."""
     content = {"error": {"message": body, "type": "error"}} if isinstance(body, str) else body
     return reply(status, json.dumps(content).encode(), {"Content-Type": "application/json"} | (headers or {}))
 
@@ -224,12 +228,12 @@ def reply(status: int, body: bytes, headers: dict[str, str]) -> Answer:
 
 
 async def hang(exchange: Exchange) -> None:
-    """Take the request and say nothing."""
+    """Read the request and never answer."""
     await asyncio.sleep(3600)
 
 
 async def hang_up(exchange: Exchange) -> None:
-    """Take the request and close the connection."""
+    """Read the request and close the connection."""
     exchange.drop()
 
 
@@ -241,7 +245,7 @@ def break_off(*pieces: Piece) -> Answer:
         for piece in pieces:
             assert not isinstance(piece, float)
             await exchange.send(piece if isinstance(piece, bytes) else event(piece))
-        await asyncio.sleep(0.01)  # an abort overtakes what is still on its way
+        await asyncio.sleep(0.01)  # an abort discards what is not sent yet
         exchange.drop()
 
     return answer

@@ -1,6 +1,6 @@
-"""Does once what takes long in every server: to import it, and to answer for the first time.
+"""Does once what is slow in every server process: the imports, and the first requests.
 
-Test processes are forked from the one that has done this. It has no threads left by then.
+Test processes are forked from the one that has imported this. It has no threads left by then.
 """
 
 import asyncio
@@ -33,6 +33,6 @@ async def _talk_once(folder: Path) -> None:
 
 with tempfile.TemporaryDirectory() as folder:
     asyncio.run(_talk_once(Path(folder)))
-# What is there by now is looked through no more: every process would do that anew, at a tenth of a second.
+# Objects made so far are excluded from garbage collection, which would take each forked process a tenth of a second.
 gc.collect()
 gc.freeze()

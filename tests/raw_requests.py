@@ -1,4 +1,4 @@
-"""Ways to try a server from outside: refused sockets, requests written byte by byte."""
+"""Requests to a server that no client library sends: refused sockets, raw bytes."""
 
 import asyncio
 import json
@@ -11,7 +11,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 
 class Addressed(Protocol):
-    """A server that can be reached."""
+    """A server with an address."""
 
     address: str
 

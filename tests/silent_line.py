@@ -1,4 +1,4 @@
-"""A line to PostgreSQL that falls silent at a COMMIT: nothing passes any more, and nobody hangs up."""
+"""A connection to PostgreSQL that hangs at a COMMIT: nothing gets through any more, and neither side is closed."""
 
 import asyncio
 import contextlib
@@ -12,20 +12,20 @@ Lost = Literal["commit", "answer"]
 
 
 class SilentLine:
-    """A TCP proxy in front of a server. It passes everything on until it has seen a mark and then a COMMIT."""
+    """A TCP proxy in front of a server. It forwards everything until it has seen a mark and then a COMMIT."""
 
     def __init__(self, url: str, mark: bytes, lost: Lost, *, takes_all: bool) -> None:
         self._there = urlsplit(url)
         self._mark = mark
         self._lost = lost
-        self._takes_all = takes_all  # every connection falls silent with it, and those that come later
+        self._takes_all = takes_all  # every other connection hangs too, also new ones
         self._is_done = False
         self.fell_silent = threading.Event()
         self.url = ""
 
     @contextmanager
     def running(self) -> Iterator["SilentLine"]:
-        """Have it up for the length of a block, in a thread of its own."""
+        """Run it in a thread of its own, for the length of a block."""
         loop = asyncio.new_event_loop()
         stopping = asyncio.Event()
         is_up = threading.Event()

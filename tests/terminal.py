@@ -12,7 +12,7 @@ import forked_process
 
 
 class Terminal:
-    """Where commands are typed."""
+    """Runs commands with the environment of a server."""
 
     def __init__(self, environment: dict[str, str], folder: Path) -> None:
         self.environment = environment

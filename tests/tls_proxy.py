@@ -1,4 +1,4 @@
-"""A proxy that ends TLS in front of a server, as people put one there; its certificate is its own."""
+"""A reverse proxy that terminates TLS in front of a server, with a self-signed certificate."""
 
 import asyncio
 import ssl
@@ -15,7 +15,7 @@ from cryptography.x509.oid import NameOID
 
 @asynccontextmanager
 async def tls_proxy(name: str, port: int, folder: Path) -> AsyncIterator[int]:
-    """Listen for TLS as `name`, and pass everything on to a port of this machine, unchanged."""
+    """Listen for TLS as `name`, and forward everything unchanged to a port of this machine."""
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         there, here = await asyncio.open_connection("127.0.0.1", port)

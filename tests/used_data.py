@@ -1,4 +1,4 @@
-"""A data directory that a server has worked with, and servers started on it as people start them."""
+"""A data directory that a server has used, and processes of `wakeful serve` on it."""
 
 import os
 import re
@@ -38,31 +38,31 @@ class Place:
         )
 
     def copy(self, folder: Path) -> "Place":
-        """Copy the directories as they lie there."""
+        """Copy the directories as they are."""
         shutil.copytree(self.folder, folder, symlinks=True)
         return Place(folder, self.environment.get("WAKEFUL_DATABASE_URL"))
 
     def files(self) -> list[Path]:
-        """Every file but agents' own, relative to the folder."""
+        """Return every file except those in workspaces, relative to the folder."""
         found = (path for root in (self.data, self.config) for path in sorted(root.rglob("*")) if path.is_file())
         return [path.relative_to(self.folder) for path in found if "workspace" not in path.parts]
 
     def refused(self, *arguments: str) -> str:
-        """Start a server that must end by itself, and return what it says."""
+        """Start a server that must refuse to start, and return its log."""
         with self.tried(*arguments) as running:
             assert running is None
         return self.log.read_text()
 
     @contextmanager
     def served(self, *arguments: str) -> Iterator["Running"]:
-        """Start a server, and end it in good order unless it has ended."""
+        """Start a server, and stop it gracefully unless it has ended."""
         with self.tried(*arguments) as running:
             assert running is not None, self.log.read_text()
             yield running
 
     @contextmanager
     def tried(self, *arguments: str) -> Iterator["Running | None"]:
-        """Start a server; None if it ends by itself, and then the log has its reasons."""
+        """Start a server; yield None if it refuses to start, and then the log has the reason."""
         self.log.unlink(missing_ok=True)
         running = Running(forked_process.Forked(("serve", "--port", "0", *arguments), self.environment, self.log))
         try:
@@ -87,7 +87,7 @@ class Running:
         self._has_ended = False
 
     def find_address(self) -> bool:
-        """Read until the server says where it is; False if it ends before."""
+        """Read until the server prints its address; False if it ends before."""
         while (found := re.search(r"Wakeful \S+ on (http://\S+)", self.said)) is None:
             line = self.process.stdout.readline()
             if not line:

@@ -1,4 +1,4 @@
-"""Every changed row is in the changelog, whoever changed it, and a later edit shows."""
+"""Every changed row is in the changelog, whether an agent or a person changed it, and a later edit shows."""
 
 import pytest
 import sqlcipher3

@@ -136,7 +136,7 @@ async def test_memory_of_a_large_request_is_given_back(engine, tmp_path):
     args = {"table": "large", "text": text, "format": "csv", "create": True}
     await engine.ask(replace(request(tmp_path / "a", "import", seconds=30, **args), quota=64 * 1024**2))
     await engine.ask(request(tmp_path / "a", "export", seconds=30, table="large", format="json"))
-    assert memory_of(pid, "VmHWM") > before + 40 * 1024**2  # so there was something to give back
+    assert memory_of(pid, "VmHWM") > before + 40 * 1024**2  # so there was memory to release
     assert await count(engine, tmp_path / "a") == 1
     assert memory_of(pid, "VmRSS") < before + 32 * 1024**2
     assert engine.pids == [pid]
@@ -190,7 +190,7 @@ async def test_agents_take_turns_when_workers_are_few(engine, tmp_path):
 
 
 async def test_agents_without_a_file_take_turns_too(two):
-    """What is asked before the first write is asked of an empty database, and whose request it is still counts."""
+    """A request before the first write goes to an empty database; it still counts as its agent's turn."""
     answered = []
 
     async def ask(agent, sql, seconds):

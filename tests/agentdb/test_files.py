@@ -1,4 +1,4 @@
-"""What lies on the disk: a SQLCipher 4 file that says nothing without its key."""
+"""The file on disk: SQLCipher 4, unreadable without its key."""
 
 import pytest
 import sqlcipher3

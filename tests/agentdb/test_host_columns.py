@@ -1,4 +1,4 @@
-"""What a migration may not do with the columns that the host keeps, and what it must still be able to do."""
+"""Migrations and the host's own columns: forbidden and allowed changes."""
 
 import pytest
 

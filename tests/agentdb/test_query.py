@@ -1,4 +1,4 @@
-"""Statements a model wrote: what they may see and do."""
+"""SQL queries of a model: what they may read and do."""
 
 import contextlib
 

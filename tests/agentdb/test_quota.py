@@ -1,4 +1,4 @@
-"""How much a file may hold, and what goes when it is full."""
+"""Quota of a file, and what is deleted when it is full."""
 
 import pytest
 

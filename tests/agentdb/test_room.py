@@ -1,4 +1,4 @@
-"""Room in a full file: the advice of the refusal, followed to its end, makes the next write possible."""
+"""Space in a full file: following the refusal's advice makes the next write possible."""
 
 import pytest
 

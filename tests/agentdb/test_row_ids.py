@@ -106,7 +106,7 @@ def test_the_first_open_renames_such_columns_once(loose):
     assert last["detail"]["renamed_columns"] == {"RowID": "RowID_2", "oid": "oid_2"}
     assert loose.query("SELECT RowID_2, oid_2 FROM loose") == [["2", 7], ["1", 7], ["changed", 2]]
 
-    # What was written before is undone by the names that the columns have now.
+    # Earlier changes are undone by the columns' current names.
     assert loose.ask("undo", run_id="run-2", actor="user", run=None)["undone"] == 1
     assert loose.query("SELECT RowID_2 FROM loose WHERE note = 'third'") == [["1"]]
     assert loose.ask("verify")["intact"]

@@ -1,4 +1,4 @@
-"""Rows as files."""
+"""Import and export of rows as CSV and JSON."""
 
 import csv
 import io

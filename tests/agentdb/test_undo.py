@@ -1,4 +1,4 @@
-"""Taking back what one run wrote."""
+"""Undoing the changes of one run."""
 
 import pytest
 

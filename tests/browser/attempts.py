@@ -1,11 +1,11 @@
-"""What a page can try with a server: the same few lines of JavaScript from every page, whose site ever it is."""
+"""Requests that a page can make to a server: the same JavaScript for pages of every site."""
 
 from wakeful.server.gate import PAGE_HEADER
 from wakeful.server.login import STORAGE_KEY
 
-# Each takes what it needs as one object and says what came of it. `base` is the server's address as the page sees it.
+# Each takes one object and returns the result. `base` is the server's address as the page sees it.
 
-# The page's secret is in the storage of its own origin; from elsewhere there is none to read.
+# The page's secret is in the storage of its own origin; other origins cannot read it.
 _SECRET = f"""
   let secret = null;
   try {{ secret = localStorage.getItem('{STORAGE_KEY}'); }} catch {{ /* a sandboxed frame has no storage */ }}
@@ -53,7 +53,7 @@ SOCKET = (
 }"""
 )
 
-# Resolves with what became of a resource that a page loads without asking anyone: a script, a picture.
+# Resolves with the result of a resource that a page loads without CORS: a script, an image.
 LOAD = """({base, path, tag}) => new Promise(resolve => {
   const element = document.createElement(tag);
   element.onload = () => resolve('loaded');
@@ -62,7 +62,7 @@ LOAD = """({base, path, tag}) => new Promise(resolve => {
   document.documentElement.append(element);
 })"""
 
-# Leaves the page: what comes of it is seen from outside.
+# Leaves the page: the result is seen from outside.
 SUBMIT = """({base, path, fields, encoding}) => {
   const form = document.createElement('form');
   form.method = 'post';

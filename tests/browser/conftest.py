@@ -24,12 +24,12 @@ from wakeful.server.login import STORAGE_KEY
 ROOT = Path(__file__).parents[2]
 TOKEN = "a-token-for-all-tests"
 expect.set_options(timeout=PATIENCE)
-REBOUND = "evil.test"  # a name that its owner made point to this machine
+REBOUND = "evil.test"  # a name whose owner made it resolve to this machine
 
 
 @dataclass(frozen=True)
 class Served:
-    """A server as people start it."""
+    """A process of `wakeful serve`."""
 
     address: str
     login_link: str
@@ -39,7 +39,7 @@ class Served:
         return self.address.rpartition(":")[2]
 
     async def ask(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
-        """Ask as its owner, from outside of any browser."""
+        """Send a request as its owner, without a browser."""
         headers = {"Authorization": f"Bearer {TOKEN}"}
         async with httpx.AsyncClient(base_url=self.address, headers=headers, timeout=30) as client:
             answer = await client.request(method, path, json=body)
@@ -77,20 +77,20 @@ def served(built_page: None, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 
 @pytest.fixture(scope="module")
 def own_files(built_page: None, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """Settings for a file's own server in this process: `async with served(own_files) as server`."""
+    """Settings for a file's own server in this process: `async with running_server(own_files) as server`."""
     folder = tmp_path_factory.mktemp("own")
     return {"data_dir": folder / "data", "config_dir": folder / "config"}
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def login(server: Any) -> StorageState:
-    """What the browser of the owner of the file's server keeps."""
+    """The owner's login at the file's server: cookie and page secret."""
     return await log_in(server.address, TOKEN)
 
 
 @pytest.fixture
 def come(server: Any, browser: Browser, login: StorageState) -> Callable[..., AbstractAsyncContextManager[Page]]:
-    """Come to a place, as its owner or as someone else: `async with come("/ui/inbox") as page`."""
+    """Open a path of the page, as the owner or another user: `async with come("/ui/inbox") as page`."""
 
     def come(path: str = "/", as_: StorageState | None = None, **how: Any) -> AbstractAsyncContextManager[Page]:
         return visit(browser, as_ or login, server.address + path, **how)
@@ -109,11 +109,11 @@ def chromium() -> str:
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def browser(chromium: str) -> AsyncIterator[Browser]:
-    """One for all files, in one event loop with them: it takes longer to start than most tests last."""
+    """One browser for all files, in one event loop with them: it takes longer to start than most tests run."""
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(
             executable_path=chromium,
-            chromium_sandbox=False,  # root, as in CI, cannot have it
+            chromium_sandbox=False,  # does not work for root, as in CI
             args=[f"--host-resolver-rules=MAP {REBOUND} 127.0.0.1"],
         )
         yield browser
@@ -122,7 +122,7 @@ async def browser(chromium: str) -> AsyncIterator[Browser]:
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def context(browser: Browser) -> AsyncIterator[BrowserContext]:
-    """A browser of someone who was never here."""
+    """A browser that has not visited the server before."""
     context = await browser.new_context()
     context.set_default_timeout(PATIENCE)
     yield context
@@ -136,7 +136,7 @@ async def page(context: BrowserContext) -> Page:
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def logged_in(context: BrowserContext, served: Served) -> BrowserContext:
-    """A browser of the owner, who is logged in; without the page, which would be loaded for nothing."""
+    """A browser in which the owner is logged in; the page itself is not loaded."""
     code = (await served.new_login_link()).partition("code=")[2]
     asked: dict[str, Any] = {"form": {"code": code}, "headers": {"Origin": served.address}}
     told = await (await context.request.post(f"{served.address}/login", **asked)).json()
@@ -144,7 +144,7 @@ async def logged_in(context: BrowserContext, served: Served) -> BrowserContext:
         f"if (location.origin === '{served.address}') localStorage.setItem('{STORAGE_KEY}', '{told['page_secret']}')"
     )
     [cookie] = await context.cookies()
-    assert cookie["sameSite"] == "Strict"  # as the server set it: what other sites may do hangs on this
+    assert cookie["sameSite"] == "Strict"  # as the server set it: cross-site requests depend on this
     return context
 
 

@@ -1,4 +1,4 @@
-"""The login link and what it leads to, in a real browser."""
+"""The login link, in a real browser."""
 
 import pytest
 from playwright.async_api import expect

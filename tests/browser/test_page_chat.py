@@ -1,4 +1,4 @@
-"""The chat, as a person uses it, with a model whose every word the test lets out."""
+"""The chat, as a person uses it, with a model whose every delta the test sends."""
 
 import asyncio
 import json
@@ -457,7 +457,7 @@ async def test_plans_subagents_and_approvals_are_cards(server, come):
         ending.end()
         await expect(page.locator(".answer").last).to_have_text("All done.")
         await expect(page.locator(".footnote")).to_be_visible()
-        for _ in range(2):  # as it was told, and as it was saved
+        for _ in range(2):  # as it was streamed, and as it was saved
             await expect(page.get_by_label("Plan").locator("li")).to_have_text(["Look", "Tell"])
             card = page.get_by_label("Tool spawn_agent")
             await expect(card).to_contain_text("Found gold.")

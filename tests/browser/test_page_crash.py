@@ -1,4 +1,4 @@
-"""Someone watches a run, and the server is killed under it."""
+"""The server is killed while a person watches a run."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""Everything beside the chat: banner, sidebar, agents, agenda, runs, inbox, settings."""
+"""Every page except the chat: banner, sidebar, agents, agenda, runs, inbox, settings."""
 
 import re
 from datetime import timedelta
@@ -379,7 +379,7 @@ async def test_the_inbox_counts_what_is_unread_and_leads_to_what_is_meant(server
     now = server.node.clock.now()
     [user] = (await server.call("GET", "/users"))["users"]
 
-    async def tell(title):
+    async def notify(title):
         notice = Notice(
             id=f"n-{title}",
             user_id=user["id"],
@@ -395,8 +395,8 @@ async def test_the_inbox_counts_what_is_unread_and_leads_to_what_is_meant(server
 
     async with come("/ui/agenda") as page:
         await expect(page.get_by_role("link", name="Inbox")).to_be_visible()
-        await tell("First")
-        await tell("Second")
+        await notify("First")
+        await notify("Second")
         await expect(page.get_by_role("link", name="Inbox 2 unread")).to_be_visible()
         await page.get_by_role("link", name="Inbox").click()
         await page.get_by_role("link", name="First").click()

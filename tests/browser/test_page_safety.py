@@ -1,4 +1,4 @@
-"""What others wrote stays text; nothing comes from elsewhere; keys are enough, and nothing need move."""
+"""Safety and accessibility of the page: no XSS, no requests to other hosts, keyboard only, reduced motion."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The page tells the browser's zone, offers it once to an older agent, and says what a run did not do."""
+"""The page sends the browser's zone, offers it once to an older agent, and shows what a run did not do."""
 
 import pytest
 import pytest_asyncio
@@ -38,7 +38,7 @@ async def make_old(server):
     """Make the agents as 0.1 left them, of a user in Berlin."""
     user = (await server.call("GET", "/me"))["user"]["id"]
     await server.call("PATCH", f"/users/{user}", json={"timezone": "Europe/Berlin"})
-    await server.node.store._database.run_script("UPDATE agents SET timezone = 'Etc/UTC', offers_zone = 1")
+    await server.sql("UPDATE agents SET timezone = 'Etc/UTC', offers_zone = 1")
 
 
 async def test_the_zone_of_the_browser_is_told_once_and_can_be_changed(server, agent, come):

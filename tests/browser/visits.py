@@ -1,4 +1,4 @@
-"""Someone at the page: logged in, and watched for everything that a page must not do."""
+"""Visits to the page: logged in, and failing on console errors and policy violations."""
 
 import subprocess
 from collections.abc import AsyncIterator
@@ -16,16 +16,16 @@ from wakeful.server.login import STORAGE_KEY
 PATIENCE = 20_000  # milliseconds
 CHROMIUM = Path(__file__).parents[2] / "scripts" / "chromium.sh"
 
-# What the browser says of its own accord when a test makes something fail on purpose.
+# Console messages of the browser itself when a test makes a request fail on purpose.
 EXPECTED = ("Failed to load resource", "WebSocket connection to")
 
 
 class NoChromium(Exception):
-    """There is no browser, and what to do about it."""
+    """No browser was found; the message says how to install one."""
 
 
 def find_chromium() -> str:
-    """Return the path of a Chromium, which is installed if that can be."""
+    """Return the path of a Chromium; it is installed if possible."""
     asked = subprocess.run([CHROMIUM], capture_output=True, text=True, check=False)
     if asked.returncode != 0:
         raise NoChromium(asked.stderr.strip())
@@ -33,7 +33,7 @@ def find_chromium() -> str:
 
 
 async def log_in(address: str, token: str) -> StorageState:
-    """Log in once, as a browser would, and return what it keeps; to do it in every test would take half their time."""
+    """Log in as a browser does and return what it stores; a login per test would take half their time."""
     async with httpx.AsyncClient(base_url=address, headers={"Authorization": f"Bearer {token}"}, timeout=30) as client:
         link = (await client.post("/login-links", json={})).json()["path"]
         code = {"code": link.partition("=")[2]}
@@ -42,7 +42,7 @@ async def log_in(address: str, token: str) -> StorageState:
 
 
 def logged_in(address: str, cookie: str, page_secret: str) -> StorageState:
-    """What a browser keeps of a login."""
+    """The cookie and page secret that a browser stores at login."""
     kept: StorageStateCookie = {
         "name": COOKIE,
         "value": cookie,
@@ -59,7 +59,7 @@ def logged_in(address: str, cookie: str, page_secret: str) -> StorageState:
 
 @asynccontextmanager
 async def visit(browser: Browser, login: StorageState, address: str, **how: Any) -> AsyncIterator[Page]:
-    """Open a page in a browser of its own; fail at the end if the page has complained."""
+    """Open a page in a browser context of its own; fail at the end if the page has logged errors."""
     context = await browser.new_context(storage_state=login, **how)
     context.set_default_timeout(PATIENCE)
     page = await context.new_page()

@@ -1,4 +1,4 @@
-"""Fifty ways to smuggle a script into a text; each calls `xss()` if it runs."""
+"""Fifty XSS payloads; each calls `xss()` if it runs."""
 
 PLAIN = [
     "<script>xss()</script>",

@@ -1,4 +1,4 @@
-"""A server whose disk fails when a test says so: a library between SQLite and the system answers EIO."""
+"""A server whose disk fails when a test wants it: a preloaded library returns EIO to SQLite."""
 
 import os
 import subprocess
@@ -13,7 +13,7 @@ import pytest
 _SOURCE = Path(__file__).with_name("bad_disk.c")
 _SERVER = """
 import sys
-sys.executable = sys.argv.pop(1)  # database workers are started by this one, and have the library too
+sys.executable = sys.argv.pop(1)  # database workers are started with this one, and get the library too
 from wakeful.cli.main import app
 app(sys.argv[1:], prog_name="wakeful")
 """
@@ -49,7 +49,7 @@ class BadDisk:
         self._control.unlink(missing_ok=True)
 
     def use_in_workers(self) -> None:
-        """Have the database workers of this process on this disk."""
+        """Start the database workers of this process on this disk."""
         sys.executable = str(self.python)
 
     def launch(self, arguments: tuple[str, ...], environment: Mapping[str, str], errors: Path) -> "Launched":

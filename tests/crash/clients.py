@@ -1,4 +1,4 @@
-"""People and programs at every door of servers that are killed again and again, and what they were promised."""
+"""Clients of every API of servers that are killed repeatedly, and what was acknowledged to them."""
 
 import asyncio
 import contextlib
@@ -27,7 +27,7 @@ _GONE = (httpx.TransportError, OSError, WebSocketException, EOFError)
 
 @dataclass
 class Promises:
-    """What was acknowledged, by the token of its task."""
+    """Acknowledged requests, by the token of their task."""
 
     messages: dict[str, str] = field(default_factory=dict)  # to the run's id
     wakes: dict[str, str] = field(default_factory=dict)  # to the wake's id
@@ -41,7 +41,7 @@ class Promises:
 
 
 class House:
-    """The nodes of one store. A dead one is started again, on the same data and at another port."""
+    """The nodes of one store. A dead one is restarted, on the same data and another port."""
 
     def __init__(self, nodes: list[ServerProcess], environment: dict[str, str], folder: Path) -> None:
         self._nodes = nodes
@@ -92,7 +92,7 @@ _numbers = itertools.count()
 
 
 class Visitors:
-    """Come in at every door, and note what they were told."""
+    """Send requests through every API, and record what was acknowledged."""
 
     def __init__(self, house: House, seed: int) -> None:
         self.house = house
@@ -127,7 +127,7 @@ class Visitors:
         self._watching.append(asyncio.create_task(self._watch_events()))
 
     async def leave(self) -> None:
-        """Let the watchers hear the last of it, and go."""
+        """Let the subscribers receive the last frames, then end."""
         await asyncio.sleep(0.5)
         for task in self._watching:
             if task.done():
@@ -138,7 +138,7 @@ class Visitors:
     # ── The doors ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def act(self) -> None:
-        """Come in at one of the doors, at some time, and note what came of it."""
+        """Send a request through one of the APIs, at a random time, and record the result."""
         await asyncio.sleep(self._chance.uniform(0, 0.3))
         doors: list[tuple[int, Callable[[str], Coroutine[Any, Any, None]]]] = [
             (6, self._send_message),
@@ -217,10 +217,10 @@ class Visitors:
             self.promises.refused.add(token)
         return None
 
-    # ── Those who watch ─────────────────────────────────────────────────────────────────────────────────────────────
+    # ── Subscribers ─────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def _watch_session(self, session: str) -> None:
-        """Hear a session over all kills: every number once, in order. Also says what is to be said there."""
+        """Follow a session's socket over all kills: every number once, in order. Also sends the session's messages."""
         last = 0
         while True:
             with contextlib.suppress(*_GONE, TimeoutError):

@@ -1,4 +1,4 @@
-"""What the tests that kill a server as people start it may ask for."""
+"""Fixtures of tests that kill a server process."""
 
 import os
 from collections.abc import AsyncIterator, Callable
@@ -15,7 +15,7 @@ from openai_server import Answer, OpenAIServer
 
 @pytest.fixture
 def environment(backend_settings: dict[str, Any], tmp_path: Path) -> dict[str, str]:
-    """What a server on each backend is started with."""
+    """The environment variables of a server on each backend."""
     plain = {key: value for key, value in os.environ.items() if not key.startswith("WAKEFUL_")}
     given = {f"WAKEFUL_{name.upper()}": str(value) for name, value in backend_settings.items()}
     return plain | given | {"WAKEFUL_TOKEN": TOKEN, "WAKEFUL_MODEL": "openai-chat:test"}

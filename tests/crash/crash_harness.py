@@ -1,4 +1,4 @@
-"""Where processes are killed: a store, the nodes on it, a journal of what they did and an audit of what was written."""
+"""Harness for kill tests: a store, node processes, a journal of their steps and an audit of all status changes."""
 
 import asyncio
 import json
@@ -31,7 +31,7 @@ IS_LONG = os.environ.get("WAKEFUL_TEST_LONG") == "1"
 LEASE = 2
 FINAL = ("success", "failed", "stopped", "skipped", "interrupted")
 
-# Every change of status, written down by the database itself, whoever made it.
+# Every change of status, recorded by a trigger of the database, whichever process made it.
 _AUDIT = {
     "sqlite": """
         CREATE TABLE audit (run_id TEXT, status TEXT, fence BIGINT, owner TEXT);
@@ -52,7 +52,7 @@ _AUDIT = {
 
 
 class CrashHarness:
-    """A store with a person and agents, and the processes that work on it."""
+    """A store with a user and agents, and the processes on it."""
 
     def __init__(self, folder: Path, database_url: str | None = None, **settings: Any) -> None:
         self.journal = folder / "journal"
@@ -74,7 +74,7 @@ class CrashHarness:
     # ── The store ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     def book(self, arrange: Callable[[Harness], Any]) -> Any:
-        """Open the store for a moment and book there; on SQLite no worker may be up."""
+        """Open the store for a moment and book wakes; on SQLite no other process may have it open."""
         return self._do_in_world(arrange)
 
     def _do_in_world(self, act: Callable[[Harness], Any]) -> Any:
@@ -91,7 +91,7 @@ class CrashHarness:
         return asyncio.run(run())
 
     def query(self, text: str) -> list[dict[str, Any]]:
-        """Ask the database itself, beside whoever has it open."""
+        """Query the database directly, while processes have it open."""
         if self._database_url is not None:
             return asyncio.run(self._fetch(text))
         connection = database_of(Settings.model_validate(self.settings)).connect()
@@ -142,7 +142,7 @@ class CrashHarness:
         return found
 
     def changes(self, *statuses: str) -> list[dict[str, Any]]:
-        """What the audit saw happen."""
+        """Return the rows of the audit."""
         return [row for row in self.query("SELECT * FROM audit") if row["status"] in statuses]
 
     # ── The processes ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -152,7 +152,7 @@ class CrashHarness:
         return self._start(work, {**self.settings, **on}, self.journal, Script(**script))
 
     def start_booking(self, callers: int) -> BaseProcess:
-        """Start a process that books as fast as it goes."""
+        """Start a process that books as fast as it can."""
         return self._start(book, self.settings, self.user.id, self.agent.id, self.journal, callers)
 
     def _start(self, target: Callable[..., None], *arguments: Any) -> BaseProcess:
@@ -162,7 +162,7 @@ class CrashHarness:
 
     @contextmanager
     def running(self, **script: Any) -> Iterator[BaseProcess]:
-        """Have a node up for the length of a block, and end it in good order."""
+        """Run a node for the length of a block, and stop it gracefully."""
         process = self.start(**script)
         try:
             self.wait_for("up", process)
@@ -188,7 +188,7 @@ class CrashHarness:
         self.wait_until(lambda: len(self.lines(event, process)) >= count, f"{count} × {event}", seconds)
 
     def wait_until_done(self, seconds: float = 1_800 if IS_LONG else 120) -> None:
-        """Wait until no wake and no run is under way. What a crash cut off comes back one at a time, so it may take."""
+        """Wait until no wake and no run is left to do. Interrupted runs are recovered one at a time."""
         busy = """
             SELECT (SELECT COUNT(*) FROM wakes WHERE status IN ('pending', 'queued', 'running'))
                  + (SELECT COUNT(*) FROM runs WHERE status IN ('queued', 'running')) AS many
@@ -234,7 +234,7 @@ def go_on(process: BaseProcess) -> None:
     os.kill(process.pid, signal.SIGCONT)
 
 
-# ── What is booked ──────────────────────────────────────────────────────────────────────────────────────────────────
+# ── Bookings ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 async def book_one(harness: Harness) -> Wake:
@@ -242,7 +242,7 @@ async def book_one(harness: Harness) -> Wake:
 
 
 def book_many(wakes: int, seconds: float, seed: int) -> Callable[[Harness], Any]:
-    """Book wakes of every kind over the next so many seconds; one in twenty comes back each second for a while."""
+    """Book wakes of every kind over the next `seconds`; one in twenty recurs each second for a while."""
     chance = random.Random(seed)
 
     async def arrange(harness: Harness) -> None:
@@ -276,7 +276,7 @@ def book_many(wakes: int, seconds: float, seed: int) -> Callable[[Harness], Any]
 
 
 def check_nothing_acknowledged_is_lost(crash: CrashHarness, rounds: int, seed: int) -> None:
-    """Kill a process that books as fast as it goes, several times over, and look for what it was told is booked."""
+    """Kill a process that books as fast as it can, several times, and look for every acknowledged wake."""
     chance = random.Random(seed)
     for _ in range(rounds):
         process = crash.start_booking(callers=8)
@@ -288,7 +288,7 @@ def check_nothing_acknowledged_is_lost(crash: CrashHarness, rounds: int, seed: i
         assert kept.get(line["wake"]) == line["instructions"]
 
 
-# ── What must be so in the end ──────────────────────────────────────────────────────────────────────────────────────
+# ── Checks at the end ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def check_everything_happened_once(crash: CrashHarness, wakes: int) -> None:

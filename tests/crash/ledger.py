@@ -1,4 +1,4 @@
-"""Judge a server that was killed many times: only by what REST says, and by what its agents really did."""
+"""Check a server that was killed many times, only by its REST API and by what its agents really did."""
 
 from collections import Counter
 from datetime import datetime
@@ -9,11 +9,11 @@ from crash.server_process import FINAL, Conversation, ServerProcess
 from crash.task_model import BOOKED, TABLE, TASK, Asked, TaskModel, answer_to, instruct
 
 ATTEMPTS_USED_UP = "attempts_used_up"
-GIVEN_UP = (ATTEMPTS_USED_UP, "starts_used_up")  # it died too often: at work, or before it got that far
+GIVEN_UP = (ATTEMPTS_USED_UP, "starts_used_up")  # it died too often: while executing, or before its first call
 
 
 class Judge:
-    """Everything the server knows, read once after the last kill, next to what it had promised."""
+    """Everything the server returns after the last kill, compared with what it had acknowledged."""
 
     def __init__(self, node: ServerProcess, visitors: Visitors, model: TaskModel) -> None:
         self._node = node
@@ -24,7 +24,7 @@ class Judge:
 
     async def read(self) -> None:
         """Read everything."""
-        self.lines = await self._read_files()  # first, for it takes runs of its own
+        self.lines = await self._read_files()  # first, because it starts runs of its own
         self.wakes = await self._list("/wakes", "wakes")
         self.runs = await self._list("/runs", "runs")
         sessions = await self._list("/sessions", "sessions")
@@ -75,7 +75,7 @@ class Judge:
         if not is_so:
             self.faults.append(fault)
 
-    # ── What must be so ─────────────────────────────────────────────────────────────────────────────────────────────
+    # ── Checks ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def judge(self) -> None:
         self._judge_runs()
@@ -179,7 +179,7 @@ class Judge:
         if not self.runs_of_wake.get(wake["id"]):
             self._expect(f"wake_{wake['status']}" in codes, f"{what}: it does not say why it has no run")
 
-    # ── Which belongs to which ──────────────────────────────────────────────────────────────────────────────────────
+    # ── Matching runs and tasks ─────────────────────────────────────────────────────────────────────────────────────
 
     def _run_of(self, token: str) -> dict[str, Any] | None:
         if token in self._promises.messages:

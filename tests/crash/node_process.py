@@ -1,4 +1,4 @@
-"""A node in a process of its own, on the real clock, whose runs do small steps and say so in a journal."""
+"""A node in a process of its own, on the real clock, whose runs record their steps in a journal."""
 
 import asyncio
 import functools
@@ -28,19 +28,19 @@ STEPS = ("step 1", "step 2")
 
 @dataclass(frozen=True, kw_only=True)
 class Script:
-    """What the runs of this process do."""
+    """The behaviour of this process's runs."""
 
     pause: float = 0.01  # seconds before each step and before the end
     blocks: float = 0.0  # seconds for which a first attempt then keeps the whole event loop from turning
     lingers: float = 0.0  # seconds for which a run then does nothing
-    dies: bool = False  # a run that is told to die takes the process along
-    give_up_after: float | None = None  # seconds of a blocked event loop until its leases are left to run out
+    dies: bool = False  # a run whose instructions say so kills the process
+    give_up_after: float | None = None  # seconds of a blocked event loop until its leases are no longer renewed
     freezes_after: str | None = None  # the statement in a transaction after which the process stops itself, once
-    clock: Path | None = None  # a file with the seconds that someone has set the clock by
+    clock: Path | None = None  # a file with the seconds that the clock is off by
 
 
 class SetClock(SystemClock):
-    """This machine's clock as someone else has set it."""
+    """This machine's clock, off by the seconds in a file."""
 
     def __init__(self, file: Path) -> None:
         super().__init__()
@@ -55,7 +55,7 @@ def set_by(file: Path) -> float:
 
 
 def clock_of(settings: Settings, file: Path | None, node: Callable[[], building.Wakeful]) -> Clock | None:
-    """Return the clock of a node, on a shared store the database's, as someone else has set it."""
+    """Return the clock of a node, on a shared store the database's, off by the seconds in a file."""
     if file is None:
         return None
     if settings.database_url is None:
@@ -69,7 +69,7 @@ def clock_of(settings: Settings, file: Path | None, node: Callable[[], building.
 
 
 class Journal:
-    """Lines in a file that survive whatever happens to the process that wrote them."""
+    """Lines in a file that survive a kill of the process that wrote them."""
 
     def __init__(self, path: Path) -> None:
         self._handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
@@ -101,7 +101,7 @@ class StepByStep:
             os.kill(os.getpid(), signal.SIGKILL)
         if run.attempt == 1 and script.blocks:
             time.sleep(script.blocks)  # noqa: ASYNC251  (the fault that the heartbeat must survive)
-        else:  # one that was blocked ends before anyone can tell it what it missed
+        else:  # one that was blocked ends before it can notice its lost lease
             await asyncio.sleep(script.pause + script.lingers)
         self._journal.write("end", run=run.id, fence=run.fence)
 
@@ -152,7 +152,7 @@ def _freeze_after(statement: str, lines: Journal) -> None:
 
 
 def book(settings: dict[str, Any], user_id: str, agent_id: str, journal: Path, callers: int) -> None:
-    """Book wakes as fast as it goes, and say each id once it was acknowledged."""
+    """Book wakes as fast as possible, and write each acknowledged id to the journal."""
     asyncio.run(_book(settings, user_id, agent_id, Journal(journal), callers))
 
 

@@ -77,7 +77,7 @@ class ServerProcess:
         await self._end_leases()
 
     async def _end_leases(self) -> None:
-        """Let the time pass in which a shared store leaves a dead node its runs. So nobody waits for it, and leases can
+        """Expire the leases of a dead node on a shared store. So no test waits for them, and leases can
         be so long that a slow machine loses none while its server is alive."""
         url = self._environment.get("WAKEFUL_DATABASE_URL")
         if url is not None:
@@ -117,7 +117,7 @@ class Conversation:
         [agent] = (await self.served.get("/agents"))["agents"]
         self.agent_id = agent["id"]
         await self.change_agent(toolsets=[*agent["toolsets"], "shell"])
-        # It has a title, so that nobody asks the provider for one.
+        # It has a title, so that the provider is not asked for one.
         self.id = (await self.served.send("POST", "/sessions", {"title": "A talk"}))["id"]
         self.workspace = self._folder / "data" / "agents" / agent["id"] / "workspace"
 
@@ -128,7 +128,7 @@ class Conversation:
         return (await self.served.send("POST", f"/sessions/{self.id}/messages", {"content": content}))["run_id"]
 
     async def runs(self) -> list[dict[str, Any]]:
-        """Every record of a run, in the order they were queued."""
+        """Return all runs, in the order they were queued."""
         return (await self.served.get("/runs"))["runs"][::-1]
 
     async def run(self, run_id: str) -> dict[str, Any]:
@@ -166,33 +166,33 @@ class Conversation:
 
 
 def writes(name: str, line: str, *, number: int) -> list[dict[str, Any]]:
-    """A call that can be seen to have been made twice."""
+    """Return a tool call that leaves one more line each time it is made."""
     arguments = json.dumps({"path": name, "content": f"{line}\n", "append": True})
     return call("write_file", arguments, index=number - 1, id=f"call_{number}")
 
 
 def runs_on(name: str, *, number: int) -> list[dict[str, Any]]:
-    """A command that says so in a file and then goes on until it is told to end; a minute at most."""
+    """Return a call of a command that writes a file and then runs until it is killed; a minute at most."""
     script = f"echo $$ >> {name}; n=0; while [ ! -e end ] && [ $n -lt 600 ]; do sleep 0.1; n=$((n+1)); done"
     arguments = json.dumps({"command": script, "timeout_seconds": 120})
     return call("run_command", arguments, index=number - 1, id=f"call_{number}")
 
 
 def told(provider: OpenAIServer, which: int = -1) -> list[tuple[str, str]]:
-    """What a request to the provider told the model, without the system prompt."""
+    """Return the messages of a request to the provider, without the system prompt."""
     messages = provider.requests[which].body["messages"]
     assert messages[0]["role"] == "system"
     return [(message["role"], message.get("content") or "") for message in messages[1:]]
 
 
 def results(provider: OpenAIServer, which: int = -1) -> dict[str, str]:
-    """The results of tools that a request to the provider told the model, by call."""
+    """Return the tool results in a request to the provider, by call."""
     messages = provider.requests[which].body["messages"]
     return {message["tool_call_id"]: message["content"] for message in messages if message["role"] == "tool"}
 
 
 def check_stream(frames: list[dict[str, Any]], *, ends: int = 1) -> None:
-    """The stream of a run has no gap, no repeat, and one end."""
+    """Fail if the stream of a run has a gap, a repeat, or not one end."""
     numbers = [frame["seq"] for frame in frames]
     assert numbers == list(range(numbers[0], numbers[0] + len(numbers)))
     kinds = Counter(frame["type"] for frame in frames)

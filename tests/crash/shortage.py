@@ -1,4 +1,4 @@
-"""A server that runs out of file descriptors when a test says so, and has them again when it says so."""
+"""A server that runs out of file descriptors when a test wants it, until the test ends the shortage."""
 
 import asyncio
 import os
@@ -24,7 +24,7 @@ class Descriptors:
 
     async def take(self) -> None:
         self._wanted.touch()
-        while not self._taken.exists():  # noqa: ASYNC110  (another process tells nobody)
+        while not self._taken.exists():  # noqa: ASYNC110  (a file made by another process)
             await asyncio.sleep(0.01)
 
     async def give_back(self) -> None:

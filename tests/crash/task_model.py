@@ -24,7 +24,7 @@ BY_TOOLS = ("note", "row", "tell", "recall", "message", "session", "next")
 
 
 def instruct(kind: str, token: str) -> str:
-    """Write instructions that the check of an agent's own bookings takes: they name a tool."""
+    """Write instructions that the brief check of agents' bookings accepts: they name a tool."""
     return f"Use write_file or db_insert if you need them: task {kind} {token}"
 
 
@@ -61,7 +61,7 @@ def tool_call(kind: str, token: str) -> tuple[str, dict[str, Any]]:
 
 @dataclass
 class Asked:
-    """What the model was asked about one task."""
+    """The requests that the model received for one task."""
 
     kind: str
     at: list[float] = field(default_factory=list)  # every request

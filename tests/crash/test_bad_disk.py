@@ -1,4 +1,4 @@
-"""I/O errors from the file system under SQLite: told in words, survived, and nothing lost or doubled.
+"""I/O errors of SQLite's files: reported as text, survived, and nothing lost or doubled.
 
 The errors are real to SQLite: a library answers EIO where the system would (`bad_disk.c`).
 """
@@ -137,7 +137,7 @@ async def test_a_tool_hears_of_the_failing_disk_and_the_run_goes_on(
         assert json.loads(said)["kind"] == "unavailable"
         assert "disk" in said
         assert str(tmp_path) not in said
-        # It was told that this may or may not have been done; once at most it was.
+        # The answer said that this may or may not have been done; it was done at most once.
         assert len((await talk.served.get(f"{db}/tables/tasks/rows"))["rows"]) in (1, 2)
 
 
@@ -183,7 +183,7 @@ async def test_the_store_comes_back_by_itself_when_its_disk_does(talking: Start,
         assert (ledger["lost"], ledger["doubled"]) == (0, 0)
         assert set(ends) == {"success/None"}
         await talk.wait_until(lambda: is_ready(talk))
-        # What was answered once is answered once: no transcript has the words twice.
+        # One answer is in the transcript once.
         assert {run["attempt"] for run in await all_runs(talk)} == {1}
 
 

@@ -73,7 +73,7 @@ async def test_a_worker_killed_in_the_middle_of_a_write_leaves_all_or_nothing(da
     answered = 0
     try:
         for _ in range(3):
-            with contextlib.suppress(WorkerBroke):  # the one killed below may not have been buried yet
+            with contextlib.suppress(WorkerBroke):  # the worker killed below may not have been reaped yet
                 await engine.ask(request)
                 answered += 1
             writing = asyncio.ensure_future(engine.ask(request))

@@ -1,4 +1,4 @@
-"""Killed while it plans, while subagents are at work, while it makes room; and started again."""
+"""The server is killed during planning, during subagents' runs and during compaction, and started again."""
 
 import asyncio
 import json

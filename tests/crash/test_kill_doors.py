@@ -1,6 +1,6 @@
-"""Servers killed at random moments, again and again, while people and programs come in at every door.
+"""Servers killed at random moments, again and again, while clients use every API.
 
-Judged at the end by REST alone, and by what the agents really did. `WAKEFUL_TEST_LONG=1` kills 260 times per store.
+Checked at the end by REST alone, and by what the agents really did. `WAKEFUL_TEST_LONG=1` kills 260 times per store.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""The server as people start it, killed while its agent is in the middle of something, and started again.
+"""A server process that is killed in the middle of an agent's run, and started again.
 
 The provider is scripted, on a real socket: what it was really sent shows what the model learned of the crash.
 """
@@ -44,7 +44,7 @@ async def test_killed_in_a_later_model_call_it_goes_on_from_its_last_saved_step(
         assert talk.file("notes") == "one\n", "the call that was answered was made again"
         assert provider.requests[2].body["messages"][1:] == provider.requests[1].body["messages"][1:]
         assert not any(INTERRUPTED.search(result) for result in results(provider).values())
-        # What the first attempt used is not forgotten, and the call that was cut off never told what it used.
+        # The tokens of the first attempt are counted; the interrupted call never reported its own.
         assert (run["usage"]["model_calls"], run["usage"]["tool_calls"]) == (2, 1)
         check_stream(await talk.frames(run_id))
 
@@ -99,7 +99,7 @@ async def _is_there(talk: Conversation, name: str) -> bool:
 
 
 async def _is_gone(talk: Conversation) -> bool:
-    """Tell whether no command runs any more, whatever process id it had inside its confinement."""
+    """Return whether no command runs any more, whatever process id it had inside its confinement."""
     return not processes_with_home(talk.workspace)
 
 

@@ -1,4 +1,4 @@
-"""A server that has worked, and then a file of it is cut or gone: refused with words, or told, and never silent.
+"""A used data directory with a truncated or missing file: the start is refused or the loss reported, never silent.
 
 In the long form every file of the data and the config directory is cut in every way, on both stores.
 """
@@ -121,7 +121,7 @@ def test_every_file_in_every_way_on_postgresql(tmp_path, postgres_url):
 
 
 async def put_back(url: str, heads: list[asyncpg.Record]) -> None:
-    """Forget what the last server told, and know again what it was told is lost."""
+    """Delete the last server's notices, and restore the changelog heads that it has dropped."""
     await run_sql(url, "DELETE FROM notifications")
     for head in heads:
         await run_sql(url, "INSERT INTO changelog_heads VALUES ($1, $2, $3) ON CONFLICT DO NOTHING", *head.values())
@@ -200,7 +200,7 @@ def kept_in(folder: Path) -> set[tuple[str, int]]:
 
 
 def find_begun(place: Place) -> bool:
-    """Tell whether a plain start goes on after a killed one; if not, it is refused with words."""
+    """Return whether a plain start works after a killed one; if not, it is refused with an explanation."""
     with place.tried() as running:
         if running is None:
             assert "serve --new" in place.log.read_text()

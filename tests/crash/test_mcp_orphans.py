@@ -1,4 +1,4 @@
-"""A server that is killed takes the programs it had started along, and what those had started."""
+"""When a server is killed, its MCP server processes and their children end too."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""A server whose store cannot be written for a while: read-only, full, gone. It says so, waits, and loses nothing."""
+"""A server whose store cannot be written for a while: read-only, full, gone. It reports, waits, and loses nothing."""
 
 import asyncio
 import json
@@ -27,12 +27,12 @@ WAKES = 100 if IS_LONG else 10
 LEASE = 10 if IS_LONG else 2
 AWAY = 60.0 if IS_LONG else LEASE + 1.0  # seconds; longer than a lease, so that none could be renewed
 STUFFING = "Read notes.txt with read_file. " * 250
-STEADY = "Take your time."  # said to the run that is at work from before the outage until after it
+STEADY = "Take your time."  # the message of the run that executes from before the outage until after it
 
 
 @dataclass(frozen=True, kw_only=True)
 class Trouble:
-    """A store that can be broken and put right."""
+    """A store that can be broken and repaired."""
 
     settings: dict[str, str]
     break_it: Callable[[], Awaitable[None]]

@@ -1,4 +1,4 @@
-"""What the pages tell you to try works as it stands there."""
+"""The examples of the documentation work as they are written."""
 
 import os
 import re

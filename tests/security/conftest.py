@@ -30,7 +30,7 @@ class Place:
 
 @pytest.fixture(params=PLACES)
 def store_settings(request: pytest.FixtureRequest) -> dict[str, object]:
-    """Where the server keeps its rows; with `is_two` there is a second node."""
+    """The store of the attacked server; with `is_two` there is a second node."""
     if request.param == "sqlite":
         return {"is_two": False}
     return {"is_two": request.param == "two nodes", "database_url": request.getfixturevalue("swept_postgres_url")}

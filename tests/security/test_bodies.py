@@ -1,4 +1,4 @@
-"""JSON that no two parsers read alike, or that is too much of it: refused with words at every door, never a 500."""
+"""JSON that is ambiguous, too deep or too large: refused with an explanation on every route, never a 500."""
 
 from urllib.parse import urlsplit
 

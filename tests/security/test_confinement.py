@@ -1,4 +1,4 @@
-"""What a confined command cannot reach, tried for real on each level, as root and as an ordinary user."""
+"""Limits of a confined command, tried for real on each level, as root and as an ordinary user."""
 
 import os
 import shutil

@@ -22,7 +22,7 @@ CANARY = "CANARY-OF-ANOTHER-FILE"
 TOMBSTONE = "TOMBSTONE-NOBODY-MAY-SEE"
 QUOTA = 3 * 1024 * 1024
 SECONDS = 0.4  # enough for anything honest here; a bomb gets no more
-MOST_MEMORY = 160 * 1024  # kB of a worker: 64 MB of SQLite's, the rest is Python
+MAX_MEMORY = 160 * 1024  # kB of a worker: 64 MB of SQLite's, the rest is Python
 
 TOOLS = {
     "db_query": lambda sql: ("query", {"sql": sql}),
@@ -167,7 +167,7 @@ async def test_no_hostile_statement_gets_out_or_leaves_a_trace(victim):
         assert {folder: fingerprints(folder) for folder in around} == around
         made = {path.name for path in victim.path.parent.iterdir()}
         assert made <= {"db.sqlite", "db.sqlite-wal", "db.sqlite-shm", "snapshots"}
-        assert all(peak_memory(pid) < MOST_MEMORY for pid in victim.engine.pids)
+        assert all(peak_memory(pid) < MAX_MEMORY for pid in victim.engine.pids)
 
         # The changelog is whole, and tells exactly what the table holds.
         assert await victim.ask("verify", {}) == WHOLE
@@ -221,7 +221,7 @@ async def test_no_hostile_migration_gets_out_or_leaves_a_trace(victim):
         assert 0 < succeeded < 100  # most that do only read
         assert {folder: fingerprints(folder) for folder in around} == around
         assert await victim.ask("verify", {}) == WHOLE
-        assert all(peak_memory(pid) < MOST_MEMORY for pid in victim.engine.pids)
+        assert all(peak_memory(pid) < MAX_MEMORY for pid in victim.engine.pids)
     finally:
         await victim.engine.aclose()
     assert read_independently(victim.path, "PRAGMA integrity_check") == [("ok",)]

@@ -75,13 +75,13 @@ async def test_a_request_has_exactly_one_readable_host(place, host, is_socket):
     ):
         status, code = await knock(place.door, *lines, is_socket=is_socket)
         assert status == 400, (lines, status)
-        assert code in ("unreadable_host", None), lines  # None: uvicorn refuses what is no HTTP in its own words
+        assert code in ("unreadable_host", None), lines  # None: uvicorn itself refuses what is not HTTP
     assert (await knock(place.door, is_socket=is_socket))[0] == 400
 
 
 @pytest.mark.parametrize("is_socket", [False, True])
 async def test_a_target_that_names_another_host_is_not_served(place, host, is_socket):
-    """Whoever stands in between may go by the target alone, so the two must not differ."""
+    """A proxy in between may use the target alone, so the two must not differ."""
     path = "/ws/events" if is_socket else "/me"
     for target in (f"http://evil.test{path}", f"https://{host}{path}", f"http://{host}@evil.test{path}"):
         status, _ = await knock(place.door, f"Host: {host}", target=target, is_socket=is_socket)

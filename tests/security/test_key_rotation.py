@@ -46,13 +46,13 @@ async def verify(server, agent):
 
 
 def is_busy(answer):
-    """Tell whether it was refused because a reader held the file; nothing is changed then."""
+    """Return whether it was refused because a reader held the file; nothing is changed then."""
     is_unavailable = code_of(answer) == (503, "database_unavailable")
     return is_unavailable and re.search("is busy|in use elsewhere", answer.json()["error"]["message"]) is not None
 
 
 class Clients:
-    """Clients that read, write and export until they are told to stop; they note what they were answered."""
+    """Clients that read, write and export until they are stopped, and record the answers."""
 
     def __init__(self, server, agent, mark="n"):
         self.server = server

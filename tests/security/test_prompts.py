@@ -1,4 +1,4 @@
-"""Files and texts that a model wrote, or that came from outside, never speak with the host's voice."""
+"""Prompt injection: files and texts of a model, or from outside, never appear as the host's instructions."""
 
 import json
 
@@ -113,7 +113,7 @@ async def test_a_label_or_name_that_a_model_chose_is_no_line_of_its_own_in_the_p
 
     await eventually(is_woken)
     prompt = system_prompt(place)
-    assert "EVIL one" in prompt  # it was told, as data
+    assert "EVIL one" in prompt  # it is in the prompt, as data
     for line in prompt.splitlines():
         assert not line.startswith(("EVIL", "From AGENTS.md")), line
         assert "EVIL" not in line or line.startswith(("> ", "You were woken by", "Its label")), line

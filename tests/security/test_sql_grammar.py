@@ -1,4 +1,4 @@
-"""Statements nobody thought of: put together at random from the pieces that attacks are made of."""
+"""Random SQL statements, generated from the parts that attacks are made of."""
 
 import tempfile
 from pathlib import Path

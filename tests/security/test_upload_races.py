@@ -1,4 +1,4 @@
-"""Uploads while their session or agent is deleted, and while their folder is exchanged for a link."""
+"""Uploads while their session or agent is deleted, and while their folder is replaced by a symbolic link."""
 
 import asyncio
 import contextlib

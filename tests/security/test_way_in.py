@@ -1,4 +1,4 @@
-"""No way in: every secret that is missing, wrong, over, used or of the wrong kind, over HTTP and WebSocket."""
+"""Authentication fails with every secret that is missing, wrong, expired, used or of the wrong kind, on every route."""
 
 import asyncio
 from datetime import timedelta
@@ -61,7 +61,7 @@ async def test_a_revoked_token_opens_nothing_on_any_node(place, nobody):
     async def is_out():
         return (await nobody.get("/me", headers=headers)).status_code == 401
 
-    await eventually(is_out, 3)  # another node remembers for a second whom it has let in
+    await eventually(is_out, 3)  # another node caches tokens for a second
     assert await open_socket(place.door, "/ws/events", headers) == WRONG_TOKEN
     assert await open_socket(place.door, f"/ws/events?ticket={waiting}") == WRONG_PASS
 

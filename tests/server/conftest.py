@@ -1,4 +1,4 @@
-"""What most tests of the doors begin with; a file whose server is another one names its own."""
+"""Fixtures of most tests here; a file with another server defines its own."""
 
 import pytest
 
@@ -9,13 +9,30 @@ from live_server import running_server
 
 @pytest.fixture
 def settings(tmp_path):
-    """The plainest server, for what has nothing to do with the store."""
+    """A server on SQLite, for tests that do not depend on the store."""
     return {"data_dir": tmp_path / "data", "config_dir": tmp_path / "config", "store_encryption": False}
 
 
+@pytest.fixture(scope="module")
+async def shared_server(shared_settings):
+    """One server for all tests of a file."""
+    async with running_server(shared_settings) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+async def sqlite_server(tmp_path_factory):
+    """The same for tests that do not depend on the store."""
+    folder = tmp_path_factory.mktemp("shared")
+    settings = {"data_dir": folder / "data", "config_dir": folder / "config", "store_encryption": False}
+    async with running_server(settings) as server:
+        yield server
+
+
 @pytest.fixture
-async def server(backend_settings):
-    async with running_server(backend_settings) as server:
+async def server(shared_server):
+    """A server on each backend, with an owner and a first agent; other tests of the file share it as other owners."""
+    async with shared_server.as_new_owner() as server:
         yield server
 
 
@@ -32,7 +49,7 @@ async def client(server, session):
 
 @pytest.fixture
 async def doors(tmp_path):
-    """The gate and the accounts alone, with a clock that stands still."""
+    """The gate and the accounts alone, with a manual clock."""
     harness = Harness({"data_dir": tmp_path, "config_dir": tmp_path, "store_encryption": False, "token": CHOSEN})
     async with opened_doors(harness) as doors:
         yield doors

@@ -1,4 +1,4 @@
-"""Queues that are bounded, and a hub that waits for nobody."""
+"""Bounded queues, and a hub that never waits for a subscriber."""
 
 import json
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""What import-linter cannot say: the domain imports the standard library and cronsim, and nothing else at all."""
+"""Import rules beyond import-linter: the domain imports only the standard library and cronsim."""
 
 import ast
 import sys

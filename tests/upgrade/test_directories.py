@@ -74,7 +74,7 @@ async def test_of_two_nodes_with_files_of_one_agent_the_first_to_start_has_them(
 
 
 async def test_a_key_that_opens_nothing_is_not_taken_for_the_right_one(old_postgres, tmp_path):
-    """Whoever lost the key before the upgrade must be able to put it back after it."""
+    """A key that was lost before the upgrade can be restored after it."""
     old = old_postgres
     right = to_recovery_key(load_device_key(old.settings["config_dir"]))
     lost = old.settings | {"config_dir": tmp_path / "lost"}

@@ -1,4 +1,4 @@
-"""What 0.1.0 wrote is there after an upgrade, on both backends."""
+"""Data of 0.1.0 is complete after an upgrade, on both backends."""
 
 
 async def get(server, path, **more):

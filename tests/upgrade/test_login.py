@@ -1,4 +1,4 @@
-"""Who was logged in with 0.1 logs in once more, and is told why; programs notice nothing."""
+"""Browsers logged in with 0.1 have to log in again, with an explanation; API tokens keep working."""
 
 from wakeful.server.gate import COOKIE, PAGE_HEADER
 

@@ -1,4 +1,4 @@
-"""Agents of 0.1 keep their stored zone; their user's is offered once. Wakes of 0.1 keep theirs, and their story."""
+"""Agents of 0.1 keep their stored zone; their user's is offered once. Wakes of 0.1 keep theirs, and their history."""
 
 import pytest
 

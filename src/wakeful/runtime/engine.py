@@ -56,8 +56,8 @@ class Engine:
         self.runner = runner
         self.upkeep = upkeep
         self._directories = directories
-        self._holds = holds
-        self._firing = firing
+        self.holds = holds
+        self.firing = firing
         self._heartbeat = heartbeat
         self._presence = presence
         self._clock = clock
@@ -71,9 +71,9 @@ class Engine:
         """Take back what a crash left behind, then begin."""
         if not self._is_shared:
             # No other process can work on an embedded store, so every run that one held is free.
-            await self._firing.forget_ephemeral()
+            await self.firing.forget_ephemeral()
             await self._presence.end_all_of_nodes()
-            while await self._firing.recover(every_other_owner=True):
+            while await self.firing.recover(every_other_owner=True):
                 pass
         await self._directories.arrive()
         self._heartbeat.start()
@@ -144,12 +144,12 @@ class Engine:
         """Return what waits for other nodes: nothing is wrong with this one."""
         return [
             {"reason": MEMORY_ELSEWHERE, "directory": away.id, "agents": away.agents, "since": away.seen_at.isoformat()}
-            for away in self._holds.away
+            for away in self.holds.away
         ]
 
     async def _look_for_away(self) -> None:
         if not self._are_leases_behind():  # else every node looks away that had no time yet to say that it is not
-            await self._holds.sweep()
+            await self.holds.sweep()
 
     async def _look_after(self) -> None:
         self._health = await self.upkeep.audit()

@@ -1,4 +1,4 @@
-"""What an agent's database tells other rooms: the views of a next run, and the names a brief may use."""
+"""An agent's database in other rooms: views in the context of a next run, and table names in briefs."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Agents' databases behind the service: whose they are, who is told, and what happens to keys."""
+"""The service of agents' databases: ownership, notifications, keys."""
 
 import asyncio
 
@@ -78,7 +78,7 @@ async def test_those_who_listen_are_told_that_a_write_is_under_way_and_done(harn
             await data.run(by, "create_table", name=table, purpose="x", columns=COLUMNS)
             await data.run(by, "insert", table=table, rows=[{"title": "a"}])
             is_behind, frames = listening.is_behind, [frame.text for frame in listening.take()]
-        if not is_behind:  # else the store, just connected, told everyone to look anew
+        if not is_behind:  # else the store, just connected, has announced LookAgain
             break
     flown = [(frame.count('"in_flight":1'), frame.count('"last_change"')) for frame in frames if "db_update" in frame]
     assert flown == [(1, 0), (0, 1), (1, 0), (0, 1)]

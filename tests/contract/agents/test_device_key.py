@@ -1,4 +1,4 @@
-"""Another device key: what hangs on the old one is carried over, and a crash in the middle loses nothing."""
+"""Change of the device key: what the old one encrypted is re-encrypted, and a crash in the middle loses nothing."""
 
 import pytest
 

@@ -195,7 +195,7 @@ async def test_a_wake_whose_directory_is_away_is_held_and_runs_when_it_is_back(h
     harness.clock.advance(HOUR)
     await harness.turn()
     for _ in range(3):
-        await harness.node.engine._holds.sweep()
+        await harness.hold_runs()
     [run] = await harness.runs_of(wake)
     assert (run.status, run.reason) == ("queued", "memory_elsewhere")
     assert await codes(harness) == ["memory_elsewhere"]
@@ -216,7 +216,7 @@ async def test_a_wake_whose_directory_is_away_is_held_and_runs_when_it_is_back(h
     [run] = await harness.runs_of(wake)
     assert (run.status, run.reason, run.covers) == ("success", None, 1)
     assert (await harness.wake(wake)).status == "fired"
-    await harness.node.engine._holds.sweep()
+    await harness.hold_runs()
     assert harness.node.engine.held() == []
 
 
@@ -225,7 +225,7 @@ async def test_a_recurring_wake_that_is_held_waits_in_one_row_and_is_told_once(h
     for _ in range(4):
         harness.clock.advance(HOUR)
         await harness.turn()
-        await harness.node.engine._holds.sweep()
+        await harness.hold_runs()
     [run] = await harness.runs_of(wake)
     assert (run.status, run.reason, run.covers) == ("queued", "memory_elsewhere", 4)
     assert await codes(harness) == ["memory_elsewhere"]
@@ -237,7 +237,7 @@ async def test_each_time_the_directory_goes_away_there_is_a_notice(harness, ther
         await harness.book(agent=away, at=harness.clock.now() + HOUR)
         harness.clock.advance(HOUR)
         await harness.turn()
-        await harness.node.engine._holds.sweep()
+        await harness.hold_runs()
         await there.services.directories.arrive()
         await turn(there)
         await there.services.directories.leave()
@@ -250,7 +250,7 @@ async def test_a_restart_of_a_node_is_no_absence(harness, there, away):
     await there.services.directories.leave()
     harness.clock.advance(20 * SECOND)
     await harness.turn()
-    await harness.node.engine._holds.sweep()
+    await harness.hold_runs()
     assert await codes(harness) == []
 
 
@@ -274,10 +274,10 @@ async def test_a_message_that_waits_for_a_directory_ends_after_ten_minutes_and_c
     run = await harness.node.runs.ask(session.id, harness.user.id, "Hello")
     await there.services.directories.leave()
     harness.clock.advance(9 * MINUTE)
-    await harness.node.engine._holds.sweep()
+    await harness.hold_runs()
     assert (await harness.run(run.id)).status == "queued"
     harness.clock.advance(2 * MINUTE)
-    await harness.node.engine._holds.sweep()
+    await harness.hold_runs()
     ended = await harness.run(run.id)
     assert (ended.status, ended.reason) == ("interrupted", "memory_elsewhere")
     assert "Start the node" in (ended.error or "")
@@ -297,7 +297,7 @@ async def test_what_is_held_holds_up_nobody_else(harness, there, away):
     harness.clock.advance(MINUTE)
     await harness.node.engine.scheduler.turn()
     await harness.sql("UPDATE runs SET is_resuming = 1, started_at = queued_at, fence = 1")
-    await harness.node.engine._holds.sweep()
+    await harness.hold_runs()
     await harness.work()
     assert [ran.run.wake_id for ran in harness.executor.ran] == [wakes[1].id]
 
@@ -307,7 +307,7 @@ async def test_a_low_run_that_is_held_is_not_dropped_for_want_of_a_slot(harness,
     harness.clock.advance(MINUTE)
     await harness.turn()
     harness.clock.advance(HOUR)
-    assert await harness.node.engine._firing.shed_low() == []
+    assert await harness.node.engine.firing.shed_low() == []
     assert [run.status for run in await harness.runs_of(wake)] == ["queued"]
 
 

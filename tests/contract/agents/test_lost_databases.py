@@ -1,4 +1,4 @@
-"""The file of an agent's database is emptied, cut or gone: its user is told, and nothing of it is deleted."""
+"""The file of an agent's database is emptied, cut or gone: its user gets a notice, and nothing of it is deleted."""
 
 import os
 import shutil

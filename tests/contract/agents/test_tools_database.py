@@ -5,7 +5,7 @@ from dataclasses import replace
 import orjson
 import pytest
 
-from harness import tool_context
+from harness import Harness, tool_context
 from wakeful.tools.database import database_tools
 from wakeful.tools.registry import Tools
 
@@ -14,6 +14,15 @@ NAMES = """
     db_execute db_define_view db_run_view db_list_views db_drop_view db_import db_export
 """
 COLUMNS = [{"name": "title", "type": "text", "required": True}, {"name": "price", "type": "real"}]
+
+
+@pytest.fixture(scope="module")
+async def harness(shared_settings):
+    """One node with its database workers for all tests here; each has an agent of its own."""
+    harness = Harness(shared_settings)
+    async with harness.node.opened():
+        await harness.settle_in()
+        yield harness
 
 
 @pytest.fixture

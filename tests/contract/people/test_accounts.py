@@ -1,4 +1,4 @@
-"""Users, tokens and passes on each store: who is let in, for how long, and what nobody can take away."""
+"""Users, tokens and logins on each store: who is authorized, for how long, and what cannot be deleted."""
 
 import asyncio
 from dataclasses import asdict, replace

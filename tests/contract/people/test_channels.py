@@ -1,4 +1,4 @@
-"""Channels: what goes out over them, once, and what is noted when it does not."""
+"""Channels: each notice is sent once, and failures are recorded."""
 
 import logging
 from dataclasses import replace
@@ -14,6 +14,7 @@ from wakeful.domain.inbox import channels as rules
 from wakeful.domain.inbox.channels import ChannelNameTaken, NoSuchChannel, TooManyChannels
 from wakeful.domain.news import NoticeAdded
 from wakeful.domain.types import Channel, Notice
+from wakeful.service.inbox import channel_worker
 from wakeful.service.inbox.notify import Notify
 from wakeful.tools.notify import notify_tools
 from wakeful.tools.registry import ToolContext, Tools
@@ -77,8 +78,8 @@ def notice(harness, **changes) -> Notice:
     return replace(made, **changes)
 
 
-async def tell(harness, made: Notice) -> None:
-    """Put a notice into the inbox as the engine does, and wait until the channels were told."""
+async def announce(harness, made: Notice) -> None:
+    """Put a notice into the inbox as the engine does, and wait until it was sent to the channels."""
     await harness.node.store.write(lambda tx: tx.notices.add(made))
     await idle(harness.node)
 
@@ -92,7 +93,7 @@ async def idle(node: Wakeful) -> None:
 
 async def test_what_the_host_puts_into_the_inbox_goes_over_the_channels(harness, outside):
     await add(harness, outside.url())
-    await tell(harness, notice(harness))
+    await announce(harness, notice(harness))
     assert [(each["title"], each["message"]) for each in outside.received] == [("The brake is on", "It waits.")]
     told = await of(harness)
     assert (told.last_sent_at, told.last_error) == (NOON, None)
@@ -103,14 +104,14 @@ async def test_with_two_nodes_it_is_told_once(harness, outside):
     if harness.node.store.is_shared:
         other = harness.another_node()
         async with other.opened():
-            await tell(harness, notice(harness))
-            await tell(harness, notice(harness, id="notice-2", once_key="twice", title="Another"))
+            await announce(harness, notice(harness))
+            await announce(harness, notice(harness, id="notice-2", once_key="twice", title="Another"))
             await idle(other)
             await other.engine.upkeep._outbox.sweep()
     else:  # one process per store: the same news, delivered twice
-        await tell(harness, notice(harness))
+        await announce(harness, notice(harness))
         harness.node.store.deliver(NoticeAdded("notice-1"))
-        await tell(harness, notice(harness, id="notice-2", once_key="twice", title="Another"))
+        await announce(harness, notice(harness, id="notice-2", once_key="twice", title="Another"))
     # Either node may be the quicker one.
     assert sorted(each["title"] for each in outside.received) == ["Another", "The brake is on"]
 
@@ -119,7 +120,7 @@ async def test_a_channel_that_fails_loses_nothing_and_says_why_on_its_row_and_in
     outside.status = 500
     await add(harness, outside.url())
     with caplog.at_level(logging.WARNING):
-        await tell(harness, notice(harness))
+        await announce(harness, notice(harness))
     assert [each.id for each in await harness.notices()] == ["notice-1"]
     told = await of(harness)
     assert told.last_error is not None
@@ -131,14 +132,14 @@ async def test_a_channel_that_fails_loses_nothing_and_says_why_on_its_row_and_in
 
 async def test_one_that_works_again_is_no_longer_said_to_fail(harness, outside):
     await add(harness, outside.url(), last_error="500", last_error_at=NOON)
-    await tell(harness, notice(harness))
+    await announce(harness, notice(harness))
     told = await of(harness)
     assert (told.last_error, told.last_error_at) == (None, None)
 
 
 async def test_what_a_node_that_died_left_untold_is_told_by_the_next_sweep(harness, outside):
     await add(harness, outside.url())
-    await tell(harness, notice(harness, told_at=NOON))  # so that nobody takes it on
+    await announce(harness, notice(harness, told_at=NOON))  # so that nobody takes it on
     await harness.sql("UPDATE notifications SET told_at = NULL")
     await harness.node.engine.upkeep.tidy()
     assert outside.received == []  # its node may still be at it
@@ -155,9 +156,9 @@ async def tidy_at(harness, at) -> None:
 async def test_what_a_node_that_died_was_about_to_send_is_sent_once_more_and_says_so(harness, outside):
     """It may have arrived before: better twice than never, and never a third time."""
     await add(harness, outside.url())
-    await tell(harness, notice(harness, taken_at=NOON))
+    await announce(harness, notice(harness, taken_at=NOON))
     await tidy_at(harness, NOON + MINUTE)
-    assert outside.received == []  # whoever took it on has a minute, and the time a channel has
+    assert outside.received == []  # the node that claimed it has a minute, and the channel's timeout
     outside.status = 500
     for minutes in (2, 4, 6):
         await tidy_at(harness, NOON + minutes * MINUTE)
@@ -167,7 +168,7 @@ async def test_what_a_node_that_died_was_about_to_send_is_sent_once_more_and_say
 
 async def test_what_is_old_when_it_is_found_is_not_told_as_news(harness, outside):
     await add(harness, outside.url())
-    await tell(harness, notice(harness, told_at=NOON))
+    await announce(harness, notice(harness, told_at=NOON))
     await harness.sql("UPDATE notifications SET told_at = NULL")
     harness.clock.set(NOON + 2 * HOUR)
     await harness.node.engine.upkeep.tidy()
@@ -178,14 +179,14 @@ async def test_one_that_is_off_or_anothers_is_not_told(harness, outside):
     await add(harness, outside.url(), enabled=False)
     await harness.sql("INSERT INTO users (id, name, role, created_at) VALUES ('bob', 'Bob', 'user', 0)")
     await add(harness, outside.url(), name="bobs", user_id="bob")
-    await tell(harness, notice(harness))
+    await announce(harness, notice(harness))
     assert outside.received == []
 
 
 async def test_nobody_is_told_who_is_gone(harness, outside):
     await add(harness, outside.url())
     await harness.sql("UPDATE users SET deleted_at = 1")
-    await tell(harness, notice(harness))
+    await announce(harness, notice(harness))
     assert outside.received == []
 
 
@@ -193,11 +194,11 @@ async def test_a_notice_about_a_muted_wake_stays_in_the_inbox(harness, outside):
     await add(harness, outside.url())
     wake = await harness.book()
     await harness.node.wakes.mute(wake.id, harness.user.id, True)
-    await tell(harness, notice(harness, wake_id=wake.id))
+    await announce(harness, notice(harness, wake_id=wake.id))
     assert len(await harness.notices()) == 1
     assert outside.received == []
     await harness.node.wakes.mute(wake.id, harness.user.id, False)
-    await tell(harness, notice(harness, id="notice-2", once_key="twice", wake_id=wake.id))
+    await announce(harness, notice(harness, id="notice-2", once_key="twice", wake_id=wake.id))
     assert len(outside.received) == 1
 
 
@@ -339,11 +340,6 @@ async def test_no_address_reads_a_file_of_this_machine(harness, channels, tmp_pa
     [
         ("syslog://", "SCHEMA://"),
         ("syslog://local", "HTTP or mail"),
-        ("dbus://session", "HTTP or mail"),
-        ("gnome://desktop", "HTTP or mail"),
-        ("macosx://desktop", "HTTP or mail"),
-        ("windows://desktop", "HTTP or mail"),
-        ("file:///etc/passwd", "no service is known"),
         ("json://", "SCHEMA://"),
         ("ntfy.sh/topic", "SCHEMA://"),
         ("slack://nothing", "missing or wrong"),
@@ -354,6 +350,21 @@ async def test_what_is_no_service_on_the_network_is_refused_by_name(harness, cha
         await channels.add(harness.user.id, "phone", url)
     assert refused.value.field == "url"
     assert await channels.of_user(harness.user.id) == []
+
+
+@pytest.mark.parametrize(
+    ("url", "problem"),
+    [
+        ("dbus://session", "HTTP or mail"),
+        ("gnome://desktop", "HTTP or mail"),
+        ("macosx://desktop", "HTTP or mail"),
+        ("windows://desktop", "HTTP or mail"),
+        ("file:///etc/passwd", "no service is known"),
+    ],
+)
+def test_services_of_this_machine_are_refused_by_name(url, problem):
+    """In this process: the one that looks at an address takes a second to start."""
+    assert problem in channel_worker.look(url, channel_worker.AddressGuard(()))["problem"]
 
 
 # ── Whose they are ──────────────────────────────────────────────────────────────────────────────────────────────────

@@ -1,4 +1,4 @@
-"""What an agent tells its user: in the inbox, once, not too often, and with a truthful answer."""
+"""Notifications of agents: in the inbox, once, rate-limited, with a truthful answer."""
 
 import asyncio
 from dataclasses import replace

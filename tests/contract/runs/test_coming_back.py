@@ -1,10 +1,10 @@
-"""Runs that a crash cut off come back one at a time, and whatever else waits keeps none of them from it."""
+"""Runs that a crash interrupted are retried one at a time, and other queued runs do not delay them."""
 
 from harness import MINUTE, SECOND, Harness
 
 
 async def begin(harness: Harness, **request) -> object:
-    """Have a wake's run at work."""
+    """Book a wake and let its run execute."""
     gate = harness.executor.default = harness.gate()
     wake = await harness.book(**{"kind": "message", "at": harness.clock.now()} | request)
     await harness.turn()

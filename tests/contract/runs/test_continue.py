@@ -1,4 +1,4 @@
-"""What people may do about a run that ended before its work was done."""
+"""Continuing a failed run, and running a wake again."""
 
 import pytest
 

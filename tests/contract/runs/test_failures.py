@@ -10,7 +10,7 @@ from wakeful.domain.events import EndedEarly
 
 @pytest.fixture
 def backend_settings(backend_settings):
-    """Nobody renews leases here, and one run is at work for a while."""
+    """Leases are not renewed here, and one run executes for a while."""
     return backend_settings | {"lease_seconds": 3600}
 
 

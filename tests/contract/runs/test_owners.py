@@ -1,4 +1,4 @@
-"""Who owns a run: leases, fences, restarts. A stale owner cannot finish; going down in good order costs nothing."""
+"""Ownership of runs: leases, fences, restarts. A stale owner cannot finish; a graceful stop costs nothing."""
 
 import asyncio
 
@@ -18,7 +18,7 @@ async def run_of(harness, wake):
     return run
 
 
-# ── Going down in good order ────────────────────────────────────────────────────────────────────────────────────────
+# ── Graceful stop ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 async def test_what_is_unfinished_is_given_back_at_once_and_does_not_count_as_an_attempt(backend_settings):

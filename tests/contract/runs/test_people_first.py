@@ -12,7 +12,7 @@ HALF = SECOND / 2
 
 @pytest.fixture
 def backend_settings(backend_settings):
-    """Nobody renews leases here, and some runs are at work for a while."""
+    """Leases are not renewed here, and some runs execute for a while."""
     return backend_settings | {"lease_seconds": 3600}
 
 

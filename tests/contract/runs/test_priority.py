@@ -7,7 +7,7 @@ from harness import HOUR, MINUTE, NOON, SECOND
 
 @pytest.fixture
 def backend_settings(backend_settings):
-    """Nobody renews leases here, and some runs are at work for a while."""
+    """Leases are not renewed here, and some runs execute for a while."""
     return backend_settings | {"lease_seconds": 3600}
 
 
@@ -119,7 +119,7 @@ async def test_normal_priority_waits_for_a_slot_as_long_as_it_takes(harness):
     assert (await harness.wake(wake)).status == "fired"
 
 
-# ── What is no lack of slots ────────────────────────────────────────────────────────────────────────────────────────
+# ── Not for lack of slots ───────────────────────────────────────────────────────────────────────────────────────────
 
 
 async def test_waiting_for_its_session_is_no_lack_of_slots(harness):

@@ -9,7 +9,7 @@ LEASE = 30 * SECOND
 
 
 async def crash_at_work(harness, *, at=NOON, wakes=None):
-    """Let the runs of some wakes be at work, and the process die."""
+    """Let the runs of some wakes execute, and crash the process."""
     wakes = [await harness.book(at=at)] if wakes is None else wakes
     gate = harness.gate()
     for wake in wakes:

@@ -1,4 +1,4 @@
-"""The runner takes runs out of the queue: so many at a time, one per session, in turn between agents."""
+"""The runner takes runs out of the queue: a limited number at a time, one per session, in turn between agents."""
 
 import asyncio
 import json
@@ -13,7 +13,7 @@ from wakeful.service.wakes.firing import Firing
 
 @pytest.fixture
 def backend_settings(backend_settings):
-    """Nobody renews leases here, and some runs are at work for a while."""
+    """Leases are not renewed here, and some runs execute for a while."""
     return backend_settings | {"lease_seconds": 3600}
 
 
@@ -61,7 +61,7 @@ async def test_a_session_has_one_run_at_work(harness):
 
 
 async def test_a_session_that_is_busy_keeps_no_slot_from_others(harness):
-    """Ten messages wait behind the one at work in their session; a wake elsewhere, planned later, goes ahead."""
+    """Ten messages wait behind a run in their session; a wake of another session, planned later, goes first."""
     session = await harness.session()
     gate = harness.gate()
     first = await harness.book(kind="message", session=session, at=NOON)

@@ -1,4 +1,4 @@
-"""A session does one thing at a time: recalls give way to the user, the user goes first, nobody waits for ever."""
+"""A session executes one run at a time: recalls are deferred for the user, messages go first, none waits for ever."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from wakeful.domain.runs.runs import SessionBusy
 
 @pytest.fixture
 def backend_settings(backend_settings):
-    """Nobody renews leases here, and some runs are at work for a while."""
+    """Leases are not renewed here, and some runs execute for a while."""
     return backend_settings | {"lease_seconds": 3600}
 
 
@@ -57,7 +57,7 @@ async def test_after_ten_deferrals_it_queues_is_not_missed_and_starts_when_the_s
 async def test_a_chatty_user_cannot_starve_a_recall(harness):
     session = await harness.session()
     wake = await harness.book(session=session, at=NOON)
-    for minutes in range(11):  # always at work when the recall looks, always a pause in between
+    for minutes in range(11):  # always busy when the recall is due, always a pause in between
         async with harness.talking(session):
             await harness.turn_at(NOON + minutes * MINUTE)
         harness.clock.advance(SECOND)
@@ -192,7 +192,7 @@ async def test_a_message_is_refused_while_a_headless_run_is_at_work_there(harnes
     await harness.node.runs.ask(session.id, harness.user.id, "And now?")
 
 
-# ── An occurrence is still at work when the next is due ─────────────────────────────────────────────────────────────
+# ── An occurrence is still running when the next is due ─────────────────────────────────────────────────────────────
 
 
 async def test_instants_that_come_while_an_occurrence_is_at_work_share_one_waiting_row(harness):

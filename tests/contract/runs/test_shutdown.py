@@ -1,4 +1,4 @@
-"""Going down in good order: whatever was under way, nothing stays claimed by a process that is gone."""
+"""Graceful stop: whatever was running, nothing stays claimed by a process that has exited."""
 
 import asyncio
 

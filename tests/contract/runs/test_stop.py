@@ -1,4 +1,4 @@
-"""Stop ends a run, queued or at work, within two seconds, and its once-wake with it."""
+"""Stop ends a run, queued or running, within two seconds, and its once-wake with it."""
 
 import asyncio
 
@@ -23,7 +23,7 @@ async def ignore(run):
 
 
 async def at_work(harness, script, **request):
-    """Book a wake for now, let its run be at work and return both."""
+    """Book a wake for now, let its run execute and return both."""
     wake = await harness.book(**({"at": NOON} | request))
     harness.executor.by_wake[wake.id] = script
     await harness.node.engine.scheduler.turn()
@@ -65,7 +65,7 @@ async def test_stopping_a_queued_occurrence_leaves_its_recurring_wake_alone(harn
     assert [run.status for run in await harness.runs_of(wake)] == ["stopped", "success"]
 
 
-# ── At work ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── Running ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 async def test_an_executor_that_heeds_the_wish_ends_by_itself(harness):

@@ -249,7 +249,7 @@ async def test_a_key_from_the_settings_is_never_shown(settings):
     assert await start(settings.model_copy(update={"device_key": Settings(device_key="5e" * 32).device_key})) is None
 
 
-# ── Beginning anew ──────────────────────────────────────────────────────────────────────────────────────────────────
+# ── A new start ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 async def test_what_is_left_is_moved_aside_and_nothing_is_deleted(settings):

@@ -125,7 +125,7 @@ async def test_a_run_that_is_continued_forgets_a_stop_noted_before(harness):
 
 
 async def crashed_runs(harness: Harness, count: int):
-    """Return wakes whose runs were at work when their node died."""
+    """Return wakes whose runs were executing when their node died."""
     wakes = [await harness.book(call_type="immediate") for _ in range(count)]
     for wake in wakes:
         harness.executor.by_wake[wake.id] = harness.gate()
@@ -335,7 +335,7 @@ async def pgbouncer(url: str, folder: Path) -> AsyncIterator[str]:
 @pytest.mark.skipif(shutil.which("pgbouncer", path=_PATH) is None, reason="PgBouncer is not installed")
 async def test_a_node_works_through_pgbouncer(settings, tmp_path):
     if "host=" not in settings["database_url"]:
-        pytest.skip("PgBouncer is not told the password of a server that was given")
+        pytest.skip("PgBouncer does not know the password of a given server")
     async with pgbouncer(settings["database_url"], tmp_path) as url:
         harness = Harness(settings | {"database_url": url})
         async with harness.node.opened():

@@ -1,4 +1,4 @@
-"""What becomes of a change that was made while its answer got lost on the way: PostgreSQL, cut off as it commits."""
+"""A commit whose answer is lost: PostgreSQL, with the connection cut at the COMMIT."""
 
 import asyncio
 import contextlib

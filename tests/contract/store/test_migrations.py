@@ -46,7 +46,7 @@ def step(number: int, script: str) -> Migration:
 
 
 def next_steps(known: list[Migration]) -> list[Migration]:
-    """What a later version might bring: the second builds on the first."""
+    """Migrations of a later version: the second depends on the first."""
     last = known[-1].number
     return [
         step(last + 1, "CREATE TABLE hats (id TEXT PRIMARY KEY); INSERT INTO hats VALUES ('bowler')"),
@@ -137,8 +137,8 @@ async def test_a_step_that_fails_leaves_nothing_of_itself_and_can_be_tried_again
     assert "gloves" not in await tables(database)
     assert (await numbers(database))[-1] == good.number
 
-    mended = step(bad.number, "CREATE TABLE gloves (id TEXT)")
-    assert await migrate(database, [*known, good, mended], NOW) == [mended]
+    corrected = step(bad.number, "CREATE TABLE gloves (id TEXT)")
+    assert await migrate(database, [*known, good, corrected], NOW) == [corrected]
     assert "gloves" in await tables(database)
 
 
@@ -188,7 +188,7 @@ async def test_a_refused_store_is_free_for_the_version_that_knows_it(database, k
 
 
 def digest(settings: Settings) -> str | None:
-    """What the embedded store's file holds; the server's are its own business."""
+    """Return a hash of the embedded store's file; None on PostgreSQL."""
     file = settings.data_dir / STORE_FILE
     return sha256(file.read_bytes()).hexdigest() if file.exists() else None
 

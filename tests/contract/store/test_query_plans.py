@@ -1,4 +1,4 @@
-"""Every statement is served by an index: what it costs does not grow with what lies in the store."""
+"""Every statement uses an index: its cost does not grow with the number of rows."""
 
 import re
 
@@ -34,7 +34,7 @@ def test_sqlite_walks_through_no_growing_table(connection, name):
     }
     steps = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}", [None] * len(query.names))]
     scanned = [step for step in steps if (found := re.match(r"SCAN (\w+)", step)) and found[1] in aliases]
-    # A partial index holds only what is live or under way, so walking through it is a look at just that.
+    # A partial index contains only live or running rows, so a scan of it is short.
     assert [step for step in scanned if not re.search(r"USING (COVERING )?INDEX \w+", step)] == []
     assert [step for step in scanned if re.search(r"INDEX (wakes_of_session|runs_of_\w+|wakes_due)\b", step)] == []
 

@@ -1,4 +1,4 @@
-"""The embedded store as files: whose they are, who may read them, and what happens when the disk lets us down."""
+"""The embedded store's files: owner, permissions, and disk failures."""
 
 import asyncio
 import json
@@ -55,7 +55,7 @@ async def instructions_of(harness: Harness, wake_id: str, **settings: object) ->
 
 
 async def crash(settings: dict[str, object], into: Path) -> tuple[Harness, str]:
-    """Take the files of a store as they lie there in the middle of its work: most of it is in the log."""
+    """Copy the files of an open store: most of its data is in the WAL."""
     harness = Harness(settings)
     async with harness.node.opened():
         await harness.settle_in()
@@ -71,7 +71,7 @@ async def crash(settings: dict[str, object], into: Path) -> tuple[Harness, str]:
 
 @pytest.fixture
 def environment(settings):
-    """How another process finds the store."""
+    """The environment of another process that opens the store."""
     plain = {key: value for key, value in os.environ.items() if not key.startswith("WAKEFUL_")}
     return plain | {
         "WAKEFUL_DATA_DIR": str(settings["data_dir"]),

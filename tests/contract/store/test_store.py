@@ -1,4 +1,4 @@
-"""What every store does, whichever database holds it."""
+"""The contract of the store, on each database."""
 
 import asyncio
 from contextlib import closing
@@ -27,7 +27,7 @@ RECALL_COLUMNS = [
 
 
 class Slip(Exception):
-    """What a work function may raise."""
+    """An error that a work function raises."""
 
 
 def someone(name: str) -> User:
@@ -196,7 +196,7 @@ async def test_somebody_elses_wake_is_not_there(harness):
 
 
 class Listener:
-    """Reads back what it is told about, at the moment it is told."""
+    """A subscriber that reads the announced row at once."""
 
     def __init__(self, store, look):
         self.heard: list[News] = []
@@ -286,7 +286,7 @@ async def test_a_node_hears_its_own_news_once(two_nodes):
     assert here.get_nowait() == SessionChanged(one.id)
     assert await asyncio.wait_for(there.get(), timeout=5) == SessionChanged(one.id)
     two = await other.sessions.open(harness.agent.id, harness.user.id)
-    # What the server passes on comes in the order of the commits, so the first one has not come again.
+    # NOTIFY keeps the order of the commits, so the first one has not come again.
     assert await asyncio.wait_for(here.get(), timeout=5) == SessionChanged(two.id)
 
 

@@ -1,4 +1,4 @@
-"""A store that refuses to work: what it is called, who says so, and that no run pays for it."""
+"""A store that is unavailable: errors, readiness, log, and no run loses an attempt or its lease."""
 
 import asyncio
 import logging
@@ -134,7 +134,7 @@ async def test_time_spent_waiting_for_the_store_is_not_the_runs_time_limit(on_po
 
 
 async def test_leases_that_nobody_could_renew_are_as_good_as_new(on_postgres):
-    """The store was read-only for longer than a lease, and the run has been at work all the time."""
+    """The store was read-only for longer than a lease, and the run has been executing all the time."""
     harness = on_postgres
     wake = await harness.book(at=NOON)
     gate = harness.executor.by_wake[wake.id] = harness.gate()

@@ -1,4 +1,4 @@
-"""The agenda foresees what then really runs."""
+"""The agenda predicts what then really runs."""
 
 from dataclasses import replace
 from datetime import time, timedelta

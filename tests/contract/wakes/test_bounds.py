@@ -1,4 +1,4 @@
-"""What an agent's bounds and the runaway brake hold when a wake comes due: it waits for the first allowed instant."""
+"""Bounds and the runaway brake when a wake is due: it waits for the first allowed instant."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, time

@@ -192,7 +192,7 @@ async def test_a_recall_replaced_between_read_and_claim_survives(harness):
 
 @pytest.mark.parametrize("how", ["edited", "cancelled", "replaced"])
 async def test_changing_and_firing_at_the_same_moment_ends_as_one_or_the_other(harness, how):
-    """Whoever comes first: the instant of noon is either run, or was changed before; never both, never neither."""
+    """A race: the instant of noon is either run, or was changed before; never both, never neither."""
     for _ in range(5):
         wake = await harness.book(kind="next_run", at=harness.clock.now())
         changing = asyncio.gather(change(harness, wake, how), return_exceptions=True)

@@ -1,4 +1,4 @@
-"""Wall-clock times through the changes of the clocks, fired by the engine."""
+"""Wall-clock times across daylight saving time changes, fired by the engine."""
 
 from collections import defaultdict
 from datetime import datetime, timedelta

@@ -1,4 +1,4 @@
-"""Someone sets the clock while runs are at work: nothing is cut off, stolen, dropped or reported."""
+"""The clock is set while runs execute: none is cut off, taken over, dropped or reported."""
 
 import pytest
 
@@ -131,10 +131,9 @@ async def test_a_step_does_not_make_another_nodes_directory_look_away(postgres_u
         await other.services.directories.bind(harness.agent.id)
         wake = await harness.book(at=NOON)
         await harness.node.engine.scheduler.turn()
-        holds = harness.node.engine._holds
         harness.clock.step(HOUR)
-        await holds.sweep()
+        await harness.hold_runs()
         assert [(run.status, run.reason) for run in await harness.runs_of(wake)] == [("queued", None)]
         harness.clock.advance(LEASE)
-        await holds.sweep()
+        await harness.hold_runs()
         assert [run.reason for run in await harness.runs_of(wake)] == ["memory_elsewhere"]

@@ -1,4 +1,4 @@
-"""What /ws/events says of recalls against the ledger, in every order of events that Hypothesis can think of.
+"""Recalls on /ws/events compared with the ledger, in every order of events that Hypothesis finds.
 
 People book, edit, skip, cancel, talk, pause and delete; runs fail; the server defers, skips and is killed. Between two
 kills a client is sent every change of every wake once, in its order. After a kill it is asked once to load everything,
@@ -8,7 +8,6 @@ and holds the truth again.
 import asyncio
 import itertools
 import json
-import os
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack, suppress
@@ -18,13 +17,13 @@ from typing import Any
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from conftest import IS_LONG
 from harness import DAY, HOUR, MINUTE, NOON, SECOND, Gate, Harness, doing, eventually
 from wakeful.domain.errors import WakefulError
 from wakeful.domain.frames import recall_status
 from wakeful.domain.news import LookAgain
 from wakeful.domain.types import Session, Wake
 
-IS_LONG = os.environ.get("WAKEFUL_TEST_LONG") == "1"
 SESSIONS = 3
 _starts = itertools.count()
 

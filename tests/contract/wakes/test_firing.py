@@ -1,4 +1,4 @@
-"""A due wake becomes a run: at its instant, once, and nobody else's trouble stops it."""
+"""A due wake becomes a run: at its instant, once, and a failing wake does not stop the others."""
 
 from datetime import timedelta
 
@@ -164,14 +164,14 @@ async def test_while_it_stays_aside_nothing_is_told_again(harness, broken):
     assert [decision.code for decision in await harness.why(broken)] == ["booked", "error"]
 
 
-async def test_once_mended_it_fires_and_covers_what_it_held_up(harness, broken):
+async def test_once_released_it_fires_and_covers_what_it_held_up(harness, broken):
     await harness.turn_at(NOON + MINUTE)
     await harness.sql(f"UPDATE wakes SET cron = '* * * * *' WHERE id = '{broken.id}'")
     await harness.turn_at(NOON + 6 * MINUTE)
     [run] = await harness.runs_of(broken)
     assert (run.status, run.reason, run.covers) == ("success", None, 6)
-    mended = await harness.wake(broken)
-    assert (mended.held_by, mended.error) == (None, None)
+    released = await harness.wake(broken)
+    assert (released.held_by, released.error) == (None, None)
 
 
 async def test_a_zone_that_is_gone_is_as_bad_as_a_broken_rule(harness):

@@ -1,4 +1,4 @@
-"""A recurring recall that nobody cares for ends by itself, with a word about it."""
+"""A recurring recall without any attention ends by itself, with a notice."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What was missed while the engine was away: exact rows, by rhythm and by `on_miss`."""
+"""Wakes missed while the engine was down: exact rows, by recurrence and `on_miss`."""
 
 import pytest
 

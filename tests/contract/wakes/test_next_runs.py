@@ -1,4 +1,4 @@
-"""The door of next runs: one slot for each agent, bounds for what it books there, and word when its loop ends."""
+"""Next runs: one slot for each agent, bounds for its bookings, and a notice when its loop ends."""
 
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -29,7 +29,7 @@ TODO = "Read notes.txt with read_file."
 
 @pytest.fixture
 def backend_settings(backend_settings):
-    """Nobody renews leases here, and some runs are at work for a while."""
+    """Leases are not renewed here, and some runs execute for a while."""
     return backend_settings | {"lease_seconds": 3600}
 
 
@@ -396,7 +396,7 @@ async def test_while_another_run_of_the_loop_is_at_work_it_has_not_ended(harness
     assert [notice.wake_id for notice in await loop_notices(harness)] == [first.id]
 
 
-# ── What the next run is told ───────────────────────────────────────────────────────────────────────────────────────
+# ── The instructions of a next run ──────────────────────────────────────────────────────────────────────────────────
 
 
 async def test_the_preamble_says_who_booked_it_and_how_the_last_one_ended(harness):

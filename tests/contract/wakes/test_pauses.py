@@ -1,4 +1,4 @@
-"""A pause holds wakes: they keep their place, take nobody's room, cost no looking, and go on when it ends."""
+"""A pause holds wakes: they keep their place, take no slot, cost no query, and fire when it ends."""
 
 import asyncio
 

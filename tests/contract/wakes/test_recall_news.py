@@ -122,7 +122,7 @@ async def test_an_edit_a_skip_and_a_cancel_are_announced_in_their_own_words(harn
 
 
 class DiesAfter:
-    """A database whose process dies after so many transactions."""
+    """A database whose process dies after a number of transactions."""
 
     def __init__(self, database, writes: int) -> None:
         self._database = database

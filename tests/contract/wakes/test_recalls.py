@@ -1,4 +1,4 @@
-"""The door of recalls: what agents and people book in a session, and what its socket is told about it."""
+"""Recalls: bookings of agents and people in a session, and the frames on its socket."""
 
 import json
 from dataclasses import replace
@@ -210,67 +210,67 @@ async def test_a_tool_reaches_other_peoples_sessions_only_for_an_owner(harness, 
 
 
 @pytest.fixture
-async def tell(harness, recalls, session):
-    """Call a tool as the agent does in the middle of a run, and return what it is told."""
+async def call_tool(harness, recalls, session):
+    """Call a tool as the agent does in the middle of a run, and return the answer."""
     agent = replace(harness.agent, toolsets=("recall", "files"))
     run = await harness.node.runs.ask(session.id, harness.user.id, "Do as you like")
     tools = Tools(recall_tools(recalls))
     context = ToolContext(run=run, agent=agent, workspace=harness.node.settings.data_dir)
 
-    async def tell(name, **arguments):
+    async def call_tool(name, **arguments):
         answer = await tools.call(name, arguments, context)
         assert answer.success, answer.text
         return answer.text
 
-    return tell
+    return call_tool
 
 
 ONE = {"additional_context_message": TODO, "call_type": "once", "when": "1h"}
 
 
-async def test_every_answer_says_when_absolutely_and_relatively_and_the_id(harness, recalls, session, tell):
+async def test_every_answer_says_when_absolutely_and_relatively_and_the_id(harness, recalls, session, call_tool):
     hourly = ONE | {"call_type": "recurring", "interval_seconds": 3600, "internal_comment": "hourly"}
-    booked = await tell("schedule_recall", **hourly)
+    booked = await call_tool("schedule_recall", **hourly)
     wake = await recalls.pending(session.id, harness.user.id)
     assert booked == (
         "Booked: you will wake at 2026-03-02 14:00:00+01:00 Europe/Berlin (in 1 h), then every 3600 s. "
         f"Recall id: {wake.id}."
     )
-    skipped = await tell("manage_recall", action="skip")
+    skipped = await call_tool("manage_recall", action="skip")
     assert skipped == (
         f"Skipped. The next time is 2026-03-02 15:00:00+01:00 Europe/Berlin (in 2 h). Recall id: {wake.id}."
     )
-    cancelled = await tell("manage_recall", action="cancel")
+    cancelled = await call_tool("manage_recall", action="cancel")
     assert cancelled == (
         f"Cancelled the recall of 2026-03-02 15:00:00+01:00 Europe/Berlin (in 2 h). Recall id: {wake.id}."
     )
     harness.clock.advance(3 * HOUR)
-    listed = await tell("manage_recall", action="list")
+    listed = await call_tool("manage_recall", action="list")
     assert listed == (
         f"2026-03-02 15:00:00+01:00 Europe/Berlin (1 h ago) recurring (hourly): cancelled. Id: {wake.id}."
     )
 
 
-async def test_an_immediate_one_says_when_too(harness, recalls, session, tell):
-    booked = await tell("schedule_recall", call_type="immediate", additional_context_message=TODO)
+async def test_an_immediate_one_says_when_too(harness, recalls, session, call_tool):
+    booked = await call_tool("schedule_recall", call_type="immediate", additional_context_message=TODO)
     assert "right after this run, at 2026-03-02 13:00:00+01:00 Europe/Berlin (now)." in booked
 
 
-async def test_skipping_the_last_time_says_that_it_has_ended(tell):
-    await tell("schedule_recall", **ONE | {"call_type": "recurring", "interval_seconds": 3600, "until": "90m"})
-    assert "That was the last time, so it has ended." in await tell("manage_recall", action="skip")
+async def test_skipping_the_last_time_says_that_it_has_ended(call_tool):
+    await call_tool("schedule_recall", **ONE | {"call_type": "recurring", "interval_seconds": 3600, "until": "90m"})
+    assert "That was the last time, so it has ended." in await call_tool("manage_recall", action="skip")
 
 
-async def test_a_list_shows_pending_fired_and_cancelled_ones_the_newest_first(harness, recalls, session, tell):
+async def test_a_list_shows_pending_fired_and_cancelled_ones_the_newest_first(harness, recalls, session, call_tool):
     for number in range(3):
         harness.clock.advance(MINUTE)
-        await tell("schedule_recall", **ONE | {"internal_comment": f"number {number}"})
+        await call_tool("schedule_recall", **ONE | {"internal_comment": f"number {number}"})
         if number == 0:
-            await tell("manage_recall", action="cancel")
+            await call_tool("manage_recall", action="cancel")
         if number == 1:
             await harness.work()
             await harness.turn_at(NOON + 2 * HOUR)
-    lines = (await tell("manage_recall", action="list")).splitlines()
+    lines = (await call_tool("manage_recall", action="list")).splitlines()
     assert [line.partition("number ")[2].split(".")[0] for line in lines] == [
         "2): pending",
         "1): fired",
@@ -278,12 +278,12 @@ async def test_a_list_shows_pending_fired_and_cancelled_ones_the_newest_first(ha
     ]
 
 
-async def test_schedules_do_not_push_recalls_out_of_the_list(harness, recalls, session, tell):
-    await tell("schedule_recall", **ONE)
+async def test_schedules_do_not_push_recalls_out_of_the_list(harness, recalls, session, call_tool):
+    await call_tool("schedule_recall", **ONE)
     for _ in range(60):
         harness.clock.advance(MINUTE / 60)
         await harness.book(session=session, kind="message", scheduled_by="user", at=NOON + HOUR)
         for wake in await harness.node.wakes.of_session(session.id):
             if wake.kind == "message" and wake.is_live:
                 await harness.node.wakes.cancel(wake.id, harness.user.id)
-    assert len((await tell("manage_recall", action="list")).splitlines()) == 1
+    assert len((await call_tool("manage_recall", action="list")).splitlines()) == 1

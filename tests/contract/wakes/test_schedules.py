@@ -1,4 +1,4 @@
-"""The door of the scheduler: what agents and people book in a session, where it lands, and what is told about it."""
+"""Schedules: bookings of agents and people in a session, where they run, and the frames about them."""
 
 import pytest
 
@@ -273,12 +273,12 @@ async def test_a_queued_one_can_still_be_cancelled(harness, schedules, session):
     assert [ran.run.wake_id for ran in harness.executor.ran] == [None]
 
 
-@pytest.mark.parametrize("when", ["at work", "over"])
+@pytest.mark.parametrize("when", ["running", "ended"])
 async def test_a_delivered_one_cannot_be_cancelled(harness, schedules, session, when):
     schedule = (await schedules.book(message(), session.id, harness.user.id)).schedule
     gate = harness.executor.default = harness.gate()
     await harness.turn_at(NOON + MINUTE)
-    if when == "over":
+    if when == "ended":
         await harness.let_through(gate)
     with pytest.raises(NotCancellable, match="is delivered, so it cannot be cancelled"):
         await schedules.cancel(schedule.id, harness.user.id)
@@ -635,7 +635,7 @@ HOW_IT_WENT = "status,delivery_phase,run_status,error_summary,created_session_id
 
 
 class Delivery:
-    """What REST shows of one schedule."""
+    """Return one schedule as REST shows it."""
 
     def __init__(self, rest, path, schedule_id):
         self._rest, self._path, self.id = rest, path, schedule_id

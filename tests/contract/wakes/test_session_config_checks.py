@@ -1,4 +1,4 @@
-"""What a schedule may ask of its fresh session is checked when it is booked, and what it gave is shown."""
+"""The session configuration of a schedule is validated when it is booked, and shown."""
 
 import pytest
 
@@ -20,7 +20,7 @@ async def path(rest):
 
 
 async def book(rest, path, config, **more):
-    return await rest._client.post(path, json=ASKED | {"session_config": config} | more)
+    return await rest.client.post(path, json=ASKED | {"session_config": config} | more)
 
 
 async def begun(rest, booked):
@@ -65,7 +65,7 @@ async def test_only_allowed_models_may_be_asked_for(rest, path):
 
 @pytest.mark.parametrize("name", ["", "two words", "x" * 201])
 async def test_a_models_name_that_cannot_be_one_is_refused(rest, name):
-    answer = await rest._client.patch(f"/agents/{rest.harness.agent.id}", json={"allowed_models": [name]})
+    answer = await rest.client.patch(f"/agents/{rest.harness.agent.id}", json={"allowed_models": [name]})
     assert answer.status_code == 422
 
 
@@ -129,4 +129,4 @@ async def test_stop_takes_a_persons_message_before_queued_wakes(rest):
 async def test_deleting_no_recall_is_fine_and_deleting_one_of_no_session_is_not(rest):
     session = await rest.harness.session()
     assert await rest.call("DELETE", f"/sessions/{session.id}/recall") == {"ok": True}
-    assert (await rest._client.delete("/sessions/no-such-session/recall")).status_code == 404
+    assert (await rest.client.delete("/sessions/no-such-session/recall")).status_code == 404

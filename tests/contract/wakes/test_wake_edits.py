@@ -1,4 +1,4 @@
-"""What a person does to a wake by hand: run now, skip, edit."""
+"""A person changes a wake by hand: run now, skip, edit."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The clock was ahead and is put right: recurring wakes come as their rules say, and no wrong time lasts."""
+"""The clock was ahead and is corrected: recurring wakes follow their rules again, and no wrong time stays."""
 
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -158,7 +158,7 @@ async def test_no_hold_by_the_wrong_clock_lasts(harness, holder):
         await harness.node.pauses.pause(harness.user.id, None, harness.clock.now() + 2 * HOUR)
         await harness.turn()
     elif holder == "error":
-        await harness.node.engine.scheduler._firing.set_aside("It could not be read.")
+        await harness.node.engine.firing.set_aside("It could not be read.")
     else:
         harness.executor.default = fail
         await harness.turn()

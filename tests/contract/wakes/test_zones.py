@@ -21,7 +21,7 @@ async def book(harness, agent):
     return await harness.book(agent=agent, kind="next_run", scheduled_by="agent", at=NOON + MINUTE)
 
 
-async def tell_zone(harness, zone):
+async def set_zone(harness, zone):
     changed = replace(harness.user, timezone=zone)
     await harness.node.store.write(lambda tx: tx.accounts.save_user(changed))
 
@@ -34,7 +34,7 @@ async def test_they_are_in_utc_while_no_zone_is_known(harness, agent):
 
 async def test_they_are_in_the_users_zone_once_that_is_known(harness, agent):
     wake = await book(harness, agent)
-    await tell_zone(harness, "Asia/Tokyo")
+    await set_zone(harness, "Asia/Tokyo")
     await harness.turn_at(NOON + MINUTE)
     held = await harness.wake(wake)
     assert (held.status, held.held_by, held.attempt_at) == ("pending", "quiet_hours", NOON + HOUR)
@@ -43,6 +43,6 @@ async def test_they_are_in_the_users_zone_once_that_is_known(harness, agent):
 async def test_an_agents_own_zone_comes_before_its_users(harness):
     agent = await harness.add_agent(timezone="UTC", bounds=QUIET)
     wake = await book(harness, agent)
-    await tell_zone(harness, "Asia/Tokyo")
+    await set_zone(harness, "Asia/Tokyo")
     await harness.turn_at(NOON + MINUTE)
     assert (await harness.wake(wake)).status == "fired"

@@ -1,4 +1,4 @@
-"""An agent's own database over HTTP: what its owner sees, edits, takes out, takes back and erases."""
+"""An agent's own database over REST: read, edit, export, undo, erase."""
 
 import asyncio
 import csv
@@ -15,7 +15,7 @@ from openai_server import call, calls, say
 TASKS = "title,cost\nmilk,2\nbread,3\ntea,5\n"
 FORMULAS = ["=1+1", "+1", "-2+3", "@SUM(A1)", "\t=1", "\r=1"]
 
-# What is asked, the status of its refusal, the field that it names, and what its words must have in them.
+# A request, the status of its refusal, the field that it names, and a part of its message.
 REFUSED = [
     ("GET", "/tables/tasks/rows?where=[1]", None, 400, "where", "[1]"),
     ("GET", "/tables/tasks/rows?where={oops", None, 400, "where", "{oops"),
@@ -92,6 +92,7 @@ class Shelf:
         self.server = server
         self.agent = agent
         self.path = f"/agents/{agent['id']}/db"
+        self.folder = server.workspaces / agent["id"]
 
     async def call(self, method, path="", **more):
         return await self.server.call(method, self.path + path, **more)
@@ -139,9 +140,8 @@ async def a_shelf(settings, **more):
 
 
 @pytest.fixture
-async def shelf(backend_settings):
-    async with a_shelf(backend_settings) as shelf:
-        yield shelf
+async def shelf(server):
+    return Shelf(server, await server.change_agent(toolsets=["database"]))
 
 
 @pytest.fixture
@@ -158,7 +158,7 @@ async def test_before_the_first_write_there_is_nothing_and_looking_makes_nothing
     assert await shelf.changes() == []
     assert await shelf.call("GET", "/verify") == {"intact": True, "broken_at": None, "is_cut_off": False}
     assert (await shelf.refused("GET", "/tables/tasks/rows"))[:3] == (404, "data_not_found", "table")
-    assert not list(shelf.server.workspaces.rglob("db.*"))
+    assert not list(shelf.folder.rglob("db.*"))
 
 
 async def test_a_database_says_how_full_it_is_and_what_is_in_it(tasks):
@@ -208,7 +208,7 @@ async def test_rows_are_added_changed_deleted_and_restored_by_a_person(tasks):
     assert ops == [(op, "user", None) for op in ("restore", "soft_delete", "update", "insert")]
 
 
-@pytest.mark.parametrize("backend_settings", ["sqlite"], indirect=True)  # the store plays no part
+@pytest.mark.parametrize("shared_settings", ["sqlite"], indirect=True)  # the store plays no part
 async def test_a_person_makes_tables_changes_them_and_writes_with_sql(shelf):
     columns = [{"name": "url", "unique": True}, {"name": "hits", "type": "integer", "default": 0}]
     made = await shelf.call("POST", "/tables", json={"name": "pages", "purpose": "Read.", "columns": columns})
@@ -412,16 +412,16 @@ async def test_a_migration_is_taken_back_by_a_person(tasks):
     assert await tasks.titles() == ["milk", "bread", "tea"]
 
 
-async def test_whoever_watches_is_told_of_writes_under_way_and_where_they_ended(tasks):
+async def test_subscribers_get_the_writes_in_progress_and_the_last_change(tasks):
     async with tasks.server.watch_events() as watching:
         await tasks.delete(1, 2)
         last = (await tasks.changes(limit=1))[0]["id"]
-        told = []
-        while not told or "last_change" not in told[-1]:
-            told += of_kind([await watching.next()], "db_update")
-    assert [(frame["agent_id"], frame["table"]) for frame in told] == [(tasks.agent["id"], "tasks")] * 2
-    assert [frame["in_flight"] for frame in told] == [1, 0]
-    assert told[-1]["last_change"] == last
+        frames = []
+        while not frames or "last_change" not in frames[-1]:
+            frames += of_kind([await watching.next()], "db_update")
+    assert [(frame["agent_id"], frame["table"]) for frame in frames] == [(tasks.agent["id"], "tasks")] * 2
+    assert [frame["in_flight"] for frame in frames] == [1, 0]
+    assert frames[-1]["last_change"] == last
 
 
 async def test_a_write_that_fails_does_not_stay_under_way(tasks):
@@ -451,7 +451,7 @@ async def test_a_full_database_refuses_and_keeps_nothing_but_still_deletes(backe
 
 
 def take_any_key(settings):
-    """Say that the device key is lost, as a server on a shared store wants to be told before it starts with another."""
+    """Confirm that the device key is lost, which a server on a shared store requires before it starts with another."""
     file = settings["data_dir"] / "directory.json"
     file.write_text(json.dumps(json.loads(file.read_text()) | {"device_key": None}))
 
@@ -553,7 +553,7 @@ async def test_with_another_device_key_it_is_locked_and_not_lost(backend_setting
 
 
 async def test_a_new_key_changes_nothing_but_the_key(tasks):
-    key = next(tasks.server.workspaces.rglob("db.key"))
+    key = next(tasks.folder.rglob("db.key"))
     before = key.read_bytes()
     assert await tasks.call("POST", "/rotate-key") == {"ok": True}
     assert key.read_bytes() != before
@@ -567,7 +567,7 @@ async def test_erasing_takes_the_agents_name_and_then_leaves_nothing(tasks):
     assert await tasks.titles() == ["milk", "bread", "tea"]
     assert await tasks.call("DELETE", json={"confirm": tasks.agent["name"]}) == {"ok": True}
     assert (await tasks.call("GET"))["state"] == "none"
-    assert not list(tasks.server.workspaces.rglob("db.*"))
+    assert not list(tasks.folder.rglob("db.*"))
     await tasks.call("POST", "/import", json={"table": "tasks", "text": "title\nnew"})
     assert await tasks.titles() == ["new"]
 

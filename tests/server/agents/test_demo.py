@@ -1,13 +1,13 @@
-"""The demo model behind a whole server: everything a newcomer can say, and what really happens then."""
+"""The demo model in a whole server: every sentence it understands, and what really happens then."""
 
 import pytest
 
 from live_server import eventually, of_kind, running_server, text_of
 
 
-@pytest.fixture
-async def server(backend_settings):
-    async with running_server(backend_settings, model="demo") as server:
+@pytest.fixture(scope="module")
+async def shared_server(shared_settings):
+    async with running_server(shared_settings, model="demo") as server:
         yield server
 
 

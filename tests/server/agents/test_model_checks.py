@@ -1,17 +1,14 @@
-"""The test button: one word from an agent's model, or its provider's own words against it."""
+"""The test button: a short answer of an agent's model, or its provider's error."""
 
 import pytest
-import pytest_asyncio
 
 from live_server import running_server
 from openai_server import refuse, say
 from wakeful.runtime.models.check import try_model
 from wakeful.runtime.models.providers import Models
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest.fixture(scope="module")
 async def server(tmp_path_factory):
     folder = tmp_path_factory.mktemp("trials")
     async with running_server({"data_dir": folder / "data", "config_dir": folder / "config"}) as server:

@@ -1,4 +1,4 @@
-"""Profiles: an agent hands its session over to another one that the owner listed, and to no other."""
+"""Profiles: an agent hands its session over to another agent, only to those that the owner listed."""
 
 import json
 
@@ -20,9 +20,9 @@ def system_of(server):
     return server.provider.last["messages"][0]["content"]
 
 
-@pytest.fixture
-async def server(backend_settings):
-    async with running_server(backend_settings, store_encryption=False) as server:
+@pytest.fixture(scope="module")
+async def shared_server(shared_settings):
+    async with running_server(shared_settings, store_encryption=False) as server:
         yield server
 
 

@@ -1,4 +1,4 @@
-"""What a session's configuration does to the request: each key shown by what the provider is really sent."""
+"""Each key of a session's configuration, shown by the request that the provider receives."""
 
 import json
 
@@ -13,8 +13,8 @@ LONG_AGO = "2020-01-01T00:00:00Z"  # comes at once
 
 
 @pytest.fixture
-async def server(settings):
-    async with running_server(settings) as server:
+async def server(sqlite_server):
+    async with sqlite_server.as_new_owner() as server:
         await server.change_agent(name="Marvin", system_prompt="Be gloomy.", toolsets=["files", "scheduler"])
         yield server
 

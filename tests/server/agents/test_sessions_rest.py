@@ -1,4 +1,4 @@
-"""Sessions over HTTP: open, list, rename, delete, speak, upload, look at pictures, export."""
+"""Sessions over REST: open, list, rename, delete, messages, uploads, images, export."""
 
 import asyncio
 import base64
@@ -274,7 +274,7 @@ async def test_an_upload_can_be_sent_along_and_read_by_the_agent(server, session
         await client.ask("Read this", files=[{"name": file["name"], "path": file["path"]}])
         told = server.provider.last["messages"][-1]["content"]
         assert told == f"Read this\n[Uploaded files on disk: {file['path']}]"
-        # The model does with the path what it was told.
+        # The model uses the path from the prompt.
         path = told.partition("on disk: ")[2].rstrip("]")
         server.provider.then(calls(*call("read_file", f'{{"path": "{path}"}}')), say("42."))
         [called] = of_kind(await client.ask("And?"), "tool_call")
@@ -295,7 +295,7 @@ async def test_an_upload_of_more_than_25_megabytes_is_refused(server, session):
 async def test_of_several_files_all_are_kept_or_none(server, session):
     files = [("files", ("small.txt", b"x")), ("files", ("large.bin", bytes(26 * MEGABYTE)))]
     await refused(server, "POST", f"/sessions/{session}/uploads", files=files)
-    assert list(server.workspaces.rglob("small.txt")) == []
+    assert list((await server.folder()).rglob("small.txt")) == []
 
 
 async def test_a_session_keeps_200_megabytes_of_uploads(server, session, monkeypatch):
@@ -313,8 +313,7 @@ async def test_a_session_keeps_200_megabytes_of_uploads(server, session, monkeyp
 )
 async def test_whatever_it_is_called_an_upload_stays_in_its_folder(server, session, name):
     [file] = await upload(server, session, (name, b"content"))
-    workspaces = server.workspaces
-    [kept] = [path for path in workspaces.rglob("*") if path.is_file()]
+    [kept] = [path for path in (await server.folder()).rglob("*") if path.is_file()]
     assert str(kept) == file["path"]
     assert kept.parent.name == session
     assert kept.read_bytes() == b"content"
@@ -390,7 +389,7 @@ async def test_nobody_uploads_to_the_session_of_someone_else(server, session):
     async with server.client(grace) as client:
         answer = await client.post(f"/sessions/{session}/uploads", files={"files": ("a.txt", b"x")})
     assert (answer.status_code, answer.json()["error"]["code"]) == (404, "no_such_session")
-    assert list(server.workspaces.rglob("a.txt")) == []
+    assert list((await server.folder()).rglob("a.txt")) == []
 
 
 async def test_a_conversation_can_be_taken_home_as_markdown(server, session):

@@ -1,4 +1,4 @@
-"""Two servers on one PostgreSQL with separate disks, as their users meet them."""
+"""Two servers on one PostgreSQL with separate disks, through REST and sockets."""
 
 from contextlib import asynccontextmanager
 

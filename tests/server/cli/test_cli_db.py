@@ -86,7 +86,7 @@ def invoke(terminal, *words, typed=None):
 
 def test_tables_are_made_and_changed_and_views_saved(terminal):
     def run(*words):
-        return invoke(terminal, *words)  # there are many, and each would load Python anew
+        return invoke(terminal, *words)  # there are many, and each process would load Python again
 
     def said(*words):
         done = run(*words)

@@ -1,4 +1,4 @@
-"""A model that misbehaves: each run ends bounded, in words that can be read, and the session goes on."""
+"""A model that misbehaves: each run ends within limits, with a readable error, and the session stays usable."""
 
 import asyncio
 import json
@@ -11,7 +11,7 @@ from openai_server import call, calls, chunk, event, say, stream, text, thinking
 
 async def check_usable(server, session, client):
     """The next message is answered, and what the provider is sent of the past is in order."""
-    server.provider._always = None
+    server.provider.always = None
     server.provider.then(say("Still here."))
     assert (await client.ask("Are you there?"))[-1]["content"] == "Still here."
     assert (await server.call("GET", f"/sessions/{session}"))["is_running"] is False
@@ -61,7 +61,7 @@ async def test_one_good_call_among_bad_ones_is_enough_to_go_on(server, session, 
 
 
 async def test_one_call_repeated_for_ever(server, session, client):
-    server.provider._always = calls(*call("list_files", "{}", id="c1"))
+    server.provider.always = calls(*call("list_files", "{}", id="c1"))
     frames = await client.ask("Go")
     assert await ending(server, frames) == ("success", "repeated_calls")
     assert len(server.provider.requests) == 3
@@ -146,7 +146,7 @@ async def test_a_flood_of_text_is_cut_off(server, session, client, piece):
     server.provider.then(flood)
     await client.say("Go")
     frames = await client.until("stream_end", "error", "session_sync", seconds=30)
-    if frames[-1]["type"] == "session_sync":  # so much at once that this client is told to read it again
+    if frames[-1]["type"] == "session_sync":  # so much at once that this client has to sync again
         frames += await client.until("stream_end", "error", seconds=30)
     run = (await server.runs_of(session))[0]
     assert (run["status"], run["reason"]) == ("success", "answer_too_long")
@@ -186,7 +186,7 @@ async def test_work_without_end_is_held_to_a_number_of_calls(server, session, cl
         count += 1
         await calls(*call("list_files", json.dumps({"path": str(count)}), id=f"c{count}"), usage(1, 1))(exchange)
 
-    server.provider._always = always_another
+    server.provider.always = always_another
     frames = await client.ask("Go")
     assert await ending(server, frames) == ("success", "iteration_limit")
     assert count == 5

@@ -6,18 +6,18 @@ import json
 
 import pytest
 
-from live_server import TOKEN, of_kind, running_server
+from live_server import of_kind
 from openai_server import call, calls, say
 
 TODO = "Read notes.txt with read_file."
 HALF = "half \ud800 of it"  # a lone surrogate, which JSON can carry and no database can keep
-MOST_WORDS = 1_500  # characters; a model must find the mistake in them
+MAX_ERROR = 1_500  # characters; a model must find the mistake in them
 LONG = "Read notes.txt with read_file. " * 3_300  # 100 kB
 
 
 @pytest.fixture
-async def server(backend_settings):
-    async with running_server(backend_settings) as server:
+async def server(shared_server):
+    async with shared_server.as_new_owner() as server:
         await server.change_agent(toolsets=["recall", "scheduler", "next_run", "files"])
         yield server
 
@@ -29,7 +29,7 @@ async def answer_to(server, client, tool, arguments):
     return told
 
 
-async def find_faults(server, tool, base, table, token=TOKEN, agent=None):
+async def find_faults(server, tool, base, table, token=None, agent=None):
     """Make every call of a table and return what was wrong with the answers."""
     faults = []
     session = (await server.call("POST", "/sessions", token=token, json={"title": "Titled", "agent_id": agent}))["id"]
@@ -38,7 +38,7 @@ async def find_faults(server, tool, base, table, token=TOKEN, agent=None):
             arguments = {name: value for name, value in (base | changes).items() if value is not None}
             told = await answer_to(server, client, tool, arguments)
             lacking = [word for word in words if word not in told["result"]]
-            is_readable = len(told["result"]) < MOST_WORDS and told["metadata"]["code"] != "tool_broke"
+            is_readable = len(told["result"]) < MAX_ERROR and told["metadata"]["code"] != "tool_broke"
             if told["success"] or lacking or not is_readable:
                 faults.append((str(changes)[:80], lacking, told["result"][:300]))
             booked = (await server.call("GET", "/wakes", token=token))["wakes"]

@@ -16,7 +16,7 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed
 
 import forked_process
-from live_server import TOKEN, eventually, running_server
+from live_server import TOKEN, eventually
 from openai_server import say
 from wakeful.server.app import _application
 from wakeful.server.routes import DoorRoute, needed_scopes
@@ -26,8 +26,8 @@ PNG = b"\x89PNG\r\n\x1a\n"
 
 
 @pytest.fixture
-async def server(settings):
-    async with running_server(settings) as server:
+async def server(sqlite_server):
+    async with sqlite_server.as_new_owner() as server:
         yield server
 
 
@@ -173,8 +173,11 @@ async def closing_of(server, path, token, frame):
 async def test_who_may_not_write_may_not_send_large_frames(server, session):
     read, large = await scoped(server, "read"), json.dumps({"type": "message", "content": "x" * 70_000})
     assert await closing_of(server, f"/ws/sessions/{session}", read, large) == 1009
-    assert await closing_of(server, "/ws/events", TOKEN, large) == 1009
-    assert await closing_of(server, f"/ws/sessions/{session}", TOKEN, large.replace("message", "other")) == "bad_frame"
+    assert await closing_of(server, "/ws/events", server.token, large) == 1009
+    assert (
+        await closing_of(server, f"/ws/sessions/{session}", server.token, large.replace("message", "other"))
+        == "bad_frame"
+    )
 
 
 async def test_the_scope_is_checked_before_a_frame_is_parsed(server, session):

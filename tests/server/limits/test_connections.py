@@ -1,4 +1,4 @@
-"""Connections: unfinished requests are closed, strangers cannot take them all, and a token has so many sockets."""
+"""Limits of connections: unfinished requests are closed, unauthenticated clients and each token have a limit."""
 
 import asyncio
 import contextlib

@@ -3,7 +3,6 @@
 import asyncio
 import base64
 import contextlib
-import os
 import re
 import threading
 import time
@@ -20,19 +19,20 @@ from schemathesis import GenerationMode
 from schemathesis.specs.openapi.checks import ignored_auth, negative_data_rejection, positive_data_acceptance
 
 from asgi_client import asgi_server
+from conftest import IS_LONG
 from wakeful.app.building import build
 from wakeful.app.serving import build_http, welcome
 from wakeful.config import Settings
 
 TOKEN = "a-token-for-all-tests"
-RIGHT, WRONG = (60, 60) if os.environ.get("WAKEFUL_TEST_LONG") == "1" else (8, 3)  # requests to each operation
+RIGHT, WRONG = (60, 60) if IS_LONG else (5, 2)  # requests to each operation
 PIXEL = base64.b64encode(
     base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==")
 ).decode()
-# The one has tests of its own, in test_auth_gate.py, and no schema says what the other wants to know: that a time has
-# passed, a zone does not exist, a text is no picture.
+# The first is tested in test_auth_gate.py. The second assumes that the schema says everything, but not that a time has
+# passed, a zone does not exist, a text is not an image.
 UNFIT = [ignored_auth, positive_data_acceptance]
-# What takes away what other requests are about comes last.
+# Operations that delete what other requests need come last.
 LAST = ("DELETE",)
 
 
@@ -138,12 +138,12 @@ def test_every_answer_is_as_the_description_says(address, known):
 
 
 def _order(operation):
-    """What makes something comes first, what takes it away last, and what is about it in between."""
+    """Sort operations: those that create first, those that delete last."""
     makes = operation.method.upper() == "POST" and "{" not in operation.path
     return operation.method.upper() in LAST, not makes, -operation.path.count("/")
 
 
-# What takes a luck that no generator has: a login code, a run that was cut off or woken, a recall that waits or recurs,
+# A generator cannot guess these: a login code, a run that was cut off or woken, a recall that waits or recurs,
 # something unread in the inbox, a call that was asked about, words that mean a time, a next run that waits, the address
 # of a channel, SQL, the name of a column or an agent.
 HARD_TO_PLEASE = {

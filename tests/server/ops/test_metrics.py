@@ -1,8 +1,17 @@
-"""Figures for a monitoring system."""
+"""Metrics for a monitoring system."""
 
+import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from live_server import running_server
 from openai_server import say
+
+
+@pytest.fixture
+async def server(settings):
+    """A server of its own: it counts everything since its start."""
+    async with running_server(settings) as server:
+        yield server
 
 
 async def figures(server):

@@ -1,4 +1,4 @@
-"""How much disk a server takes, and for how long it keeps what is over."""
+"""Disk usage of a server, and retention."""
 
 import pytest
 

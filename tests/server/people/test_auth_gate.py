@@ -1,4 +1,4 @@
-"""The gate, asked directly: Host, Origin, who it is, and what every answer carries."""
+"""The gate over ASGI: Host, Origin, authentication, and the headers of every response."""
 
 from datetime import timedelta
 
@@ -14,7 +14,7 @@ OURS = "http://127.0.0.1:8420"
 
 @pytest.fixture
 async def browser(doors):
-    """What a browser sends that has logged in."""
+    """Return the headers of a browser that has logged in."""
     return browser_headers(await doors.log_in())
 
 

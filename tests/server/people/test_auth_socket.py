@@ -20,7 +20,7 @@ async def port(doors):
 
 @pytest.fixture
 async def browser(doors):
-    """What a page could send that has logged in, if browsers let it send headers with a socket."""
+    """Return the headers of a page that has logged in, although browsers cannot send headers with a socket."""
     return browser_headers(await doors.log_in())
 
 
@@ -151,7 +151,7 @@ async def test_over_http_the_port_is_the_one_it_listens_on(port):
 
 
 async def status_of(port, host):
-    """Ask over a bare connection, where nothing mends the Host header."""
+    """Send a request over a plain TCP connection, where no library changes the Host header."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     named = f"Host: {host}\r\n" if host else ""
     writer.write(f"GET /healthz HTTP/1.{1 if host else 0}\r\n{named}Connection: close\r\n\r\n".encode())

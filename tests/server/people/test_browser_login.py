@@ -1,4 +1,4 @@
-"""A browser's login in two parts: what a thief of one of them can do, and the tickets made with both."""
+"""A browser's login has two secrets: one of them alone is useless, and tickets need both."""
 
 import pytest
 

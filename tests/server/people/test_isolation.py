@@ -1,4 +1,4 @@
-"""Two people on one server: neither sees nor touches what is the other's, through any route or socket.
+"""Two users on one server: neither can read or change the other's data, through any route or socket.
 
 The routes come from the server's own description. A new one fails the first test until it is written down here, and
 from then on it is tried like all the others.
@@ -37,12 +37,12 @@ from wakeful.domain.types import Channel, Notice
 from wakeful.server.app import _application
 
 TOKEN = "a-token-for-all-tests"
-ON_SQLITE = pytest.mark.parametrize("backend_settings", ["sqlite"], indirect=True)  # where the store plays no part
+ON_SQLITE = pytest.mark.parametrize("shared_settings", ["sqlite"], indirect=True)  # where the store plays no part
 # An owner is a caller like any other to the store, so one of the two is enough for that.
 WHO = pytest.mark.parametrize(
-    ("backend_settings", "who"),
+    ("shared_settings", "who"),
     [("sqlite", "bob"), ("sqlite", "owner"), ("postgres", "bob")],
-    indirect=["backend_settings"],
+    indirect=["shared_settings"],
 )
 SCOPES = ("read", "chat", "schedule", "admin")
 PIXEL = base64.b64decode(
@@ -217,7 +217,7 @@ BODIES = {
 }
 FORMS = {("POST", "/login"): {"code": "evil"}}
 FILES = {("POST", "/sessions/{session_id}/uploads"): [("files", ("evil.txt", b"evil"))]}
-# What means something only inside one agent's database: everyone here has the same.
+# Names inside one agent's database: all users here have the same.
 LOCAL = {
     "path": "AGENTS.md",
     "change_id": "1",
@@ -243,13 +243,13 @@ class Person:
 
     @property
     def mark(self) -> str:
-        """What stands in everything this person wrote."""
+        """A marker in every text of this user."""
         return f"{self.name.lower()}s-secret"
 
 
 @cache
 def describe() -> dict[str, Any]:
-    """What the server says of its routes; to put that together takes as long as a whole test."""
+    """The server's OpenAPI document; building it takes as long as a whole test."""
     return _application(version("wakeful")).openapi()
 
 
@@ -363,7 +363,7 @@ class House:
             body=mark,
             once_key=str(uuid.uuid4()),
             created_at=now,
-            told_at=now,  # so that nobody is at its row while a test compares
+            told_at=now,  # so that its row does not change while a test compares
         )
         await self._node.store.write(lambda tx: tx.notices.add(notice))
         return notice.id
@@ -407,7 +407,7 @@ class House:
         else:
             text = "SELECT table_name AS name FROM information_schema.tables WHERE table_type = 'BASE TABLE'"
             text += " AND table_schema = current_schema()"
-        # How far changelogs have come is saved a moment after what was written; no route shows or changes it.
+        # The heads of changelogs are saved a moment after a write; no route shows or changes them.
         return sorted(row["name"] for row in await self._fetch(text) if row["name"] != "changelog_heads")
 
     async def _fetch(self, text: str) -> list[dict[str, Any]]:
@@ -447,11 +447,23 @@ async def _is_over(client: httpx.AsyncClient, run_id: str) -> bool:
     return run["status"] == "success"
 
 
+@pytest.fixture(scope="module")
+async def house(shared_settings):
+    """A house that these tests share: they are refused, or change nothing that another test reads."""
+    async with opened_house(shared_settings) as house:
+        yield house
+
+
 @pytest.fixture
-async def house(backend_settings):
-    settings = Settings.model_validate(
-        backend_settings | {"token": SecretStr(TOKEN), "fetch_private_hosts": ["192.0.2.1"]}
-    )
+async def own_house(backend_settings):
+    """A house for one test that changes what the people in it have."""
+    async with opened_house(backend_settings) as house:
+        yield house
+
+
+@asynccontextmanager
+async def opened_house(stored):
+    settings = Settings.model_validate(stored | {"token": SecretStr(TOKEN), "fetch_private_hosts": ["192.0.2.1"]})
     node = build(settings)
     async with node.running():
         await welcome(node)
@@ -556,7 +568,7 @@ async def test_through_no_route_is_anything_of_another_seen_or_touched(house, wh
             answer = await send(caller.client, route, ids)
             assert answer.status_code == (403 if is_about_people(route) else 404), (route, ids, answer.text)
             assert house.ada.mark not in answer.text
-            # What is someone else's looks like what is not there.
+            # Another user's object looks like a missing one.
             own = tuple(name for name in ids if ids[name] in caller.ids.values())
             if own not in absent:
                 nowhere = {name: ids[name] if name in own else str(uuid.uuid4()) for name in ids}
@@ -569,21 +581,21 @@ async def test_through_no_route_is_anything_of_another_seen_or_touched(house, wh
 
 
 @asynccontextmanager
-async def second_node(backend_settings, tmp_path):
+async def second_node(stored, tmp_path):
     """Start another node on the same PostgreSQL, with a data directory of its own, and return its address."""
     folders = {"data_dir": tmp_path / "second", "config_dir": tmp_path / "second-config"}
-    node = build(Settings.model_validate(backend_settings | folders | {"token": SecretStr(TOKEN)}))
+    node = build(Settings.model_validate(stored | folders | {"token": SecretStr(TOKEN)}))
     async with node.running():
         await welcome(node)
         async with asgi_server(build_http(node)) as port:
             yield f"http://127.0.0.1:{port}"
 
 
-@pytest.mark.parametrize("backend_settings", ["postgres"], indirect=True)
-async def test_through_a_second_node_is_nothing_of_another_seen_or_touched(house, backend_settings, tmp_path):
+@pytest.mark.parametrize("shared_settings", ["postgres"], indirect=True)
+async def test_through_a_second_node_is_nothing_of_another_seen_or_touched(house, shared_settings, tmp_path):
     """There too what is someone else's looks like what is not there, wherever its files are."""
     rows, files = await house.rows_of(house.ada), house.files()
-    async with second_node(backend_settings, tmp_path) as address:
+    async with second_node(shared_settings, tmp_path) as address:
         for caller in (house.bob, house.owner):
             client = house.client(caller.secret, address)
             for route, operation in house.operations.items():
@@ -701,20 +713,20 @@ async def test_anothers_session_is_an_unknown_one_to_the_socket(house, who):
     assert await house.rows() == rows
 
 
-async def test_the_socket_of_events_tells_only_of_ones_own(house):
+async def test_the_socket_of_events_tells_only_of_ones_own(own_house):
     async with (
-        socket(house, "/ws/events", house.ada.secret) as adas,
-        socket(house, "/ws/events", house.bob.secret) as bobs,
-        socket(house, "/ws/events?after=0", house.owner.secret) as owners,
+        socket(own_house, "/ws/events", own_house.ada.secret) as adas,
+        socket(own_house, "/ws/events", own_house.bob.secret) as bobs,
+        socket(own_house, "/ws/events?after=0", own_house.owner.secret) as owners,
     ):
         for opened in (adas, bobs, owners):
             await heard(opened)  # what comes at the beginning
-        path = f"/sessions/{house.ada.ids['session_id']}"
-        await said(house.ada.client.patch(path, json={"title": "another adas-secret"}))
-        run = (await said(house.ada.client.post(f"{path}/messages", json={"content": "list files"})))["run_id"]
-        await eventually(lambda: _is_over(house.ada.client, run), 10)
-        await house.notify(house.ada.mark, house.ada.ids["user_id"])
-        await said(house.ada.client.delete(path))
+        path = f"/sessions/{own_house.ada.ids['session_id']}"
+        await said(own_house.ada.client.patch(path, json={"title": "another adas-secret"}))
+        run = (await said(own_house.ada.client.post(f"{path}/messages", json={"content": "list files"})))["run_id"]
+        await eventually(lambda: _is_over(own_house.ada.client, run), 10)
+        await own_house.notify(own_house.ada.mark, own_house.ada.ids["user_id"])
+        await said(own_house.ada.client.delete(path))
         told = {frame["type"] for frame in await heard(adas)}
         assert {"session_update", "run_update", "notification"} <= told
         assert await heard(bobs) == []
@@ -758,7 +770,7 @@ async def test_a_token_that_reads_changes_nothing_at_all(house):
 @ON_SQLITE
 @pytest.mark.parametrize("length", ["Content-Length: 73400320", "Transfer-Encoding: chunked"])
 async def test_a_token_that_reads_is_refused_before_any_of_a_body_is_read(house, length):
-    """Nothing of it is sent here, so whoever waited for it would never answer."""
+    """The body is never sent, so a server that waited for it would never answer."""
     secret = (await house.token(house.ada, "read")).headers["Authorization"]
     host = house.address.removeprefix("http://")
     writing = [route for route in BODIES | FILES if NEEDS[route] != "read"]
@@ -836,11 +848,11 @@ async def test_only_an_owner_allows_other_models_and_others_are_told_what_is_all
     assert granted["allowed_models"] == ["openai:gpt-4o"]
 
 
-@ON_SQLITE
-async def test_only_an_owner_manages_people(house):
-    bobs, adas = f"/users/{house.bob.ids['user_id']}", f"/users/{house.ada.ids['user_id']}"
-    rows = await house.rows()
-    ada = house.ada.client
+@pytest.mark.parametrize("backend_settings", ["sqlite"], indirect=True)
+async def test_only_an_owner_manages_people(own_house):
+    bobs, adas = f"/users/{own_house.bob.ids['user_id']}", f"/users/{own_house.ada.ids['user_id']}"
+    rows = await own_house.rows()
+    ada = own_house.ada.client
     for method, path, body in (
         ("GET", "/users", None),
         ("POST", "/users", {"name": "Evil", "role": "owner"}),
@@ -849,12 +861,12 @@ async def test_only_an_owner_manages_people(house):
         ("DELETE", bobs, None),
         ("DELETE", adas, None),
         ("PATCH", adas, {"role": "owner"}),
-        ("POST", "/tokens", {"name": "Evil", "scope": "read", "user_id": house.bob.ids["user_id"]}),
-        ("POST", "/login-links", {"user_id": house.owner.ids["user_id"]}),
+        ("POST", "/tokens", {"name": "Evil", "scope": "read", "user_id": own_house.bob.ids["user_id"]}),
+        ("POST", "/login-links", {"user_id": own_house.owner.ids["user_id"]}),
     ):
         refused = await ada.request(method, path, json=body)
         assert same_kind(refused) == (403, "owners_only"), (method, path)
-    assert await house.rows() == rows
-    assert (await said(house.owner.client.patch(bobs, json={"name": "Bob the second"})))["name"] == "Bob the second"
-    await said(house.owner.client.delete(bobs))
-    assert (await house.bob.client.get("/me")).status_code == 401
+    assert await own_house.rows() == rows
+    assert (await said(own_house.owner.client.patch(bobs, json={"name": "Bob the second"})))["name"] == "Bob the second"
+    await said(own_house.owner.client.delete(bobs))
+    assert (await own_house.bob.client.get("/me")).status_code == 401

@@ -1,4 +1,4 @@
-"""A real server at its most talkative: every kind of secret is used, rightly and wrongly, and none is in its log."""
+"""A real server with log level debug: every kind of secret is used, rightly and wrongly, and none is in its log."""
 
 import asyncio
 import os

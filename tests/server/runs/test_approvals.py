@@ -15,9 +15,15 @@ def use(tool, arguments, call_id="call_1"):
     return calls(*call(tool, json.dumps(arguments), id=call_id))
 
 
+@pytest.fixture(scope="module")
+async def shared_server(shared_settings):
+    async with running_server(shared_settings, store_encryption=False) as server:
+        yield server
+
+
 @pytest.fixture
-async def server(backend_settings):
-    async with running_server(backend_settings, store_encryption=False) as server:
+async def server(shared_server):
+    async with shared_server.as_new_owner() as server:
         await server.change_agent(ask_before=["write_file"])
         yield server
 
@@ -176,7 +182,7 @@ async def test_an_answer_given_while_the_server_was_away_counts(backend_settings
                 provider.then(use(*NOTE))
                 await client.say("Write it.")
                 asked = await wait_for_question(client)
-            await server.node.engine.stop()  # its runs are given back; the doors are still open
+            await server.node.engine.stop()  # its runs are released; the API still answers
             await answer(server, asked)
             assert not file_of(server, agent).exists()
         provider.then(say("Written."))

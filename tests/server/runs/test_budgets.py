@@ -1,4 +1,4 @@
-"""What an agent may spend, by run and by day: checked before each call, told in time, shown over REST."""
+"""Budgets of an agent, by run and by day: checked before each call, announced to the model, shown over REST."""
 
 import json
 
@@ -11,14 +11,14 @@ HOUSEKEEPING = "Come to an end now"
 
 
 def look(number, spent):
-    """A turn that calls a tool and costs so many tokens."""
+    """Return a turn that calls a tool and uses this number of tokens."""
     return stream(
         *call("list_files", json.dumps({"path": f"{number}"}), id=f"c{number}"), usage(spent, 0), finish="tool_calls"
     )
 
 
 def notes(server):
-    """How often each request held the word to come to an end."""
+    """Return how often each request contained the reminder to finish."""
     return [json.dumps(request.body["messages"]).count(HOUSEKEEPING) for request in server.provider.requests]
 
 

@@ -1,4 +1,4 @@
-"""A context that grows too large for its model: what is sent instead, what is kept, what happens when that fails."""
+"""Compaction of a context that grows too large: what is sent, what is kept, and failures of the summary."""
 
 import json
 
@@ -12,15 +12,21 @@ NEXT = "Question 3. "
 LONG = "All work and no play. " * 300  # about 2,200 tokens
 
 
+@pytest.fixture(scope="module")
+async def shared_server(shared_settings):
+    async with running_server(shared_settings, context_window=WINDOW) as server:
+        yield server
+
+
 @pytest.fixture
-async def server(backend_settings):
-    async with running_server(backend_settings, context_window=WINDOW) as server:
+async def server(shared_server):
+    async with shared_server.as_new_owner() as server:
         await server.change_agent(toolsets=["files"])
         yield server
 
 
 def sent(server, which=-1):
-    """What a request to the provider held, without the system prompt."""
+    """Return the messages of a request to the provider, without the system prompt."""
     return server.provider.requests[which].body["messages"][1:]
 
 
@@ -148,7 +154,7 @@ async def test_calls_and_their_results_are_never_torn_apart(server, session, cli
         else:
             await say("Done.")(exchange)
 
-    server.provider._always = answer
+    server.provider.always = answer
     frames = await client.ask("The task, in its own words.")
     assert frames[-1]["content"] == "Done."
     assert len(of_kind(frames, "context_compressed")) >= 2

@@ -2,17 +2,11 @@
 
 import pytest
 
-from live_server import eventually, running_server
+from live_server import eventually
 from openai_server import call, calls, chunk, say, stream
 
 NOTHING = stream(chunk({"role": "assistant"}))
 LOOK = calls(*call("list_files", "{}"))
-
-
-@pytest.fixture
-async def server(backend_settings):
-    async with running_server(backend_settings) as server:
-        yield server
 
 
 @pytest.fixture
@@ -37,7 +31,7 @@ async def woken(server, session, **asked):
     [
         pytest.param([NOTHING], "did_nothing", id="neither a call nor a word"),
         pytest.param([LOOK, NOTHING], "empty_answer", id="a call, and no answer"),
-        pytest.param([stream(chunk({"content": " \n "}))], "did_nothing", id="blanks are no words"),
+        pytest.param([stream(chunk({"content": " \n "}))], "did_nothing", id="only whitespace"),
         pytest.param([LOOK, say("Done.")], None, id="an answer"),
     ],
 )

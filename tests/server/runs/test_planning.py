@@ -1,8 +1,8 @@
-"""Agents that plan before they work: what is asked, what is shown, what is kept, and what a bad planner can do."""
+"""Planning before a run: the request, the frames, the saved plan, and bad answers of a planner."""
 
 import pytest
 
-from live_server import kinds, of_kind, running_server
+from live_server import kinds, of_kind
 from openai_server import call, calls, refuse, say, stream, text, thinking, usage
 from wakeful.domain.quoting import quote_block
 
@@ -10,14 +10,14 @@ PLAN = "1. Read a.txt\n2. Say what is in it"
 
 
 @pytest.fixture
-async def server(backend_settings):
-    async with running_server(backend_settings) as server:
+async def server(shared_server):
+    async with shared_server.as_new_owner() as server:
         await server.change_agent(planning=True)
         yield server
 
 
 def told(server, which):
-    """What a request told the model: the system prompt, and the rest."""
+    """Return the system prompt of a request, and the other messages."""
     system, *rest = server.provider.requests[which].body["messages"]
     return system["content"], [(message["role"], message["content"]) for message in rest]
 

@@ -1,4 +1,4 @@
-"""Agents that give tasks away: what the helper is told, what is shown of its work, what it may, and where it ends."""
+"""Subagents: their prompt, the frames about them, their permissions, and their limits."""
 
 import asyncio
 import json
@@ -16,7 +16,7 @@ class Team:
         self.server = server
         self.scripts = {}
         self.asked = {}
-        server.provider._always = self._answer
+        server.provider.always = self._answer
 
     async def hire(self, name, **settings):
         """Make an agent; its system prompt gives it away to the provider."""
@@ -40,11 +40,10 @@ class Team:
 
 
 @pytest.fixture
-async def team(backend_settings):
-    async with running_server(backend_settings) as server:
-        team = Team(server)
-        yield team
-        assert not any(team.scripts.values()), team.scripts
+async def team(server):
+    team = Team(server)
+    yield team
+    assert not any(team.scripts.values()), team.scripts
 
 
 @pytest.fixture
@@ -201,7 +200,7 @@ async def test_a_subagent_makes_room_in_its_own_context_and_says_whose_it_is(bac
         writes = [json.dumps({"path": f"{n}.txt", "content": "All work and no play. " * 300}) for n in range(4)]
         team.script("Scout", *[calls(*call("write_file", each, id=f"w{n}")) for n, each in enumerate(writes)])
         team.scripts["Scout"].append(say("A lot."))
-        team.script("", say("I wrote."))  # who sums up is told nothing of names
+        team.script("", say("I wrote."))  # the summary's prompt does not name the file
         async with server.watch(session) as client:
             frames = await client.ask("Go")
         assert frames[-1]["content"] == "Done."
@@ -427,7 +426,7 @@ async def test_a_listed_agent_that_is_gone_is_simply_not_there(team, client):
     scout = await team.hire("Scout")
     await team.list(scout)
     await team.server.call("DELETE", f"/agents/{scout}")
-    assert (await team.list(scout))["subagents"] == [scout]  # saving the same again is no fault
+    assert (await team.list(scout))["subagents"] == [scout]  # saving the same list again is not an error
     team.script("Boss", calls(*give("Scout", "Go")), say("Gone."))
     [called] = of_kind(await client.ask("Go"), "tool_call")
     assert called["metadata"]["code"] == "no_such_subagent"

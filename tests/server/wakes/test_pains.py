@@ -1,4 +1,4 @@
-"""What users of scheduled agents complain about most, each line through the public doors, with a clock we move."""
+"""The most frequent complaints about scheduled agents, each tested through the public API with a manual clock."""
 
 import json
 from datetime import datetime
@@ -21,7 +21,7 @@ def clock():
 
 @pytest.fixture
 async def server(backend_settings, clock):
-    # A lease that outlasts every jump of the clock: the jumps are meant for the wakes.
+    # A lease that outlasts every jump of the clock: the jumps are for the wakes.
     more = {"always": improvise, "clock": clock, "lease_seconds": 3600, "runs_per_hour": 30}
     async with running_server(backend_settings, patient=Patient(first=DAY.total_seconds()), **more) as server:
         await server.change_agent(run_limit_seconds=int(DAY.total_seconds()))
@@ -38,7 +38,7 @@ async def runs_of(server, wake_id):
 
 
 async def settled(server, wake_id, count):
-    """Wait until so many rows of a wake's are there and over, and return them, the oldest first."""
+    """Wait until `count` runs of a wake have ended, and return them, the oldest first."""
 
     async def look():
         runs = await runs_of(server, wake_id)
@@ -490,7 +490,7 @@ async def test_one_broken_wake_touches_no_other(server, clock):
         )
         for _ in range(2)
     ]
-    await server.node.store._database.run_script(f"UPDATE wakes SET cron = 'nonsense' WHERE id = '{broken['id']}'")
+    await server.sql(f"UPDATE wakes SET cron = 'nonsense' WHERE id = '{broken['id']}'")
     clock.set(NOON + HOUR)
     await settled(server, sound["id"], 1)
     [told] = await eventually(lambda: notices(server, "unfirable"))

@@ -1,4 +1,4 @@
-"""With wakes queued in a session, a message sent on receipt of a run's end is taken, over both doors and from afar."""
+"""With wakes queued in a session, a message sent on receipt of a run's end goes first, over REST and the socket."""
 
 import asyncio
 from datetime import datetime, timedelta

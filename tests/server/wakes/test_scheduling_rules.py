@@ -1,4 +1,4 @@
-"""The rows of the three seeds' tables and the rules of the contract, over REST, with a clock we move."""
+"""The rows of the three seeds' tables and the rules of the contract, over REST, with a manual clock."""
 
 import re
 from datetime import datetime

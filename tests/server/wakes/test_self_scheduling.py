@@ -1,4 +1,4 @@
-"""Self-scheduling switched off: what is ended says so, and what a run under way still tries is refused."""
+"""Self-scheduling switched off: ended wakes have a reason, and bookings of a run in progress are refused."""
 
 import json
 

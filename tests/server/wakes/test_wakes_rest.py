@@ -1,10 +1,10 @@
-"""Wakes by their id, whichever door they were booked at, and the history of runs."""
+"""Wakes of every kind by their id over REST, and the history of runs."""
 
 import re
 
 import pytest
 
-from live_server import eventually, of_kind, running_server
+from live_server import eventually, of_kind
 from openai_server import refuse, say
 
 TODO = "Read notes.txt with read_file."
@@ -52,10 +52,9 @@ class Desk:
 
 
 @pytest.fixture
-async def desk(backend_settings):
-    async with running_server(backend_settings) as server:
-        [agent] = (await server.call("GET", "/agents"))["agents"]
-        yield Desk(server, await server.session(), agent["id"])
+async def desk(server):
+    [agent] = (await server.call("GET", "/agents"))["agents"]
+    return Desk(server, await server.session(), agent["id"])
 
 
 @pytest.mark.parametrize("kind", BOOKINGS)

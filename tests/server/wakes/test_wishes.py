@@ -1,4 +1,4 @@
-"""`why` keeps the time that was asked for, what moved it and the time that was booked, at every door."""
+"""`why` shows the requested time, the rule that moved it and the booked time, through every API."""
 
 import json
 from datetime import datetime
@@ -14,9 +14,9 @@ TODO = "Read notes.txt with read_file."
 BERLIN = "Europe/Berlin"
 
 
-@pytest.fixture
-async def server(backend_settings):
-    async with running_server(backend_settings, clock=ManualClock(NOON), lease_seconds=3600) as server:
+@pytest.fixture(scope="module")
+async def shared_server(shared_settings):
+    async with running_server(shared_settings, clock=ManualClock(NOON), lease_seconds=3600) as server:
         yield server
 
 

@@ -1,10 +1,10 @@
-"""A run that an agent booked never has more tools than the run that booked it: what the provider is really sent."""
+"""A run that an agent booked never has more tools than the run that booked it, shown by the provider's requests."""
 
 import json
 
 import pytest
 
-from live_server import eventually, running_server
+from live_server import eventually
 from openai_server import call, calls, say
 
 TODO = "Read notes.txt with read_file."
@@ -21,8 +21,8 @@ BOOKING = ["recall", "scheduler", "next_run"]
 
 
 @pytest.fixture
-async def server(backend_settings):
-    async with running_server(backend_settings) as server:
+async def server(shared_server):
+    async with shared_server.as_new_owner() as server:
         await server.change_agent(toolsets=[*BOOKING, "files"])
         yield server
 

@@ -14,9 +14,9 @@ REPEATED = {"call_type": "recurring", "when": "1h", "interval_seconds": 60}
 TOMORROW_9 = NOON.replace(day=3, hour=9)  # in UTC
 
 
-@pytest.fixture
-async def server(backend_settings):
-    async with running_server(backend_settings, clock=ManualClock(NOON), lease_seconds=3600) as server:
+@pytest.fixture(scope="module")
+async def shared_server(shared_settings):
+    async with running_server(shared_settings, clock=ManualClock(NOON), lease_seconds=3600) as server:
         yield server
 
 

@@ -1,4 +1,4 @@
-"""Everything that should not come over a socket: a clear error, the connection kept where sensible, nothing lost."""
+"""Bad frames of clients: a clear error, the connection stays open where possible, nothing is lost."""
 
 import asyncio
 import base64
@@ -9,7 +9,7 @@ import logging
 import pytest
 from websockets.exceptions import ConnectionClosed
 
-from live_server import ENDS, Tap, eventually, running_server
+from live_server import ENDS, Tap, eventually
 from openai_server import say
 
 PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n" + bytes(40)).decode()
@@ -17,9 +17,8 @@ MEGABYTE = 1024 * 1024
 
 
 @pytest.fixture
-async def server(tmp_path):
-    settings = {"data_dir": tmp_path / "data", "config_dir": tmp_path / "config", "store_encryption": False}
-    async with running_server(settings) as server:
+async def server(sqlite_server):
+    async with sqlite_server.as_new_owner() as server:
         yield server
 
 
@@ -61,7 +60,7 @@ BAD = [
     pytest.param(message(images=PNG), "bad_frame", "images", id="images is text"),
     pytest.param(message(images={"0": PNG}), "bad_frame", "images", id="images is an object"),
     pytest.param(message(images=[PNG, 1]), "bad_image", "images", id="an image is a number"),
-    pytest.param(message(images=["~~~"]), "bad_image", "images", id="an image is no base64"),
+    pytest.param(message(images=["~~~"]), "bad_image", "images", id="an image is not base64"),
     pytest.param(message(images=[""]), "bad_image", "images", id="an empty image"),
     pytest.param(
         message(images=[image_of(b"\x89PNG\r\n\x1a\n" + bytes(6 * MEGABYTE))]), "bad_image", "images", id="6 MB"

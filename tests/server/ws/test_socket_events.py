@@ -1,4 +1,4 @@
-"""The socket with news about everything a user owns, and about nothing else."""
+"""/ws/events: news of everything a user owns, and of nothing else."""
 
 import asyncio
 from datetime import timedelta
@@ -157,7 +157,9 @@ async def test_both_sockets_say_the_same_of_a_recall(server, client):
         await server.call("DELETE", f"/sessions/{session}/recall")
         await hear(client, "recall_update", session_id=session, action="cancelled")
         await hear(watcher, "recall_update", action="cancelled")
-        here, there = ([_news_of(frame) for frame in of_kind(each.told, "recall_update")] for each in (client, watcher))
+        here, there = (
+            [_news_of(frame) for frame in of_kind(each.received, "recall_update")] for each in (client, watcher)
+        )
     assert here == there
     assert [frame["action"] for frame in here] == [
         "scheduled", "rescheduled", "skipped", "fired", "rescheduled", "fired", "failed", "rescheduled", "cancelled",
@@ -180,30 +182,30 @@ async def test_nobody_hears_of_what_others_own(server, client):
         await hear(other, "run_update", session_id=theirs["id"], status="success")
         last = await server.session("A last one")  # so that what was on its way to the wrong one has arrived
         await hear(client, "session_update", session_id=last)
-        assert {frame.get("session_id") for frame in client.told} == {mine, last, None}
-        assert {frame.get("session_id") for frame in other.told} == {theirs["id"], None}
+        assert {frame.get("session_id") for frame in client.received} == {mine, last, None}
+        assert {frame.get("session_id") for frame in other.received} == {theirs["id"], None}
 
 
 async def test_numbers_go_up_by_one(server, client):
     for number in range(20):
         await server.session(f"Number {number}")
     await hear(client, "session_update", title="Number 19")
-    assert_consecutive([frame for frame in client.told if "seq" in frame])
-    assert {f"Number {number}" for number in range(20)} <= {frame.get("title") for frame in client.told}
+    assert_consecutive([frame for frame in client.received if "seq" in frame])
+    assert {f"Number {number}" for number in range(20)} <= {frame.get("title") for frame in client.received}
 
 
 async def test_after_a_number_only_what_is_lacking_is_sent(server, client):
     for number in range(5):
         await server.session(f"Number {number}")
     await hear(client, "session_update", title="Number 4")
-    known = [frame for frame in client.told if "seq" in frame]
+    known = [frame for frame in client.received if "seq" in frame]
     for index, frame in enumerate(known):
         async with server.watch_events(after=frame["seq"]) as again:
             assert [await again.next() for _ in known[index + 1 :]] == known[index + 1 :]
     async with server.watch_events(after=known[-1]["seq"]) as again:
         session = await server.session("One more")
         await hear(again, "session_update", session_id=session)
-        assert_consecutive(again.told, first=known[-1]["seq"] + 1)
+        assert_consecutive(again.received, first=known[-1]["seq"] + 1)
 
 
 @pytest.mark.parametrize("after", ["1", "99999999999999999", "abc", "-5"])

@@ -1,4 +1,4 @@
-"""Every frame of the protocol that a run of this part can say, with exactly its fields. `served` checks the schema."""
+"""Every frame that a run can send, with exactly its fields. The client validates them against the schema."""
 
 from datetime import UTC, datetime
 
@@ -11,9 +11,9 @@ STORED = {"type", "seq", "run_id"}
 WRITE = ("write_file", '{"path": "a.txt", "content": "hello"}')
 
 
-@pytest.fixture
-async def server(backend_settings):
-    async with running_server(backend_settings, patient=Patient(retries=0)) as server:
+@pytest.fixture(scope="module")
+async def shared_server(shared_settings):
+    async with running_server(shared_settings, patient=Patient(retries=0)) as server:
         yield server
 
 
@@ -196,7 +196,7 @@ async def test_connection_frames_carry_only_what_the_protocol_says(server, sessi
     assert replay_start == {"type": "replay_start", "count": 1}
     assert delta["delta"] == "One"
     assert replay_end == {"type": "replay_end"}
-    assert client.told[0] == {"type": "session_sync"}
+    assert client.received[0] == {"type": "session_sync"}
     tap.end()
     await client.until("stream_end")
 

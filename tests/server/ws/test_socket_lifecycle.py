@@ -1,4 +1,4 @@
-"""Who comes when: fresh, in mid-run, again, too late; and one run at a time."""
+"""Clients that connect first, in mid-run, again or too late; and one run at a time."""
 
 import asyncio
 
@@ -30,7 +30,7 @@ async def test_an_unknown_session_closes_with_4004(server, name):
         code, words = await client.closing()
     assert code == 4004
     assert words
-    assert client.told == []
+    assert client.received == []
 
 
 async def test_the_session_of_someone_else_is_an_unknown_one(server, session):
@@ -63,7 +63,7 @@ async def test_a_client_that_comes_after_the_end_is_only_told_to_load_the_sessio
 async def test_a_client_that_comes_in_mid_run_gets_the_replay_then_the_rest_then_a_sync(server, session, client):
     server.provider.then(calls(*thinking("Hm."), *call(*WRITE)))
     tap = await begin(server, client, "One ", "two ")
-    before = client.told[1:]
+    before = client.received[1:]
     async with server.watch(session, is_fresh=False) as late:
         replayed = await late.until("replay_end")
         assert replayed[0] == before[0]
@@ -78,8 +78,8 @@ async def test_a_client_that_comes_in_mid_run_gets_the_replay_then_the_rest_then
         assert rest[-1] == {"type": "session_sync"}
         await late.nothing_more()
     assert (await client.until("stream_end"))[0] == live
-    assert_consecutive(late.told, first=1)
-    assert text_of(late.told) == "One two three" == rest[0]["content"]
+    assert_consecutive(late.received, first=1)
+    assert text_of(late.received) == "One two three" == rest[0]["content"]
 
 
 async def test_the_sync_after_a_replay_finds_the_whole_answer_saved(server, session, client):
@@ -118,7 +118,7 @@ async def test_a_replay_shows_only_the_run_that_is_under_way(server, session, cl
 async def test_after_a_number_only_what_is_lacking_is_sent(server, session, client):
     server.provider.then(calls(*call(*WRITE)))
     tap = await begin(server, client, "One ", "two ")
-    known = client.told[1:]
+    known = client.received[1:]
     for number in range(len(known) + 1):
         async with server.watch(session, after=number) as again:
             assert [await again.next() for _ in known[number:]] == known[number:]
@@ -190,8 +190,8 @@ async def test_a_message_sent_on_receipt_of_the_end_is_accepted_a_hundred_times(
             for number in range(100):
                 frames = await client.ask(str(number))
                 assert frames[-1].get("content") == f"You said: {number}", frames
-            assert_consecutive(client.told, first=1)
-            assert kinds(client.told).count("session_sync") == 1
+            assert_consecutive(client.received, first=1)
+            assert kinds(client.received).count("session_sync") == 1
         assert len(await server.messages(session)) == 200
 
 
@@ -287,7 +287,7 @@ async def test_a_client_that_came_in_the_middle_of_a_headless_run_gets_one_sync_
         tap.end()
         await late.until("session_sync")
         await late.nothing_more()
-        assert len(of_kind(late.told, "session_sync")) == 1
+        assert len(of_kind(late.received, "session_sync")) == 1
 
 
 async def _has_begun(server, session):
@@ -324,7 +324,7 @@ async def test_a_client_that_was_there_through_a_chat_run_gets_no_sync_at_its_en
     server.provider.then(say("Done."))
     await client.ask("Do it")
     await client.nothing_more()
-    assert kinds(client.told).count("session_sync") == 1
+    assert kinds(client.received).count("session_sync") == 1
 
 
 async def test_someone_else_who_was_there_before_the_message_sees_the_run_live(server, session, client):
@@ -351,7 +351,7 @@ async def test_headless_runs_that_only_wait_do_not_lock_the_user_out(backend_set
             server.provider.then(say("Now me."))
             tap.end()
             assert (await client.until("session_sync"))[-2]["content"] == "Now me."
-            assert_consecutive(client.told, first=2)  # the first one said that it was booked
+            assert_consecutive(client.received, first=2)  # the first one said that it was booked
 
 
 async def test_stopping_a_run_that_waits_does_not_end_the_stream_of_the_one_at_work(backend_settings):
@@ -386,9 +386,9 @@ async def test_every_client_gets_every_number_once_whenever_it_came(server, sess
             tap.end()
             for watcher in (client, second, third, fourth):
                 await watcher.until("stream_end")
-    last = seqs(client.told)[-1]
+    last = seqs(client.received)[-1]
     for watcher, first in ((client, 1), (second, 1), (third, 2), (fourth, 1)):
-        assert seqs(watcher.told) == list(range(first, last + 1))
+        assert seqs(watcher.received) == list(range(first, last + 1))
 
 
 async def test_numbers_go_on_over_runs_of_every_kind(server, session, client):
@@ -400,5 +400,5 @@ async def test_numbers_go_on_over_runs_of_every_kind(server, session, client):
     tap = await begin(server, client, "Three")
     await server.stop(session)
     await client.until("stream_stopped")
-    assert_consecutive(client.told, first=1)
+    assert_consecutive(client.received, first=1)
     assert tap.is_asked.is_set()

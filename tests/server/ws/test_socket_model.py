@@ -1,4 +1,4 @@
-"""The loop between the socket and a provider: what it is really sent, and what becomes of everything it can answer."""
+"""The loop between the socket and a provider: the requests it sends, and every kind of answer."""
 
 import asyncio
 import base64
@@ -15,8 +15,8 @@ READ = ("read_file", '{"path": "a.txt"}')
 
 
 @pytest.fixture
-async def server(settings):
-    async with running_server(settings) as server:
+async def server(sqlite_server):
+    async with sqlite_server.as_new_owner() as server:
         yield server
 
 
@@ -132,11 +132,11 @@ async def test_the_key_goes_to_the_provider_and_nowhere_else(settings):
     async with running_server(settings, model_api_key="sk-very-secret") as server:
         session = await server.session()
         async with server.watch(session) as client:
-            server.provider.then(refuse(400, "Your key sk-very-secret is no good."))
+            server.provider.then(refuse(400, "Your key sk-very-secret is invalid."))
             frames = await client.ask("Hello?")
         assert server.provider.requests[0].headers["authorization"] == "Bearer sk-very-secret"
         assert "sk-very-secret" not in json.dumps(frames)
-        assert "is no good" in frames[-1]["message"]
+        assert "is invalid" in frames[-1]["message"]
 
 
 async def test_a_thinking_level_is_passed_on(server, client):
@@ -254,7 +254,7 @@ async def test_half_a_tool_call_is_not_made(server, session, client):
     server.provider.then(stream(*call("write_file", '{"path": "a.txt", "content": "x"}'), finish=None, done=False))
     frames = await client.ask("Hello?")
     assert kinds(frames) == ["stream_start", "error"]
-    assert list(server.node.settings.data_dir.rglob("a.txt")) == []
+    assert list((await server.folder()).rglob("a.txt")) == []
 
 
 async def test_a_provider_that_says_nothing_is_given_up(settings):

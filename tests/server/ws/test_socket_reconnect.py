@@ -1,4 +1,4 @@
-"""Cuts at any moment: who comes back has everything once and in order, from this server, a restarted one, another."""
+"""Connections cut at any moment: after a reconnect every frame comes once, in order, also from another server."""
 
 import asyncio
 import contextlib
@@ -212,11 +212,11 @@ async def test_a_client_of_another_node_sees_a_run_live(postgres_url, tmp_path):
                     tap.end()
                     assert kinds(await late.until("session_sync")) == ["stream_end", "session_sync"]
                 assert await at_b.until("stream_end") == await at_a.until("stream_end")
-            assert seqs(at_a.told) == seqs(at_b.told) == list(range(1, 6))
+            assert seqs(at_a.received) == seqs(at_b.received) == list(range(1, 6))
 
 
 async def test_the_end_of_a_run_is_never_late_at_another_node(postgres_url, tmp_path):
-    """What is said while a watcher reads from the store is noticed too, not only at the next heartbeat."""
+    """Frames published while a subscriber reads from the store are sent too, not only at the next heartbeat."""
 
     def settings(name):
         folder = tmp_path / name
@@ -233,7 +233,7 @@ async def test_the_end_of_a_run_is_never_late_at_another_node(postgres_url, tmp_
                 for _ in range(60):
                     await client.say("Count")
                     assert (await client.until(*ENDS, seconds=3))[-1]["type"] == "stream_end"
-            assert_consecutive(client.told, first=1)
+            assert_consecutive(client.received, first=1)
 
 
 async def test_a_stop_at_one_node_ends_the_run_at_the_other(postgres_url, tmp_path):

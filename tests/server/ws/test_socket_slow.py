@@ -1,4 +1,4 @@
-"""A client that does not read: nobody else notices, it is closed in time, and gets everything when it comes back."""
+"""A client that does not read: it delays no other, is closed in time, and gets everything after a reconnect."""
 
 import asyncio
 import socket
@@ -24,7 +24,7 @@ MANY = 80  # frames of that size: far more than a queue and the buffers of a con
 async def server(tmp_path, monkeypatch):
     monkeypatch.setattr(
         Reply.__init__, "__defaults__", (10**9,)
-    )  # longer answers than a run may give, to fill what lies in between
+    )  # longer answers than a run may give, to fill the buffers in between
     settings = {"data_dir": tmp_path / "data", "config_dir": tmp_path / "config", "store_encryption": False}
     async with running_server(settings) as server:
         yield server
@@ -45,7 +45,7 @@ def stuck(server, session):
 
 
 def queues(server, session):
-    """The queues of those who watch a session."""
+    """Return the queues of a session's subscribers."""
     return list(server.node.services.hub._topics[f"session:{session}"])
 
 

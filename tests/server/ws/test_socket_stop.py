@@ -1,4 +1,4 @@
-"""Stopping a run from outside: before, during and after everything it does, within two seconds."""
+"""Stopping a run: before, during and after each of its steps, within two seconds."""
 
 import asyncio
 
@@ -17,9 +17,15 @@ def is_stopped(answer, was="running"):
 WORDS = [f"{number} " for number in range(20)]
 
 
+@pytest.fixture(scope="module")
+async def shared_server(shared_settings):
+    async with running_server(shared_settings, patient=Patient(pause=30)) as server:
+        yield server
+
+
 @pytest.fixture
-async def server(backend_settings):
-    async with running_server(backend_settings, patient=Patient(pause=30)) as server:
+async def server(shared_server):
+    async with shared_server.as_new_owner() as server:
         await server.change_agent(toolsets=["files", "shell"])
         yield server
 
@@ -86,7 +92,7 @@ async def test_what_was_said_before_the_stop_is_kept_and_marked(server, session,
     await stop(server, session, client)
     last = (await server.messages(session))[-1]
     assert (last["role"], last["content"], last["is_cut_off"]) == ("assistant", "Once upon a time", True)
-    assert text_of(client.told) == "Once upon a time"
+    assert text_of(client.received) == "Once upon a time"
     await asyncio.wait_for(tap.is_hung_up.wait(), 2)
 
 
@@ -137,8 +143,7 @@ async def test_after_a_stop_no_further_tool_of_the_same_turn_is_called(server, s
     await client.until("tool_started")
     frames = await stop(server, session, client)
     assert "tool_started" not in kinds(frames)
-    workspace = server.node.settings.data_dir
-    assert list(workspace.rglob("second")) == []
+    assert list((await server.folder()).rglob("second")) == []
 
 
 async def test_a_second_stop_changes_nothing(server, session, client):

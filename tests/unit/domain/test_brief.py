@@ -23,7 +23,7 @@ TODOS = (
     "Delete every *.tmp that is older than a week.",
     "Summarise 'Minutes of May.docx' in five lines.",
     "Compress logs/ and keep three copies.",
-    "Rotate whatever lies in /var/log/nginx.",
+    "Rotate whatever is in /var/log/nginx.",
     "Fix the typo in src/wakeful/domain, third line.",
     "Move reports/* to the archive.",
     "Look into deploy\\release for leftovers.",
@@ -79,7 +79,7 @@ TODOS = (
     "Hourly look at https://example.com/board, three newest posts.",
     "Could you open notes.txt and tidy it up?",
     "Need to re-run tests/unit and note what fails.",
-    "By now the export should lie in /data/export; unpack it.",
+    "By now the export should be in /data/export; unpack it.",
     "Please don't tell anyone yet. Compare old.json with new.json.",
     # other languages
     "Lies /tmp/build.log und sag dem Nutzer, was fehlt.",
@@ -372,4 +372,4 @@ def test_time_grows_with_the_text_and_no_faster(opening, piece):
         return process_time() - started
 
     # Eight times the text: a quadratic pattern takes 64 times as long. The floor keeps noise out of the ratio.
-    assert seconds(64_000) <= 24 * max(seconds(8_000), 0.01)
+    assert seconds(32_000) <= 24 * max(seconds(4_000), 0.01)

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from conftest import IS_LONG
 from wakeful.domain.bounds.bounds import PRESETS, free_from, local_day_start, next_midnight
 from wakeful.domain.bounds.clamp import BookingRefused, Clamped, clamp
 from wakeful.domain.errors import LimitReached
@@ -229,7 +230,7 @@ PAUSES = st.lists(st.tuples(st.timedeltas(-DAY, 9 * DAY), st.timedeltas(timedelt
 ZONES = st.sampled_from([BERLIN, "America/New_York", "Australia/Lord_Howe", "Asia/Kathmandu"])
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400 if IS_LONG else 120, deadline=None)
 @given(BOUNDS, NOWS, SHIFTS, PAUSES, ZONES, st.integers(0, 4))
 def test_what_is_given_is_allowed_and_what_is_named_as_earliest_is_given(bounds, now, shift, offsets, zone, used):
     pauses = [pause(now + start, now + start + length) for start, length in offsets]

@@ -1,8 +1,8 @@
-"""The engine against a small model, in every order of events that Hypothesis can think of.
+"""The engine compared with a small model, in every order of events that Hypothesis finds.
 
 The model knows a wake as a first instant and a period, and counts how many of its instants were judged. The engine
 knows it as rows in a real store. After every step the two are compared: each planned instant is in exactly one row,
-none comes early, nothing that ended changes, and a run is finished by whoever holds it and by nobody else.
+none comes early, nothing that ended changes, and a run is finished only by the process that holds it.
 """
 
 import asyncio
@@ -29,6 +29,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from conftest import IS_LONG
 from harness import DAY, HOUR, MINUTE, NOON, SECOND, Harness
 from wakeful.domain.runs.runs import Outcome
 from wakeful.domain.types import FOREVER, Run, Wake
@@ -36,12 +37,11 @@ from wakeful.domain.wakes.wakes import WakeNotLive
 from wakeful.service.runs.claims import Claims
 from wakeful.service.wakes.firing import Firing
 
-IS_LONG = os.environ.get("WAKEFUL_TEST_LONG") == "1"
 MICROSECOND = timedelta(microseconds=1)
 LEASE = 30 * SECOND
 GRACE = 5 * MINUTE
-MOST_CAUGHT_UP = 10
-MOST_WAKES = 8  # that many are enough to meet each other
+MAX_CAUGHT_UP = 10
+MAX_WAKES = 8  # that many are enough to meet each other
 FAILURES_BEFORE_BACKOFF = 5
 ENDED = ("success", "failed", "stopped", "skipped", "interrupted")
 
@@ -91,7 +91,7 @@ class Plan:
 
 @dataclass(eq=False)
 class Promise:
-    """What the model knows about a wake."""
+    """A wake in the model."""
 
     id: str
     agent_id: str
@@ -179,12 +179,12 @@ class Engine(RuleBasedStateMachine):
     def begin(self, booking):
         return self.book(**booking)
 
-    @precondition(lambda self: len(self.known) < MOST_WAKES)
+    @precondition(lambda self: len(self.known) < MAX_WAKES)
     @rule(target=promises, booking=bookings)
     def add(self, booking):
         return self.book(**booking)
 
-    @precondition(lambda self: len(self.known) < MOST_WAKES)
+    @precondition(lambda self: len(self.known) < MAX_WAKES)
     @rule(target=promises, promise=promises, ahead=moments)
     def add_beside(self, promise, ahead):
         """A message in the session of another wake, so that a recall finds its session busy with something else."""
@@ -489,7 +489,7 @@ class Engine(RuleBasedStateMachine):
         if (new or folded) and not may_be_early:
             assert plan.instant(plan.judged - 1) <= self.now, "early"
         to_run = [row for row in new if row.status != "skipped"]
-        assert len(to_run) <= (MOST_CAUGHT_UP if promise.on_miss == "run_catchup" else 1)
+        assert len(to_run) <= (MAX_CAUGHT_UP if promise.on_miss == "run_catchup" else 1)
         if promise.on_miss == "skip" and not promise.was_held and not self.was_ever_paused(promise.agent_id):
             assert all(row.nominal_at >= self.now - GRACE for row in to_run), "ran although missed"
         promise.started += len(to_run)
@@ -552,7 +552,7 @@ def test_sqlite_keeps_every_promise_of_the_model():
             here = folder / token_hex(8)
             return Engine({"data_dir": here, "config_dir": here, "store_encryption": False, "lease_seconds": 30})
 
-        run_state_machine_as_test(begin, settings=profile(75, 1_000))
+        run_state_machine_as_test(begin, settings=profile(45, 1_000))
 
 
 def test_postgres_keeps_every_promise_of_the_model(postgres_url, tmp_path):
@@ -560,7 +560,7 @@ def test_postgres_keeps_every_promise_of_the_model(postgres_url, tmp_path):
         asyncio.run(empty(postgres_url))
         return Engine({"data_dir": tmp_path, "config_dir": tmp_path, "database_url": postgres_url, "lease_seconds": 30})
 
-    run_state_machine_as_test(begin, settings=profile(12, 200))
+    run_state_machine_as_test(begin, settings=profile(8, 200))
 
 
 async def empty(url: str) -> None:

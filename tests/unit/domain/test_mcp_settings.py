@@ -1,4 +1,4 @@
-"""MCP servers in the settings file: what a table may say, and that no message says a secret."""
+"""MCP servers in the settings file: validation, and no secret in a message."""
 
 import pytest
 

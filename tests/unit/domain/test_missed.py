@@ -1,4 +1,4 @@
-"""How the planned instants up to now are divided, by `on_miss`."""
+"""Division of the planned instants up to now into run and missed, by `on_miss`."""
 
 from dataclasses import replace
 from datetime import timedelta

@@ -1,4 +1,3 @@
-import os
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise, takewhile
 
@@ -7,12 +6,12 @@ from cronsim import CronSim
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from conftest import IS_LONG
 from wakeful.domain.errors import Invalid
 from wakeful.domain.types import FOREVER, Wake
 from wakeful.domain.wakes.recurrence import BadCron, Grid, RecurrenceUnclear, Span, check_cron
 from wakeful.domain.zones import load_zone, resolve_wall_clock
 
-IS_LONG = os.environ.get("WAKEFUL_TEST_LONG") == "1"
 NOW = datetime(2026, 7, 1, 8, 0, tzinfo=UTC)
 SECOND, MINUTE, HOUR, DAY = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
 ZONES = [
@@ -355,7 +354,7 @@ def all_planned(grid, after, until):
     return sorted(at for at in planned if after < at <= until)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150 if IS_LONG else 50, deadline=None)
 @given(st.sampled_from(CRONS), st.sampled_from(ZONES), AFTERS)
 def test_cron_instants_are_those_found_minute_by_minute(text, zone, after):
     grid = cron(text, zone)

@@ -1,4 +1,4 @@
-"""What becomes of a run whose owner is gone, and of a wake whose run has ended."""
+"""Recovery of a run whose owner is gone, and the next state of a wake whose run has ended."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""The rules of the scheduler's door: when a schedule fires, what its session may be like, how its state is told."""
+"""Rules of schedules: when one fires, the configuration of its session, its status."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -279,7 +279,7 @@ def test_prompts_that_an_agent_wrote_are_quoted():
     )
 
 
-# ── How its state is told ───────────────────────────────────────────────────────────────────────────────────────────
+# ── Status ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize(

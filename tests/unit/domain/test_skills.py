@@ -15,12 +15,20 @@ from wakeful.tools.skills import skill_tools
 REPORT = "---\nname: weekly-report\ndescription: 'How the report is made'\n---\n\n# Report\n\nCount the rows.\n"
 
 
-@pytest.fixture
-async def harness(tmp_path):
-    harness = Harness({"data_dir": tmp_path / "data", "config_dir": tmp_path / "config", "store_encryption": False})
+@pytest.fixture(scope="module")
+async def shared_harness(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("shared")
+    harness = Harness({"data_dir": folder / "data", "config_dir": folder / "config", "store_encryption": False})
     async with harness.node.opened():
         await harness.settle_in()
         yield harness
+
+
+@pytest.fixture
+async def harness(shared_harness):
+    """One node for all tests here; each has an agent of its own."""
+    shared_harness.agent = await shared_harness.add_agent()
+    return shared_harness
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""How a wake is changed, skipped, run by hand, backed off and ended."""
+"""Changes of a wake: edit, skip, run now, back-off, end."""
 
 from dataclasses import replace
 

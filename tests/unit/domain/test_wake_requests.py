@@ -1,4 +1,4 @@
-"""How a wake is made from a request, and which requests are refused."""
+"""Creation of a wake from a request, and requests that are refused."""
 
 from datetime import UTC, datetime, timedelta
 

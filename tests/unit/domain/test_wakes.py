@@ -1,4 +1,4 @@
-"""What firing decides about one due wake: hold, put off, run, make up for, or record."""
+"""Decisions about a due wake: hold, defer, run, catch up, or record as missed."""
 
 from dataclasses import replace
 from datetime import time

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from conftest import IS_LONG
 from wakeful.domain.wakes.when import (
     FORMS,
     LONGEST,
@@ -381,7 +382,7 @@ WORDS = st.sampled_from(
 TEXTS = st.text(max_size=250) | st.lists(WORDS, max_size=6).map(" ".join) | st.lists(WORDS, max_size=6).map("".join)
 
 
-@settings(max_examples=1000)
+@settings(max_examples=1_000 if IS_LONG else 200)
 @given(
     TEXTS,
     st.datetimes(datetime(1990, 1, 1), datetime(2100, 1, 1), timezones=st.just(UTC)),

@@ -1,4 +1,4 @@
-"""The chat wire against a scripted provider on a real socket."""
+"""The chat completions client with a scripted provider on a real socket."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""What a model is sent of a transcript, whatever the transcript is."""
+"""The part of a transcript that a model is sent, for every kind of transcript."""
 
 from datetime import UTC, datetime
 

@@ -1,4 +1,4 @@
-"""The voice of a run: first saved, then shown, in order, merged where pieces come close together."""
+"""Frames of a run: first saved, then published, in order; deltas close together are merged."""
 
 import asyncio
 
@@ -99,9 +99,9 @@ async def test_nothing_is_written_when_nothing_was_said(store, teller):
 
 async def test_what_was_said_last_is_saved_after_the_work_is_over(store, teller):
     async with teller:
-        await teller.say(StreamDelta(delta="last words"))
+        await teller.say(StreamDelta(delta="the end"))
     await teller.flush()
-    assert store.text == "last words"
+    assert store.text == "the end"
 
 
 async def test_what_is_being_written_when_the_work_ends_is_not_lost(store, teller):

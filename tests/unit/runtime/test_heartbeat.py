@@ -1,4 +1,4 @@
-"""The thread that renews leases outlives whatever goes wrong in it."""
+"""The thread that renews leases survives every error in it."""
 
 import asyncio
 import threading

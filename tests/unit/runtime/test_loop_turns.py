@@ -1,4 +1,4 @@
-"""The loop by itself, with a scripted model on a real store: what it says, saves and leaves undone."""
+"""The agent loop with a scripted model on a real store: its frames, saved messages and interruptions."""
 
 import asyncio
 from dataclasses import replace

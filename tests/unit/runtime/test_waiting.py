@@ -1,4 +1,4 @@
-"""Waiting for a model: what is said meanwhile, what is tried again, how it ends. A real provider, a manual clock."""
+"""Waiting for a model: frames meanwhile, retries, timeouts. A real provider, a manual clock."""
 
 import asyncio
 import re
@@ -57,7 +57,7 @@ class Following:
             return [each async for each in self._events]
 
     async def fail(self, step=1):
-        """Let time pass, so many seconds at a time, until the run fails, and return its error and its last waits."""
+        """Advance the clock in steps of `seconds` until the run fails, and return its error and its last waits."""
         waits = []
 
         async def listen():
@@ -230,7 +230,7 @@ async def test_each_retry_says_why_and_when(harness, answer, reason, seconds):
         told = await run.next(Waiting)
         assert reason in told.reason
         assert (told.for_, told.retry_in) == ("model", seconds)
-        for left in range(int(seconds) - 20, 0, -20):  # a long pause is told of again
+        for left in range(int(seconds) - 20, 0, -20):  # a long pause is announced again
             assert await run.after(20) == Waiting(for_="model", reason=told.reason, retry_in=float(left))
         ended = asyncio.ensure_future(run.next(StreamEnd))
         await run.waits(ended)

@@ -1,4 +1,4 @@
-"""What a person sends, checked at the door."""
+"""Validation of incoming frames."""
 
 import base64
 

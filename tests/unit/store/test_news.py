@@ -57,7 +57,7 @@ def is_writing(query: str) -> bool:
 
 
 class Method:
-    """What one method does, with the methods and functions of its module that it calls."""
+    """Return the source of a method, with the methods and functions of its module that it calls."""
 
     def __init__(self, kind: type, name: str) -> None:
         self._module = sys.modules[kind.__module__]
@@ -99,7 +99,7 @@ def test_every_writing_method_leaves_news_or_is_known_to_need_none():
 
 
 def test_every_query_that_writes_belongs_to_a_method_that_was_looked_at():
-    """What is written past these classes would be announced by nobody."""
+    """SQL outside of these classes would not be announced."""
     seen = set().union(*(method.writes for method in writing_methods().values()))
     elsewhere = {
         "renew_leases",  # of the heartbeat

@@ -1,4 +1,4 @@
-"""What is committed together on SQLite, and what is not."""
+"""Group commit on SQLite: which transactions are committed together."""
 
 import asyncio
 import threading

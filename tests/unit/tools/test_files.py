@@ -1,4 +1,4 @@
-"""The files toolset on real directories: what it reads and writes, and that nothing leads out of the workspace."""
+"""The files toolset on real directories: reads, writes, and no path out of the workspace."""
 
 import asyncio
 import os
@@ -14,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from conftest import IS_LONG
 from harness import tool_context
 from wakeful.service.agents.workspace import (
     NoSuchPath,
@@ -397,7 +398,9 @@ ODDITIES = ["/", "\\", "\0", "\n", "%2e%2e", "．．", "\ud800", "\u202e"]
 PIECES = st.sampled_from(NAMES + ODDITIES)
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=300 if IS_LONG else 100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(parts=st.lists(PIECES | st.text(max_size=5), max_size=8), is_absolute=st.booleans())
 def test_no_path_whatever_reads_or_changes_anything_outside(tmp_path, parts, is_absolute):
     secret, home = tmp_path / "secret.txt", tmp_path / "home"

@@ -1,4 +1,4 @@
-"""What the registry shows an agent, and how it answers every call."""
+"""The tool registry: the tools of an agent, and the answer to every call."""
 
 import pytest
 from pydantic import Field

@@ -1,4 +1,4 @@
-"""The shell toolset on real processes, confined and not: what a command sees, says and leaves behind."""
+"""The shell toolset with real processes, confined and not: environment, output, left-over processes."""
 
 import asyncio
 import os
@@ -236,10 +236,10 @@ def test_a_command_is_never_repeated_after_a_crash():
 async def test_a_command_is_refused_and_people_are_told_where_it_cannot_be_confined(context):
     told = []
 
-    async def tell(agent, confinement):
+    async def announce(agent, confinement):
         told.append((agent.id, confinement.problems))
 
-    tools = Tools(shell_tools(ShellSettings(confinement=at_level("none")), tell))
+    tools = Tools(shell_tools(ShellSettings(confinement=at_level("none")), announce))
     result = await tools.call("run_command", {"command": "touch ran"}, context)
     assert (result.success, result.metadata["code"]) == (False, "shell_not_confined")
     assert "was not run" in result.text

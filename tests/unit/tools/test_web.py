@@ -41,7 +41,7 @@ def redirect(location, status="302 Found"):
 
 
 class Site:
-    """A small web server on 127.0.0.1 that says what it was told to, and notes what it was asked."""
+    """A small web server on 127.0.0.1 with given answers, which records its requests."""
 
     def __init__(self):
         self.pages = {}
@@ -127,7 +127,7 @@ def fetch(tmp_path):
 
 
 def content(result):
-    """What stands between the two marks."""
+    """Return the text between the two marks."""
     _, _, begin, *lines, end = result.text.split("\n")
     assert begin.replace("BEGIN", "END") == end
     return "\n".join(lines)
@@ -174,7 +174,7 @@ async def test_what_is_not_text_is_answered_with_type_and_size(site, fetch, kind
         pytest.param("text/html", b"<meta charset='cp1252'>" + "Grüße".encode("cp1252"), id="the page says"),
         pytest.param("text/plain; charset=utf-16", "Grüße".encode("utf-16"), id="with NULs in it"),
         pytest.param("text/plain; charset=nonsense", "Grüße".encode(), id="nobody knows"),
-        pytest.param("text/plain; charset=zip", "Grüße".encode(), id="packing is no charset"),
+        pytest.param("text/plain; charset=zip", "Grüße".encode(), id="a codec that is not a charset"),
         pytest.param("text/plain; charset=undefined", "Grüße".encode(), id="a charset that only fails"),
         pytest.param("text/plain; charset=punycode", "Grüße".encode(), id="slow ones are not used"),
     ],
