@@ -1,4 +1,4 @@
-"""The agent loop of a node, and whatever else asks a model."""
+"""Builds the agent loop of a node, and the other users of models."""
 
 from wakeful.app.build_base import Base
 from wakeful.runtime.loop.loop import AgentLoop

@@ -1,4 +1,4 @@
-"""The services of a node: every write that a route, a tool or the engine can ask for."""
+"""Builds the services of a node, which routes, tools and the engine call."""
 
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
@@ -45,7 +45,7 @@ TryModel = Callable[[str | None], Awaitable[ModelTrial]]
 
 
 def build_services(base: Base, catalog: ToolCatalog, mcp_servers: McpServers, try_model: TryModel) -> Services:
-    """Make every service. Those that check tool names look into the catalog, which is filled afterwards."""
+    """Build every service. Some of them check tool names against the catalog, which is filled later."""
     settings, store, clock, rules = base.settings, base.store, base.clock, base.rules
     hub = Hub()
     stream, feed = Stream(store, hub), Feed(store, hub, clock)

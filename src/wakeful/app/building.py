@@ -1,4 +1,4 @@
-"""One node: its store, its services, its tools and its engine."""
+"""Builds a node: store, services, tools and engine."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -50,8 +50,8 @@ class Wakeful:
     catalog: ToolCatalog
     engine: Engine
     recovery_key: str | None  # of a device key that no successful start has shown yet
-    note_started: Callable[[], None]  # once it is reached and has shown its recovery key
-    settle: Callable[[], Awaitable[None]]  # once the store is open
+    note_started: Callable[[], None]  # call when it accepts requests and has shown its recovery key
+    settle: Callable[[], Awaitable[None]]  # call when the store is open
     put_away: Callable[[], Awaitable[None]]
 
     @property
@@ -84,7 +84,7 @@ class Wakeful:
 
     @asynccontextmanager
     async def opened(self) -> AsyncGenerator[None]:
-        """Open the store, without anything moving by itself."""
+        """Open the store and prepare the data directory, without starting the engine."""
         await self.store.open(self.clock.now(), lambda: check_empty_store(self.settings))
         try:
             await report_loss(self.store, self.clock)
@@ -104,7 +104,7 @@ class Wakeful:
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None]:
-        """Open the store and let the engine run."""
+        """Open the store and run the engine."""
         async with self.opened():
             await self.engine.start()
             try:
@@ -114,7 +114,7 @@ class Wakeful:
 
 
 def build(settings: Settings, *, executor: Executor | None = None, clock: Clock | None = None) -> Wakeful:
-    """Put one node together. Nothing is opened and nothing moves until it is entered."""
+    """Build a node. Nothing is opened or started before `opened` or `running` is entered."""
     base = build_base(settings, clock)
     store, clock = base.store, base.clock
     models, fetcher, mcp_servers = build_models(base), build_fetcher(settings), build_mcp_servers(settings)

@@ -17,7 +17,7 @@ from wakeful.store.store import Store, Tx
 log = logging.getLogger(__name__)
 
 _OVERDUE = timedelta(minutes=1)
-_MOST_NAMED = 5
+_MAX_NAMED = 5
 # Seconds after a step of the clock before anything is forgotten: the clock may be wrong. A recall is not forgotten
 # so soon after a start either, since the server may have been off for a month. Short enough for a nightly restart.
 _SETTLED_AFTER = 12 * 3600
@@ -71,9 +71,9 @@ class Upkeep:
 
         async def work(tx: Tx) -> Health:
             return Health(
-                overdue_wakes=tuple(await tx.wakes.overdue(before, _MOST_NAMED)),
-                stuck_runs=tuple(await tx.runs.stuck(self._owner, before, FOREVER, _MOST_NAMED)),
-                orphaned_wakes=tuple(await tx.wakes.orphaned(before, _MOST_NAMED)),
+                overdue_wakes=tuple(await tx.wakes.overdue(before, _MAX_NAMED)),
+                stuck_runs=tuple(await tx.runs.stuck(self._owner, before, FOREVER, _MAX_NAMED)),
+                orphaned_wakes=tuple(await tx.wakes.orphaned(before, _MAX_NAMED)),
             )
 
         return await self._store.read(work)

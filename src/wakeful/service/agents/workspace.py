@@ -25,11 +25,11 @@ from wakeful.domain.resources import find_shortage
 Kind = Literal["file", "directory", "link", "other"]
 Parts = tuple[str, ...]
 
-LONGEST_PATH = 1000
+MAX_PATH = 1000
 DEEPEST = 32  # directories below the root
-MOST_LISTED = 10_000  # entries read of one directory
+MAX_LISTED = 10_000  # entries read of one directory
 _REMOVE_TRIES = 5
-MOST_NAMESAKES = 1_000  # files of the same name, numbered
+MAX_NAMESAKES = 1_000  # files of the same name, numbered
 
 _EXCHANGED = (errno.ENOTEMPTY, errno.ENOTDIR, errno.ELOOP, None)  # None: shutil's own word for a link
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -229,7 +229,7 @@ class Workspace:
                         with os.fdopen(descriptor, "wb") as file:
                             file.write(data)
                         return free
-        raise TooManyFiles(MOST_NAMESAKES)
+        raise TooManyFiles(MAX_NAMESAKES)
 
     def remove(self, folder: str) -> None:
         """Remove a directory with everything in it. Links are removed, not followed; no directory is no error."""
@@ -353,14 +353,14 @@ def _numbered(name: str) -> Iterator[str]:
     """Yield a name, then `name-1.txt`, `name-2.txt` and so on."""
     stem, suffix = PurePosixPath(name).stem, PurePosixPath(name).suffix
     yield name
-    yield from (f"{stem}-{number}{suffix}" for number in range(1, MOST_NAMESAKES))
+    yield from (f"{stem}-{number}{suffix}" for number in range(1, MAX_NAMESAKES))
 
 
 def _refuse_unusable(path: str) -> None:
     if not path:
         raise PathUnusable(path, "it is empty")
-    if len(path) > LONGEST_PATH:
-        raise PathUnusable(path, f"it has {len(path):,} characters, and {LONGEST_PATH:,} is the most")
+    if len(path) > MAX_PATH:
+        raise PathUnusable(path, f"it has {len(path):,} characters, and {MAX_PATH:,} is the most")
     if "\0" in path:
         raise PathUnusable(path, "it has a NUL character in it")
     try:
@@ -479,7 +479,7 @@ def _mode(folder: int, name: str, new: int) -> int:
 
 def _walk(folder: int, parts: Parts, *, deepest: int) -> Iterator[Entry]:
     with os.scandir(folder) as found:
-        here = sorted(islice(found, MOST_LISTED), key=lambda entry: entry.name)
+        here = sorted(islice(found, MAX_LISTED), key=lambda entry: entry.name)
     for entry in here:
         try:
             status = entry.stat(follow_symlinks=False)

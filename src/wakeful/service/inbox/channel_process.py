@@ -14,8 +14,8 @@ from wakeful.domain.errors import Unavailable
 
 _COMMAND = (sys.executable, "-I", "-m", "wakeful.service.inbox.channel_worker")
 _PASSED_ON = ("LANG", "LC_ALL", "PATH", "SSL_CERT_DIR", "SSL_CERT_FILE", "TZ")  # no secrets of ours, and no proxies
-_MOST_AT_ONCE = 2
-_LONGEST_LINE = 64 * 1024
+_MAX_PROCESSES = 2
+_MAX_LINE = 64 * 1024
 
 
 class ChannelsUnavailable(Unavailable):
@@ -38,7 +38,7 @@ class ChannelProcess:
     def __init__(self, *, private_hosts: Collection[str], seconds: float) -> None:
         self._private_hosts = sorted(private_hosts)
         self.seconds = seconds
-        self._free = asyncio.Semaphore(_MOST_AT_ONCE)
+        self._free = asyncio.Semaphore(_MAX_PROCESSES)
 
     async def look(self, url: str) -> Looked:
         """Ask what a URL is about."""
@@ -62,7 +62,7 @@ class ChannelProcess:
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.DEVNULL,
                 env={name: os.environ[name] for name in _PASSED_ON if name in os.environ},
-                limit=_LONGEST_LINE,
+                limit=_MAX_LINE,
             )
             assert process.stdin is not None
             assert process.stdout is not None

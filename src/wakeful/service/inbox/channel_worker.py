@@ -31,7 +31,7 @@ _NEEDS_A_PROGRAM = ("subprocess.Popen", "os.system", "os.exec", "os.posix_spawn"
 _GOES_OUT = ("socket.connect", "socket.sendto", "socket.sendmsg")
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 _READABLE = ("/etc/ssl", "/etc/pki", "/etc/localtime", "/dev/null", "/dev/urandom")
-_LONGEST_REASON = 300
+_MAX_REASON = 300
 _SHORTEST_SECRET = 5
 
 
@@ -204,7 +204,7 @@ def without_secrets(text: str, url: str) -> str:
         for spelled in {part, unquote(part)}:
             if len(spelled) >= _SHORTEST_SECRET:
                 text = text.replace(spelled, "****")
-    return " ".join(text.split())[:_LONGEST_REASON]
+    return " ".join(text.split())[:_MAX_REASON]
 
 
 def _speaks_http_or_smtp(plugin: type) -> bool:

@@ -22,7 +22,7 @@ from wakeful.store.store import Store, Tx
 
 PREFIX = "wkf_"
 REMEMBER_SECONDS = 1.0  # how long a revoked token may still work
-MOST_REMEMBERED = 1_000
+MAX_REMEMBERED = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +85,7 @@ class Accounts:
             return identity
         identity = await self._store.read(find)
         if identity is not None:
-            if len(self._remembered) >= MOST_REMEMBERED:
+            if len(self._remembered) >= MAX_REMEMBERED:
                 self._remembered.clear()
             # From when we asked, not from the answer: it may have been revoked in between.
             self._remembered[key] = (asked + REMEMBER_SECONDS, identity)

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from wakeful.clock import LONGEST_WAIT, Clock
+from wakeful.clock import MAX_WAIT, Clock
 from wakeful.domain import ids
 from wakeful.domain.inbox import notices
 from wakeful.domain.news import ApprovalChanged, LookAgain
@@ -89,7 +89,7 @@ class Approvals:
                 found = await self._store.read(lambda tx: _find(tx, approval.run_id, approval.call_id))
                 if found.status != "pending":
                     return found
-                await self._clock.wait(self._clock.now() + LONGEST_WAIT, news)
+                await self._clock.wait(self._clock.now() + MAX_WAIT, news)
 
     async def use(self, approval: Approval) -> None:
         """Note that the call is about to be made: from here on a crash leaves it in doubt."""

@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager, suppress
 from datetime import datetime, timedelta
 
-from wakeful.clock import LONGEST_WAIT, Clock
+from wakeful.clock import MAX_WAIT, Clock
 from wakeful.domain.bounds.limits import Rules
 from wakeful.domain.errors import StoreUnavailable
 from wakeful.domain.types import Run
@@ -20,7 +20,7 @@ from wakeful.store.store import Store, Tx
 
 log = logging.getLogger(__name__)
 
-_SOCKET_LASTS = 3 * LONGEST_WAIT  # without being renewed, as when its node was killed
+_SOCKET_LASTS = 3 * MAX_WAIT  # without being renewed, as when its node was killed
 _LONGEST = timedelta(hours=1)  # longer than anyone is present without being renewed
 
 
@@ -52,7 +52,7 @@ class PresenceService:
         """Renew what is open here until cancelled."""
         never = asyncio.Event()
         while True:
-            await self._clock.wait(self._clock.now() + LONGEST_WAIT, never)
+            await self._clock.wait(self._clock.now() + MAX_WAIT, never)
             never.clear()
             try:
                 await self.renew()

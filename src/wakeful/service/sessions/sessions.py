@@ -12,9 +12,9 @@ from wakeful.domain.wakes import wakes
 from wakeful.service.sessions.uploads import Uploads
 from wakeful.store.store import Store, Tx
 
-MOST_TITLE = 200  # characters
-MOST_UPLOAD = 25 * 1024 * 1024
-MOST_UPLOADS = 200 * 1024 * 1024  # bytes in one session
+MAX_TITLE = 200  # characters
+MAX_UPLOAD_BYTES = 25 * 1024 * 1024
+MAX_UPLOADS_BYTES = 200 * 1024 * 1024  # bytes in one session
 
 _PAGE = 1_000
 _SHOWN = 200  # characters of a path
@@ -113,7 +113,7 @@ class SessionService:
 
     async def give_title(self, session_id: str, title: str) -> None:
         """Name a session that has no name yet."""
-        await self._store.write(lambda tx: tx.sessions.give_title(session_id, title[:MOST_TITLE]))
+        await self._store.write(lambda tx: tx.sessions.give_title(session_id, title[:MAX_TITLE]))
 
     async def delete(self, session_id: str, user_id: str) -> None:
         """Stop what is at work there, end its wakes, and forget what was said. Runs keep their rows, without text."""
@@ -138,7 +138,7 @@ class SessionService:
 
         async def work(tx: Tx) -> int:
             await tx.sessions.get(session_id, user_id)
-            return MOST_UPLOADS - sum(upload.size for upload in await tx.sessions.uploads(session_id))
+            return MAX_UPLOADS_BYTES - sum(upload.size for upload in await tx.sessions.uploads(session_id))
 
         return await self._store.read(work)
 
@@ -182,6 +182,6 @@ async def all_messages(tx: Tx, session_id: str) -> list[Message]:
 
 def _title(title: str) -> str:
     title = " ".join(title.split())
-    if len(title) > MOST_TITLE:
-        raise Invalid(f"The title has {len(title)} characters; {MOST_TITLE} is the most. Shorten it.", field="title")
+    if len(title) > MAX_TITLE:
+        raise Invalid(f"The title has {len(title)} characters; {MAX_TITLE} is the most. Shorten it.", field="title")
     return title

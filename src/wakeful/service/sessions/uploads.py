@@ -17,7 +17,7 @@ from wakeful.store.store import Store, Tx
 
 FOLDER = "uploads"
 _UNFIT = re.compile(r"[^\w .()+-]+")
-_LONGEST_NAME = 120
+_MAX_NAME = 120
 _SESSION_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
@@ -107,4 +107,4 @@ def _fit_name(name: str) -> str:
     """Make a name that is only a name, whatever came."""
     fit = _UNFIT.sub("_", name.replace("\\", "/").rpartition("/")[2]).strip(" .")
     stem, dot, end = fit.rpartition(".")
-    return f"{(stem or end)[: _LONGEST_NAME - 20]}{dot if stem else ''}{end[:20] if stem else ''}" or "file"
+    return f"{(stem or end)[: _MAX_NAME - 20]}{dot if stem else ''}{end[:20] if stem else ''}" or "file"
