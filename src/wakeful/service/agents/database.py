@@ -1,4 +1,4 @@
-"""Agents' databases: run operations on them for tools, routes and prompts."""
+"""Runs operations on agents' databases, for tools, routes and prompts."""
 
 from typing import Any
 
@@ -40,7 +40,7 @@ class AgentData:
         return await self.run(await self.person(agent_id, caller.user.id, door), op, **args)
 
     async def person(self, agent_id: str, user_id: str, door: Door = "command") -> By:
-        """Authorize a person for the database of an agent of theirs."""
+        """Return the caller for a database operation by a user, after checking that the agent is theirs."""
         return By(agent=await self._store.read(lambda tx: tx.agents.get(agent_id, user_id)), door=door)
 
     async def show_key(self, by: By, caller: Identity) -> tuple[str, bytes]:

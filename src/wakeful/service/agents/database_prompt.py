@@ -36,7 +36,7 @@ class DatabasePrompt:
         self._clock = clock
 
     async def describe(self, agent: Agent) -> list[str]:
-        """Return a line for each table and view of an agent; none without the toolset, or if the database is locked.
+        """Return a line for each table and view of an agent; none without the toolset or if the database is locked.
 
         If they are too long for a prompt, the last line says how many more there are.
         """
