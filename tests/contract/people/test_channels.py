@@ -125,7 +125,7 @@ async def test_a_channel_that_fails_loses_nothing_and_says_why_on_its_row_and_in
     assert told.last_error is not None
     assert "500" in told.last_error
     assert told.last_error_at == NOON
-    assert "channel not told" in caplog.messages
+    assert "notice not sent over a channel" in caplog.messages
     assert "secret" not in told.last_error + caplog.text
 
 

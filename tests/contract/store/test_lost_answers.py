@@ -213,9 +213,9 @@ async def test_a_notification_whose_answer_got_lost_is_told_once_and_counts_as_t
     run = await harness.node.runs.ask(session.id, harness.user.id, "Watch the build")
     await harness.work()
     line.cut_at(b"COMMIT")
-    told = await notify.tell(run, harness.agent, "Red", "Three tests fail.")
+    told = await notify.send(run, harness.agent, "Red", "Three tests fail.")
     assert line.cuts == 1
-    assert (told.is_new, told.told is not None) == (True, True)
+    assert (told.is_new, told.channels is not None) == (True, True)
     assert [notice.id for notice in await harness.notices()] == [told.notice.id]
 
 
