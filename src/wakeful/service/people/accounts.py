@@ -47,7 +47,8 @@ def make_secret() -> str:
 
 
 def digest_of(secret: str) -> str:
-    # No salt and no key stretching: our own secrets cannot be guessed, and a short token in the settings is logged or refused.
+    # No salt and no key stretching: our own secrets cannot be guessed, and a short token in the settings is refused or
+    # logged at the start.
     return sha256(secret.encode("utf-8", "surrogateescape")).hexdigest()
 
 

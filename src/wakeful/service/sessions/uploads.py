@@ -1,6 +1,6 @@
-"""Files that people give to a session: kept in the agent's workspace, where its tools can read them.
+"""Files that users upload to a session: saved in the agent's workspace, where its tools can read them.
 
-They lie in `uploads/SESSION/` and end with their session.
+They are in `uploads/SESSION/` and are deleted with their session.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ _SESSION_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 class Uploads:
-    """Keeps uploaded files, and removes them with their session."""
+    """Saves uploaded files, and removes them with their session."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class Uploads:
         self._workspace_of = workspace_of
 
     async def keep(self, session_id: str, user_id: str, files: Sequence[tuple[str, bytes]]) -> list[Upload]:
-        """Keep files, each with the name it was sent with, all or none."""
+        """Save files under the names they were sent with, all or none."""
         agent_id = await self._store.read(lambda tx: self._agent_of(tx, session_id, user_id))
         await self._directories.bind(agent_id)
         workspace = self._workspace_of(agent_id)
@@ -48,17 +48,17 @@ class Uploads:
             for name, data in files:
                 kept.append(await asyncio.to_thread(self._write, workspace, session_id, name, data))
             await self._store.write(lambda tx: self._note(tx, session_id, user_id, kept))
-        except BaseException:  # the session was deleted meanwhile, or the disk is full: nothing of it stays
+        except BaseException:  # the session was deleted meanwhile, or the disk is full
             await asyncio.to_thread(_unlink, workspace, kept)
             raise
         return kept
 
     async def remove(self, session_id: str) -> None:
-        """Remove the files of a session that is gone, wherever its agents kept them on this node."""
+        """Remove the files of a deleted session from the workspaces of all agents on this node."""
         await asyncio.to_thread(_remove, self._agents_folder, {session_id})
 
     async def remove_orphans(self) -> None:
-        """Remove what a crash left of deleted sessions, or what a node with another data directory could not reach."""
+        """Remove files of deleted sessions that a crash or a node with another data directory has left."""
         found = await asyncio.to_thread(_session_folders, self._agents_folder)
         live = await self._store.read(lambda tx: tx.sessions.existing(sorted(found)))
         if orphans := found - live:
@@ -82,7 +82,7 @@ class Uploads:
             await tx.sessions.add_upload(upload)
 
     async def _agent_of(self, tx: Tx, session_id: str, user_id: str) -> str:
-        """Return whose session it is. Raises if the session or its agent was deleted."""
+        """Return the id of a session's agent. Raises if the session or its agent was deleted."""
         session = await tx.sessions.get(session_id, user_id)
         return (await tx.agents.get(session.agent_id, user_id)).id
 
@@ -104,7 +104,7 @@ def _unlink(workspace: Path, uploads: Sequence[Upload]) -> None:
 
 
 def _fit_name(name: str) -> str:
-    """Make a name that is only a name, whatever came."""
+    """Return a safe file name, without directories."""
     fit = _UNFIT.sub("_", name.replace("\\", "/").rpartition("/")[2]).strip(" .")
     stem, dot, end = fit.rpartition(".")
     return f"{(stem or end)[: _MAX_NAME - 20]}{dot if stem else ''}{end[:20] if stem else ''}" or "file"
