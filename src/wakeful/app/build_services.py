@@ -64,7 +64,7 @@ def build_services(base: Base, catalog: ToolCatalog, mcp_servers: McpServers, tr
         agenda=AgendaService(store, clock, rules),
         agents=_agents(base, files, catalog),
         approvals=Approvals(store, clock),
-        bookings=Bookings(store, wakes, clock, rules),
+        bookings=Bookings(store, clock, rules),
         channels=_channels(base),
         data=data,
         directories=directories,

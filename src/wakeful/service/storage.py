@@ -12,7 +12,7 @@ from wakeful.store.store import Store
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retention:
-    """How long old data is kept; messages and runs stay."""
+    """Retention times of old data; messages and runs stay."""
 
     events: timedelta
     skipped: timedelta

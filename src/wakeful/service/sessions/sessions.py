@@ -1,19 +1,17 @@
 """Open, list, read, rename and delete sessions."""
 
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, TypeVar
 
 from wakeful.clock import Clock
 from wakeful.domain import ids
 from wakeful.domain.errors import Invalid, LimitReached
 from wakeful.domain.types import Message, Session, Upload, Wake
 from wakeful.domain.wakes import wakes
+from wakeful.service.sessions.access import read_own
 from wakeful.service.sessions.uploads import Uploads
 from wakeful.store.store import Store, Tx
-
-T = TypeVar("T")
 
 MAX_TITLE = 200  # characters
 MAX_UPLOAD_BYTES = 25 * 1024 * 1024
@@ -155,16 +153,6 @@ async def _view(tx: Tx, session: Session) -> SessionView:
     run = await tx.runs.unfinished_in(session.id)
     is_failed = run is None and await tx.runs.has_failed_since(session.id, session.updated_at)
     return SessionView(session=session, recall=recall, is_running=run is not None, is_failed=is_failed)
-
-
-async def read_own(store: Store, session_id: str, user_id: str, read: Callable[[Tx], Coroutine[Any, Any, T]]) -> T:
-    """Read something of a session, or raise if the user has no such session."""
-
-    async def work(tx: Tx) -> T:
-        await tx.sessions.get(session_id, user_id)
-        return await read(tx)
-
-    return await store.read(work)
 
 
 async def all_messages(tx: Tx, session_id: str) -> list[Message]:

@@ -13,6 +13,7 @@ from wakeful.domain import ids
 from wakeful.domain.types import Upload
 from wakeful.service.agents.directories import Directories
 from wakeful.service.agents.workspace import Workspace
+from wakeful.service.sessions.access import agent_of
 from wakeful.store.store import Store, Tx
 
 FOLDER = "uploads"
@@ -40,14 +41,14 @@ class Uploads:
 
     async def keep(self, session_id: str, user_id: str, files: Sequence[tuple[str, bytes]]) -> list[Upload]:
         """Save files under the names they were sent with, all or none."""
-        agent_id = await self._store.read(lambda tx: self._agent_of(tx, session_id, user_id))
-        await self._directories.bind(agent_id)
-        workspace = self._workspace_of(agent_id)
+        agent = await self._store.read(lambda tx: agent_of(tx, session_id, user_id))
+        await self._directories.bind(agent.id)
+        workspace = self._workspace_of(agent.id)
         kept: list[Upload] = []
         try:
             for name, data in files:
                 kept.append(await asyncio.to_thread(self._write, workspace, session_id, name, data))
-            await self._store.write(lambda tx: self._note(tx, session_id, user_id, kept))
+            await self._store.write(lambda tx: _add_uploads(tx, session_id, user_id, kept))
         except BaseException:  # the session was deleted meanwhile, or the disk is full
             await asyncio.to_thread(_unlink, workspace, kept)
             raise
@@ -76,15 +77,11 @@ class Uploads:
             created_at=self._clock.now(),
         )
 
-    async def _note(self, tx: Tx, session_id: str, user_id: str, kept: Sequence[Upload]) -> None:
-        await self._agent_of(tx, session_id, user_id)
-        for upload in kept:
-            await tx.sessions.add_upload(upload)
 
-    async def _agent_of(self, tx: Tx, session_id: str, user_id: str) -> str:
-        """Return the id of a session's agent. Raises if the session or its agent was deleted."""
-        session = await tx.sessions.get(session_id, user_id)
-        return (await tx.agents.get(session.agent_id, user_id)).id
+async def _add_uploads(tx: Tx, session_id: str, user_id: str, kept: Sequence[Upload]) -> None:
+    await agent_of(tx, session_id, user_id)
+    for upload in kept:
+        await tx.sessions.add_upload(upload)
 
 
 def _session_folders(agents: Path) -> set[str]:
