@@ -8,7 +8,7 @@ from functools import partial
 
 from wakeful.app.build_base import build_base
 from wakeful.app.build_engine import build_engine
-from wakeful.app.build_loop import build_briefings, build_loop, build_models, build_titles
+from wakeful.app.build_loop import build_briefings, build_loop, build_models
 from wakeful.app.build_services import build_services
 from wakeful.app.build_tools import build_fetcher, build_mcp_servers, build_tools
 from wakeful.app.directories import make_private
@@ -22,6 +22,7 @@ from wakeful.domain.runs.runs import Outcome
 from wakeful.domain.types import Run
 from wakeful.runtime.engine import Engine
 from wakeful.runtime.executor import Executor
+from wakeful.runtime.loop.titles import Titles
 from wakeful.runtime.models.check import try_model
 from wakeful.server.services import Services
 from wakeful.service.agents.agents import AgentService
@@ -122,7 +123,7 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
     services = build_services(base, catalog, mcp_servers, partial(try_model, models))
     tools = build_tools(base, services, catalog, fetcher)
     briefings = build_briefings(base, services)
-    titles = build_titles(base, services, briefings, models)
+    titles = Titles(briefings, services.sessions, services.runs, models, clock)
     outbox = Outbox(store, clock, services.channels)
 
     def note_finished(run: Run, outcome: Outcome) -> None:

@@ -280,18 +280,18 @@ async def test_a_ticket_is_no_login_code_and_a_code_no_ticket(accounts, ada):
 
 
 async def test_a_downloads_ticket_gets_its_own_address_once(accounts, ada):
-    ticket = await accounts.make_download_ticket(ada, "/file?a=1")
+    ticket = await accounts.make_ticket(ada, "/file?a=1")
     for wrong in ("/file?a=2", "/file?", "/other?a=1"):
-        assert await accounts.take_download_ticket(ticket, wrong) is None
+        assert await accounts.take_ticket(ticket, wrong) is None
     assert await accounts.take_ticket(ticket) is None
-    assert await accounts.take_download_ticket(ticket, "/file?a=1") == ada
-    assert await accounts.take_download_ticket(ticket, "/file?a=1") is None
+    assert await accounts.take_ticket(ticket, "/file?a=1") == ada
+    assert await accounts.take_ticket(ticket, "/file?a=1") is None
 
 
 async def test_a_downloads_ticket_ends_after_thirty_seconds(accounts, ada, harness):
-    ticket = await accounts.make_download_ticket(ada, "/file?")
+    ticket = await accounts.make_ticket(ada, "/file?")
     harness.clock.advance(30 * SECOND)
-    assert await accounts.take_download_ticket(ticket, "/file?") is None
+    assert await accounts.take_ticket(ticket, "/file?") is None
 
 
 async def test_logging_out_ends_a_browsers_token_and_leaves_a_programs(accounts, ada):

@@ -239,25 +239,16 @@ class Accounts:
         if caller.kind == "browser":
             await self.revoke_token(caller, caller.token_id)
 
-    async def make_ticket(self, caller: Identity) -> str:
-        """Create a short-lived ticket that opens one socket as the caller."""
-        return await self._make_pass(caller, "ticket", caller.user.id, rules.TICKET_LASTS)
+    async def make_ticket(self, caller: Identity, target: str | None = None) -> str:
+        """Create a short-lived ticket that opens one socket as the caller or, with a target, downloads that URL."""
+        return await self._make_pass(caller, _purpose(target), caller.user.id, rules.TICKET_LASTS, target)
 
-    async def take_ticket(self, ticket: str) -> Identity | None:
-        return await self._take_ticket(digest_of(ticket), "ticket")
-
-    async def make_download_ticket(self, caller: Identity, target: str) -> str:
-        """Create a short-lived ticket that downloads one URL once as the caller."""
-        return await self._make_pass(caller, "download", caller.user.id, rules.TICKET_LASTS, target)
-
-    async def take_download_ticket(self, ticket: str, target: str) -> Identity | None:
-        return await self._take_ticket(_bound(ticket, target), "download")
-
-    async def _take_ticket(self, digest: str, purpose: Purpose) -> Identity | None:
+    async def take_ticket(self, ticket: str, target: str | None = None) -> Identity | None:
+        """Use a ticket up, and return the identity that created it."""
         now = self._clock.now()
 
         async def work(tx: Tx) -> Identity | None:
-            taken = await tx.accounts.take_pass(digest, purpose, now)
+            taken = await tx.accounts.take_pass(_digest(ticket, target), _purpose(target), now)
             return None if taken is None else await tx.accounts.identity_by_token(taken.token_id, now)
 
         return await self._store.write(work)
@@ -265,22 +256,23 @@ class Accounts:
     async def _make_pass(
         self, caller: Identity, purpose: Purpose, user_id: str, lasts: timedelta, target: str | None = None
     ) -> str:
-        secret = make_secret()
-        digest = digest_of(secret) if target is None else _bound(secret, target)
-        now = self._clock.now()
+        now, secret = self._clock.now(), make_secret()
         made = Pass(user_id=user_id, token_id=caller.token_id)
 
         async def work(tx: Tx) -> None:
             await tx.accounts.user(user_id)
-            await tx.accounts.add_pass(digest, purpose, made, now + lasts, now)
+            await tx.accounts.add_pass(_digest(secret, target), purpose, made, now + lasts, now)
 
         await self._store.write(work)
         return secret
 
 
-def _bound(ticket: str, target: str) -> str:
-    """Return the digest of a ticket together with the URL it is for."""
-    return digest_of(f"{ticket} {target}")
+def _purpose(target: str | None) -> Purpose:
+    return "ticket" if target is None else "download"
+
+
+def _digest(secret: str, target: str | None) -> str:
+    return digest_of(secret if target is None else f"{secret} {target}")
 
 
 def _new_token(

@@ -81,7 +81,6 @@ class Briefings:
             agent = await tx.agents.get(profiles.acting_agent(run, messages), run.user_id)
             user = await tx.agents.user(run.user_id)
             assert user is not None  # a user's row is never deleted
-            midnight = bounds.local_day_start(now, agent.zone)
             session = await tx.sessions.get(session_id, run.user_id)
             origin = None if session.origin_wake_id is None else await tx.wakes.read(session.origin_wake_id)
             config = profiles.limit((origin and origin.session_config) or {}, session)
@@ -99,7 +98,7 @@ class Briefings:
                 messages=messages,
                 usage=await tx.usage.of_run(run.id),
                 helpers=await _helpers(tx, agent),
-                spent_today=await tx.usage.of_agent(agent.id, midnight, but_run=run.id),
+                spent_today=await _spent_today(tx, agent, run, now),
                 images=await _images(tx, session_id, messages),
             )
 
@@ -114,11 +113,13 @@ class Briefings:
         now = self._clock.now()
 
         async def work(tx: Tx) -> Spent:
-            agent = await tx.agents.get(run.agent_id, run.user_id)
-            midnight = bounds.local_day_start(now, agent.zone)
-            return await tx.usage.of_agent(agent.id, midnight, but_run=run.id)
+            return await _spent_today(tx, await tx.agents.get(run.agent_id, run.user_id), run, now)
 
         return await self._store.read(work)
+
+
+async def _spent_today(tx: Tx, agent: Agent, run: Run, now: datetime) -> Spent:
+    return await tx.usage.of_agent(agent.id, bounds.local_day_start(now, agent.zone), but_run=run.id)
 
 
 async def _helpers(tx: Tx, agent: Agent) -> list[Agent]:
