@@ -33,8 +33,8 @@ def build_http(node: Wakeful) -> ASGIApp:
 async def welcome(node: Wakeful) -> str:
     """Make sure that there is an owner with an agent, and return the path of a login link for the owner's browser."""
     owner = await settle_owner(node.store, node.clock, node.settings)
-    await node.agents.make_first(owner.identity.user)
-    return f"/login?code={await node.services.accounts.make_login_code(owner.identity)}"
+    await node.agents.make_first(owner.user)
+    return f"/login?code={await node.services.accounts.make_login_code(owner)}"
 
 
 def settle_memory() -> None:

@@ -169,7 +169,7 @@ async def test_a_booking_whose_answer_got_lost_is_made_once(harness, line):
     line.cut_at(b"Read the log")  # a booking is one statement, and commits by itself
     booked = await harness.book(session=session, instructions="Read the log with read_file.")
     assert line.cuts == 1
-    [wake] = await harness.node.wakes.of_session(session.id)
+    [wake] = await harness.node.store.read(lambda tx: tx.wakes.of_session(session.id, 50))
     assert (wake.id, wake.status) == (booked.id, "pending")
 
 

@@ -128,14 +128,6 @@ class AgentService:
 
         return await self._store.write(work)
 
-    async def save(self, agent: Agent) -> Agent:
-        """Save all settings of an agent."""
-
-        async def work(tx: Tx) -> Agent:
-            return await self._save(tx, await tx.agents.lock(agent.id, agent.user_id), agent)
-
-        return await self._store.write(work)
-
     async def _save(self, tx: Tx, before: Agent, after: Agent) -> Agent:
         """Save changed settings, and decide again about wakes that the old bounds held.
 

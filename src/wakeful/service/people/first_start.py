@@ -6,7 +6,6 @@ where commands on the same machine find it.
 
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 from wakeful.clock import Clock
@@ -31,15 +30,7 @@ class _Revoked(TokenTaken):
     pass
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Owner:
-    """The owner of this server, with the identity of their token."""
-
-    identity: Identity
-    is_new: bool  # this is the first start of the server
-
-
-async def settle_owner(store: Store, clock: Clock, settings: Settings) -> Owner:
+async def settle_owner(store: Store, clock: Clock, settings: Settings) -> Identity:
     """Make sure that there is an owner with the token of these settings. May be called at every start, on every node.
 
     Owner tokens of earlier starts are revoked, except between nodes that share a store and each created a token.
@@ -68,14 +59,13 @@ def load_token(config_dir: Path) -> str | None:
     return secret
 
 
-async def _settle(store: Store, clock: Clock, secret: str, *, is_only: bool) -> Owner:
+async def _settle(store: Store, clock: Clock, secret: str, *, is_only: bool) -> Identity:
     now, digest = clock.now(), digest_of(secret)
 
-    async def work(tx: Tx) -> Owner:
-        owners, is_new = await tx.accounts.hold_owners(), False
+    async def work(tx: Tx) -> Identity:
+        owners = await tx.accounts.hold_owners()
         if not owners:
-            first = User(id=FIRST_OWNER, name="Owner", role="owner", created_at=now)
-            is_new = await tx.accounts.add_first_owner(first)
+            await tx.accounts.add_first_owner(User(id=FIRST_OWNER, name="Owner", role="owner", created_at=now))
             owners = await tx.accounts.hold_owners()
         await _refuse_taken(tx, digest)
         token = Token(
@@ -90,7 +80,7 @@ async def _settle(store: Store, clock: Clock, secret: str, *, is_only: bool) -> 
         await tx.accounts.put_owner_token(token)
         if is_only:
             await tx.accounts.drop_other_owner_tokens(token.id)
-        return Owner(identity=Identity(user=owners[0], scope="admin", token_id=token.id), is_new=is_new)
+        return Identity(user=owners[0], scope="admin", token_id=token.id)
 
     return await store.write(work)
 

@@ -65,9 +65,6 @@ class WakeService:
         """Return the latest run of each wake that has ended, by the wake's id."""
         return await self._store.read(lambda tx: tx.runs.last_of_wakes([wake.id for wake in wakes_listed]))
 
-    async def of_session(self, session_id: str, most: int = 50) -> list[Wake]:
-        return await self._store.read(lambda tx: tx.wakes.of_session(session_id, most))
-
     async def edit(
         self, wake_id: str, user_id: str, changes: Mapping[str, Any], wish: wakes.Wish | None = None
     ) -> Wake:
