@@ -29,8 +29,6 @@ class DiskUse:
 
 
 class Storage:
-    """Measures disk usage on request."""
-
     def __init__(self, store: Store, data_dir: Path, retention: Retention) -> None:
         self._store = store
         self._agents = data_dir / "agents"

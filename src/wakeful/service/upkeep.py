@@ -38,8 +38,6 @@ class Health:
 
 
 class Upkeep:
-    """The liveness audit and retention."""
-
     def __init__(
         self,
         store: Store,

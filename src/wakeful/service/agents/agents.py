@@ -29,8 +29,6 @@ class UsageToday:
 
 
 class AgentService:
-    """Create, change and delete agents."""
-
     def __init__(
         self,
         store: Store,

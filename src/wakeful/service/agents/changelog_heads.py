@@ -18,8 +18,6 @@ Head = tuple[int, str]  # the number of the last entry, and its hash
 
 
 class ChangelogHeads:
-    """Remembers and saves the last entry of each changelog."""
-
     def __init__(self, store: Store) -> None:
         self._store = store
         self._unsaved: dict[str, Head] = {}

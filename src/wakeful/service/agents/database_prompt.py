@@ -29,8 +29,6 @@ class ShownView:
 
 
 class DatabasePrompt:
-    """Describes agents' databases in prompts."""
-
     def __init__(self, files: AgentFiles, clock: Clock) -> None:
         self._files = files
         self._clock = clock

@@ -1,4 +1,4 @@
-"""Which data directory an agent's database and files are in.
+"""The data directory that an agent's database and files are in.
 
 Nodes that share PostgreSQL may have separate disks. So an agent is bound to the data directory of the node that creates
 its first file, and other nodes refuse to open its files instead of creating a second set. With an embedded store there

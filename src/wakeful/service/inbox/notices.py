@@ -19,8 +19,6 @@ class NoSuchNotice(NotFound):
 
 
 class NoticeService:
-    """Lists notices, and marks them as read."""
-
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
         self._clock = clock

@@ -26,8 +26,6 @@ from wakeful.store.store import Store, Tx
 
 
 class Approvals:
-    """Requests for approval and their answers, across nodes."""
-
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
         self._clock = clock

@@ -19,8 +19,6 @@ _TOO_LONG = (
 
 
 class MemoryHolds:
-    """Finds runs that no node can claim, on a shared store."""
-
     def __init__(self, store: Store, clock: Clock, rules: Rules, directories: Directories) -> None:
         self._store = store
         self._clock = clock

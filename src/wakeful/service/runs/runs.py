@@ -66,8 +66,6 @@ class StopUncertain(Unavailable):
 
 
 class RunService:
-    """Sends messages; lists, repeats, continues and stops runs."""
-
     def __init__(self, store: Store, stopping: Stopping, clock: Clock, rules: Rules, directories: Directories) -> None:
         self._store = store
         self._stopping = stopping

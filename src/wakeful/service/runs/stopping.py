@@ -14,8 +14,6 @@ _BATCH = 64
 
 
 class Stopping:
-    """Stops runs, at once or as soon as their row is free."""
-
     def __init__(self, store: Store, clock: Clock, rules: Rules) -> None:
         self._store = store
         self._clock = clock

@@ -63,8 +63,6 @@ class Briefing:
 
 
 class Briefings:
-    """Reads briefings."""
-
     def __init__(self, store: Store, clock: Clock, show_views: ShowViews, describe_database: Describe) -> None:
         self._store = store
         self._clock = clock

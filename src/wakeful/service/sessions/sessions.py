@@ -47,15 +47,12 @@ class SessionView:
 
 
 class SessionService:
-    """Opens, lists, reads, renames and deletes sessions."""
-
     def __init__(self, store: Store, clock: Clock, uploads: Uploads) -> None:
         self._store = store
         self._clock = clock
         self._uploads = uploads
 
     async def open(self, agent_id: str, user_id: str, title: str = "") -> Session:
-        """Open a session with an agent."""
         now = self._clock.now()
         session = Session(
             id=ids.new_id(now),
@@ -101,7 +98,6 @@ class SessionService:
         return await self._store.read(work)
 
     async def messages(self, session_id: str, user_id: str) -> list[Message]:
-        """Return the whole transcript."""
         return await read_own(self._store, session_id, user_id, lambda tx: all_messages(tx, session_id))
 
     async def rename(self, session_id: str, user_id: str, title: str) -> Session:

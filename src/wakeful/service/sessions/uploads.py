@@ -23,8 +23,6 @@ _SESSION_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 class Uploads:
-    """Saves uploaded files, and removes them with their session."""
-
     def __init__(
         self,
         store: Store,

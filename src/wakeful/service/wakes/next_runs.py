@@ -34,8 +34,6 @@ class BookedNextRun:
 
 
 class NextRuns:
-    """Books, shows, cancels and runs agents' next runs."""
-
     def __init__(
         self,
         store: Store,

@@ -33,8 +33,6 @@ class Booked:
 
 
 class Recalls:
-    """Books, shows, changes, skips, cancels and runs recalls."""
-
     def __init__(
         self,
         store: Store,

@@ -33,8 +33,6 @@ class BookedSchedule:
 
 
 class Schedules:
-    """Books, lists, shows and cancels schedules."""
-
     def __init__(
         self,
         store: Store,
@@ -64,7 +62,6 @@ class Schedules:
         return await self._book(request, agent, run.session_id, tools, self._clock.now(), run)
 
     async def book(self, request: ScheduleRequest, session_id: str, user_id: str) -> BookedSchedule:
-        """Book a schedule for a user."""
         now = self._clock.now()
         agent = await self._store.read(lambda tx: agent_of(tx, session_id, user_id))
         # The tools of an MCP server are known once it has started. A run has started it; for a user we may have to.

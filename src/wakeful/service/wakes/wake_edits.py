@@ -17,8 +17,6 @@ _ONLY_IF_RECURRING = frozenset({"interval_seconds", "cron", "until", "max_runs",
 
 
 class Bookings:
-    """Edits wakes of every kind."""
-
     def __init__(self, store: Store, clock: Clock, rules: Rules) -> None:
         self._store = store
         self._clock = clock

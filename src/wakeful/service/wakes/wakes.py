@@ -18,8 +18,6 @@ from wakeful.store.store import Store, Tx
 
 
 class WakeService:
-    """Books, edits, skips, cancels, runs and explains wakes."""
-
     def __init__(self, store: Store, clock: Clock, rules: Rules, directories: Directories) -> None:
         self._store = store
         self._directories = directories

@@ -15,8 +15,6 @@ _BATCH = 200
 
 
 class WrongClock:
-    """Finds and corrects wakes and pauses that were written with a clock ahead of ours."""
-
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
         self._clock = clock
