@@ -36,7 +36,6 @@ from wakeful.service.wakes.next_runs import NextRuns
 from wakeful.service.wakes.pauses import PauseService
 from wakeful.service.wakes.recalls import Recalls
 from wakeful.service.wakes.schedules import Schedules
-from wakeful.service.wakes.wake_edits import Bookings
 from wakeful.service.wakes.wakes import WakeService
 from wakeful.tools.mcp.servers import McpServers
 from wakeful.tools.registry import ToolCatalog
@@ -64,7 +63,6 @@ def build_services(base: Base, catalog: ToolCatalog, mcp_servers: McpServers, tr
         agenda=AgendaService(store, clock, rules),
         agents=_agents(base, files, catalog),
         approvals=Approvals(store, clock),
-        bookings=Bookings(store, clock, rules),
         channels=_channels(base),
         data=data,
         directories=directories,

@@ -15,7 +15,7 @@ from wakeful.domain.errors import Unavailable
 from wakeful.domain.types import Agent, Run, ScheduledBy, Wake
 from wakeful.service.sessions.access import agent_of, read_own
 from wakeful.service.wakes.time_words import describe_time
-from wakeful.service.wakes.wakes import WakeService, edit
+from wakeful.service.wakes.wakes import WakeService, edit_as_asked
 from wakeful.store.sessions.sessions import NoSuchSession
 from wakeful.store.store import Store, Tx
 
@@ -99,9 +99,7 @@ class Recalls:
             wake = await tx.wakes.live_in_slot(f"session:{session_id}")
             if wake is None:
                 raise recall.NoRecall(session_id)
-            agent = await tx.agents.get(wake.agent_id, wake.user_id)
-            changes, wish = recall.read_changes(asked, wake, now, agent.known_zone)
-            return await edit(tx, wake, changes, wish, now, self._rules)
+            return await edit_as_asked(tx, wake, asked, now, self._rules)
 
         return await self._store.write(work)
 

@@ -6,15 +6,19 @@ from typing import Any
 
 from wakeful.clock import Clock
 from wakeful.domain.bounds.limits import Rules
+from wakeful.domain.doors import recall, schedule
 from wakeful.domain.doors.next_run import SelfSchedulingOff
-from wakeful.domain.errors import WakefulError
+from wakeful.domain.errors import Invalid, WakefulError
 from wakeful.domain.inbox import notices
-from wakeful.domain.types import Decision, Run, ScheduledBy, Wake
+from wakeful.domain.types import Agent, Decision, Run, ScheduledBy, Wake
 from wakeful.domain.wakes import explain, wakes
+from wakeful.domain.wakes.kinds import is_schedule, kind_of
 from wakeful.service.agents.directories import Directories
 from wakeful.service.runs.run_endings import cancel_wake
 from wakeful.store.drivers.batching import Together
 from wakeful.store.store import Store, Tx
+
+_ONLY_IF_RECURRING = frozenset({"interval_seconds", "cron", "until", "max_runs", "timezone"})
 
 
 class WakeService:
@@ -63,14 +67,12 @@ class WakeService:
         """Return the latest run of each wake that has ended, by the wake's id."""
         return await self._store.read(lambda tx: tx.runs.last_of_wakes([wake.id for wake in wakes_listed]))
 
-    async def edit(
-        self, wake_id: str, user_id: str, changes: Mapping[str, Any], wish: wakes.Wish | None = None
-    ) -> Wake:
-        """Change a pending wake; the time as it was requested is recorded for `why`."""
+    async def edit(self, wake_id: str, user_id: str, asked: Mapping[str, Any]) -> Wake:
+        """Change a pending wake of any kind as a user asked."""
         now = self._clock.now()
 
         async def work(tx: Tx) -> Wake:
-            return await edit(tx, await tx.wakes.get(wake_id, user_id), changes, wish, now, self._rules)
+            return await edit_as_asked(tx, await tx.wakes.get(wake_id, user_id), asked, now, self._rules)
 
         return await self._store.write(work)
 
@@ -171,10 +173,36 @@ class WakeService:
         return wake
 
 
+async def edit_as_asked(tx: Tx, wake: Wake, asked: Mapping[str, Any], now: datetime, rules: Rules) -> Wake:
+    """Change a pending wake that this transaction has locked, with the checks that its kind has for users."""
+    for name in asked:
+        if name in _ONLY_IF_RECURRING and not kind_of(wake).can_recur:
+            raise Invalid(
+                f"`{name}` must be left out for a {wake.kind}, which fires once; got {asked[name]!r}.", field=name
+            )
+    agent = await tx.agents.get(wake.agent_id, wake.user_id)
+    changes, wish = recall.read_changes(asked, wake, now, agent.known_zone)
+    if "nominal_at" in changes:
+        _check_horizon(wake, agent, changes["nominal_at"], now)
+    return await edit(tx, wake, changes, wish, now, rules)
+
+
+def _check_horizon(wake: Wake, agent: Agent, at: datetime, now: datetime) -> None:
+    ahead = at - now
+    if is_schedule(wake):
+        schedule.check_ahead("when", ahead)
+    if wake.kind == "next_run" and ahead > agent.bounds.max_horizon:
+        raise Invalid(
+            f"`when` must be within the horizon of agent {agent.name!r}, {agent.bounds.max_horizon} from now; got "
+            f"{at.isoformat()}. Choose an earlier time, or widen its bounds.",
+            field="when",
+        )
+
+
 async def edit(
     tx: Tx, before: Wake, changes: Mapping[str, Any], wish: wakes.Wish | None, now: datetime, rules: Rules
 ) -> Wake:
-    """Change a pending wake that this transaction has locked, and record the change."""
+    """Change fields of a pending wake, and record the change with the time as it was requested."""
     after = wakes.edit(before, changes, now, rules)
     await tx.wakes.edit(after)
     detail = {} if wish is None else wakes.wish_detail(wish, changes["nominal_at"], after.nominal_at, after.cron)

@@ -184,7 +184,7 @@ async def change_wake(caller: Planner, services: ServicesDep, wake_id: PathId, a
     muted = changes.pop("muted", None)
     wake = await services.wakes.get(wake_id, caller.user.id)
     if changes:
-        wake = await services.bookings.edit(wake_id, caller.user.id, changes)
+        wake = await services.wakes.edit(wake_id, caller.user.id, changes)
     if muted is not None:
         wake = await services.wakes.mute(wake_id, caller.user.id, muted)
     return wake_to_body(wake)
