@@ -27,7 +27,7 @@ from wakeful.domain.errors import WakefulError
 from wakeful.domain.inbox import notices
 from wakeful.domain.news import DatabaseChanged
 from wakeful.domain.types import Agent, Notice
-from wakeful.service.agents.changelog_heads import ChangelogHeads, Head
+from wakeful.service.agents.changelog_heads import ChangelogHeads
 from wakeful.service.agents.directories import Directories
 from wakeful.store.store import Store
 
@@ -96,16 +96,13 @@ class AgentFiles:
         """Return the number of writes that wait or run."""
         return self._in_flight[agent_id]
 
-    async def read(self, by: By, op: str, /, **args: Any) -> Any:
-        """Run an operation that reads."""
-        return (await self._ask(by, op, args)).result
-
-    async def read_unparsed(self, by: By, op: str, /, **args: Any) -> bytes:
-        """Run an operation that reads, and return its result unparsed."""
-        return (await self._ask(by, op, args)).text
-
-    async def write(self, by: By, op: str, table: str | None, /, **args: Any) -> Any:
-        """Run an operation that writes, and announce a change of that table, or of all if it is None."""
+    async def run(self, by: By, op: str, /, **args: Any) -> Any:
+        """Run an operation with the arguments of its function, and return its result. Writes are announced."""
+        if op == "verify":
+            args["known"] = await self._heads.of(by.agent.id)
+        if OPERATIONS[op].kind == "read":
+            return (await self._ask(by, op, args)).result
+        table = OPERATIONS[op].table_in(args)
         async with self._writing(by, table):
             answered = await self._ask(by, op, args, is_writing=True)
             if answered.is_crossing:
@@ -115,9 +112,9 @@ class AgentFiles:
         self._announce(by.agent, table, last_change=answered.last_change)
         return answered.result
 
-    async def known_head(self, agent_id: str) -> Head | None:
-        """Return the last change of an agent's changelog that the store knows of."""
-        return await self._heads.of(agent_id)
+    async def run_unparsed(self, by: By, op: str, /, **args: Any) -> bytes:
+        """Run an operation that reads, and return its result as JSON, or the file that it wrote."""
+        return (await self._ask(by, op, args)).text
 
     async def rotate_key(self, by: By) -> None:
         """Encrypt an agent's file, and its snapshots, with a new key."""
@@ -139,7 +136,7 @@ class AgentFiles:
         await self._directories.check(agent.id)
         if not self._vault.has_database(agent.id):
             raise DataNotFound(f"Agent {agent.name!r} has no database yet. Its first table creates it, with its key.")
-        await self.write(by, "note_key_shown", None)  # also finishes an interrupted rotation
+        await self.run(by, "note_key_shown")  # also finishes an interrupted rotation
         await self._notice(notices.database_key_shown(agent, self._clock.now()))
         log.warning("database key shown", extra={"agent_id": agent.id, "user_id": agent.user_id})
         return self._vault.database_of(agent.id), self._vault.open(agent.id).current
