@@ -258,7 +258,7 @@ async def test_the_answer_says_what_each_channel_really_did(harness, outside):
     assert "channel 'phone': sent." in answer.text
     assert "channel 'mail': failed (" in answer.text
     assert "503" in answer.text
-    assert "channel 'full': rate-limited, not sent (30 messages an hour are the most; free again at" in answer.text
+    assert "channel 'full': rate-limited, not sent (at most 30 messages an hour; free again at" in answer.text
     assert "secret" not in answer.text
     await idle(harness.node)
     assert len(outside.received) == 1  # and nobody tells it a second time

@@ -63,4 +63,4 @@ class ChangelogHeads:
             await self._store.write(work)
         except WakefulError as error:
             self._unsaved = heads | self._unsaved  # the next write tries again
-            log.warning("heads of changelogs not saved", extra={"problem": error.message})
+            log.warning("last entries of changelogs not saved", extra={"problem": error.message})

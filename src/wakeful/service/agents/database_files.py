@@ -175,7 +175,7 @@ class AgentFiles:
             async with asyncio.timeout(_JOURNALS_SECONDS):
                 await self._empty_journals()
         except TimeoutError:
-            log.warning("some journals of agents' databases are left as they are")
+            log.warning("journals of some agents' databases not emptied in time")
         await self._engine.aclose()
 
     async def _empty_journals(self) -> None:
@@ -191,7 +191,7 @@ class AgentFiles:
                     check = Request(op="check", path=path, key=key, seconds=SECONDS, quota=0, at=at)
                     await self._engine.ask(check, agent_id)
             except WakefulError as error:  # the next use of the file reports it
-                log.warning("journal left as it is", extra={"agent_id": agent_id, "problem": error.message})
+                log.warning("journal of an agent's database not emptied", extra={"agent_id": agent_id, "problem": error.message})
 
     @asynccontextmanager
     async def _writing(self, by: By, table: str | None) -> AsyncGenerator[None]:

@@ -155,7 +155,7 @@ class Channels:
     def _to_delivery(self, channel: Channel, may_send: bool, errors: Mapping[str, str | None]) -> Delivery:
         if not may_send:
             until = rules.free_at(channel)
-            reason = f"{rules.PER_HOUR} messages an hour are the most; free again at {until:%Y-%m-%d %H:%M:%S} UTC"
+            reason = f"at most {rules.PER_HOUR} messages an hour; free again at {until:%Y-%m-%d %H:%M:%S} UTC"
             return Delivery(channel=channel.name, outcome="rate_limited", reason=reason)
         if channel.id not in errors:
             reason = f"no answer within {self._process.seconds:g} s; it may or may not have arrived"

@@ -160,7 +160,7 @@ class Schedules:
         config = wake.session_config or {}
         model = config.get("model") or agent.model or self._default_model
         ignored = session_config.ignored_keys(config, model)
-        warning = f"Ignored, because {model!r} takes none: {', '.join(ignored)}." if ignored else None
+        warning = f"The model {model!r} ignores: {', '.join(ignored)}." if ignored else None
         return BookedSchedule(
             schedule=schedule.describe(wake), told=describe_time(wake.nominal_at, agent, now), warning=warning
         )

@@ -34,7 +34,7 @@ class WrongClock:
             ids = found[start : start + _BATCH]
             planned += await self._store.write(lambda tx, ids=ids: _put_wakes_right(tx, ids, now))
         if planned:
-            log.warning("wakes planned again by the clock as it is now", extra={"wakes": len(planned)})
+            log.warning("wakes rescheduled that a wrong clock had planned", extra={"wakes": len(planned)})
             await self._store.write(lambda tx: _add_notices(tx, planned, now))
         self._looked_at = began
         return [after for _, after in planned]
