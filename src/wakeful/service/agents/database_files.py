@@ -191,7 +191,7 @@ class AgentFiles:
                     check = Request(op="check", path=path, key=key, seconds=SECONDS, quota=0, at=at)
                     await self._engine.ask(check, agent_id)
             except WakefulError as error:  # the next use of the file reports it
-                log.warning("journal of an agent's database not emptied", extra={"agent_id": agent_id, "problem": error.message})
+                log.warning("journal not emptied", extra={"agent_id": agent_id, "problem": error.message})
 
     @asynccontextmanager
     async def _writing(self, by: By, table: str | None) -> AsyncGenerator[None]:

@@ -121,7 +121,7 @@ class Recalls:
         return await self._wakes.run_now(wake.id, wake.user_id)
 
     async def forget(self, days: int) -> int:
-        """Cancel the recurring recalls that no user has booked, changed or sent a message beside for this many days."""
+        """Cancel recurring recalls that had no change, and whose session had no message, by a user for these days."""
         now = self._clock.now()
         before = now - timedelta(days=days)
         found = await self._store.read(lambda tx: tx.wakes.forgotten_recalls(before, _FORGOTTEN_AT_ONCE))
