@@ -1,8 +1,8 @@
 """The child process that runs `apprise`: `python -I -m wakeful.service.inbox.channel_worker`, a request on stdin.
 
 apprise has plugins for some 200 services, and each opens its own connections. In a child process they can be killed
-when they take too long, and an audit hook refuses whatever they try: connecting to an address that is not public,
-starting a program, opening a file that does not belong to Python.
+when they take too long, and an audit hook keeps every plugin from connecting to an address that is not public, starting
+a program, or opening a file that does not belong to Python.
 
 A request is one JSON object, an answer one line of JSON:
 

@@ -36,7 +36,7 @@ class Notify:
         self._views_of = views_of
 
     async def send(self, run: Run, agent: Agent, title: str, body: str, view_ref: str | None = None) -> Notified:
-        """Add a notification to the inbox and send it over the channels; not again within an hour."""
+        """Add a notification to the inbox and send it over the channels, but the same text only once an hour."""
         now = self._clock.now()
         # Claimed from the start, so that the outbox leaves it to us: our answer says what the channels did.
         notice = replace(notices.from_agent(run, title, body, now), view_ref=view_ref, taken_at=now)
