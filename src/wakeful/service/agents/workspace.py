@@ -16,10 +16,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path, PurePosixPath
-from typing import Literal
+from typing import ClassVar, Literal
 
 from wakeful.domain.agents.instruction_files import KeptByOwner, is_agents_file
-from wakeful.domain.errors import Forbidden, Invalid, LimitReached, NotFound
+from wakeful.domain.errors import Forbidden, Invalid, LimitReached, NotFound, WakefulError
 from wakeful.domain.resources import find_shortage
 
 Kind = Literal["file", "directory", "link", "other"]
@@ -46,29 +46,28 @@ class PathUnusable(Invalid):
         super().__init__(f"The path {shown(path)} cannot be used: {why}. Give a short relative path like 'notes/a.md'.")
 
 
-class PathOutside(Forbidden):
+class _PathError(WakefulError):
+    """An error about a path, which takes the place of `{}` in its text."""
+
+    text: ClassVar[str]
+
+    def __init__(self, path: str) -> None:
+        super().__init__(self.text.format(shown(path)))
+
+
+class PathOutside(_PathError, Forbidden):
     code = "path_outside_workspace"
-
-    def __init__(self, path: str) -> None:
-        super().__init__(
-            f"The path {shown(path)} is outside your workspace. Give a path relative to it, like 'notes/a.md'."
-        )
+    text = "The path {} is outside your workspace. Give a path relative to it, like 'notes/a.md'."
 
 
-class PathIsLink(Forbidden):
+class PathIsLink(_PathError, Forbidden):
     code = "path_is_link"
-
-    def __init__(self, path: str) -> None:
-        super().__init__(f"{shown(path)} is a link, and links are not followed. Name the file it points to instead.")
+    text = "{} is a link, and links are not followed. Name the file it points to instead."
 
 
-class NoSuchPath(NotFound):
+class NoSuchPath(_PathError, NotFound):
     code = "no_such_path"
-
-    def __init__(self, path: str) -> None:
-        super().__init__(
-            f"There is no {shown(path)} in your workspace. Call list_files with recursive=true to see what there is."
-        )
+    text = "There is no {} in your workspace. Call list_files with recursive=true to see what there is."
 
 
 class NotAFile(Invalid):
@@ -81,11 +80,9 @@ class NotAFile(Invalid):
         super().__init__(f"{shown(path)} is {what}, not a file. {step}")
 
 
-class NotADirectory(Invalid):
+class NotADirectory(_PathError, Invalid):
     code = "not_a_directory"
-
-    def __init__(self, path: str) -> None:
-        super().__init__(f"{shown(path)} is not a directory. Call read_file to read it, or name a directory.")
+    text = "{} is not a directory. Call read_file to read it, or name a directory."
 
 
 class FileTooLarge(LimitReached):
@@ -118,11 +115,9 @@ class TooManyFiles(LimitReached):
         )
 
 
-class AccessDenied(Forbidden):
+class AccessDenied(_PathError, Forbidden):
     code = "access_denied"
-
-    def __init__(self, path: str) -> None:
-        super().__init__(f"The server may not open {shown(path)}: its permissions forbid it. Choose another path.")
+    text = "The server may not open {}: its permissions forbid it. Choose another path."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
