@@ -89,7 +89,7 @@ async def opened_doors(harness: Harness) -> AsyncIterator[Doors]:
         token = harness.node.settings.token
         assert token is not None
         owner = await settle_owner(harness.node.store, harness.clock, harness.node.settings)
-        yield Doors(harness.node, harness.clock, owner.identity, token.get_secret_value())
+        yield Doors(harness.node, harness.clock, owner, token.get_secret_value())
 
 
 def browser_headers(login: NewLogin) -> dict[str, str]:
@@ -120,7 +120,7 @@ async def opened_rest(settings: dict[str, object], **agent: Any) -> AsyncIterato
     """Open a harness whose owner, with one agent, uses REST."""
     harness = Harness(settings | {"token": CHOSEN})
     async with harness.node.opened():
-        harness.user = (await settle_owner(harness.node.store, harness.clock, harness.node.settings)).identity.user
+        harness.user = (await settle_owner(harness.node.store, harness.clock, harness.node.settings)).user
         harness.agent = await harness.add_agent(**agent)
         transport = httpx.ASGITransport(build_http(harness.node), raise_app_exceptions=False)
         headers = {"authorization": f"Bearer {CHOSEN}"}

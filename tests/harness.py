@@ -18,6 +18,8 @@ from wakeful.domain.events import RunEvent
 from wakeful.domain.types import Agent, Decision, Message, Notice, Run, Session, User, Wake
 from wakeful.domain.wakes import wakes
 from wakeful.runtime.executor import BeforeCall, Stop
+from wakeful.service.wakes.wakes import edit
+from wakeful.store.store import Tx
 from wakeful.tools.registry import ToolContext
 
 NOON = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)  # a Monday
@@ -170,6 +172,15 @@ class Harness:
             **(defaults | request),
         )
         return await self.node.wakes.book(wake)
+
+    async def change_wake(self, wake_id: str, changes: dict[str, Any]) -> Wake:
+        """Change fields of a pending wake, without the checks for users."""
+        now = self.clock.now()
+
+        async def work(tx: Tx) -> Wake:
+            return await edit(tx, await tx.wakes.get(wake_id), changes, None, now, self.node.rules)
+
+        return await self.node.store.write(work)
 
     async def turn(self) -> datetime:
         """Let scheduler and runner turn and claimed runs end; return when the scheduler's next turn is due."""

@@ -1,4 +1,4 @@
-"""The only reader of the wall clock. Everything else is handed an instant."""
+"""Clocks. Only this module reads the wall clock; other code gets `now` as an argument."""
 
 import asyncio
 import logging
@@ -8,12 +8,13 @@ from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
-LONGEST_WAIT = timedelta(seconds=30)  # then the clock is read again, so a suspended machine is noticed
+MAX_WAIT = timedelta(seconds=30)  # then the clock is read again, so that a suspended machine is noticed
 
-STEP = timedelta(seconds=5)  # a clock that is this far off what it should show by now has been set
+STEP = timedelta(seconds=5)  # a larger jump of the wall clock against the uptime means that someone set it
 
-_QUESTIONS = 3
-# Goes on while the machine is suspended, and no change of the wall clock moves it. macOS calls that clock monotonic.
+_MEASUREMENTS = 3
+# Keeps running while the machine is suspended, and setting the wall clock does not change it. On macOS
+# CLOCK_MONOTONIC does that.
 _UPTIME = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 log = logging.getLogger(__name__)
@@ -22,20 +23,20 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Clock(Protocol):
-    """What time it is, and a way to wait for another."""
+    """The current time, and waiting for a later one."""
 
     def now(self) -> datetime: ...
 
     def monotonic(self) -> float:
-        """Return seconds that never jump, for measuring."""
+        """Return seconds that never jump, to measure durations."""
         ...
 
     def seconds_since_step(self) -> float:
-        """Return how long ago someone set the clock by more than a few seconds; infinite if nobody did."""
+        """Return how long ago the clock was set by more than a few seconds; infinite if it never was."""
         ...
 
     async def measure(self) -> None:
-        """Look at the clock now, so that a step is noticed."""
+        """Read the clock now, so that a step is noticed."""
         ...
 
     async def wait(self, until: datetime, nudged: asyncio.Event) -> None:
@@ -47,7 +48,7 @@ class SystemClock:
     """This machine's clock."""
 
     def __init__(self) -> None:
-        self._ahead: float | None = None  # of the uptime, when it was last compared
+        self._ahead: float | None = None  # wall clock minus uptime in seconds, at the last reading
         self._stepped_at = -math.inf
 
     def now(self) -> datetime:
@@ -68,16 +69,16 @@ class SystemClock:
         return datetime.now(UTC)
 
     def _compare(self, ahead: float) -> None:
-        """Notice a step by how far the clock is ahead of the uptime."""
+        """Detect a step: the wall clock's lead over the uptime has changed."""
         before, self._ahead = self._ahead, ahead
         if before is not None and abs(ahead - before) > STEP.total_seconds():
             self._stepped_at = time.monotonic()
             log.warning("the clock was set", extra={"seconds": round(ahead - before, 1)})
 
     async def wait(self, until: datetime, nudged: asyncio.Event) -> None:
-        seconds = min(until - self.now(), LONGEST_WAIT).total_seconds()
+        seconds = min(until - self.now(), MAX_WAIT).total_seconds()
         if seconds <= 0 or nudged.is_set():
-            await asyncio.sleep(0)  # let others have a turn even when there is always something to do
+            await asyncio.sleep(0)  # a caller that always has something to do must not block the event loop
             return
         waiter = asyncio.get_running_loop().call_later(seconds, nudged.set)
         try:
@@ -95,13 +96,13 @@ class ServerClock(SystemClock):
         self._offset: float | None = None
 
     async def measure(self) -> None:
-        """Ask the server for its time, and keep the difference of the quickest of a few answers.
+        """Read the server's time a few times, and keep the offset from the shortest round trip.
 
-        It looked at its clock at some time before the answer came. Counted from there, ours is never ahead of it, so
-        nothing fires early.
+        The server reads its clock before its answer arrives. Taking the arrival as that moment keeps our clock from
+        being ahead of the server's, so nothing fires early.
         """
         quickest = math.inf
-        for _ in range(_QUESTIONS):
+        for _ in range(_MEASUREMENTS):
             asked = _uptime()
             micros = await self._read()
             answered = _uptime()
@@ -118,7 +119,7 @@ class ServerClock(SystemClock):
 
 
 class ManualClock:
-    """A clock that only moves when it is told to, for tests and simulations."""
+    """A clock that only moves by `set`, `advance` and `step`, for tests and simulations."""
 
     def __init__(self, now: datetime) -> None:
         self._now = now
@@ -139,13 +140,13 @@ class ManualClock:
         pass
 
     def step(self, by: timedelta) -> None:
-        """Show another time, though none has passed: someone has set the clock."""
+        """Jump by a time that has not passed, as when someone sets the clock."""
         self._stepped_by += by
         self._stepped_at = (self._now + by - self._stepped_by - _EPOCH).total_seconds()
         self.advance(by)
 
     def set(self, now: datetime) -> None:
-        """Let time pass until an instant, or run backwards, and let those go whose time has come."""
+        """Move to an instant, also backwards, and end the waits that are due."""
         self._now = now
         for until, nudged in self._waiting:
             if until <= now:

@@ -1,6 +1,6 @@
-"""Reads what people wrote as settings, in `wakeful.toml` and in the environment, without checking the values.
+"""Reads settings from `wakeful.toml` and the environment, without validating the values.
 
-Apart from `config`, because a command that talks to a running server needs three settings, and to load pydantic for
+Separate from `config`, because a command that talks to a running server needs three settings, and loading pydantic for
 them would take longer than the command.
 """
 
@@ -12,26 +12,26 @@ from pathlib import Path
 from platformdirs import user_config_path
 
 PREFIX = "WAKEFUL_"
-TEST_PREFIX = "WAKEFUL_TEST_"  # read by our tests alone
+TEST_PREFIX = "WAKEFUL_TEST_"  # only read by the tests
 FILE_NAME = "wakeful.toml"
-TOKEN_FILE = "token"  # in the config directory; made at first start
+TOKEN_FILE = "token"  # in the config directory; created at first start
 DEFAULT_HOST, DEFAULT_PORT = "127.0.0.1", 8420
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Given:
-    """A value as it was written, and where."""
+    """The unparsed value of a setting, and where it was found."""
 
-    key: str  # as written there: port, WAKEFUL_PORT, token_file
+    key: str  # as written: port, WAKEFUL_PORT, token_file
     place: str
     value: object
-    is_file: bool = False  # the value is the path of a file with the secret in it
+    is_file: bool = False  # the value is the path of a file that holds the secret
 
 
 def read_values(
     environ: Mapping[str, str], names: Collection[str], secrets: Collection[str], problems: list[str]
 ) -> dict[str, object]:
-    """Return what is written for some settings; the environment wins over the file."""
+    """Return the values that were given for some settings; the environment overrides the file."""
     config_dir = find_config_dir(environ)
     path = config_dir / FILE_NAME
     given = from_file(config_dir, sort(read_file(path, problems), str(path), str, names, secrets, problems))
@@ -57,7 +57,7 @@ def read_file(path: Path, problems: list[str]) -> dict[str, object]:
 
 
 def read_variables(environ: Mapping[str, str]) -> dict[str, object]:
-    """Return the variables that are ours. An empty one counts as not set."""
+    """Return our environment variables. An empty one counts as not set."""
     return {
         key: value
         for key, value in environ.items()
@@ -73,7 +73,7 @@ def sort(
     secrets: Collection[str],
     problems: list[str],
 ) -> dict[str, Given]:
-    """Find the settings with these names; `spell` says how a name is written in this place."""
+    """Pick the settings with these names; `spell` turns a name into its spelling in this place."""
     plain, files = spellings(names, secrets, spell)
     given: dict[str, Given] = {}
     for key, value in written.items():
@@ -88,12 +88,12 @@ def sort(
 def spellings(
     names: Collection[str], secrets: Collection[str], spell: Callable[[str], str]
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """Return the settings by how they are written, as a value and as the path of a file with the secret."""
+    """Map spellings to settings, for values and for paths of files with a secret."""
     return {spell(name): name for name in names}, {spell(f"{name}_file"): name for name in sorted(secrets)}
 
 
 def from_file(config_dir: Path, given: Mapping[str, Given]) -> dict[str, Given]:
-    """Make relative paths start at the settings file, and not where the server was started."""
+    """Resolve relative paths against the settings file's directory, not against the working directory."""
     return {
         name: replace(entry, value=str(config_dir / Path(entry.value).expanduser()))
         if isinstance(entry.value, str) and (entry.is_file or name == "data_dir")
@@ -107,7 +107,7 @@ def as_variable(name: str) -> str:
 
 
 def open_if_file(entry: Given, problems: list[str]) -> object | None:
-    """Return the value itself, or the content of its file; None after noting a problem."""
+    """Return the value, or the content of the file it names; None if that failed, with an entry in `problems`."""
     if not entry.is_file:
         return entry.value
     written = f"{entry.key} = {entry.value!r} ({entry.place})"

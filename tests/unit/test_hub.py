@@ -11,7 +11,7 @@ from websockets.uri import parse_uri
 
 from wakeful.domain.events import ErrorFrame, RecallUpdate, StreamDelta, ToolCall
 from wakeful.domain.frames import to_wire
-from wakeful.hub import MOST_BYTES, MOST_FRAMES, Hub, Sent, encode, numbered
+from wakeful.hub import MAX_BYTES, MAX_FRAMES, Hub, Sent, encode, numbered
 
 
 @pytest.fixture
@@ -70,10 +70,10 @@ def test_one_who_leaves_takes_nobody_along(hub):
 @pytest.mark.parametrize(
     "published",
     [
-        pytest.param([frames(1, first=seq) for seq in range(1, MOST_FRAMES + 2)], id="too many, one by one"),
-        pytest.param([frames(MOST_FRAMES + 1)], id="too many at once"),
-        pytest.param([frames(1, "x" * (MOST_BYTES // 4), first=seq) for seq in range(1, 6)], id="too large together"),
-        pytest.param([frames(1, "x" * (MOST_BYTES + 1))], id="one that is too large"),
+        pytest.param([frames(1, first=seq) for seq in range(1, MAX_FRAMES + 2)], id="too many, one by one"),
+        pytest.param([frames(MAX_FRAMES + 1)], id="too many at once"),
+        pytest.param([frames(1, "x" * (MAX_BYTES // 4), first=seq) for seq in range(1, 6)], id="too large together"),
+        pytest.param([frames(1, "x" * (MAX_BYTES + 1))], id="one that is too large"),
     ],
 )
 def test_a_queue_that_overflows_is_emptied_and_its_owner_is_behind(hub, published):
@@ -90,9 +90,9 @@ def test_a_queue_that_overflows_is_emptied_and_its_owner_is_behind(hub, publishe
 
 def test_a_queue_that_is_just_full_is_kept(hub):
     with hub.subscribe("a") as subscription:
-        hub.publish("a", frames(MOST_FRAMES))
+        hub.publish("a", frames(MAX_FRAMES))
         assert not subscription.is_behind
-        assert len(subscription.take()) == MOST_FRAMES
+        assert len(subscription.take()) == MAX_FRAMES
 
 
 def test_who_is_behind_is_given_nothing_more_however_much_comes(hub):
@@ -105,17 +105,17 @@ def test_who_is_behind_is_given_nothing_more_however_much_comes(hub):
 
 def test_who_has_caught_up_is_given_what_comes_from_then_on(hub):
     with hub.subscribe("a") as slow:
-        hub.publish("a", frames(MOST_FRAMES + 1))
+        hub.publish("a", frames(MAX_FRAMES + 1))
         slow.is_behind = False
-        hub.publish("a", frames(1, first=MOST_FRAMES + 2))
-        assert [frame.seq for frame in slow.take()] == [MOST_FRAMES + 2]
+        hub.publish("a", frames(1, first=MAX_FRAMES + 2))
+        assert [frame.seq for frame in slow.take()] == [MAX_FRAMES + 2]
         assert not slow.is_behind
 
 
 def test_room_is_counted_anew_after_each_take(hub):
     with hub.subscribe("a") as subscription:
         for seq in range(1, 20):
-            hub.publish("a", [sent(seq, "x" * (MOST_BYTES // 2))])
+            hub.publish("a", [sent(seq, "x" * (MAX_BYTES // 2))])
             assert len(subscription.take()) == 1
         assert not subscription.is_behind
 

@@ -1,1 +1,1 @@
-"""The room that knows all others: how a node is put together, served, and how its device key is kept."""
+"""Builds a node from all other rooms, serves it over HTTP, and manages its data directory and device key."""

@@ -1,4 +1,4 @@
-"""The base of a node: settings, clock, store and device key, which everything else is built on."""
+"""Builds the base of a node: clock, store and device key."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -40,7 +40,7 @@ class Base:
 
 
 def build_base(settings: Settings, clock: Clock | None) -> Base:
-    """Make the store, not opened yet, and the device key if this is the first start."""
+    """Create the store without opening it, and on the first start the device key."""
     check_device_key(settings)
     device_key = device_key_of(settings)
     is_unshown = settings.device_key is None and is_recovery_key_unshown(settings.config_dir)
@@ -52,7 +52,7 @@ def build_base(settings: Settings, clock: Clock | None) -> Base:
         clock=clock,
         rules=_rules(settings),
         store=store,
-        owner=token_hex(8),  # new at every start, so a process never takes a predecessor's claims for its own
+        owner=token_hex(8),  # new at every start, so that claims of an earlier process are not taken for this one's
         device_key=device_key,
         recovery_key=to_recovery_key(device_key) if is_unshown else None,
     )

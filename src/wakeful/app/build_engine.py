@@ -1,4 +1,4 @@
-"""The engine of a node: the parts that move by themselves, from due wakes to finished runs."""
+"""Builds the engine of a node: scheduler, runner, heartbeat and upkeep."""
 
 from collections.abc import Callable
 
@@ -27,7 +27,7 @@ def build_engine(
     executor: Executor,
     note_finished: Callable[[Run, Outcome], None],
 ) -> Engine:
-    """Make scheduler, runner and upkeep, and the engine that starts and stops them."""
+    """Build scheduler, runner and upkeep, and the engine that starts and stops them."""
     settings, store, clock, rules = base.settings, base.store, base.clock, base.rules
     directories = services.directories
     claims = Claims(store, clock, rules, base.owner, base.lease, directories)

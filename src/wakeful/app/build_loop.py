@@ -1,9 +1,8 @@
-"""The agent loop of a node, and whatever else asks a model."""
+"""Builds the agent loop of a node, and the other users of models."""
 
 from wakeful.app.build_base import Base
 from wakeful.runtime.loop.loop import AgentLoop
 from wakeful.runtime.loop.run_state import SubagentLimits
-from wakeful.runtime.loop.titles import Titles
 from wakeful.runtime.models.providers import Models
 from wakeful.server.services import Services
 from wakeful.service.agents.database_prompt import DatabasePrompt
@@ -25,10 +24,6 @@ def build_models(base: Base) -> Models:
 def build_briefings(base: Base, services: Services) -> Briefings:
     data = DatabasePrompt(services.data.files, base.clock)
     return Briefings(base.store, base.clock, data.show_views, data.describe)
-
-
-def build_titles(base: Base, services: Services, briefings: Briefings, models: Models) -> Titles:
-    return Titles(briefings, services.sessions, services.runs, models, base.clock)
 
 
 def build_loop(base: Base, services: Services, briefings: Briefings, models: Models, tools: Tools) -> AgentLoop:

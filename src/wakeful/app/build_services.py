@@ -1,4 +1,4 @@
-"""The services of a node: every write that a route, a tool or the engine can ask for."""
+"""Builds the services of a node, which routes, tools and the engine call."""
 
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
@@ -36,7 +36,6 @@ from wakeful.service.wakes.next_runs import NextRuns
 from wakeful.service.wakes.pauses import PauseService
 from wakeful.service.wakes.recalls import Recalls
 from wakeful.service.wakes.schedules import Schedules
-from wakeful.service.wakes.wake_edits import Bookings
 from wakeful.service.wakes.wakes import WakeService
 from wakeful.tools.mcp.servers import McpServers
 from wakeful.tools.registry import ToolCatalog
@@ -45,7 +44,7 @@ TryModel = Callable[[str | None], Awaitable[ModelTrial]]
 
 
 def build_services(base: Base, catalog: ToolCatalog, mcp_servers: McpServers, try_model: TryModel) -> Services:
-    """Make every service. Those that check tool names look into the catalog, which is filled afterwards."""
+    """Build every service. Some of them check tool names against the catalog, which is filled later."""
     settings, store, clock, rules = base.settings, base.store, base.clock, base.rules
     hub = Hub()
     stream, feed = Stream(store, hub), Feed(store, hub, clock)
@@ -64,7 +63,6 @@ def build_services(base: Base, catalog: ToolCatalog, mcp_servers: McpServers, tr
         agenda=AgendaService(store, clock, rules),
         agents=_agents(base, files, catalog),
         approvals=Approvals(store, clock),
-        bookings=Bookings(store, wakes, clock, rules),
         channels=_channels(base),
         data=data,
         directories=directories,

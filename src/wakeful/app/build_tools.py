@@ -1,4 +1,4 @@
-"""The tools that agents can be given: our own, and those of the MCP servers in the settings."""
+"""Builds the tools of a node: its own, and those of the MCP servers in the settings."""
 
 import ssl
 from functools import cache
@@ -27,7 +27,7 @@ _WORKSPACE_BYTES = 1024 * 1024 * 1024
 
 
 def build_tools(base: Base, services: Services, catalog: ToolCatalog, fetcher: Fetcher) -> Tools:
-    """Put every tool of our own into the catalog, and return what calls them."""
+    """Add every built-in tool to the catalog, and return the object that calls them."""
     notify = Notify(base.store, base.clock, services.channels, services.hub, services.data.views_of)
     catalog.add(
         [
@@ -73,5 +73,5 @@ def _shell(settings: Settings) -> ShellSettings:
 
 @cache
 def _tls_context() -> ssl.SSLContext:
-    """Return the TLS context for the web, made once: to read the certificates takes 35 ms."""
+    """Return the TLS context for the web, created once: reading the certificates takes 35 ms."""
     return httpx2.create_ssl_context()

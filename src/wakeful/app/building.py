@@ -1,4 +1,4 @@
-"""One node: its store, its services, its tools and its engine."""
+"""Builds a node: store, services, tools and engine."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -8,7 +8,7 @@ from functools import partial
 
 from wakeful.app.build_base import build_base
 from wakeful.app.build_engine import build_engine
-from wakeful.app.build_loop import build_briefings, build_loop, build_models, build_titles
+from wakeful.app.build_loop import build_briefings, build_loop, build_models
 from wakeful.app.build_services import build_services
 from wakeful.app.build_tools import build_fetcher, build_mcp_servers, build_tools
 from wakeful.app.directories import make_private
@@ -22,6 +22,7 @@ from wakeful.domain.runs.runs import Outcome
 from wakeful.domain.types import Run
 from wakeful.runtime.engine import Engine
 from wakeful.runtime.executor import Executor
+from wakeful.runtime.loop.titles import Titles
 from wakeful.runtime.models.check import try_model
 from wakeful.server.services import Services
 from wakeful.service.agents.agents import AgentService
@@ -50,8 +51,8 @@ class Wakeful:
     catalog: ToolCatalog
     engine: Engine
     recovery_key: str | None  # of a device key that no successful start has shown yet
-    note_started: Callable[[], None]  # once it is reached and has shown its recovery key
-    settle: Callable[[], Awaitable[None]]  # once the store is open
+    note_started: Callable[[], None]  # call when it accepts requests and has shown its recovery key
+    settle: Callable[[], Awaitable[None]]  # call when the store is open
     put_away: Callable[[], Awaitable[None]]
 
     @property
@@ -84,7 +85,7 @@ class Wakeful:
 
     @asynccontextmanager
     async def opened(self) -> AsyncGenerator[None]:
-        """Open the store, without anything moving by itself."""
+        """Open the store and prepare the data directory, without starting the engine."""
         await self.store.open(self.clock.now(), lambda: check_empty_store(self.settings))
         try:
             await report_loss(self.store, self.clock)
@@ -104,7 +105,7 @@ class Wakeful:
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None]:
-        """Open the store and let the engine run."""
+        """Open the store and run the engine."""
         async with self.opened():
             await self.engine.start()
             try:
@@ -114,7 +115,7 @@ class Wakeful:
 
 
 def build(settings: Settings, *, executor: Executor | None = None, clock: Clock | None = None) -> Wakeful:
-    """Put one node together. Nothing is opened and nothing moves until it is entered."""
+    """Build a node. Nothing is opened or started before `opened` or `running` is entered."""
     base = build_base(settings, clock)
     store, clock = base.store, base.clock
     models, fetcher, mcp_servers = build_models(base), build_fetcher(settings), build_mcp_servers(settings)
@@ -122,7 +123,7 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
     services = build_services(base, catalog, mcp_servers, partial(try_model, models))
     tools = build_tools(base, services, catalog, fetcher)
     briefings = build_briefings(base, services)
-    titles = build_titles(base, services, briefings, models)
+    titles = Titles(briefings, services.sessions, services.runs, models, clock)
     outbox = Outbox(store, clock, services.channels)
 
     def note_finished(run: Run, outcome: Outcome) -> None:

@@ -1,4 +1,4 @@
-"""The directories on this machine: only the server's user may enter them."""
+"""Permissions of the data directory: only the server's user may enter its folders."""
 
 import logging
 from pathlib import Path
@@ -12,10 +12,10 @@ _INSIDE = ("*", "*/workspace", "*/skills", "*/snapshots", "*/quarantine")
 
 
 def make_private(data_dir: Path) -> None:
-    """Make the data directory, and close what lies in it to other users of the machine.
+    """Create the data directory, and close the folders in it to other users of the machine.
 
-    0.1 left agents' directories to the umask. The data directory itself is only closed if we make it: whoever made it
-    may want a group, such as one for backups, to look into it.
+    Version 0.1 left the mode of agents' directories to the umask. A data directory that exists keeps its mode: it may
+    be open to a group on purpose, for example for backups.
     """
     agents = data_dir / "agents"
     try:

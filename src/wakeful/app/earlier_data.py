@@ -1,4 +1,4 @@
-"""What an earlier server left behind: an empty store or a missing device key beside it is no first start."""
+"""Detects data of an earlier server, so that a lost store or device key is not taken for a first start."""
 
 from pathlib import Path
 
@@ -24,7 +24,7 @@ class DeviceKeyMissing(Unavailable):
 
 
 def find_traces(data_dir: Path) -> list[str]:
-    """Say what shows that a server has worked with a data directory before, apart from its store."""
+    """List the signs, other than the store, that a server has used this data directory before."""
     found: list[str] = []
     agents = data_dir / "agents"
     count = sum(1 for each in agents.iterdir() if each.is_dir()) if agents.is_dir() else 0
@@ -32,7 +32,7 @@ def find_traces(data_dir: Path) -> list[str]:
         found.append(f"files of {count} agent{'s' if count > 1 else ''} in agents/")
     store = data_dir / STORE_FILE
     wal = store.with_name(f"{STORE_FILE}-wal")
-    # Beside a store with content it is only what a first start that was cut off has written.
+    # If the store has content, the journal is only the rest of an interrupted first start.
     if not size_of(store) and size_of(wal):
         found.append(f"the store's journal {wal.name} ({size_of(wal):,} bytes)")
     copies = len(list((data_dir / "backups").glob("*.sqlite")))
@@ -45,18 +45,18 @@ def find_traces(data_dir: Path) -> list[str]:
 
 
 def check_empty_store(settings: Settings) -> None:
-    """Refuse to begin with an empty store in a data directory that has been used."""
+    """Refuse to start with an empty store in a data directory that has been used."""
     data_dir = settings.data_dir
     store = data_dir / STORE_FILE
-    anew = (
-        f"To begin anew without it, `wakeful serve --new` moves what is in {str(data_dir)!r} into a folder "
+    start_over = (
+        f"To start without it, `wakeful serve --new` moves the data in {str(data_dir)!r} into a folder "
         "set-aside-TIME there; it deletes nothing."
     )
     if settings.database_url is not None and size_of(store):
         raise StoreLeftBehind(
             f"The PostgreSQL database is empty, and there is an embedded store with content at {str(store)!r}. Nothing "
-            "was changed. To go on with the embedded store, unset WAKEFUL_DATABASE_URL (database_url); its content is "
-            f"not moved to PostgreSQL yet. {anew}"
+            "was changed. To use the embedded store, unset WAKEFUL_DATABASE_URL (database_url); its content is "
+            f"not moved to PostgreSQL. {start_over}"
         )
     traces = find_traces(data_dir)
     if not traces:
@@ -65,31 +65,31 @@ def check_empty_store(settings: Settings) -> None:
     if settings.database_url is not None:
         raise StoreMissing(
             f"The PostgreSQL database is empty, but {used}. Nothing was changed. If it is the wrong database, correct "
-            f"WAKEFUL_DATABASE_URL (database_url); if its content is lost, restore it from a backup. {anew}"
+            f"WAKEFUL_DATABASE_URL (database_url); if its content is lost, restore it from a backup. {start_over}"
         )
     is_ours = "missing" if not store.exists() else "empty (0 bytes)" if not size_of(store) else "without content"
     directory = directory_file.find(data_dir)
     elsewhere = (
-        " The store was on PostgreSQL: set WAKEFUL_DATABASE_URL (database_url) again to go on with that one."
+        " The store was on PostgreSQL: set WAKEFUL_DATABASE_URL (database_url) again to use it."
         if directory is not None and directory.store == "postgres"
         else ""
     )
     raise StoreMissing(
         f"The store {str(store)!r} is {is_ours}, but {used}. Nothing was changed.{elsewhere} Restore the store from a "
         f"backup, with its -wal file if the copy has one; copies made before upgrades are in "
-        f"{str(data_dir / 'backups')!r}. {anew}"
+        f"{str(data_dir / 'backups')!r}. {start_over}"
     )
 
 
 def check_device_key(settings: Settings) -> None:
-    """Refuse to make a device key beside data that was encrypted with another one."""
+    """Refuse to create a device key if there is data that was encrypted with another one."""
     if settings.device_key is not None or has_device_key(settings.config_dir) or is_rotating(settings.config_dir):
         return
     data_dir = settings.data_dir
     directory = directory_file.find(data_dir)
     is_store_encrypted = settings.database_url is None and settings.store_encryption
     if directory is not None and directory.takes_any_key and not is_store_encrypted:
-        return  # a person wrote that the old one is lost
+        return  # someone has declared the old key lost
     traces = find_traces(data_dir)
     if size_of(data_dir / STORE_FILE):
         traces.insert(0, f"the store {STORE_FILE}")
@@ -101,8 +101,8 @@ def check_device_key(settings: Settings) -> None:
     named = f" (fingerprint {known})" if known else ""
     of_another = "" if settings.database_url is None else ", from another node on the same data directory"
     lost = (
-        "If it is lost for good, `wakeful serve --new` moves the data into a folder set-aside-TIME and begins anew; it "
-        "deletes nothing."
+        "If it is lost for good, `wakeful serve --new` moves the data into a folder set-aside-TIME and starts without "
+        "it; it deletes nothing."
         if settings.database_url is None
         else f'If it is lost for good, set "device_key" to null in {str(data_dir / directory_file.FILE_NAME)!r}: then '
         "the server starts with a new one, and the agents' databases stay locked."

@@ -1,4 +1,4 @@
-"""The error that a command shows to a person. Commands import no other room than this one."""
+"""The base class of errors that commands show. Commands may import it from here, but not from `domain`."""
 
 from wakeful.domain.errors import WakefulError as StartError
 

@@ -1,4 +1,4 @@
-"""What lies on this machine: the store's file, and the device key that everything here is encrypted with."""
+"""The store's database, and showing, rotating and restoring the device key."""
 
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -29,14 +29,14 @@ def database_of(settings: Settings, clock: Clock | None = None) -> Database:
 
 
 def device_key_of(settings: Settings) -> bytes:
-    """Return the device key; the first start makes one."""
+    """Return the device key; created at the first start."""
     if settings.device_key is not None:
         return bytes.fromhex(settings.device_key.get_secret_value())
     return load_device_key(settings.config_dir)
 
 
 def show_recovery_key(settings: Settings) -> str:
-    """Write the device key of these settings for paper. Makes none."""
+    """Return the recovery key. Never creates a device key."""
     if settings.device_key is None and not has_device_key(settings.config_dir):
         raise NotFound(
             f"There is no device key in {str(settings.config_dir)!r}. The first `wakeful serve` makes one and prints "
@@ -46,21 +46,21 @@ def show_recovery_key(settings: Settings) -> str:
 
 
 def rotate_device_key(settings: Settings) -> tuple[str, list[str]]:
-    """Put another device key in place of the present one, while no server runs, or finish what was cut off.
+    """Replace the device key while no server runs, or finish an interrupted rotation.
 
-    Returns the new recovery key, and the ids of agents whose database was locked before and is so still.
+    Returns the new recovery key, and the ids of agents whose database was locked before and still is.
     """
     if settings.device_key is not None:
         raise Conflict(
-            "The device key comes from the settings (WAKEFUL_DEVICE_KEY or device_key_file), so it is not ours to "
-            "change. Take it out of them and put it into the file with `wakeful key restore` first."
+            "The device key comes from the settings (WAKEFUL_DEVICE_KEY or device_key_file), so it cannot be changed "
+            "here. Remove it from them and put it into the file with `wakeful key restore` first."
         )
     if not has_device_key(settings.config_dir):
         raise NotFound(f"There is no device key in {str(settings.config_dir)!r}, so there is nothing to change.")
     agents = settings.data_dir / "agents"
     with hold(settings.data_dir):
         if settings.database_url is None and not size_of(settings.data_dir / STORE_FILE):
-            check_empty_store(settings)  # a store that is put back later would have the old key
+            check_empty_store(settings)  # a store that is restored later would have the old key
         old, new = keys.begin_rotation(settings.config_dir)
         vault = Vault(lambda agent_id: agents / agent_id, lambda: new)
         folders = sorted(agents.iterdir()) if agents.exists() else []
@@ -75,7 +75,7 @@ def rotate_device_key(settings: Settings) -> tuple[str, list[str]]:
 
 
 def restore_device_key(settings: Settings, recovery_key: str) -> Path:
-    """Put the device key back from paper; one that is there is moved aside."""
+    """Restore the device key from its recovery key; an existing one is moved aside."""
     if settings.device_key is not None:
         raise Conflict("The device key comes from WAKEFUL_DEVICE_KEY, so no file is read. Change it there.")
     key = keys.from_recovery_key(recovery_key)
@@ -87,13 +87,13 @@ def restore_device_key(settings: Settings, recovery_key: str) -> Path:
             f"{str(settings.data_dir)!r}. Nothing was changed. Look for the one that the first start there printed."
         )
     path = keys.restore_device_key(settings.config_dir, recovery_key)
-    if is_other:  # what was noted before was the wrong one
+    if is_other:  # the fingerprint on file was wrong
         directory_file.save_key(settings.data_dir, fingerprint(key))
     return path
 
 
 def _opens_store(settings: Settings, key: bytes) -> bool:
-    """Tell whether a key opens the embedded store, or there is none to open."""
+    """Return whether a key opens the embedded store, or there is none to open."""
     path = settings.data_dir / STORE_FILE
     if settings.database_url is not None or not settings.store_encryption or not size_of(path):
         return True
@@ -105,7 +105,7 @@ def _opens_store(settings: Settings, key: bytes) -> bool:
 
 
 def note_started(settings: Settings, device_key: bytes, now: datetime) -> None:
-    """Note that a start has succeeded and showed the recovery key, if there was one to show."""
+    """Record that a start succeeded and that the recovery key, if new, was shown."""
     if settings.device_key is None:
         keys.note_recovery_key_shown(settings.config_dir)
     directory = directory_file.load(settings.data_dir)
@@ -114,7 +114,7 @@ def note_started(settings: Settings, device_key: bytes, now: datetime) -> None:
     if directory.started_at is None or directory.store != kind:
         at = directory.started_at or now.isoformat(timespec="seconds")
         directory_file.save_started(settings.data_dir, at, kind)
-    # On PostgreSQL it is noted when nodes compare their keys.
+    # On PostgreSQL the fingerprint is saved when nodes compare their keys.
     is_known = directory.key_fingerprint is not None and not settings.store_encryption
     if is_embedded and not is_known and directory.key_fingerprint != fingerprint(device_key):
         directory_file.save_key(settings.data_dir, fingerprint(device_key))

@@ -1,4 +1,4 @@
-"""Runs a server until the process is told to stop. It listens first, then loads what takes seconds to import."""
+"""Runs a server until SIGINT or SIGTERM. It listens first, then imports the rest, which takes seconds."""
 
 import asyncio
 import contextlib
@@ -34,9 +34,9 @@ log = logging.getLogger(__name__)
 
 Announce = Callable[[str, str, str | None], None]  # the address, the path of a login link, a recovery key to show
 
-_BACKLOG = 2048  # connections that the kernel holds for us
-# asyncio accepts so many before the first of them is counted. With 2,048, clients could take every file descriptor in
-# one turn of the loop, and each of the 2,048 failures that follow would be logged.
+_BACKLOG = 2048  # connections that wait in the kernel
+# Connections that asyncio accepts before the first is counted. With 2,048, clients could take all file descriptors in
+# one turn of the event loop, and each of the 2,048 failures that follow would be logged.
 _ACCEPTED_AT_ONCE = 16
 _PING_SECONDS = 20.0  # between pings of a WebSocket, and for the answer to one
 _MANY_DESCRIPTORS = 1_048_576  # where the system sets no limit
@@ -50,9 +50,9 @@ def load_node(settings: Settings) -> "Wakeful":
 
 
 async def serve(settings: Settings, load: "Callable[[], Wakeful]", announce: Announce) -> None:
-    """Listen, load a node in a thread and run it until the process is told to stop.
+    """Listen, load a node in a thread and run it until SIGINT or SIGTERM.
 
-    Until the node runs, only /healthz and /readyz are answered, and other requests wait. `announce` is called then.
+    Until the node runs, only /healthz and /readyz are answered; other requests wait. Then `announce` is called.
     """
     if settings.has_short_token:
         log.warning(
@@ -80,9 +80,9 @@ async def serve(settings: Settings, load: "Callable[[], Wakeful]", announce: Ann
                 front.finish(app)
                 announce(_address_of(listener), login, node.recovery_key)
                 await asyncio.to_thread(node.note_started)
-                told = asyncio.create_task(stopping.wait())
-                await asyncio.wait((serving, told), return_when=asyncio.FIRST_COMPLETED)
-                told.cancel()
+                stopped = asyncio.create_task(stopping.wait())
+                await asyncio.wait((serving, stopped), return_when=asyncio.FIRST_COMPLETED)
+                stopped.cancel()
         finally:
             await close()
 
@@ -98,7 +98,7 @@ async def _running(node: "Wakeful", close: Callable[[], Awaitable[None]]) -> Asy
         try:
             yield login
         finally:
-            # The engine first, so that other nodes can take over its runs before the last page has been closed.
+            # The engine first: other nodes can take over its runs while pages are still being disconnected.
             await node.engine.stop()
             await close()
 
@@ -150,8 +150,7 @@ def _count_connections(settings: Settings) -> Connections:
 
 
 def _raise_descriptor_limit() -> int:
-    """Take as many descriptors as the system allows, and return how many."""
-    # Often 1,024 are given at first, and 524,288 to those who ask.
+    """Raise the limit of file descriptors to the hard limit, often from 1,024 to 524,288, and return it."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         with contextlib.suppress(OSError, ValueError):  # macOS allows less than it says
@@ -169,8 +168,8 @@ def _listen(host: str, port: int) -> socket.socket:
             f"Cannot listen on {host}:{port}: {error.strerror}. "
             "If another server has that port, stop it or choose another one with --port or WAKEFUL_PORT."
         ) from error
-    # uvicorn writes headers and body apart, and the body would wait 40 ms for the client's delayed acknowledgement.
-    # Accepted connections inherit it. asyncio sets it only where the protocol is named TCP, and here it is 0.
+    # uvicorn writes headers and body separately, and the body would wait 40 ms for the client's delayed ACK. Accepted
+    # connections inherit the option. asyncio sets it only if the socket's protocol number is TCP's; here it is 0.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return listener
 
@@ -180,12 +179,12 @@ class PortTaken(Unavailable):
 
 
 class _Server(uvicorn.Server):
-    """Leaves signals to us: uvicorn would raise them again, and end the process before the engine is done."""
+    """Does not handle signals: uvicorn would raise them again, and end the process before the engine has stopped."""
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         for each in sockets or []:
-            each.listen(_BACKLOG)  # asyncio has set it to the number of connections that it accepts at once
+            each.listen(_BACKLOG)  # asyncio has set the backlog to _ACCEPTED_AT_ONCE
 
     @contextmanager
     def capture_signals(self) -> Generator[None]:

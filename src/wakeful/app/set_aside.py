@@ -1,9 +1,9 @@
 """`wakeful serve --new`: move an earlier server's data aside, so that the next start is a first one."""
 
 import asyncio
-import os
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import chain, count
 from pathlib import Path
 
 from wakeful.agentdb.keys.keys import has_device_key
@@ -12,12 +12,14 @@ from wakeful.clock import SystemClock
 from wakeful.config import Settings
 from wakeful.domain.errors import Conflict, Unavailable
 from wakeful.service.agents import directory_file
+from wakeful.service.durable_files import sync_folder
 from wakeful.store.drivers.postgres import PostgresDatabase
 from wakeful.store.drivers.sequence import SEQUENCE_FILE
 from wakeful.store.drivers.sqlite import SqliteDatabase, has_agents, hold, size_of
 from wakeful.store.errors import StoreUnreadable
 
-# In this order. The mark of an earlier start goes last: after a crash in between, a plain start is refused again.
+# Moved in this order. The record of an earlier start is the last: after a crash in between, a start without --new is
+# still refused.
 _OURS = (
     STORE_FILE,
     f"{STORE_FILE}-journal",
@@ -45,14 +47,14 @@ class Earlier:
 
     data_dir: Path
     names: list[str]
-    why: str  # it cannot be gone on with
+    why: str  # the store cannot be used
 
     def describe(self) -> list[str]:
         return [_describe(self.data_dir / name) for name in self.names]
 
 
 def find_earlier(settings: Settings) -> Earlier | None:
-    """Return what would be moved aside, or None if there is nothing. Refuses a store that can be gone on with."""
+    """Return what would be moved aside, or None if there is nothing. Refuses if the store is usable."""
     data_dir = settings.data_dir
     if not data_dir.is_dir():
         return None
@@ -64,34 +66,34 @@ def find_earlier(settings: Settings) -> Earlier | None:
 
 
 def set_aside(settings: Settings, earlier: Earlier) -> Path:
-    """Move data of an earlier server into a folder of its own in the data directory. Nothing is deleted."""
+    """Move data of an earlier server into a new folder in the data directory. Nothing is deleted."""
     with hold(earlier.data_dir):
-        asyncio.run(_why_not_usable(settings))  # another process may have put it right while the person was asked
+        asyncio.run(_why_not_usable(settings))  # another process may have repaired it while the user was asked
         try:
             folder = _make_folder(earlier.data_dir, SystemClock().now())
             for name in earlier.names:
                 (earlier.data_dir / name).rename(folder / name)
-                _sync(folder)
-                _sync(earlier.data_dir)
+                sync_folder(folder)
+                sync_folder(earlier.data_dir)
         except OSError as error:
             raise CannotSetAside(
-                f"{str(error.filename)!r} cannot be moved: {error.strerror}. What was moved before it is in a folder "
-                f"set-aside-TIME in {str(earlier.data_dir)!r}; nothing was deleted. Say `wakeful serve --new` again "
-                "when it can be."
+                f"{str(error.filename)!r} cannot be moved: {error.strerror}. Files that were moved before it are in a "
+                f"folder set-aside-TIME in {str(earlier.data_dir)!r}; nothing was deleted. Fix this, and run "
+                "`wakeful serve --new` again."
             ) from error
     return folder
 
 
 async def _why_not_usable(settings: Settings) -> str:
-    """Say why the store cannot be gone on with; raise if it can."""
+    """Return why the store cannot be used; raise if it can."""
     if settings.database_url is not None:
         database = PostgresDatabase(settings.database_url.get_secret_value())
         await database.open()
         try:
             if await database.has_agents():
                 raise StoreHasContent(
-                    "The PostgreSQL database has content, so there is nothing to begin anew, and nothing was changed. "
-                    "Leave --new out; or set WAKEFUL_DATABASE_URL (database_url) to an empty database."
+                    "The PostgreSQL database has content, so --new is refused and nothing was changed. "
+                    "Leave --new out, or set WAKEFUL_DATABASE_URL (database_url) to an empty database."
                 )
         finally:
             await database.close()
@@ -101,7 +103,7 @@ async def _why_not_usable(settings: Settings) -> str:
         return f"The store {str(path)!r} is {'empty (0 bytes)' if path.exists() else 'missing'}."
     key = None
     if settings.device_key is not None or has_device_key(settings.config_dir):
-        key = device_key_of(settings)  # or raise: with a damaged one no start succeeds afterwards either
+        key = device_key_of(settings)  # raises if it is damaged: the next start would fail as well
     elif settings.store_encryption:
         return f"The device key of the store {str(path)!r} is missing."
     try:
@@ -118,14 +120,14 @@ async def _why_not_usable(settings: Settings) -> str:
     if is_used:
         raise StoreHasContent(
             f"The store {str(path)!r} can be read and has content, so --new is refused and nothing was changed. Leave "
-            "--new out to go on with it. To begin anew all the same, set WAKEFUL_DATA_DIR (data_dir) to another "
-            "directory, or move this one away while no server runs."
+            "--new out to use it. To start over anyway, set WAKEFUL_DATA_DIR (data_dir) to another directory, or move "
+            "this one away while no server runs."
         )
     return f"The store {str(path)!r} has no content."
 
 
 def _is_something(path: Path) -> bool:
-    """Leave out an empty folder, which a first start makes too."""
+    """Return whether there is something to move; an empty folder does not count, since a first start creates it too."""
     if path.is_dir() and not path.is_symlink():
         return any(path.iterdir())
     return path.exists() or path.is_symlink()
@@ -137,21 +139,16 @@ def _check_movable(data_dir: Path, names: list[str]) -> None:
         if path.is_mount() or path.lstat().st_dev != data_dir.stat().st_dev:
             raise CannotSetAside(
                 f"{str(path)!r} is on another file system than the data directory, so it cannot be moved aside in one "
-                "step. Nothing was changed. Move what is in it away yourself, and try again."
+                "step. Nothing was changed. Move its content away yourself, and try again."
             )
 
 
 def _make_folder(data_dir: Path, now: datetime) -> Path:
-    at = f"{now:%Y-%m-%dT%H%M%SZ}"
-    number = 1
-    while True:
-        folder = data_dir / (f"set-aside-{at}" if number == 1 else f"set-aside-{at}-{number}")
-        try:
-            folder.mkdir(mode=0o700)
-        except FileExistsError:
-            number += 1
-        else:
-            return folder
+    name = f"set-aside-{now:%Y-%m-%dT%H%M%SZ}"
+    names = chain([name], (f"{name}-{number}" for number in count(2)))
+    folder = next(data_dir / each for each in names if not (data_dir / each).exists())
+    folder.mkdir(mode=0o700)
+    return folder
 
 
 def _describe(path: Path) -> str:
@@ -159,11 +156,3 @@ def _describe(path: Path) -> str:
         count = sum(1 for _ in path.iterdir())
         return f"{path.name}/ ({count} {'entry' if count == 1 else 'entries'})"
     return f"{path.name} ({size_of(path):,} bytes)"
-
-
-def _sync(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

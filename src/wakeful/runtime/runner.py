@@ -10,7 +10,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Literal
 
-from wakeful.clock import LONGEST_WAIT, Clock
+from wakeful.clock import MAX_WAIT, Clock
 from wakeful.domain import ids
 from wakeful.domain.agents.directories import MemoryElsewhere
 from wakeful.domain.errors import StoreUnavailable, Unavailable, WakefulError
@@ -140,7 +140,7 @@ class Runner:
                     log.warning("runner turn failed", extra={"problem": error.message})
                 await asyncio.sleep(PAUSE)
                 self._nudged.set()  # what we were nudged for is still to be done
-            longest = _LOOK_FOR_STOPS if self._held else LONGEST_WAIT
+            longest = _LOOK_FOR_STOPS if self._held else MAX_WAIT
             await self._clock.wait(self._clock.now() + longest, self._nudged)
 
     async def turn(self) -> None:

@@ -5,7 +5,7 @@ import logging
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
-from wakeful.clock import LONGEST_WAIT, Clock
+from wakeful.clock import MAX_WAIT, Clock
 from wakeful.domain.errors import StoreBusy, StoreUnavailable, Unavailable
 from wakeful.domain.resources import words_of
 from wakeful.service.resources import shortage
@@ -38,7 +38,7 @@ class Scheduler:
         self._clock = clock
         self._batch = batch
         # A lease that is taken after one look does not run out before the next, so each is seen in time.
-        self._longest_wait = min(lease, LONGEST_WAIT)
+        self._longest_wait = min(lease, MAX_WAIT)
         self._on_queued = on_queued
         self._is_full = is_full
         self._are_leases_behind = are_leases_behind

@@ -33,7 +33,6 @@ from wakeful.service.wakes.next_runs import NextRuns
 from wakeful.service.wakes.pauses import PauseService
 from wakeful.service.wakes.recalls import Recalls
 from wakeful.service.wakes.schedules import Schedules
-from wakeful.service.wakes.wake_edits import Bookings
 from wakeful.service.wakes.wakes import WakeService
 
 
@@ -45,7 +44,6 @@ class Services:
     agenda: AgendaService
     agents: AgentService
     approvals: Approvals
-    bookings: Bookings
     channels: Channels
     data: AgentData
     directories: Directories

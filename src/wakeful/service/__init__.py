@@ -1,1 +1,1 @@
-"""Verbs: every write anyone can ask for, one module per noun."""
+"""Every operation that reads or changes something, one transaction each, in a folder per noun."""

@@ -1,4 +1,4 @@
-"""Whether a failure comes from a lack of file descriptors or the like, and not from what was asked for."""
+"""Detects failures that come from a lack of file descriptors or other resources."""
 
 from wakeful.agentdb.files.files import has_descriptor
 from wakeful.domain.errors import Unavailable, WakefulError
@@ -6,15 +6,14 @@ from wakeful.domain.resources import find_shortage, lacking
 
 
 def find_shortages() -> list[str]:
-    """Return what this process has run out of just now, as a list of problems."""
+    """Return the resources that this process has run out of, as a list of problems."""
     return [] if has_descriptor() else ["the server has no file descriptors left"]
 
 
 def shortage(error: Exception) -> Unavailable | None:
-    """Return what has run out, if an error comes from that.
+    """Return the resource that has run out, if an error comes from that.
 
-    Libraries do not always say it: a name that cannot be looked up for want of a descriptor is "not known" to them. So
-    it is tried whether there is one.
+    Libraries may hide it: without a file descriptor, a host name lookup fails as "not known". So we try to open one.
     """
     found = find_shortage(error)
     if found is None and not isinstance(error, WakefulError) and not has_descriptor():

@@ -1,4 +1,4 @@
-"""Doing again, as long as the store is away, what does no harm when it is done twice."""
+"""Retries while the store is unavailable, for operations that may run twice."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -12,7 +12,7 @@ PAUSE = 0.3  # seconds
 
 
 async def insist(act: Callable[[], Awaitable[T]], on: type[Unavailable] = StoreUnavailable) -> T:
-    """Try again until the store answers, or until whoever waits for it is cancelled. The store logs that it is away."""
+    """Retry until it succeeds or the caller is cancelled. The store logs that it is unavailable."""
     while True:
         try:
             return await act()

@@ -1,4 +1,4 @@
-"""How much disk this server takes, and for how long it keeps what is over."""
+"""Disk usage of this server, and how long it keeps old data."""
 
 import asyncio
 import os
@@ -12,7 +12,7 @@ from wakeful.store.store import Store
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retention:
-    """For how long what is over is kept; messages and runs stay."""
+    """Retention times of old data; messages and runs stay."""
 
     events: timedelta
     skipped: timedelta
@@ -29,15 +29,13 @@ class DiskUse:
 
 
 class Storage:
-    """Measures the disk when someone asks."""
-
     def __init__(self, store: Store, data_dir: Path, retention: Retention) -> None:
         self._store = store
         self._agents = data_dir / "agents"
         self.retention = retention
 
     async def measure(self, caller: Identity) -> DiskUse:
-        """Count what everything takes. It is about everyone's files, so it is an owner's."""
+        """Return the disk usage. Only for owners, with any scope, because it covers everyone's files."""
         if caller.user.role != "owner":
             raise OwnersOnly
         workspaces, databases = await asyncio.to_thread(_measure, self._agents)
@@ -54,12 +52,12 @@ def _measure(agents: Path) -> tuple[int, int]:
 
 
 def _bytes_in(folder: Path) -> int:
-    """Count the files of a folder, and not what its links lead to."""
+    """Return the size of the files in a folder. Links are not followed."""
     total = 0
     for place, _, names in os.walk(folder):
         for name in names:
             try:
                 total += (Path(place) / name).lstat().st_size
             except FileNotFoundError:
-                continue  # an agent deleted it in between
+                continue  # deleted in between
     return total

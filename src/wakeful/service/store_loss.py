@@ -1,4 +1,4 @@
-"""Tells owners that a part of the store is missing."""
+"""Notifies owners that a part of the store is missing."""
 
 import logging
 
@@ -10,7 +10,7 @@ log = logging.getLogger(__name__)
 
 
 async def report_loss(store: Store, clock: Clock) -> None:
-    """Put a notice into every owner's inbox if the store is older than it was when it was last seen."""
+    """Add a notice to every owner's inbox if the store is older than at the last start."""
     loss, now = store.loss, clock.now()
     if loss is None:
         return

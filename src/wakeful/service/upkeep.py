@@ -1,4 +1,4 @@
-"""What is looked after once in a while: is the engine alive, what was left undone, what may be forgotten."""
+"""Periodic maintenance: the liveness audit, finishing interrupted work, and deleting old data."""
 
 import logging
 from collections.abc import Awaitable, Callable
@@ -17,20 +17,20 @@ from wakeful.store.store import Store, Tx
 log = logging.getLogger(__name__)
 
 _OVERDUE = timedelta(minutes=1)
-_MOST_NAMED = 5
-# Seconds after a step of the clock before anything is forgotten: the clock may be wrong. A recall is not forgotten
-# so soon after a start either, since the server may have been off for a month. Short enough for a nightly restart.
+_MAX_NAMED = 5
+# Seconds after a step of the clock before anything is deleted: the clock may be wrong. Recalls are not cancelled so
+# soon after a start either: the server may have been off for a month. Short enough to work with a nightly restart.
 _SETTLED_AFTER = 12 * 3600
-_KEEP_TOKENS = timedelta(days=30)  # after their end
+_KEEP_TOKENS = timedelta(days=30)  # after they expired or were revoked
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Health:
-    """What the liveness audit found; empty lists are good news."""
+    """Findings of the liveness audit; all empty if the engine works."""
 
-    overdue_wakes: tuple[str, ...] = ()  # due for a minute, and nothing was decided
-    stuck_runs: tuple[str, ...] = ()  # the lease ran out a minute ago, and nobody took it back
-    orphaned_wakes: tuple[str, ...] = ()  # say that a run is under way, and there is none
+    overdue_wakes: tuple[str, ...] = ()  # due for a minute without a decision
+    stuck_runs: tuple[str, ...] = ()  # their lease expired a minute ago, and no node has recovered them
+    orphaned_wakes: tuple[str, ...] = ()  # queued or running, but without such a run
 
     @property
     def is_good(self) -> bool:
@@ -38,8 +38,6 @@ class Health:
 
 
 class Upkeep:
-    """The liveness audit and retention."""
-
     def __init__(
         self,
         store: Store,
@@ -64,48 +62,48 @@ class Upkeep:
         self._began = clock.monotonic()
 
     async def audit(self) -> Health:
-        """Look for promises that nobody is keeping. Just after a step of the clock, nobody had the time to."""
+        """Find wakes and runs that no node handles; not just after a step of the clock, when all are late."""
         if self._clock.seconds_since_step() < _OVERDUE.total_seconds():
             return Health()
         before = self._clock.now() - _OVERDUE
 
         async def work(tx: Tx) -> Health:
             return Health(
-                overdue_wakes=tuple(await tx.wakes.overdue(before, _MOST_NAMED)),
-                stuck_runs=tuple(await tx.runs.stuck(self._owner, before, FOREVER, _MOST_NAMED)),
-                orphaned_wakes=tuple(await tx.wakes.orphaned(before, _MOST_NAMED)),
+                overdue_wakes=tuple(await tx.wakes.overdue(before, _MAX_NAMED)),
+                stuck_runs=tuple(await tx.runs.stuck(self._owner, before, FOREVER, _MAX_NAMED)),
+                orphaned_wakes=tuple(await tx.wakes.orphaned(before, _MAX_NAMED)),
             )
 
         return await self._store.read(work)
 
     async def tidy(self) -> None:
-        """Put right what a wrong clock planned, end the recurring recalls that nobody cares for, and finish what a
-        crash or another node left undone.
+        """Correct times that a wrong clock planned, cancel forgotten recalls, and finish what a crash or another node
+        left undone.
         """
         await self._wrong_clock.put_right()
         if self._retention.forget_recalls_after_days and self._is_settled():
             await self._recalls.forget(self._retention.forget_recalls_after_days)
         await self._outbox.sweep()
-        if self._store.is_shared:  # a node with another data directory may have deleted what has its files here
+        if self._store.is_shared:  # another node may have deleted agents or sessions that have files here
             await self._finish_erasing()
             await self._remove_orphaned_uploads()
 
     def _is_settled(self) -> bool:
-        """Tell whether the days that have passed are days in which someone could have come."""
+        """Return whether the server has run long enough, with a steady clock, to count days without a user."""
         up = self._clock.monotonic() - self._began
         return min(up, self._clock.seconds_since_step()) >= _SETTLED_AFTER
 
     async def checkpoint(self) -> None:
-        """Move what the store has in its journal into its file, so that a copy of the file has nearly everything."""
+        """Move the store's journal into its file, so that a copy of the file is nearly complete."""
         try:
             await self._store.checkpoint()
-        except Unavailable as error:  # nothing is lost: the journal is complete
+        except Unavailable as error:  # nothing is lost: the journal has it
             log.warning("store not checkpointed", extra={"problem": error.message})
 
     async def forget(self) -> None:
-        """Delete what is long over: streamed pieces of runs, ended tokens; fold old skipped rows together."""
+        """Delete old stream frames and ended tokens, and merge old rows of skipped runs."""
         if self._clock.seconds_since_step() < _SETTLED_AFTER:
-            return  # a clock that is wrong for an hour must not end everyone's login
+            return  # a clock that is wrong for an hour must not log everyone out
         now = self._clock.now()
 
         async def work(tx: Tx) -> None:

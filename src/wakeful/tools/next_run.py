@@ -57,7 +57,7 @@ def next_run_tools(service: NextRuns) -> list[Tool]:
         wake = await service.cancel(context.run.agent_id, context.run.user_id)
         if wake is None:
             return ToolResult(text="No next run was booked, so there was nothing to cancel. The slot is empty.")
-        when = service.tell_time(wake.nominal_at, context.agent)
+        when = service.describe_time(wake.nominal_at, context.agent)
         return ToolResult(text=f"Cancelled the next run of {when}. Next run id: {wake.id}.")
 
     return [

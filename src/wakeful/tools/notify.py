@@ -17,16 +17,16 @@ def notify_tools(service: Notify) -> list[Tool]:
     """Make the tool of the toolset `notify`."""
 
     async def notify(context: ToolContext, asked: NotifyUser) -> ToolResult:
-        told = await service.tell(context.run, context.agent, asked.title, asked.body, asked.view_ref)
+        told = await service.send(context.run, context.agent, asked.title, asked.body, asked.view_ref)
         at = f"{told.notice.created_at:%Y-%m-%d %H:%M:%S} UTC"
-        if told.told is None:
+        if told.channels is None:
             text = f"inbox: not told again, because the same title and body are there since {at}. Nobody else was told."
             did = {"inbox": "duplicate"}
         else:
-            text = f"inbox: saved at {at}. {_pages(told.open_pages)} {_channels(told.told)} Whether it was read is not "
-            text += f"known. Notification id: {told.notice.id}."
+            text = f"inbox: saved at {at}. {_pages(told.open_pages)} {_channels(told.channels)} Whether it was read is "
+            text += f"not known. Notification id: {told.notice.id}."
             did = {"inbox": "saved", "browser": f"{told.open_pages} open"}
-            did |= {each.channel: each.outcome for each in told.told.deliveries}
+            did |= {each.channel: each.outcome for each in told.channels.deliveries}
         return ToolResult(text=text, metadata={"channels": did, "notification_id": told.notice.id})
 
     return [

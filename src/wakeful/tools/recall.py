@@ -79,16 +79,16 @@ def recall_tools(service: Recalls) -> list[Tool]:
         user_id = await service.reach(session_id, context.run)
         if asked.action == "list":
             found = await service.listed(session_id, user_id)
-            lines = [_line(wake, service.tell_time(wake.nominal_at, context.agent)) for wake in found]
+            lines = [_line(wake, service.describe_time(wake.nominal_at, context.agent)) for wake in found]
             return ToolResult(text="\n".join(lines) or "There is no recall in this session.")
         if asked.action == "skip":
             wake = await service.skip(session_id, user_id, by="agent")
-            when = service.tell_time(wake.nominal_at, context.agent)
+            when = service.describe_time(wake.nominal_at, context.agent)
             return ToolResult(text=f"{_skipped(wake, when)} Recall id: {wake.id}.")
         wake = await service.cancel(session_id, user_id)
         if wake is None:
             return ToolResult(text="No recall was pending in this session, so there was nothing to cancel.")
-        when = service.tell_time(wake.nominal_at, context.agent)
+        when = service.describe_time(wake.nominal_at, context.agent)
         return ToolResult(text=f"Cancelled the recall of {when}. Recall id: {wake.id}.")
 
     return [

@@ -96,7 +96,7 @@ def scheduler_tools(service: Schedules) -> list[Tool]:
     async def listed(context: ToolContext, _asked: SchedulerTool) -> ToolResult:
         assert context.run.session_id is not None
         found = await service.pending(context.run.session_id, context.run.user_id)
-        lines = [_line(schedule, service.tell_time(schedule.fire_at, context.agent)) for schedule in found]
+        lines = [_line(schedule, service.describe_time(schedule.fire_at, context.agent)) for schedule in found]
         return ToolResult(
             text="\n".join(lines) or "Nothing is scheduled in this session.",
             metadata={"schedules": [_tell(schedule) for schedule in found]},
@@ -108,7 +108,7 @@ def scheduler_tools(service: Schedules) -> list[Tool]:
                 "`schedule_id` is missing. Give one that op 'list' shows, such as sch-….", field="schedule_id"
             )
         schedule = await service.cancel(asked.schedule_id, context.run.user_id, context.run.session_id)
-        when = service.tell_time(schedule.fire_at, context.agent)
+        when = service.describe_time(schedule.fire_at, context.agent)
         return ToolResult(
             text=f"Cancelled what was booked for {when}. Schedule id: {schedule.id}.", metadata=_tell(schedule)
         )

@@ -24,7 +24,7 @@ def accounts(harness):
 @pytest.fixture
 async def ada(harness):
     """The owner, as their token shows them."""
-    return (await settle_owner(harness.node.store, harness.clock, harness.node.settings)).identity
+    return await settle_owner(harness.node.store, harness.clock, harness.node.settings)
 
 
 async def come_in(accounts, owner, name="Bob", role="user"):
@@ -280,18 +280,18 @@ async def test_a_ticket_is_no_login_code_and_a_code_no_ticket(accounts, ada):
 
 
 async def test_a_downloads_ticket_gets_its_own_address_once(accounts, ada):
-    ticket = await accounts.make_download_ticket(ada, "/file?a=1")
+    ticket = await accounts.make_ticket(ada, "/file?a=1")
     for wrong in ("/file?a=2", "/file?", "/other?a=1"):
-        assert await accounts.take_download_ticket(ticket, wrong) is None
+        assert await accounts.take_ticket(ticket, wrong) is None
     assert await accounts.take_ticket(ticket) is None
-    assert await accounts.take_download_ticket(ticket, "/file?a=1") == ada
-    assert await accounts.take_download_ticket(ticket, "/file?a=1") is None
+    assert await accounts.take_ticket(ticket, "/file?a=1") == ada
+    assert await accounts.take_ticket(ticket, "/file?a=1") is None
 
 
 async def test_a_downloads_ticket_ends_after_thirty_seconds(accounts, ada, harness):
-    ticket = await accounts.make_download_ticket(ada, "/file?")
+    ticket = await accounts.make_ticket(ada, "/file?")
     harness.clock.advance(30 * SECOND)
-    assert await accounts.take_download_ticket(ticket, "/file?") is None
+    assert await accounts.take_ticket(ticket, "/file?") is None
 
 
 async def test_logging_out_ends_a_browsers_token_and_leaves_a_programs(accounts, ada):
@@ -353,19 +353,19 @@ def start(backend_settings):
 async def test_the_first_start_makes_an_owner_and_a_token_that_only_this_user_can_read(start, backend_settings):
     owner, _ = await start()
     path = backend_settings["config_dir"] / "token"
-    assert (owner.is_new, owner.identity.user.role, owner.identity.scope) == (True, "owner", "admin")
+    assert (owner.user.role, owner.scope) == ("owner", "admin")
     assert path.stat().st_mode & 0o777 == 0o600
     assert [each.name for each in path.parent.iterdir() if "token" in each.name] == ["token"]
     start.watched.append(path.read_text().strip())
     again, known = await start()
-    assert (again.is_new, again.identity) == (False, owner.identity)
-    assert known[start.watched[0]].user == owner.identity.user
+    assert again == owner
+    assert known[start.watched[0]].user == owner.user
 
 
 async def test_a_token_in_the_settings_is_the_owners_and_no_file_is_made(start, backend_settings):
     start.watched.append("chosen")
     owner, known = await start(token=SecretStr("chosen"))
-    assert known["chosen"] == owner.identity
+    assert known["chosen"] == owner
     assert load_token(backend_settings["config_dir"]) is None
 
 
@@ -374,7 +374,7 @@ async def test_when_the_token_in_the_settings_changes_the_old_one_stops_working(
     for token in ("first", "second", "first"):
         owner, known = await start(token=SecretStr(token))
         assert {secret for secret, identity in known.items() if identity} == {token}
-    assert owner.identity.user.id == FIRST_OWNER
+    assert owner.user.id == FIRST_OWNER
 
 
 async def test_a_token_in_the_settings_takes_the_place_of_the_one_in_the_file(start, backend_settings):
@@ -395,9 +395,8 @@ async def test_two_nodes_that_start_at_once_make_one_owner(postgres_url, tmp_pat
             *(settle_owner(harness.node.store, harness.clock, harness.node.settings) for harness in worlds * 3)
         )
         accounts = Accounts(worlds[0].node.store, worlds[0].clock)
-        assert {owner.identity.user.id for owner in owners} == {FIRST_OWNER}
-        assert sum(owner.is_new for owner in owners) == 1
-        assert [user.id for user in await accounts.users(owners[0].identity)] == [FIRST_OWNER]
+        assert {owner.user.id for owner in owners} == {FIRST_OWNER}
+        assert [user.id for user in await accounts.users(owners[0])] == [FIRST_OWNER]
         # Each machine has made a token of its own, and commands on either must work.
         for each in settings:
             assert (await accounts.identify(load_token(each.config_dir))).user.id == FIRST_OWNER
@@ -416,7 +415,7 @@ async def test_a_revoked_token_in_the_file_is_replaced_at_the_next_start(harness
 async def test_a_revoked_token_in_the_settings_is_refused_at_the_next_start(harness, accounts):
     settings = harness.node.settings.model_copy(update={"token": SecretStr("leaked")})
     owner = await settle_owner(harness.node.store, harness.clock, settings)
-    await accounts.revoke_token(owner.identity, owner.identity.token_id)
+    await accounts.revoke_token(owner, owner.token_id)
     with pytest.raises(rules.TokenTaken, match="revoked"):
         await settle_owner(harness.node.store, harness.clock, settings)
 
@@ -433,7 +432,7 @@ async def test_when_the_first_owner_is_gone_the_token_is_the_next_ones(harness, 
     eve = await come_in(accounts, ada, "Eve", "owner")
     await accounts.delete_user(eve, ada.user.id)
     again = await settle_owner(harness.node.store, harness.clock, harness.node.settings)
-    assert again.identity == replace(ada, user=eve.user)
+    assert again == replace(ada, user=eve.user)
 
 
 async def test_a_token_file_without_a_token_is_named_and_left_alone(harness):

@@ -126,7 +126,7 @@ async def test_a_channel_that_fails_loses_nothing_and_says_why_on_its_row_and_in
     assert told.last_error is not None
     assert "500" in told.last_error
     assert told.last_error_at == NOON
-    assert "channel not told" in caplog.messages
+    assert "notice not sent over a channel" in caplog.messages
     assert "secret" not in told.last_error + caplog.text
 
 
@@ -259,7 +259,7 @@ async def test_the_answer_says_what_each_channel_really_did(harness, outside):
     assert "channel 'phone': sent." in answer.text
     assert "channel 'mail': failed (" in answer.text
     assert "503" in answer.text
-    assert "channel 'full': rate-limited, not sent (30 messages an hour are the most; free again at" in answer.text
+    assert "channel 'full': rate-limited, not sent (at most 30 messages an hour; free again at" in answer.text
     assert "secret" not in answer.text
     await idle(harness.node)
     assert len(outside.received) == 1  # and nobody tells it a second time

@@ -35,7 +35,7 @@ async def call(harness, notify, run, **arguments):
 
 
 async def test_it_is_in_the_inbox_with_where_it_came_from(harness, notify, run):
-    told = await notify.tell(run, harness.agent, " The build is red ", "Three tests fail.")
+    told = await notify.send(run, harness.agent, " The build is red ", "Three tests fail.")
     assert await harness.notices() == [told.notice]
     assert told.is_new
     notice = told.notice
@@ -49,7 +49,7 @@ async def test_the_view_that_shows_more_is_kept_with_it(harness, run):
 
     services = harness.node.services
     notify = Notify(harness.node.store, harness.clock, services.channels, services.hub, views_of)
-    await notify.tell(run, harness.agent, "Red", "Three tests fail.", "open_tasks")
+    await notify.send(run, harness.agent, "Red", "Three tests fail.", "open_tasks")
     [notice] = await harness.notices()
     assert notice.view_ref == "open_tasks"
 
@@ -67,7 +67,7 @@ async def test_with_no_page_open_and_no_channel_the_answer_claims_the_inbox_and_
 
 
 async def test_the_same_words_within_an_hour_are_not_told_again_and_the_answer_says_so(harness, notify, run):
-    first = await notify.tell(run, harness.agent, "Red", "Three tests fail.")
+    first = await notify.send(run, harness.agent, "Red", "Three tests fail.")
     harness.clock.set(NOON + HOUR - MINUTE)
     answer = await call(harness, notify, run, title="Red", body="Three tests fail.")
     assert "not told again" in answer.text
@@ -78,44 +78,44 @@ async def test_the_same_words_within_an_hour_are_not_told_again_and_the_answer_s
 
 async def test_the_same_words_after_an_hour_are_news_again(harness, notify, run):
     harness.clock.set(NOON + 30 * MINUTE)
-    await notify.tell(run, harness.agent, "Red", "Three tests fail.")
+    await notify.send(run, harness.agent, "Red", "Three tests fail.")
     harness.clock.set(NOON + 90 * MINUTE)
-    assert (await notify.tell(run, harness.agent, "Red", "Three tests fail.")).is_new
+    assert (await notify.send(run, harness.agent, "Red", "Three tests fail.")).is_new
     assert len(await harness.notices()) == 2
 
 
 async def test_two_that_say_the_same_at_once_say_it_once(harness, notify, run):
-    told = await asyncio.gather(*[notify.tell(run, harness.agent, "Red", "Three tests fail.") for _ in range(4)])
+    told = await asyncio.gather(*[notify.send(run, harness.agent, "Red", "Three tests fail.") for _ in range(4)])
     assert sum(each.is_new for each in told) == 1
     assert len(await harness.notices()) == 1
 
 
 async def test_other_words_or_another_agents_are_told(harness, notify, run):
     other = await harness.add_agent()
-    await notify.tell(run, harness.agent, "Red", "Three tests fail.")
-    await notify.tell(run, harness.agent, "Red", "Four tests fail.")
-    await notify.tell(replace(run, agent_id=other.id), other, "Red", "Three tests fail.")
+    await notify.send(run, harness.agent, "Red", "Three tests fail.")
+    await notify.send(run, harness.agent, "Red", "Four tests fail.")
+    await notify.send(replace(run, agent_id=other.id), other, "Red", "Three tests fail.")
     assert len(await harness.notices()) == 3
 
 
 async def test_so_many_an_hour_and_no_more(harness, notify, run):
     for number in range(PER_HOUR):
         harness.clock.set(NOON + number * MINUTE)
-        await notify.tell(run, harness.agent, "Progress", f"Step {number}")
+        await notify.send(run, harness.agent, "Progress", f"Step {number}")
     with pytest.raises(TooManyNotices, match="13:00:00 UTC"):
-        await notify.tell(run, harness.agent, "Progress", "One more")
+        await notify.send(run, harness.agent, "Progress", "One more")
     answer = await call(harness, notify, run, title="Progress", body="One more")
     assert (answer.success, answer.metadata["code"]) == (False, "too_many_notifications")
     assert "was not sent" in answer.text
     assert len(await harness.notices()) == PER_HOUR
     harness.clock.set(NOON + HOUR)
-    assert (await notify.tell(run, harness.agent, "Progress", "One more")).is_new
+    assert (await notify.send(run, harness.agent, "Progress", "One more")).is_new
 
 
 async def test_what_is_refused_as_a_repetition_does_not_count(harness, notify, run):
     for _ in range(2 * PER_HOUR):
-        await notify.tell(run, harness.agent, "Red", "Three tests fail.")
-    assert (await notify.tell(run, harness.agent, "Green", "All is well.")).is_new
+        await notify.send(run, harness.agent, "Red", "Three tests fail.")
+    assert (await notify.send(run, harness.agent, "Green", "All is well.")).is_new
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ async def test_what_is_refused_as_a_repetition_does_not_count(harness, notify, r
 )
 async def test_a_wrong_call_names_its_field_and_tells_nobody(harness, notify, run, title, body, view_ref, field):
     with pytest.raises(Invalid) as refused:
-        await notify.tell(run, harness.agent, title, body, view_ref)
+        await notify.send(run, harness.agent, title, body, view_ref)
     assert refused.value.field == field
     assert await harness.notices() == []
 

@@ -346,7 +346,7 @@ async def test_a_move_that_was_cut_off_is_refused_again_and_finished(embedded, m
             raise KeyboardInterrupt
 
     with monkeypatch.context() as killed:
-        killed.setattr(setting_aside, "_sync", die)
+        killed.setattr(setting_aside, "sync_folder", die)
         with pytest.raises(KeyboardInterrupt):
             await asyncio.to_thread(set_aside, embedded, earlier)
     with pytest.raises(StoreMissing, match="serve --new"):

@@ -169,7 +169,7 @@ async def test_a_booking_whose_answer_got_lost_is_made_once(harness, line):
     line.cut_at(b"Read the log")  # a booking is one statement, and commits by itself
     booked = await harness.book(session=session, instructions="Read the log with read_file.")
     assert line.cuts == 1
-    [wake] = await harness.node.wakes.of_session(session.id)
+    [wake] = await harness.node.store.read(lambda tx: tx.wakes.of_session(session.id, 50))
     assert (wake.id, wake.status) == (booked.id, "pending")
 
 
@@ -213,9 +213,9 @@ async def test_a_notification_whose_answer_got_lost_is_told_once_and_counts_as_t
     run = await harness.node.runs.ask(session.id, harness.user.id, "Watch the build")
     await harness.work()
     line.cut_at(b"COMMIT")
-    told = await notify.tell(run, harness.agent, "Red", "Three tests fail.")
+    told = await notify.send(run, harness.agent, "Red", "Three tests fail.")
     assert line.cuts == 1
-    assert (told.is_new, told.told is not None) == (True, True)
+    assert (told.is_new, told.channels is not None) == (True, True)
     assert [notice.id for notice in await harness.notices()] == [told.notice.id]
 
 

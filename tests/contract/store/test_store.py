@@ -222,7 +222,7 @@ class Listener:
 
 async def test_whoever_hears_of_a_wake_finds_it(harness, store):
     session = await harness.session()
-    listener = Listener(store, lambda: harness.node.wakes.of_session(session.id))
+    listener = Listener(store, lambda: store.read(lambda tx: tx.wakes.of_session(session.id, 50)))
     wake = await harness.book(session=session, call_type="immediate")
     await listener.wait()
     assert listener.heard == [WakeChanged(wake.id, "scheduled", "pending", wake.nominal_at), WakeDueSooner()]
@@ -267,7 +267,7 @@ async def two_nodes(postgres_url, tmp_path):
 async def test_another_node_hears_and_finds(two_nodes):
     harness, other = two_nodes
     session = await harness.session()
-    listener = Listener(other.store, lambda: other.wakes.of_session(session.id))
+    listener = Listener(other.store, lambda: other.store.read(lambda tx: tx.wakes.of_session(session.id, 50)))
     await wait_until_listening(harness.settings["database_url"], 2)
     wake = await harness.book(session=session, call_type="immediate")
     await listener.wait()

@@ -18,7 +18,8 @@ def backend_settings(backend_settings):
 
 
 async def set_bounds(harness, **changes):
-    await harness.node.agents.save(replace(harness.agent, bounds=replace(PRESETS["reactive"], **changes)))
+    bounds = replace(PRESETS["reactive"], **changes)
+    await harness.node.agents.change(harness.agent.id, harness.user, {"bounds": bounds})
 
 
 async def book_next_run(harness, at, **request):

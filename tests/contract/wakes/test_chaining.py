@@ -95,7 +95,7 @@ async def test_cancelling_inside_a_run_also_ends_the_occurrence_that_waits_behin
 async def test_a_recurring_wake_edited_inside_its_own_run_keeps_the_edit(harness):
     wake = await harness.book(call_type="recurring", every=MINUTE, at=NOON + MINUTE)
     harness.executor.by_wake[wake.id] = doing(
-        lambda run: harness.node.wakes.edit(wake.id, harness.user.id, {"every": HOUR, "nominal_at": NOON + HOUR})
+        lambda run: harness.change_wake(wake.id, {"every": HOUR, "nominal_at": NOON + HOUR})
     )
     await harness.turn_at(NOON + MINUTE)
     edited = await harness.wake(wake)

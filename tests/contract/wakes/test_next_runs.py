@@ -38,7 +38,8 @@ def request(**changes) -> NextRunRequest:
 
 
 async def set_bounds(harness, mode="reactive", **changes):
-    await harness.node.agents.save(replace(harness.agent, bounds=replace(PRESETS[mode], **changes)))
+    bounds = replace(PRESETS[mode], **changes)
+    await harness.node.agents.change(harness.agent.id, harness.user, {"bounds": bounds})
 
 
 async def in_run(harness, act):

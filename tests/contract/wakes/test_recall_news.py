@@ -140,7 +140,7 @@ class DiesAfter:
 
 EDITS: dict[str, Callable[[Any, Any, Any], Awaitable[Any]]] = {
     "by session": lambda node, wake, user: node.services.recalls.edit(wake.session_id, user.id, {"when": "in 2 hours"}),
-    "by id": lambda node, wake, user: node.services.bookings.edit(wake.id, user.id, {"when": "in 2 hours"}),
+    "by id": lambda node, wake, user: node.wakes.edit(wake.id, user.id, {"when": "in 2 hours"}),
 }
 
 

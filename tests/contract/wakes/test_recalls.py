@@ -283,7 +283,7 @@ async def test_schedules_do_not_push_recalls_out_of_the_list(harness, recalls, s
     for _ in range(60):
         harness.clock.advance(MINUTE / 60)
         await harness.book(session=session, kind="message", scheduled_by="user", at=NOON + HOUR)
-        for wake in await harness.node.wakes.of_session(session.id):
+        for wake in await harness.node.store.read(lambda tx: tx.wakes.of_session(session.id, 50)):
             if wake.kind == "message" and wake.is_live:
                 await harness.node.wakes.cancel(wake.id, harness.user.id)
     assert len((await call_tool("manage_recall", action="list")).splitlines()) == 1

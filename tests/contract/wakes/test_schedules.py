@@ -172,7 +172,7 @@ async def test_cancel_without_an_id_is_refused(booker):
 async def test_what_has_no_effect_is_said(booker):
     config = {"cache_breakpoints": ["system"], "session_name": "Review"}
     booked = await booker(kind="session", message="Review it.", delay_ms=1_000, session_config=config)
-    assert "Ignored, because 'demo' takes none: cache_breakpoints." in booked.text
+    assert "The model 'demo' ignores: cache_breakpoints." in booked.text
     assert booked.metadata["session_config_summary"]["session_name"] == "Review"
 
 

@@ -148,14 +148,14 @@ async def test_skip_of_a_once_wake_is_refused(harness):
 
 async def test_a_wake_edited_to_an_earlier_time_fires_then(harness):
     wake = await harness.book(at=NOON + DAY)
-    await harness.node.wakes.edit(wake.id, harness.user.id, {"nominal_at": NOON + MINUTE})
+    await harness.change_wake(wake.id, {"nominal_at": NOON + MINUTE})
     await harness.live_until(NOON + 2 * MINUTE)
     assert await told(harness, wake) == [("wake", "success", NOON + MINUTE, 1)]
 
 
 async def test_a_wake_edited_to_a_later_time_does_not_fire_before(harness):
     wake = await harness.book(at=NOON + MINUTE)
-    await harness.node.wakes.edit(wake.id, harness.user.id, {"nominal_at": NOON + HOUR})
+    await harness.change_wake(wake.id, {"nominal_at": NOON + HOUR})
     await harness.turn_at(NOON + HOUR - MINUTE)
     assert await told(harness, wake) == []
     await harness.turn_at(NOON + HOUR)
@@ -176,7 +176,7 @@ async def test_every_field_of_an_edit_is_kept(harness):
         "priority": "low",
         "on_miss": "skip",
     }
-    await harness.node.wakes.edit(wake.id, harness.user.id, changes)
+    await harness.change_wake(wake.id, changes)
     edited = await harness.wake(wake)
     assert {name: getattr(edited, name) for name in changes} == changes
 

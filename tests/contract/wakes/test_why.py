@@ -72,7 +72,7 @@ async def test_one_that_a_newer_took_the_place_of(harness):
 async def test_an_edited_and_skipped_one(harness):
     wake = await harness.book(call_type="recurring", every=HOUR, at=NOON + HOUR)
     harness.clock.set(NOON + MINUTE)
-    await harness.node.wakes.edit(wake.id, harness.user.id, {"comment": "Look again"})
+    await harness.change_wake(wake.id, {"comment": "Look again"})
     harness.clock.set(NOON + 2 * MINUTE)
     await harness.node.wakes.skip(wake.id, harness.user.id)
     chain = await harness.why(wake)

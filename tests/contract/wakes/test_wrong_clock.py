@@ -127,7 +127,7 @@ async def test_what_is_written_by_the_right_clock_meanwhile_hides_nothing(harnes
     elif touch == "mute":
         await harness.node.wakes.mute(wake.id, harness.user.id, True)
     else:
-        await harness.node.wakes.edit(wake.id, harness.user.id, {"comment": "Look"})
+        await harness.change_wake(wake.id, {"comment": "Look"})
     await put_right(harness)
     assert (await harness.wake(wake)).nominal_at <= NOON + HOUR + SECOND
 

@@ -193,7 +193,7 @@ async def test_a_preloaded_messages_time_is_kept_and_shown(server):
 
 async def test_breakpoints_are_reported_as_ignored_where_nobody_takes_them(server):
     booked, _ = await begin(server, cache_breakpoints=["system"])
-    assert booked["warning"] == "Ignored, because 'openai-chat:test' takes none: cache_breakpoints."
+    assert booked["warning"] == "The model 'openai-chat:test' ignores: cache_breakpoints."
     assert "cache" not in json.dumps(server.provider.last | {"tools": []})
 
 

@@ -11,7 +11,7 @@ from live_server import TOKEN, Tap, Timer, assert_consecutive, eventually, runni
 from openai_server import event, stream, text, usage
 from wakeful.app import listening
 from wakeful.domain.news import DatabaseChanged
-from wakeful.hub import MOST_BYTES, MOST_FRAMES
+from wakeful.hub import MAX_BYTES, MAX_FRAMES
 from wakeful.runtime.loop.model_call import Reply
 from wakeful.server.ws import open_sockets, protocol
 
@@ -78,9 +78,9 @@ async def test_the_queue_of_a_client_that_does_not_read_is_bounded(server):
         most = 0
         while (await quick.next(30))["type"] != "stream_end":
             for queue in queues(server, session):
-                assert len(queue._frames) <= MOST_FRAMES
+                assert len(queue._frames) <= MAX_FRAMES
                 most = max(most, queue._bytes)
-        assert most <= MOST_BYTES
+        assert most <= MAX_BYTES
         assert any(queue.is_behind for queue in queues(server, session))
         assert text_of(await slow.until("stream_end", seconds=30)) == LONG * MANY
 
@@ -88,9 +88,9 @@ async def test_the_queue_of_a_client_that_does_not_read_is_bounded(server):
 async def test_a_client_that_does_not_read_is_read_a_bounded_page_from_the_store(server):
     session = await server.session()
     frames = await flood(server, session)
-    rows = await server.node.store.read(lambda tx: tx.sessions.events_after(session, 0, 200, MOST_BYTES))
+    rows = await server.node.store.read(lambda tx: tx.sessions.events_after(session, 0, 200, MAX_BYTES))
     sizes = [sum(len(frame) for frame in row.frames) for row in rows]  # a row is what was said in 100 ms
-    assert sum(sizes[:-1]) < MOST_BYTES <= sum(sizes)
+    assert sum(sizes[:-1]) < MAX_BYTES <= sum(sizes)
     assert [frame.seq for frame in await server.node.services.stream.after(session, 0)][-1] == rows[-1].last_seq
     seen = []
     while more := await server.node.services.stream.after(session, seen[-1] if seen else 0):

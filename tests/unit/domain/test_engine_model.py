@@ -255,7 +255,7 @@ class Engine(RuleBasedStateMachine):
 
     def change(self, promise: Promise, changes: dict[str, object]) -> bool:
         try:
-            self.do(self.node.wakes.edit(promise.id, self.harness.user.id, changes))
+            self.do(self.harness.change_wake(promise.id, changes))
         except WakeNotLive:
             assert self.read_wake(promise).status != "pending"
             return False

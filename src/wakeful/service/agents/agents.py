@@ -1,4 +1,4 @@
-"""Agents: make, change, list, delete."""
+"""Create, change, list and delete agents."""
 
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, replace
@@ -11,8 +11,7 @@ from wakeful.domain.agents import agents as rules
 from wakeful.domain.bounds.bounds import PRESETS, local_day_start
 from wakeful.domain.doors.next_run import SelfSchedulingOff
 from wakeful.domain.types import Agent, User
-from wakeful.domain.wakes import wakes
-from wakeful.service.runs.run_endings import end_all
+from wakeful.service.runs.run_endings import cancel_wake, end_all
 from wakeful.store.runs.usage import Spent
 from wakeful.store.store import Store, Tx
 
@@ -22,7 +21,7 @@ _OFF = "self_scheduling_off"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageToday:
-    """What an agent has used today."""
+    """Tokens and cost that an agent has used today."""
 
     agent: Agent
     since: datetime
@@ -30,8 +29,6 @@ class UsageToday:
 
 
 class AgentService:
-    """Make and change agents."""
-
     def __init__(
         self,
         store: Store,
@@ -43,8 +40,8 @@ class AgentService:
         self._store = store
         self._clock = clock
         self._run_limit = run_limit
-        self._known = known  # what settings can name
-        self._erase = erase  # destroys an agent's own database
+        self._known = known  # the tools and MCP servers that settings can name
+        self._erase = erase  # destroys an agent's database
 
     async def add_user(self, user: User) -> User:
         await self._store.write(lambda tx: tx.agents.add_user(user))
@@ -62,9 +59,14 @@ class AgentService:
         return await self._store.write(work)
 
     async def make(self, user: User, name: str, changes: Mapping[str, Any] | None = None) -> Agent:
-        """Make an agent with the defaults of a new one, but for what is said."""
+        """Create an agent with the defaults and these changes."""
+        made = replace(self._new(user, name), **(changes or {}))
+        rules.check_grants(user, None, made, self._known())
+        return await self.add(made)
+
+    def _new(self, user: User, name: str) -> Agent:
         now = self._clock.now()
-        agent = Agent(
+        return Agent(
             id=ids.new_id(now),
             user_id=user.id,
             name=name,
@@ -75,37 +77,25 @@ class AgentService:
             created_at=now,
             updated_at=now,
         )
-        made = replace(agent, **(changes or {}))
-        rules.check_grants(user, None, made, self._known())
-        return await self.add(made)
 
     async def make_first(self, user: User) -> Agent | None:
-        """Make the agent a newcomer meets, if this user has none at all. Two nodes that start at once make one."""
-        now = self._clock.now()
-        first = Agent(
+        """Create a new user's first agent, if they never had one. Two nodes that start at once create one."""
+        first = replace(
+            self._new(user, "Wakeful"),
             id=ids.first_agent_of(user.id),
-            subagents=(ids.first_agent_of(user.id),),  # so that a newcomer sees one at work
-            user_id=user.id,
-            name="Wakeful",
+            subagents=(ids.first_agent_of(user.id),),  # so that a new user can try a subagent
             description="A helper that can come back by itself.",
             toolsets=rules.FIRST_TOOLSETS,
             self_scheduling=True,
-            bounds=PRESETS["reactive"],
-            run_limit=self._run_limit,
-            created_at=now,
-            updated_at=now,
         )
 
-        async def work(tx: Tx) -> Agent | None:
-            return first if await tx.agents.add_first(first) else None
-
-        return await self._store.write(work)
+        return first if await self._store.write(lambda tx: tx.agents.add_first(first)) else None
 
     async def get(self, agent_id: str, user_id: str) -> Agent:
         return await self._store.read(lambda tx: tx.agents.get(agent_id, user_id))
 
     async def check_self_scheduling(self, agent: Agent) -> None:
-        """Refuse an agent whose self-scheduling is off by now, whatever it was when its run began."""
+        """Refuse an agent whose self-scheduling is off now, even if it was on when its run began."""
         if not (await self.get(agent.id, agent.user_id)).self_scheduling:
             raise SelfSchedulingOff(agent)
 
@@ -113,7 +103,7 @@ class AgentService:
         return await self._store.read(lambda tx: tx.agents.of_user(user_id))
 
     async def usage(self, agent_id: str, user_id: str) -> UsageToday:
-        """Return what an agent has used since its midnight, beside what it may use."""
+        """Return what an agent has used since midnight in its zone."""
         now = self._clock.now()
 
         async def work(tx: Tx) -> UsageToday:
@@ -124,7 +114,7 @@ class AgentService:
         return await self._store.read(work)
 
     async def change(self, agent_id: str, user: User, changes: Mapping[str, Any]) -> Agent:
-        """Change some settings of an agent; the others keep what someone else has set meanwhile."""
+        """Change some settings of an agent; concurrent changes of other settings are kept."""
 
         async def work(tx: Tx) -> Agent:
             before = await tx.agents.lock(agent_id, user.id)
@@ -136,18 +126,10 @@ class AgentService:
 
         return await self._store.write(work)
 
-    async def save(self, agent: Agent) -> Agent:
-        """Save all settings of an agent."""
-
-        async def work(tx: Tx) -> Agent:
-            return await self._save(tx, await tx.agents.lock(agent.id, agent.user_id), agent)
-
-        return await self._store.write(work)
-
     async def _save(self, tx: Tx, before: Agent, after: Agent) -> Agent:
-        """Save changed settings; what waits because of the old bounds is looked at again.
+        """Save changed settings, and decide again about wakes that the old bounds held.
 
-        Self-scheduling that is switched off takes along what the agent booked; switched on, Manual becomes Ambient.
+        Turning self-scheduling off cancels what the agent booked; turning it on changes Manual to Ambient.
         """
         now = self._clock.now()
         rules.check(after, self._known(), before)
@@ -163,10 +145,7 @@ class AgentService:
         return changed
 
     async def delete(self, agent_id: str, user_id: str) -> None:
-        """End an agent: its live wakes are cancelled, its runs stopped, its database destroyed.
-
-        Its sessions can still be read.
-        """
+        """Delete an agent: cancel its live wakes, stop its runs, destroy its database. Its sessions stay readable."""
         now = self._clock.now()
 
         async def work(tx: Tx) -> Agent:
@@ -179,7 +158,7 @@ class AgentService:
 
 
 async def _check_profiles(tx: Tx, agent: Agent, before: Agent | None = None) -> None:
-    """Refuse to list an agent that is not there, or is someone else's, without saying which."""
+    """Refuse a profile that does not exist or belongs to someone else, without saying which."""
     added = set(agent.profiles) - set(() if before is None else before.profiles)
     if not added:
         return
@@ -187,33 +166,25 @@ async def _check_profiles(tx: Tx, agent: Agent, before: Agent | None = None) -> 
     for agent_id in sorted(added):
         if agent_id not in own:
             raise rules.BadAgent(
-                f"There is no agent {agent_id!r} of yours. `wakeful agent ls` and GET /agents list their ids.",
+                f"You have no agent {agent_id!r}. `wakeful agent ls` and GET /agents list their ids.",
                 field="profiles",
             )
 
 
 async def _check_subagents(tx: Tx, agent: Agent, known: Collection[str]) -> None:
-    """Refuse a subagent that is not this user's own; one that was listed before and is gone does no harm."""
+    """Refuse a subagent that is not this user's; one that was listed before may have been deleted."""
     for each in agent.subagents:
         if each not in known:
             await tx.agents.get(each, agent.user_id)
 
 
 async def _end_own_bookings(tx: Tx, agent: Agent, now: datetime) -> None:
-    """Clear the next-run slot, and end what the agent booked elsewhere; people's other bookings stay."""
+    """Cancel the agent's next run and everything else it booked; other bookings of people stay."""
     after: tuple[datetime, str] | None = None
     while live := await tx.wakes.of_user(agent.user_id, agent_id=agent.id, is_live=True, after=after, most=_PAGE):
         after = (live[-1].nominal_at, live[-1].id)
         for each in live:
             if each.kind == "next_run" or each.scheduled_by == "agent":
-                await _turn_off(tx, each.id, now)
-
-
-async def _turn_off(tx: Tx, wake_id: str, now: datetime) -> None:
-    wake = await tx.wakes.get(wake_id)
-    if not wake.is_live:  # another node has begun it since
-        return
-    await tx.runs.end_queued_of_wake(wake_id, "skipped", _OFF, now)
-    after = wakes.cancel(wake, _OFF, now)
-    await tx.wakes.move([(after, "cancelled")])
-    await tx.notices.record([wakes.say_cancelled(after, _OFF, now)])
+                wake = await tx.wakes.get(each.id)
+                if wake.is_live:  # else another node has fired it since
+                    await cancel_wake(tx, wake, _OFF, now, run_reason=_OFF)

@@ -1,7 +1,7 @@
-"""How far the changelog of each agent's database has come, kept in the server's own store.
+"""The last changelog entry of each agent's database, saved in the server's store.
 
-Whoever edits an agent's file cannot reach it there, so an end that was cut off shows. It is written a moment after the
-file, many writes at once: what is cut off in that moment would not show, and a crash loses no more than that.
+Editing an agent's file does not change it there, so a truncated changelog is noticed. It is saved up to a second after
+the file, many writes at once: entries that are cut off within that second are not noticed.
 """
 
 import asyncio
@@ -12,40 +12,34 @@ from wakeful.store.store import Store, Tx
 
 log = logging.getLogger(__name__)
 
-SOON = 1.0  # seconds
+SOON = 1.0  # seconds between a write and saving its head
 
 Head = tuple[int, str]  # the number of the last entry, and its hash
 
 
 class ChangelogHeads:
-    """Notes the last entry of each changelog."""
-
     def __init__(self, store: Store) -> None:
         self._store = store
         self._unsaved: dict[str, Head] = {}
         self._saving: asyncio.Task[None] | None = None
 
     def note(self, agent_id: str, head: Head) -> None:
-        """Remember it, and save it soon."""
+        """Remember the last entry of a changelog, and save it soon."""
         self._unsaved[agent_id] = head
         if self._saving is None or self._saving.done():
             self._saving = asyncio.create_task(self._save_soon())
 
     async def of(self, agent_id: str) -> Head | None:
-        """Return how far a changelog must reach at least."""
+        """Return the last known entry, which a changelog must contain."""
         return self._unsaved.get(agent_id) or await self._store.read(lambda tx: tx.agents.changelog_head(agent_id))
 
     async def forget(self, agent_id: str) -> None:
-        """Expect nothing of a changelog that is gone with its database."""
+        """Forget a changelog that was deleted with its database."""
         self._unsaved.pop(agent_id, None)
-
-        async def work(tx: Tx) -> None:
-            await tx.agents.forget_changelog_head(agent_id)
-
-        await self._store.write(work)
+        await self._store.write(lambda tx: tx.agents.forget_changelog_head(agent_id))
 
     async def aclose(self) -> None:
-        """Save what is not saved yet."""
+        """Save the rest."""
         if self._saving is not None:
             self._saving.cancel()
             await asyncio.gather(self._saving, return_exceptions=True)
@@ -69,4 +63,4 @@ class ChangelogHeads:
             await self._store.write(work)
         except WakefulError as error:
             self._unsaved = heads | self._unsaved  # the next write tries again
-            log.warning("heads of changelogs not saved", extra={"problem": error.message})
+            log.warning("last entries of changelogs not saved", extra={"problem": error.message})

@@ -1,4 +1,4 @@
-"""Agents' databases: run operations on them for tools, routes and prompts."""
+"""Runs operations on agents' databases, for tools, routes and prompts."""
 
 from typing import Any
 
@@ -20,31 +20,20 @@ class AgentData:
     def __init__(self, store: Store, files: AgentFiles) -> None:
         self._store = store
         self.files = files
-
-    async def run(self, by: By, op: str, /, **args: Any) -> Any:
-        """Run an operation with the arguments of its function, and return its result."""
-        operation = OPERATIONS[op]
-        if op == "verify":
-            args["known"] = await self.files.known_head(by.agent.id)
-        if operation.kind == "read":
-            return await self.files.read(by, op, **args)
-        return await self.files.write(by, op, operation.table_in(args), **args)
-
-    async def run_unparsed(self, by: By, op: str, /, **args: Any) -> bytes:
-        """Run an operation that reads, and return its result as JSON, or the file that it wrote."""
-        return await self.files.read_unparsed(by, op, **args)
+        self.run = files.run
+        self.run_unparsed = files.run_unparsed
 
     async def run_for(self, caller: Identity, door: Door, agent_id: str, op: str, /, **args: Any) -> Any:
-        """Run an operation for a person, on the database of an agent of theirs, if their token's scope allows it."""
+        """Run an operation for a user, on the database of their agent, if the token's scope allows it."""
         check_scope(caller, OPERATIONS[op].scope)
         return await self.run(await self.person(agent_id, caller.user.id, door), op, **args)
 
     async def person(self, agent_id: str, user_id: str, door: Door = "command") -> By:
-        """Authorize a person for the database of an agent of theirs."""
+        """Return a user as the caller of operations, after checking that the agent is theirs."""
         return By(agent=await self._store.read(lambda tx: tx.agents.get(agent_id, user_id)), door=door)
 
     async def show_key(self, by: By, caller: Identity) -> tuple[str, bytes]:
-        """Return the path and key of a database to an owner of this server, for an agent of their own."""
+        """Return the path and key of a database, to an owner of this server for an agent of theirs."""
         check_owner(caller)
         return await self.files.show_key(by)
 
@@ -66,7 +55,7 @@ class AgentData:
         if "database" not in agent.toolsets:
             return [], {}
         try:
-            found = await self.files.read(By(agent=agent, actor="system"), "names")
+            found = await self.run(By(agent=agent, actor="system"), "names")
         except (DatabaseLocked, DatabaseUnreadable):
             return [], {}
         return found["tables"], found["views"]

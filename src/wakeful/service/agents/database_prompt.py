@@ -29,14 +29,12 @@ class ShownView:
 
 
 class DatabasePrompt:
-    """Describes agents' databases in prompts."""
-
     def __init__(self, files: AgentFiles, clock: Clock) -> None:
         self._files = files
         self._clock = clock
 
     async def describe(self, agent: Agent) -> list[str]:
-        """Return a line for each table and view of an agent; none without the toolset, or if the database is locked.
+        """Return a line for each table and view of an agent; none without the toolset or if the database is locked.
 
         If they are too long for a prompt, the last line says how many more there are.
         """
@@ -45,7 +43,7 @@ class DatabasePrompt:
         if state == "none":
             return [NO_TABLES]
         try:
-            found = await self._files.read(By(agent=agent, actor="system"), "schema", with_counts=False)
+            found = await self._files.run(By(agent=agent, actor="system"), "schema", with_counts=False)
         except OutOfResources:
             raise  # the run is retried later
         except WakefulError as error:  # the run goes on; its tools will get the same error
@@ -68,7 +66,7 @@ class DatabasePrompt:
     async def _show_view(self, agent: Agent, name: str) -> ShownView:
         by = By(agent=agent, actor="system")
         try:
-            found = await self._files.read(by, "run_view", name=name, limit=MAX_ROWS, max_bytes=MAX_BYTES)
+            found = await self._files.run(by, "run_view", name=name, limit=MAX_ROWS, max_bytes=MAX_BYTES)
         except OutOfResources:
             raise
         except WakefulError as error:

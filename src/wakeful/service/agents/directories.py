@@ -1,8 +1,8 @@
-"""Which data directory an agent's database and files are in.
+"""The data directory that an agent's database and files are in.
 
-Nodes that share PostgreSQL may have separate disks. So an agent is bound to the data directory of the node that makes
-its first file, and other nodes refuse to touch its memory instead of beginning a second one. An embedded store has one
-directory, and nothing here costs it anything.
+Nodes that share PostgreSQL may have separate disks. So an agent is bound to the data directory of the node that creates
+its first file, and other nodes refuse to open its files instead of creating a second set. With an embedded store there
+is one directory, and these checks do nothing.
 """
 
 import asyncio
@@ -49,10 +49,10 @@ class Directories:
         self._owner = owner
         self.lease = lease
         self._ours: set[str] = set()  # agents bound to this directory; a binding never changes
-        self.id = ""  # known once it is entered
+        self.id = ""  # set by `enter`
 
     async def enter(self) -> None:
-        """Find out the id of the data directory, compare device keys, and bind the agents whose files lie in it."""
+        """Read the id of the data directory, compare device keys, and bind the agents that have files in it."""
         file = await asyncio.to_thread(directory_file.load, self._data_dir)
         self.id = file.id
         if self._store.is_shared:
@@ -60,7 +60,7 @@ class Directories:
             await self._bind_present()
 
     async def arrive(self) -> None:
-        """Note that this node is running, and let the runs go on that waited for its directory."""
+        """Record that this node is running, and release the runs that waited for its directory."""
         if not self._store.is_shared:
             return
         now = self._clock.now()
@@ -73,12 +73,12 @@ class Directories:
         await self._store.write(work)
 
     async def leave(self) -> None:
-        """Note that this node is going down in good order."""
+        """Record that this node shuts down."""
         if self._store.is_shared:
             await self._store.write(lambda tx: tx.directories.delete_node(self._owner))
 
     async def beat(self, connection: SideConnection) -> None:
-        """Keep the row of this node fresh."""
+        """Renew the row of this node."""
         if self._store.is_shared:
             now = to_micros(self._clock.now())
             node = {"owner": self._owner, "directory_id": self.id, "key_fingerprint": self._fingerprint, "now": now}
@@ -86,37 +86,41 @@ class Directories:
             await connection.fetch("see_directory", {"id": self.id, "now": now})
 
     async def check(self, agent_id: str) -> None:
-        """Raise if an agent's database and files are in another directory. Before every look at them."""
-        if self._store.is_shared and agent_id not in self._ours:
+        """Raise if an agent's database and files are in another directory. Call it before opening any of them."""
+        if not self._is_ours(agent_id):
             await self._store.read(lambda tx: self.check_here(tx, agent_id), is_single=True)
 
     async def check_here(self, tx: Tx, agent_id: str) -> None:
         """Raise if an agent's database and files are in another directory, as part of a transaction."""
-        if self._store.is_shared and agent_id not in self._ours:
-            since = self.alive_since(self._clock.now())
-            self._judge(agent_id, await tx.directories.of_agent(agent_id, since))
+        if not self._is_ours(agent_id):
+            self._refuse_other(agent_id, await self.of_agent(tx, agent_id))
 
     async def bind(self, agent_id: str) -> None:
-        """Bind an agent to this directory, or raise if it is bound to another. Before its first file is made."""
-        if not self._store.is_shared or agent_id in self._ours:
+        """Bind an agent to this directory, or raise if it is bound to another. Call it before creating a file."""
+        if self._is_ours(agent_id):
             return
-        since = self.alive_since(self._clock.now())
 
         async def work(tx: Tx) -> Directory | None:
             await tx.directories.bind([agent_id], self.id)
-            return await tx.directories.of_agent(agent_id, since)
+            return await self.of_agent(tx, agent_id)
 
-        self._judge(agent_id, await self._store.write(work, is_repeatable=True))
+        self._refuse_other(agent_id, await self._store.write(work, is_repeatable=True))
 
     async def check_reachable(self, tx: Tx, agent_id: str) -> None:
-        """Raise if an agent's directory is one that no running node has, so that a run of it would only wait."""
-        if not self._store.is_shared or agent_id in self._ours:
-            return
-        directory = await tx.directories.of_agent(agent_id, self.alive_since(self._clock.now()))
-        if directory is not None and directory.id != self.id and not directory.is_alive:
-            raise MemoryElsewhere(agent_id, directory)
+        """Raise if no running node has the agent's directory, so that its runs would only wait."""
+        if not self._is_ours(agent_id):
+            directory = await self.of_agent(tx, agent_id)
+            if directory is not None and directory.id != self.id and not directory.is_alive:
+                raise MemoryElsewhere(agent_id, directory)
 
-    def _judge(self, agent_id: str, directory: Directory | None) -> None:
+    async def of_agent(self, tx: Tx, agent_id: str) -> Directory | None:
+        """Return the directory that an agent is bound to."""
+        return await tx.directories.of_agent(agent_id, self.alive_since(self._clock.now()))
+
+    def _is_ours(self, agent_id: str) -> bool:
+        return not self._store.is_shared or agent_id in self._ours
+
+    def _refuse_other(self, agent_id: str, directory: Directory | None) -> None:
         if directory is None:
             return
         if directory.id != self.id:
@@ -124,9 +128,9 @@ class Directories:
         self._ours.add(agent_id)
 
     def alive_since(self, now: datetime) -> datetime:
-        """Return when a node must have been seen at the earliest to count as running.
+        """Return the earliest time of a heartbeat that counts a node as running.
 
-        Soon after a step of the clock every node counts: what they wrote before it tells nothing.
+        Soon after a step of the clock every node counts, since older times cannot be compared.
         """
         is_settled = self._clock.seconds_since_step() >= self.lease.total_seconds()
         return now - self.lease if is_settled else _EVER
@@ -145,8 +149,8 @@ class Directories:
                 raise self._other_key()
             if await tx.directories.has_other_key(self.id, self._fingerprint, self.alive_since(now)):
                 raise OtherDeviceKey(
-                    f"A running node has the same data directory {str(self._data_dir)!r} and another device key, so "
-                    "each could not read what the other writes. Copy device.key from the config directory of one to "
+                    f"A running node uses the same data directory {str(self._data_dir)!r} with another device key, so "
+                    "neither could read what the other writes. Copy device.key from the config directory of one to "
                     f"that of the other. If that node is gone, try again in {self.lease.total_seconds():.0f} seconds."
                 )
 
@@ -160,13 +164,13 @@ class Directories:
         file = self._data_dir / directory_file.FILE_NAME
         return OtherDeviceKey(
             f"The device key of this node is not the one that the databases in {str(self._data_dir)!r} are encrypted "
-            "with. Put the right one back with `wakeful key restore`, or copy device.key from the node that has it. "
+            "with. Restore the right one with `wakeful key restore`, or copy device.key from the node that has it. "
             f'If it is lost for good, set "device_key" to null in {str(file)!r}: then the server starts, and the '
             "databases that were encrypted with it stay locked."
         )
 
     async def _bind_present(self) -> None:
-        """Bind agents of which there are files here: those of a version that knew no binding, or put here by hand."""
+        """Bind agents that have files here, left by a version without bindings or put here by hand."""
         here = await asyncio.to_thread(_agents_with_files, self._agents)
         if not here:
             return
@@ -183,7 +187,7 @@ class Directories:
         folder = self._agents / agent.id
 
         async def work(tx: Tx) -> None:
-            directory = await tx.directories.of_agent(agent.id, self.alive_since(now))
+            directory = await self.of_agent(tx, agent.id)
             assert directory is not None
             await tx.notices.add(notices.memory_forked(agent, directory, self.id, str(folder), now))
 

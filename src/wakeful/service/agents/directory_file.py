@@ -1,8 +1,7 @@
-"""The file that gives a data directory its id: `directory.json`, made at first start."""
+"""`directory.json`, the file with the id of a data directory, created at first start."""
 
-import contextlib
-import os
 import secrets
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import orjson
 
 from wakeful.domain.errors import Unavailable
+from wakeful.service.durable_files import draft_of, sync_folder
 
 FILE_NAME = "directory.json"
 _KEY = "device_key"
@@ -23,31 +23,25 @@ class DirectoryUnusable(Unavailable):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DirectoryFile:
-    """What the file says."""
+    """The content of the file."""
 
     id: str
     key_fingerprint: str | None = None  # of the device key
-    takes_any_key: bool = False  # a person wrote null, because the old key is lost
-    started_at: str | None = None  # when a start first succeeded here
-    store: str | None = None  # which kind of store that start had: "embedded" or "postgres"
+    takes_any_key: bool = False  # someone wrote null, because the old key is lost
+    started_at: str | None = None  # time of the first successful start
+    store: str | None = None  # "embedded" or "postgres"
 
 
 def load(data_dir: Path) -> DirectoryFile:
-    """Read the file of a data directory, or make it."""
+    """Read the file of a data directory, or create it."""
     found = find(data_dir)
     if found is not None:
         return found
+    path = data_dir / FILE_NAME
     try:
-        data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
-        path = data_dir / FILE_NAME
-        draft = _write_draft(path, {"id": secrets.token_hex(16)})
-        try:
-            # Whole or not at all; of two nodes that start at once on one directory, one makes it.
-            with contextlib.suppress(FileExistsError):
-                path.hardlink_to(draft)
-        finally:
-            draft.unlink()
-        _sync(data_dir)
+        with draft_of(path, _encode({"id": secrets.token_hex(16)})) as draft, suppress(FileExistsError):
+            path.hardlink_to(draft)  # never replaces: of two nodes that start at once, one creates it
+        sync_folder(data_dir)
     except OSError as error:
         raise DirectoryUnusable(
             f"The data directory {str(data_dir)!r} cannot be written: {error.strerror}. "
@@ -82,40 +76,27 @@ def find(data_dir: Path) -> DirectoryFile | None:
         raise DirectoryUnusable(
             f"{str(path)!r} cannot be read as the id of a data directory ({type(error).__name__}). "
             "Nothing was changed. Restore it from a backup. Without one: if the store is embedded, delete this file, "
-            'and a start makes another; on PostgreSQL, write {"id": "…"} with the id that the table directories has.'
+            'and restart; on PostgreSQL, write {"id": "…"} with the id from the table directories.'
         ) from error
 
 
 def save_key(data_dir: Path, fingerprint: str) -> None:
-    """Note which device key the databases in a data directory are encrypted with."""
+    """Record which device key the databases in a data directory are encrypted with."""
     _change(data_dir, {_KEY: fingerprint})
 
 
 def save_started(data_dir: Path, at: str, store: str) -> None:
-    """Note that a start has succeeded here, so that a store that is missing later is missed."""
+    """Record a successful start, so that a store that is missing later is noticed."""
     _change(data_dir, {_STARTED: at, _STORE: store})
 
 
 def _change(data_dir: Path, changes: dict[str, str]) -> None:
-    load(data_dir)  # makes it if need be
+    load(data_dir)  # creates it if it is missing
     path = data_dir / FILE_NAME
-    _write_draft(path, orjson.loads(path.read_bytes()) | changes).replace(path)
-    _sync(data_dir)
+    with draft_of(path, _encode(orjson.loads(path.read_bytes()) | changes)) as draft:
+        draft.replace(path)
+    sync_folder(data_dir)
 
 
-def _write_draft(path: Path, stored: dict[str, Any]) -> Path:
-    draft = path.with_name(f".{FILE_NAME}.{secrets.token_hex(4)}")
-    handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(handle, "wb") as file:
-        file.write(orjson.dumps(stored) + b"\n")
-        file.flush()
-        os.fsync(file.fileno())
-    return draft
-
-
-def _sync(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+def _encode(stored: dict[str, str]) -> bytes:
+    return orjson.dumps(stored, option=orjson.OPT_APPEND_NEWLINE)

@@ -1,7 +1,7 @@
 """The files that instruct an agent: AGENTS.md in its workspace, and its skills.
 
-They go into prompts, so whoever can write them can steer every later run. Our own tools refuse to write them, but a
-shell or an MCP program can. So a file is used only if a person saved or accepted exactly its content; otherwise it is
+They go into prompts, so a program that writes them controls every later run. Our tools refuse to write them, but a
+shell or an MCP server can. So a file is only used if a user saved or accepted exactly its content; otherwise it is
 left out, and the agent's user gets a notice.
 """
 
@@ -37,7 +37,7 @@ _LIMITS = WorkspaceLimits(bytes=1_000_000_000, file_bytes=MAX_FILE, files=10_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Instructions:
-    """What the files tell an agent, and which of them were left out."""
+    """The accepted instructions of an agent, and the files that were left out."""
 
     agents_file: str = ""
     skills: Sequence[Skill] = ()
@@ -45,7 +45,7 @@ class Instructions:
 
 
 class InstructionFiles:
-    """Reads instruction files for prompts, and lets people look at, save and accept them."""
+    """Reads instruction files for prompts, and lets users list, save and accept them."""
 
     def __init__(
         self, store: Store, clock: Clock, directories: Directories, workspace_of: Callable[[str], Path]
@@ -56,14 +56,14 @@ class InstructionFiles:
         self._workspace_of = workspace_of
 
     async def for_prompt(self, agent: Agent) -> Instructions:
-        """Return what goes into a prompt. A file that nobody accepted is left out, with one notice per content."""
+        """Return the instructions for a prompt. An unaccepted file is left out, with one notice per content."""
         files, problems = await asyncio.to_thread(_read_all, self._workspace_of(agent.id))
         if not files and not problems:
             return Instructions()
         files = await self._compare(agent.id, files)
         refused = [file for file in files if not file.is_accepted]
         if refused:
-            await self._tell(agent, refused)
+            await self._add_notices(agent, refused)
         left_out = [f"{file.path} was left out: it changed, and your user has not accepted it yet." for file in refused]
         accepted = [file for file in files if file.is_accepted]
         return Instructions(
@@ -85,7 +85,7 @@ class InstructionFiles:
         return await self._compare(agent_id, files)
 
     async def accept(self, agent_id: str, user_id: str, path: str, digest: str) -> InstructionFile:
-        """Accept the content that a person has looked at, named by its digest."""
+        """Accept the content with this digest, if the file still has it."""
         files = {file.path: file for file in await self.list(agent_id, user_id)}
         file = files.get(check_path(path))
         if file is None or file.digest != digest:
@@ -94,20 +94,20 @@ class InstructionFiles:
         return replace(file, is_accepted=True)
 
     async def save(self, agent_id: str, user_id: str, path: str, text: str) -> InstructionFile:
-        """Write a file for a person, which accepts it."""
+        """Write and accept a file for a user."""
         check_path(path)
         data = text.encode()
         if len(data) > MAX_FILE:
             raise InstructionsTooLong(path, len(data))
         await self._store.read(lambda tx: tx.agents.get(agent_id, user_id))
         await self._directories.bind(agent_id)
-        await self._accept(agent_id, path, digest_of(data))  # before the file: nothing is ever used unaccepted
+        await self._accept(agent_id, path, digest_of(data))  # before the file, so that no run finds it unaccepted
         place, name = _place(self._workspace_of(agent_id), path)
         await asyncio.to_thread(Workspace(place).write, name, data, append=False, limits=_LIMITS, may_instruct=True)
         return InstructionFile(path=path, data=data, size=len(data), is_accepted=True)
 
     async def accept_written(self, agent: Agent, path: str, data: bytes) -> None:
-        """Accept what an agent wrote itself, by a tool that its user lets write such files."""
+        """Accept a file that an agent wrote with a tool which its user allows to write such files."""
         await self._accept(agent.id, path, digest_of(data[:MAX_FILE]))
 
     async def is_accepted(self, agent: Agent, path: str, data: bytes) -> bool:
@@ -115,7 +115,7 @@ class InstructionFiles:
         return (path, digest_of(data[:MAX_FILE])) in accepted
 
     async def accept_present(self) -> None:
-        """Accept, once after an upgrade from 0.1, the files that are there: 0.1 did not compare contents."""
+        """Accept all existing files, once after an upgrade from 0.1, which had no accepting."""
         for agent_id in await self._store.read(lambda tx: tx.instruction_files.agents_to_compare()):
             workspace = self._workspace_of(agent_id)
             if self._store.is_shared and not workspace.parent.exists():
@@ -136,7 +136,7 @@ class InstructionFiles:
         now = self._clock.now()
         await self._store.write(lambda tx: tx.instruction_files.accept(agent_id, path, digest, now))
 
-    async def _tell(self, agent: Agent, files: Sequence[InstructionFile]) -> None:
+    async def _add_notices(self, agent: Agent, files: Sequence[InstructionFile]) -> None:
         now = self._clock.now()
 
         async def work(tx: Tx) -> None:
@@ -147,28 +147,28 @@ class InstructionFiles:
 
 
 def _place(workspace: Path, path: str) -> tuple[Path, str]:
-    """Return the folder that an instruction file lies in, and its name there. Skills lie beside the workspace."""
+    """Return the folder and the name of an instruction file. The skills folder is next to the workspace."""
     folder, _, name = path.rpartition("/")
     return (workspace.parent / folder if folder else workspace), name
 
 
 def _read_all(workspace: Path) -> tuple[list[InstructionFile], list[str]]:
-    """Read an agent's instruction files, and say of each that cannot be read why. Links are refused. Blocks."""
+    """Return an agent's instruction files, and a problem for each that cannot be read. Refuses links. Blocks."""
     found: list[InstructionFile] = []
     problems: list[str] = []
     for path in (AGENTS_FILE, *_skill_paths(workspace)):
         place, name = _place(workspace, path)
         try:
-            stretch = Workspace(place).read(name, offset=0, limit=MAX_FILE)
+            part = Workspace(place).read(name, offset=0, limit=MAX_FILE)
         except NoSuchPath:
             continue
         except OutOfResources:
-            raise  # an agent does not work without its instructions because the server lacks something
+            raise  # a run must not go without its instructions because the server lacks something
         except WakefulError as error:
             problems.append(f"{path} was not read: {error.message}")
             continue
-        if path == AGENTS_FILE or _is_text(stretch.data):
-            found.append(InstructionFile(path=path, data=stretch.data, size=stretch.size))
+        if path == AGENTS_FILE or _is_text(part.data):
+            found.append(InstructionFile(path=path, data=part.data, size=part.size))
     return found, problems
 
 

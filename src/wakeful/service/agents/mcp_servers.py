@@ -1,4 +1,4 @@
-"""Which MCP servers run unconfined because they were set up before 0.2."""
+"""MCP servers that run unconfined because they were configured before 0.2."""
 
 from collections.abc import Mapping
 
@@ -7,10 +7,10 @@ from wakeful.store.store import Store, Tx
 
 
 async def settle_unconfined(store: Store, servers: Mapping[str, McpServer]) -> frozenset[str]:
-    """Return the names of servers that run unconfined though their entry does not say so.
+    """Return the names of servers that run unconfined although their entry does not say so.
 
-    The first start after the upgrade notes every program whose entry does not say what it reaches. A name is forgotten
-    for good once its entry says it, so a program that was confined is never unconfined again by itself.
+    The first start after the upgrade records every program whose entry does not say whether it is confined. A name is
+    removed for good once its entry says so; a confined program never becomes unconfined again by itself.
     """
 
     async def work(tx: Tx) -> frozenset[str]:

@@ -1,7 +1,7 @@
-"""An agent's own directory, and the only way into it.
+"""An agent's directory. All tools read and write it through this module.
 
-Every path is walked from the root, one directory at a time, through descriptors that follow no link. So `..`, links
-(also those made while we walk), devices and pipes lead nowhere.
+Every path is opened from the root, one directory at a time, through descriptors that follow no link. So `..`, links
+(also those created meanwhile), devices and pipes cannot lead out of it.
 """
 
 import errno
@@ -16,25 +16,25 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path, PurePosixPath
-from typing import Literal
+from typing import ClassVar, Literal
 
 from wakeful.domain.agents.instruction_files import KeptByOwner, is_agents_file
-from wakeful.domain.errors import Forbidden, Invalid, LimitReached, NotFound
+from wakeful.domain.errors import Forbidden, Invalid, LimitReached, NotFound, WakefulError
 from wakeful.domain.resources import find_shortage
 
 Kind = Literal["file", "directory", "link", "other"]
 Parts = tuple[str, ...]
 
-LONGEST_PATH = 1000
-DEEPEST = 32  # directories below the root
-MOST_LISTED = 10_000  # entries read of one directory
+MAX_PATH = 1000
+MAX_DEPTH = 32  # of directories below the root
+MAX_LISTED = 10_000  # entries read of one directory
 _REMOVE_TRIES = 5
-MOST_NAMESAKES = 1_000  # files of the same name, numbered
+MAX_NAMESAKES = 1_000  # numbered files of the same name
 
-_EXCHANGED = (errno.ENOTEMPTY, errno.ENOTDIR, errno.ELOOP, None)  # None: shutil's own word for a link
+_EXCHANGED = (errno.ENOTEMPTY, errno.ENOTDIR, errno.ELOOP, None)  # None: shutil's error for a link
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_ROOT = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC  # the host chose the root, so it may be a link
-# A pipe that took the file's place must not make us wait, nor a terminal become ours.
+_ROOT = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC  # may be a link: the server's owner chose it
+# If the file was replaced by a pipe we must not block, and a terminal must not become our controlling terminal.
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -46,29 +46,28 @@ class PathUnusable(Invalid):
         super().__init__(f"The path {shown(path)} cannot be used: {why}. Give a short relative path like 'notes/a.md'.")
 
 
-class PathOutside(Forbidden):
+class _PathError(WakefulError):
+    """An error about a path, which takes the place of `{}` in its text."""
+
+    text: ClassVar[str]
+
+    def __init__(self, path: str) -> None:
+        super().__init__(self.text.format(shown(path)))
+
+
+class PathOutside(_PathError, Forbidden):
     code = "path_outside_workspace"
-
-    def __init__(self, path: str) -> None:
-        super().__init__(
-            f"The path {shown(path)} is outside your workspace. Give a path relative to it, like 'notes/a.md'."
-        )
+    text = "The path {} is outside your workspace. Give a path relative to it, like 'notes/a.md'."
 
 
-class PathIsLink(Forbidden):
+class PathIsLink(_PathError, Forbidden):
     code = "path_is_link"
-
-    def __init__(self, path: str) -> None:
-        super().__init__(f"{shown(path)} is a link, and links are not followed. Name the file it stands for instead.")
+    text = "{} is a link, and links are not followed. Name the file it points to instead."
 
 
-class NoSuchPath(NotFound):
+class NoSuchPath(_PathError, NotFound):
     code = "no_such_path"
-
-    def __init__(self, path: str) -> None:
-        super().__init__(
-            f"There is no {shown(path)} in your workspace. Call list_files with recursive=true to see what there is."
-        )
+    text = "There is no {} in your workspace. Call list_files with recursive=true to see what there is."
 
 
 class NotAFile(Invalid):
@@ -81,11 +80,9 @@ class NotAFile(Invalid):
         super().__init__(f"{shown(path)} is {what}, not a file. {step}")
 
 
-class NotADirectory(Invalid):
+class NotADirectory(_PathError, Invalid):
     code = "not_a_directory"
-
-    def __init__(self, path: str) -> None:
-        super().__init__(f"{shown(path)} is not a directory. Call read_file to read it, or name a directory.")
+    text = "{} is not a directory. Call read_file to read it, or name a directory."
 
 
 class FileTooLarge(LimitReached):
@@ -118,16 +115,14 @@ class TooManyFiles(LimitReached):
         )
 
 
-class AccessDenied(Forbidden):
+class AccessDenied(_PathError, Forbidden):
     code = "access_denied"
-
-    def __init__(self, path: str) -> None:
-        super().__init__(f"The server may not open {shown(path)}: its permissions forbid it. Choose another path.")
+    text = "The server may not open {}: its permissions forbid it. Choose another path."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkspaceLimits:
-    """How much one workspace may hold."""
+    """Limits on the content of one workspace."""
 
     bytes: int
     file_bytes: int
@@ -136,7 +131,7 @@ class WorkspaceLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """Something that lies in a workspace."""
+    """A file, directory or link in a workspace."""
 
     path: str  # relative to the root
     kind: Kind
@@ -152,7 +147,7 @@ class TextRange:
 
 
 class Workspace:
-    """One agent's directory. It blocks, so call it from a thread."""
+    """One agent's directory. Its methods block, so call them from a thread."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -165,7 +160,7 @@ class Workspace:
             with _translated(path):
                 descriptor = os.open(name, _FILE, dir_fd=folder)
         try:
-            status = os.fstat(descriptor)  # looked at again: it may have been exchanged since
+            status = os.fstat(descriptor)  # checked again: the file may have been replaced since
             if not stat.S_ISREG(status.st_mode):
                 raise NotAFile(path, _kind(status))
             return TextRange(data=_read(descriptor, offset, limit), size=status.st_size)
@@ -175,7 +170,7 @@ class Workspace:
     def write(
         self, path: str, data: bytes, *, append: bool, limits: WorkspaceLimits, may_instruct: bool = False
     ) -> int:
-        """Write a whole file, or none of it, and return its size.
+        """Write a file atomically, and return its size.
 
         Every tool writes through here, so this is where the owner's AGENTS.md is protected.
         """
@@ -203,9 +198,9 @@ class Workspace:
     def _locked(self) -> Generator[None]:
         """Let one thread or process write at a time.
 
-        Two writes at once would both find room below the quota, and one of two appends to a file would be lost. Nodes
-        may share a data directory, so this is a file lock. It is on the directory above the root, which the agent's
-        confined programs cannot open.
+        Otherwise two concurrent writes could together exceed the quota, and one of two appends would be lost. Nodes
+        may share a data directory, so this is a file lock. It is on the parent of the root, which the agent's confined
+        programs cannot open.
         """
         make_private_directory(self._root.parent)
         descriptor = os.open(self._root.parent, _ROOT)
@@ -216,9 +211,7 @@ class Workspace:
             os.close(descriptor)
 
     def add(self, folder: str, name: str, data: bytes) -> str:
-        """Write a new file, numbered if there is one of that name, and return its name. Only the server's user may
-        read it.
-        """
+        """Create a file, numbered if the name is taken, and return its name. Only the server's user may read it."""
         parts = self._split(folder)
         with _translated(folder):
             make_private_directory(self._root)
@@ -229,10 +222,10 @@ class Workspace:
                         with os.fdopen(descriptor, "wb") as file:
                             file.write(data)
                         return free
-        raise TooManyFiles(MOST_NAMESAKES)
+        raise TooManyFiles(MAX_NAMESAKES)
 
     def remove(self, folder: str) -> None:
-        """Remove a directory with everything in it. Links are removed, not followed; no directory is no error."""
+        """Remove a directory with its content, if it exists. Links are removed, not followed."""
         parts = self._split(folder)
         if not parts:
             raise PathUnusable(folder, "it is the whole workspace")
@@ -244,28 +237,28 @@ class Workspace:
                 os.unlink(name, dir_fd=above)
 
     def unlink(self, path: str) -> None:
-        """Remove a file, and its directory if it was the last one in it. No file is no error."""
+        """Remove a file, if it exists, and its directory if that is empty then."""
         *above, folder, name = self._split(path)
         with suppress(NoSuchPath, NotADirectory, PathIsLink), self._opened(tuple(above), path) as place:
             with self._opened((*above, folder), path) as inner, suppress(FileNotFoundError):
                 os.unlink(name, dir_fd=inner)
-            with suppress(OSError):  # others are in it
+            with suppress(OSError):  # it is not empty
                 os.rmdir(folder, dir_fd=place)
 
     def entries(self, path: str = ".", *, recursive: bool = False) -> Iterator[Entry]:
-        """Go through a directory in order of names. Links are shown and not followed; no workspace is an empty one."""
+        """Yield the entries of a directory, sorted by name. Links are not followed. A missing workspace has none."""
         parts = self._split(path)
         if not parts and not self._root.exists():
             return
         with self._opened(parts, path) as folder:
-            yield from _walk(folder, parts, deepest=DEEPEST if recursive else 0)
+            yield from _walk(folder, parts, depth=MAX_DEPTH if recursive else 0)
 
     def is_agents_file(self, path: str) -> bool:
-        """Tell whether a path, however it is spelt, is AGENTS.md."""
+        """Return whether a path, however it is written, is AGENTS.md."""
         return is_agents_file(self._split(path))
 
     def kind_of(self, path: str) -> Kind:
-        """Tell what a path stands for."""
+        """Return whether a path is a file, a directory or a link."""
         parts = self._split(path)
         if not parts:
             return "directory"
@@ -284,11 +277,11 @@ class Workspace:
         for entry in self.entries(recursive=True):
             total += entry.size
             count += 1
-            if count > limits.files:  # only other tools can have made more; counting has to end somewhere
+            if count > limits.files:  # a shell may have created any number of files, so stop counting
                 break
         if more_files and count > limits.files:
             raise TooManyFiles(limits.files)
-        # A full workspace may still be made smaller.
+        # A write that makes a full workspace smaller is allowed.
         if more_bytes > 0 and total > limits.bytes:
             raise WorkspaceFull(total, limits.bytes)
 
@@ -299,9 +292,9 @@ class Workspace:
         return parts[:-1], parts[-1]
 
     def _split(self, path: str) -> Parts:
-        """Take a path apart. Going up is only spelling, because nothing on the way is a link."""
+        """Split a path into its parts. `..` can be resolved as text, because no part is a link."""
         _refuse_unusable(path)
-        if path.startswith("~/"):  # as in the shell, whose home is the workspace
+        if path.startswith("~/"):  # in the shell, the home directory is the workspace
             path = path[2:].lstrip("/")
         parts: list[str] = []
         for part in self._relative(path).split("/"):
@@ -311,8 +304,8 @@ class Workspace:
                 parts.pop()
             elif part not in {"", "."}:
                 parts.append(part)
-        if len(parts) > DEEPEST:
-            raise PathUnusable(path, f"it goes {len(parts)} directories deep, and {DEEPEST} is the most")
+        if len(parts) > MAX_DEPTH:
+            raise PathUnusable(path, f"it is {len(parts)} directories deep, and {MAX_DEPTH} is the limit")
         return tuple(parts)
 
     def _relative(self, path: str) -> str:
@@ -339,13 +332,13 @@ class Workspace:
 
 
 def make_private_directory(path: Path) -> None:
-    """Make a directory that only the server's user may enter, and the one above it."""
-    for folder in (path.parent, path):  # `parents=True` would leave the upper one to the umask
+    """Create a directory and its parent, which only the server's user may enter."""
+    for folder in (path.parent, path):  # `parents=True` alone would give the parent the umask's mode
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
 
 
 def shown(path: str) -> str:
-    """Quote a path for a message, however odd it is."""
+    """Quote a path for an error message, shortened if it is long."""
     return repr(path if len(path) <= 200 else path[:199] + "…")
 
 
@@ -353,25 +346,25 @@ def _numbered(name: str) -> Iterator[str]:
     """Yield a name, then `name-1.txt`, `name-2.txt` and so on."""
     stem, suffix = PurePosixPath(name).stem, PurePosixPath(name).suffix
     yield name
-    yield from (f"{stem}-{number}{suffix}" for number in range(1, MOST_NAMESAKES))
+    yield from (f"{stem}-{number}{suffix}" for number in range(1, MAX_NAMESAKES))
 
 
 def _refuse_unusable(path: str) -> None:
     if not path:
         raise PathUnusable(path, "it is empty")
-    if len(path) > LONGEST_PATH:
-        raise PathUnusable(path, f"it has {len(path):,} characters, and {LONGEST_PATH:,} is the most")
+    if len(path) > MAX_PATH:
+        raise PathUnusable(path, f"it has {len(path):,} characters, and {MAX_PATH:,} is the limit")
     if "\0" in path:
-        raise PathUnusable(path, "it has a NUL character in it")
+        raise PathUnusable(path, "it contains a NUL character")
     try:
         path.encode()
     except UnicodeEncodeError:
-        raise PathUnusable(path, "it has half of a character in it") from None
+        raise PathUnusable(path, "it contains half of a surrogate pair") from None
 
 
 @contextmanager
 def _translated(path: str) -> Generator[None]:
-    """Turn what the system answers into what a model can answer; the rest is our fault and goes on up."""
+    """Translate an OSError into an error that a model can act on; others are bugs and propagate."""
     try:
         yield
     except FileNotFoundError:
@@ -418,7 +411,7 @@ def _open_directory(folder: int, name: str, path: str, *, create: bool) -> int:
         except FileNotFoundError:
             if not create:
                 raise
-            with suppress(FileExistsError):  # another upload made it since, or a program put a link there
+            with suppress(FileExistsError):  # another upload created it, or a program put a link there
                 os.mkdir(name, 0o700, dir_fd=folder)
             return _open_directory(folder, name, path, create=False)
         except NotADirectoryError:
@@ -428,9 +421,9 @@ def _open_directory(folder: int, name: str, path: str, *, create: bool) -> int:
 
 
 def _remove_tree(folder: int, name: str) -> None:
-    """Remove a directory, also while an upload puts files into it, or a program exchanges it for a link.
+    """Remove a directory, also while an upload adds files to it or a program replaces it with a link.
 
-    What is still there after some tries is left to the next tidy of uploads without a session.
+    If it is still there after some tries, the next cleanup of uploads without a session removes it.
     """
     for _ in range(_REMOVE_TRIES):
         try:
@@ -452,24 +445,24 @@ def _read(descriptor: int, offset: int, limit: int) -> bytes:
 
 
 def _replace(folder: int, name: str, data: bytes) -> None:
-    """Write beside the file, then take its place: a reader, or a crash, finds the old file or the new one."""
-    beside = f".{secrets.token_hex(8)}.tmp"
-    descriptor = os.open(beside, _NEW_FILE, 0o666, dir_fd=folder)
+    """Write a temporary file, then rename it: a reader, or a crash, finds the old file or the new one."""
+    draft = f".{secrets.token_hex(8)}.tmp"
+    descriptor = os.open(draft, _NEW_FILE, 0o666, dir_fd=folder)
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(data)
             file.flush()
             os.fchmod(descriptor, _mode(folder, name, descriptor))
             os.fsync(descriptor)
-        os.rename(beside, name, src_dir_fd=folder, dst_dir_fd=folder)
+        os.rename(draft, name, src_dir_fd=folder, dst_dir_fd=folder)
     except BaseException:
-        os.unlink(beside, dir_fd=folder)
+        os.unlink(draft, dir_fd=folder)
         raise
     os.fsync(folder)
 
 
 def _mode(folder: int, name: str, new: int) -> int:
-    """Keep the permissions of the file that is replaced: a script stays one that can be run."""
+    """Return the mode of the file that is replaced, so that a script stays executable."""
     try:
         status = os.stat(name, dir_fd=folder, follow_symlinks=False)
     except FileNotFoundError:
@@ -477,9 +470,9 @@ def _mode(folder: int, name: str, new: int) -> int:
     return stat.S_IMODE(status.st_mode) & 0o777
 
 
-def _walk(folder: int, parts: Parts, *, deepest: int) -> Iterator[Entry]:
+def _walk(folder: int, parts: Parts, *, depth: int) -> Iterator[Entry]:
     with os.scandir(folder) as found:
-        here = sorted(islice(found, MOST_LISTED), key=lambda entry: entry.name)
+        here = sorted(islice(found, MAX_LISTED), key=lambda entry: entry.name)
     for entry in here:
         try:
             status = entry.stat(follow_symlinks=False)
@@ -487,18 +480,18 @@ def _walk(folder: int, parts: Parts, *, deepest: int) -> Iterator[Entry]:
             continue
         kind, below = _kind(status), (*parts, entry.name)
         yield Entry(path="/".join(below), kind=kind, size=status.st_size if kind == "file" else 0)
-        if kind == "directory" and deepest:
-            yield from _walk_below(folder, below, deepest=deepest - 1)
+        if kind == "directory" and depth:
+            yield from _walk_below(folder, below, depth=depth - 1)
 
 
-def _walk_below(folder: int, parts: Parts, *, deepest: int) -> Iterator[Entry]:
+def _walk_below(folder: int, parts: Parts, *, depth: int) -> Iterator[Entry]:
     try:
         descriptor = os.open(parts[-1], _DIRECTORY, dir_fd=folder)
-    except OSError as error:  # gone, exchanged or closed to us since; whoever names it is told which
+    except OSError as error:  # deleted, replaced or unreadable since; naming it directly gives the error
         if (lacks := find_shortage(error)) is not None:
             raise lacks from None
         return
     try:
-        yield from _walk(descriptor, parts, deepest=deepest)
+        yield from _walk(descriptor, parts, depth=depth)
     finally:
         os.close(descriptor)

@@ -1,4 +1,4 @@
-"""How the server reaches the process in which channels are looked at and sent to."""
+"""Runs the child process that checks channel addresses and sends to them."""
 
 import asyncio
 import contextlib
@@ -13,9 +13,9 @@ import orjson
 from wakeful.domain.errors import Unavailable
 
 _COMMAND = (sys.executable, "-I", "-m", "wakeful.service.inbox.channel_worker")
-_PASSED_ON = ("LANG", "LC_ALL", "PATH", "SSL_CERT_DIR", "SSL_CERT_FILE", "TZ")  # no secrets of ours, and no proxies
-_MOST_AT_ONCE = 2
-_LONGEST_LINE = 64 * 1024
+_PASSED_ON = ("LANG", "LC_ALL", "PATH", "SSL_CERT_DIR", "SSL_CERT_FILE", "TZ")  # no secrets, no proxies
+_MAX_PROCESSES = 2
+_MAX_LINE = 64 * 1024
 
 
 class ChannelsUnavailable(Unavailable):
@@ -23,53 +23,52 @@ class ChannelsUnavailable(Unavailable):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Looked:
-    """What is known of an address without sending to it."""
+class Inspected:
+    """The facts about an address that are known without sending to it."""
 
     schema: str
-    host: str | None  # None: it names none, or perhaps a token stands in its place
-    goes_to: list[str]  # hosts and addresses that it may be sent to, for a check; a secret is not among them
+    host: str | None  # None: it has none, or the place of the host may hold a token
+    goes_to: list[str]  # hosts and IP addresses to check; never a secret
     problem: str | None
 
 
 class ChannelProcess:
-    """Starts a process for each order, and ends it when its time is over."""
+    """Starts a child process for each request, and kills it after the time limit."""
 
     def __init__(self, *, private_hosts: Collection[str], seconds: float) -> None:
         self._private_hosts = sorted(private_hosts)
         self.seconds = seconds
-        self._free = asyncio.Semaphore(_MOST_AT_ONCE)
+        self._free = asyncio.Semaphore(_MAX_PROCESSES)
 
-    async def look(self, url: str) -> Looked:
-        """Ask what a URL is about."""
-        answers = await self._order({"look": url})
+    async def inspect(self, url: str) -> Inspected:
+        answers = await self._request({"inspect": url})
         if not answers:
-            raise ChannelsUnavailable(f"The address could not be looked at within {self.seconds:g} s. Try again.")
-        return Looked(**answers[0])
+            raise ChannelsUnavailable(f"The address could not be checked within {self.seconds:g} s. Try again.")
+        return Inspected(**answers[0])
 
     async def send(self, addresses: Mapping[str, str], title: str, body: str) -> dict[str, str | None]:
-        """Send to addresses and return, for each that was done with in time, why it failed, or None."""
-        order = {"send": addresses, "title": title, "body": body, "private_hosts": self._private_hosts}
-        return {answer["id"]: answer["error"] for answer in await self._order(order)}
+        """Send to addresses, and return the error of each that finished in time; None: it was sent."""
+        request = {"send": addresses, "title": title, "body": body, "private_hosts": self._private_hosts}
+        return {answer["id"]: answer["error"] for answer in await self._request(request)}
 
-    async def _order(self, order: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-        """Return the answers that come in time."""
+    async def _request(self, request: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+        """Return the answers that arrive in time."""
         answers: list[Mapping[str, Any]] = []
         async with self._free:
             process = await asyncio.create_subprocess_exec(
                 *_COMMAND,
-                stdin=asyncio.subprocess.PIPE,  # not its arguments: those can be seen by everyone on this machine
+                stdin=asyncio.subprocess.PIPE,  # not arguments, which every user of the machine can see
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.DEVNULL,
                 env={name: os.environ[name] for name in _PASSED_ON if name in os.environ},
-                limit=_LONGEST_LINE,
+                limit=_MAX_LINE,
             )
             assert process.stdin is not None
             assert process.stdout is not None
             try:
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(self.seconds):
-                        process.stdin.write(orjson.dumps(order))
+                        process.stdin.write(orjson.dumps(request))
                         process.stdin.close()
                         while line := await process.stdout.readline():
                             answers.append(orjson.loads(line))

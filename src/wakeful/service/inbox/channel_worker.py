@@ -1,12 +1,12 @@
-"""The process in which `apprise` works: `python -I -m wakeful.service.inbox.channel_worker`, an order on stdin.
+"""The child process that runs `apprise`: `python -I -m wakeful.service.inbox.channel_worker`, a request on stdin.
 
-apprise knows some 200 services and sends in as many ways, each with connections of its own. In a process of their own
-they can be ended when they take too long, and an audit hook sees what they do whatever way they go: connect to another
-than a public address, start a program, open a file that is not Python's own.
+apprise has plugins for some 200 services, and each opens its own connections. In a child process they can be killed
+when they take too long, and an audit hook keeps every plugin from connecting to an address that is not public, starting
+a program, or opening a file that does not belong to Python.
 
-An order is one JSON object, an answer a line of JSON:
+A request is one JSON object, an answer one line of JSON:
 
-    {"look": URL}                                           → {"schema", "host", "goes_to", "problem"}
+    {"inspect": URL}                                        → {"schema", "host", "goes_to", "problem"}
     {"send": {ID: URL}, "title", "body", "private_hosts"}   → {"id", "error"} for each, as it ends
 """
 
@@ -31,43 +31,43 @@ _NEEDS_A_PROGRAM = ("subprocess.Popen", "os.system", "os.exec", "os.posix_spawn"
 _GOES_OUT = ("socket.connect", "socket.sendto", "socket.sendmsg")
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 _READABLE = ("/etc/ssl", "/etc/pki", "/etc/localtime", "/dev/null", "/dev/urandom")
-_LONGEST_REASON = 300
+_MAX_REASON = 300
 _SHORTEST_SECRET = 5
 
 
 class Refused(PermissionError):
-    """What a channel may not do."""
+    """Raised when a plugin tries something that no channel needs."""
 
 
 def main() -> None:
-    """Do what stdin says."""
-    hide_memory()  # it holds people's channel addresses, which are secrets
-    order: Mapping[str, Any] = json.load(sys.stdin)
+    """Read a request from stdin and answer it."""
+    hide_memory()  # it holds channel addresses, which are secrets
+    request: Mapping[str, Any] = json.load(sys.stdin)
     sys.dont_write_bytecode = True
-    gc.disable()  # it lives for a moment, and most of that is imports, which leave nothing to collect
+    gc.disable()  # it runs briefly, and mostly imports, which leave nothing to collect
     logs = _Logs()
     logging.getLogger("apprise").addHandler(logs)
     logging.getLogger("apprise").propagate = False
     from apprise.manager_plugins import NotificationManager
 
-    NotificationManager().schemas()  # reads the plugins, which are files, before the guard stands
-    guard = AddressGuard(order.get("private_hosts", ()))
+    NotificationManager().schemas()  # reads the plugins' files, which the guard would refuse
+    guard = AddressGuard(request.get("private_hosts", ()))
     sys.addaudithook(guard)
-    if "look" in order:
-        _answer(look(order["look"], guard))
+    if "inspect" in request:
+        _answer(inspect(request["inspect"], guard))
         return
-    addresses: Mapping[str, str] = order["send"]
+    addresses: Mapping[str, str] = request["send"]
 
     def send(channel_id: str) -> None:
-        error = _send(addresses[channel_id], order["title"], order["body"], guard, logs)
+        error = _send(addresses[channel_id], request["title"], request["body"], guard, logs)
         _answer({"id": channel_id, "error": error})
 
     with ThreadPoolExecutor(max_workers=max(1, len(addresses))) as threads:
         list(threads.map(send, addresses))
 
 
-def look(url: str, guard: "AddressGuard") -> dict[str, Any]:
-    """Say what a URL is about: its schema, its host if it names one, and why it cannot be a channel."""
+def inspect(url: str, guard: "AddressGuard") -> dict[str, Any]:
+    """Return the schema of a URL, its host if it has one, and why it cannot be a channel."""
     from apprise import Apprise
     from apprise.manager_plugins import NotificationManager
 
@@ -78,7 +78,7 @@ def look(url: str, guard: "AddressGuard") -> dict[str, Any]:
         return answer | {"problem": "no service is known by that schema"}
     plugin = plugins[schema]
     if not plugin.enabled or not _speaks_http_or_smtp(plugin):
-        return answer | {"problem": "it is no service that is reached by HTTP or mail alone"}
+        return answer | {"problem": "this service needs more than HTTP or mail"}
     apprise: Any = Apprise
     made = apprise.instantiate(url)
     if refusal := guard.reason():
@@ -86,7 +86,7 @@ def look(url: str, guard: "AddressGuard") -> dict[str, Any]:
     if made is None:
         form = str(plugin.templates[0]).format_map(_Braces(schema=schema))
         return answer | {"problem": f"something in it is missing or wrong; the shortest form is {form}"}
-    # Where another form exists, what stands in the place of the host may be a token.
+    # If the service has another form, the place of the host may hold a token.
     if all("{host}" in form for form in plugin.templates):
         answer["host"] = made.host
     named = (made.host, getattr(made, "smtp_host", None), *_hosts_in(url))
@@ -97,7 +97,7 @@ def look(url: str, guard: "AddressGuard") -> dict[str, Any]:
 
 
 def _hosts_in(url: str) -> list[str]:
-    """Return every part of a URL that could be a host: where a host stands, and the values of its parameters."""
+    """Return every part of a URL that could be a host: the host itself, and the values of its parameters."""
     try:
         parts = urlsplit(url)
         return [parts.hostname or "", *(value for _, value in parse_qsl(parts.query))]
@@ -110,7 +110,7 @@ def _bare(host: object) -> str:
 
 
 def _is_address(host: str) -> bool:
-    """Tell whether a text is an address, in any spelling, or this machine's own name. A token is neither."""
+    """Return whether a text is an IP address, in any notation, or this machine's name. A token is neither."""
     if host == "localhost" or host.endswith(".localhost"):
         return True
     try:
@@ -124,7 +124,7 @@ def _is_address(host: str) -> bool:
 
 
 class AddressGuard:
-    """Refuses, in this process and from now on, what no channel needs."""
+    """An audit hook that refuses everything no channel needs."""
 
     def __init__(self, private_hosts: Iterable[str]) -> None:
         self._private_hosts = tuple(private_hosts)
@@ -132,7 +132,7 @@ class AddressGuard:
         self._said: dict[int, str] = {}  # by thread
 
     def reason(self) -> str | None:
-        """Return what was refused to the present thread."""
+        """Return what was refused in the current thread."""
         return self._said.get(threading.get_ident())
 
     def __call__(self, event: str, args: tuple[Any, ...]) -> None:
@@ -141,16 +141,16 @@ class AddressGuard:
         elif event == "open":
             self._check_file(*args)
         elif event in _NEEDS_A_PROGRAM:
-            self._refuse("it wanted to start a program")
+            self._refuse("it tried to start a program")
 
     def _check_address(self, address: Any) -> None:
-        if address is None:  # it was looked at when the socket was connected
+        if address is None:  # checked when the socket was connected
             return
         host = str(cast("tuple[Any, ...]", address)[0]).partition("%")[0] if isinstance(address, tuple) else ""
         try:
             found = ip_address(host)
         except ValueError:
-            self._refuse("it wanted to reach something on this machine")
+            self._refuse("it tried to reach something on this machine")
             return
         if not is_public(found) and host not in self._private_addresses():
             self._refuse(
@@ -164,7 +164,7 @@ class AddressGuard:
             try:
                 found |= {str(entry[4][0]) for entry in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)}
             except OSError:
-                continue  # a host that is away allows nothing
+                continue  # a host that cannot be resolved allows nothing
         return found
 
     def _check_file(self, path: Any, _mode: Any, flags: int | None) -> None:
@@ -173,7 +173,7 @@ class AddressGuard:
         real = os.path.realpath(os.fsdecode(path))
         is_ours = any(real == root or real.startswith(f"{root}{os.sep}") for root in self._readable)
         if not is_ours or (flags or 0) & _WRITES:
-            self._refuse("it wanted to open a file on this machine")
+            self._refuse("it tried to open a file on this machine")
 
     def _refuse(self, reason: str) -> None:
         self._said[threading.get_ident()] = reason
@@ -181,30 +181,30 @@ class AddressGuard:
 
 
 def _send(url: str, title: str, body: str, guard: AddressGuard, logs: "_Logs") -> str | None:
-    """Send, and return why it failed, or None."""
+    """Send a message, and return why it failed, or None."""
     from apprise import Apprise, AppriseAsset, PersistentStoreMode
 
     sender: Any = Apprise(asset=AppriseAsset(storage_mode=PersistentStoreMode.MEMORY, async_mode=False))
     try:
         if not sender.add(url):
-            return guard.reason() or "the address is no longer understood; add the channel again"
+            return guard.reason() or "this version cannot read the address; add the channel again"
         if sender.notify(body=body, title=title, body_format="text"):
             return None
     except Refused as refused:
         return str(refused)
-    except Exception as error:  # noqa: BLE001  (any plugin's fault is the reason that people read)
-        return guard.reason() or f"apprise broke ({type(error).__name__})"
-    return guard.reason() or without_secrets(logs.last(), url) or "the service did not take it, and gave no reason"
+    except Exception as error:  # noqa: BLE001  (a bug in a plugin becomes the reason that users read)
+        return guard.reason() or f"apprise failed ({type(error).__name__})"
+    return guard.reason() or without_secrets(logs.last(), url) or "the service refused it without a reason"
 
 
 def without_secrets(text: str, url: str) -> str:
-    """Return a reason without anything that stands in an address behind its schema."""
+    """Mask every part of an address, except its schema, in a reason."""
     rest = url.partition("://")[2]
     for part in sorted({*re.split(r"[/:@?&=,]+", rest), rest}, key=len, reverse=True):
         for spelled in {part, unquote(part)}:
             if len(spelled) >= _SHORTEST_SECRET:
                 text = text.replace(spelled, "****")
-    return " ".join(text.split())[:_LONGEST_REASON]
+    return " ".join(text.split())[:_MAX_REASON]
 
 
 def _speaks_http_or_smtp(plugin: type) -> bool:
@@ -213,14 +213,14 @@ def _speaks_http_or_smtp(plugin: type) -> bool:
 
 
 class _Braces(dict[str, str]):
-    """Leaves what it has no word for as it stands."""
+    """Leaves unknown placeholders as they are."""
 
     def __missing__(self, key: str) -> str:
         return f"{{{key}}}"
 
 
 class _Logs(logging.Handler):
-    """Keeps what apprise says about a failure, by thread."""
+    """Keeps the last warning of apprise, by thread."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)

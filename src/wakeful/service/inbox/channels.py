@@ -1,11 +1,11 @@
-"""The channels of a person: make, change, try, and tell what happened."""
+"""A user's channels: add, change, test, and deliver notices to them."""
 
 import asyncio
 import logging
 import socket
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from ipaddress import ip_address
 from typing import Any
 
@@ -14,33 +14,28 @@ from wakeful.domain import ids
 from wakeful.domain.addresses import is_public
 from wakeful.domain.errors import StoreUnavailable
 from wakeful.domain.inbox import channels as rules
-from wakeful.domain.inbox.channels import (
-    BadAddress,
-    ChannelNameTaken,
-    Delivery,
-    PrivateAddress,
-    TooManyChannels,
-)
+from wakeful.domain.inbox.channels import Delivery
 from wakeful.domain.types import Channel, Notice
 from wakeful.service.inbox.channel_process import ChannelProcess
+from wakeful.service.retrying import insist
 from wakeful.store.store import Store, Tx
 
 log = logging.getLogger(__name__)
 
 _AGAIN = "(Sent once more: the server went down while it sent this.)"
-_TEST = ("A test from Wakeful", "This channel works: what your agents have to tell you arrives here.")
+_TEST = ("A test from Wakeful", "This channel works: messages of your agents arrive here.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deliveries:
-    """What became of a notice outside of the inbox."""
+    """The deliveries of a notice to channels."""
 
     deliveries: tuple[Delivery, ...] = ()
-    is_muted: bool = False  # the wake it is about was asked to be silent
+    is_muted: bool = False  # the user muted the wake it is about
 
 
 class Channels:
-    """Everything about channels. Their addresses go into the store and to the process that sends, nowhere else."""
+    """Manages channels. Their addresses go to the store and the sending process, nowhere else."""
 
     def __init__(self, store: Store, clock: Clock, process: ChannelProcess, private_hosts: Collection[str]) -> None:
         self._store = store
@@ -50,14 +45,14 @@ class Channels:
 
     @property
     def patience(self) -> timedelta:
-        """Return how long it may take to tell them all."""
+        """Return how long a delivery may take."""
         return timedelta(seconds=self._process.seconds)
 
     async def of_user(self, user_id: str) -> list[Channel]:
         return await self._store.read(lambda tx: tx.channels.of_user(user_id))
 
     async def add(self, user_id: str, name: str, url: str, *, enabled: bool = True) -> Channel:
-        """Add a channel, if its address leads over the network to a service and nowhere else."""
+        """Add a channel, if its address is that of a public service."""
         now = self._clock.now()
         url = rules.check_url(url)
         channel = Channel(
@@ -65,7 +60,7 @@ class Channels:
             user_id=user_id,
             name=rules.check_name(name),
             url=url,
-            shown=await self._look(url),
+            shown=await self._inspect(url),
             enabled=enabled,
             created_at=now,
             updated_at=now,
@@ -73,30 +68,30 @@ class Channels:
 
         async def work(tx: Tx) -> Channel:
             if len(await tx.channels.of_user(user_id)) >= rules.MOST:
-                raise TooManyChannels
+                raise rules.TooManyChannels
             if not await tx.channels.add(channel):
-                raise ChannelNameTaken(channel.name)
+                raise rules.ChannelNameTaken(channel.name)
             return channel
 
         return await self._store.write(work)
 
     async def change(self, channel_id: str, user_id: str, changes: Mapping[str, Any]) -> Channel:
-        """Change the name, the address, or whether it is used at all."""
+        """Change the name or the address, or switch a channel on or off."""
         now = self._clock.now()
         changed = dict(changes)
         if "name" in changed:
             changed["name"] = rules.check_name(changed["name"])
         if "url" in changed:
-            await self._store.read(lambda tx: tx.channels.read(channel_id, user_id))  # before anything is asked outside
+            await self._store.read(lambda tx: tx.channels.read(channel_id, user_id))  # before the address is checked
             changed["url"] = rules.check_url(changed["url"])
-            changed |= {"shown": await self._look(changed["url"]), "last_error": None, "last_error_at": None}
+            changed |= {"shown": await self._inspect(changed["url"]), "last_error": None, "last_error_at": None}
 
         async def work(tx: Tx) -> Channel:
             before = await tx.channels.get(channel_id, user_id)
             others = [each.name for each in await tx.channels.of_user(user_id) if each.id != channel_id]
             after = replace(before, **changed, updated_at=now)
             if after.name in others:
-                raise ChannelNameTaken(after.name)
+                raise rules.ChannelNameTaken(after.name)
             await tx.channels.save(after)
             return after
 
@@ -106,7 +101,7 @@ class Channels:
         await self._store.write(lambda tx: tx.channels.delete(channel_id, user_id))
 
     async def test(self, channel_id: str, user_id: str) -> Delivery:
-        """Send a few words over a channel, be it on or off."""
+        """Send a test message over a channel, even if it is off."""
 
         async def choose(tx: Tx) -> list[Channel]:
             return [await tx.channels.get(channel_id, user_id)]
@@ -115,7 +110,7 @@ class Channels:
         return delivery
 
     async def deliver(self, notice: Notice) -> Deliveries:
-        """Tell a notice to every channel of its person that is on. It stays in the inbox, whatever happens here."""
+        """Send a notice over every channel of its user that is on. It stays in the inbox in any case."""
         is_muted = False
 
         async def choose(tx: Tx) -> list[Channel]:
@@ -128,7 +123,15 @@ class Channels:
         deliveries = await self._send(choose, notice.title, body)
         return Deliveries(deliveries=tuple(deliveries), is_muted=is_muted)
 
-    async def _send(self, choose: Any, title: str, body: str) -> list[Delivery]:
+    async def mark_delivered(self, notice_id: str) -> datetime:
+        """Record that a notice was delivered, retrying until the store answers, so that no node delivers it again."""
+        now = self._clock.now()
+        await insist(lambda: self._store.write(lambda tx: tx.notices.settle(notice_id, now), is_synced=False))
+        return now
+
+    async def _send(
+        self, choose: Callable[[Tx], Coroutine[Any, Any, list[Channel]]], title: str, body: str
+    ) -> list[Delivery]:
         now = self._clock.now()
 
         async def take(tx: Tx) -> list[tuple[Channel, bool]]:
@@ -142,17 +145,17 @@ class Channels:
 
         taken = await self._store.write(take, is_synced=False)
         addresses = {channel.id: channel.url for channel, may_send in taken if may_send}
-        # Outside of any transaction: whoever is slow here keeps nobody else waiting.
+        # Outside of the transaction, because a slow service must not block other writes.
         errors = await self._process.send(addresses, title, body) if addresses else {}
-        deliveries = {channel.id: self._judge(channel, may_send, errors) for channel, may_send in taken}
+        deliveries = {channel.id: self._to_delivery(channel, may_send, errors) for channel, may_send in taken}
         if deliveries:
             await self._note([channel for channel, _ in taken], deliveries)
         return list(deliveries.values())
 
-    def _judge(self, channel: Channel, may_send: bool, errors: Mapping[str, str | None]) -> Delivery:
+    def _to_delivery(self, channel: Channel, may_send: bool, errors: Mapping[str, str | None]) -> Delivery:
         if not may_send:
             until = rules.free_at(channel)
-            reason = f"{rules.PER_HOUR} messages an hour are the most; free again at {until:%Y-%m-%d %H:%M:%S} UTC"
+            reason = f"at most {rules.PER_HOUR} messages an hour; free again at {until:%Y-%m-%d %H:%M:%S} UTC"
             return Delivery(channel=channel.name, outcome="rate_limited", reason=reason)
         if channel.id not in errors:
             reason = f"no answer within {self._process.seconds:g} s; it may or may not have arrived"
@@ -171,32 +174,30 @@ class Channels:
 
         try:
             await self._store.write(work, is_synced=False, is_repeatable=True)
-        except StoreUnavailable as error:  # it is sent all the same, and must not be sent again because of this
-            log.warning("deliveries not noted on their channels", extra={"problem": error.message})
+        except StoreUnavailable as error:  # the message was sent, and must not be sent again
+            log.warning("results of deliveries not saved", extra={"problem": error.message})
         for channel_id, delivery in deliveries.items():
             if delivery.outcome != "sent":
-                log.warning(
-                    "channel not told",
-                    extra={"channel_id": channel_id, "outcome": delivery.outcome, "reason": delivery.reason},
-                )
+                fields = {"channel_id": channel_id, "outcome": delivery.outcome, "reason": delivery.reason}
+                log.warning("notice not sent over a channel", extra=fields)
 
-    async def _look(self, url: str) -> str:
-        """Return what may be shown of an address, or refuse it."""
-        looked = await self._process.look(url)
-        if looked.problem is not None:
-            raise BadAddress(looked.schema, looked.problem)
-        for host in looked.goes_to:
+    async def _inspect(self, url: str) -> str:
+        """Return the part of an address that may be shown, or refuse the address."""
+        found = await self._process.inspect(url)
+        if found.problem is not None:
+            raise rules.BadAddress(found.schema, found.problem)
+        for host in found.goes_to:
             if host not in self._private_hosts:
                 await _check_public(host)
-        return rules.show(looked.schema, looked.host)
+        return rules.show(found.schema, found.host)
 
 
 async def _check_public(host: str) -> None:
-    """Refuse a host that is plainly near. Who sends looks again, at the address it really goes to."""
+    """Refuse a host that resolves to a private address. The sending process checks each connection again."""
     try:
         found = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):
-        return  # perhaps there is no name service just now; sending will tell
+        return  # name resolution may be down just now; sending will show it
     for *_, address in found:
         if not is_public(ip_address(str(address[0]).partition("%")[0])):
-            raise PrivateAddress(host)
+            raise rules.PrivateAddress(host)

@@ -1,8 +1,7 @@
-"""The frames of /ws/events: news about everything a user owns.
+"""The frames of /ws/events: changes of everything a user owns.
 
-Kept in this process's memory. The numbers are this node's own and count on from the time it started; a client that
-comes with another node's number, with one from before a restart, or with one that is too old gets a `session_sync` and
-loads everything again.
+They are kept in memory. Their numbers are this node's own and start at its start time. A client with a number of
+another node, from before a restart, or too old gets a `session_sync` and loads everything again.
 """
 
 import asyncio
@@ -61,11 +60,11 @@ class Feed:
         store.on(LookAgain, lambda _: self._forget())
 
     def last_seq(self, user_id: str) -> int:
-        """Return the number of the last frame sent to a user, and keep what comes from now on."""
+        """Return the number of the last frame sent to a user, and keep the frames from now on."""
         return self._sent.setdefault(user_id, _Sent(self._first_seq, deque(maxlen=_MAX_KEPT))).last_seq
 
     def after(self, user_id: str, after: int) -> list[Sent] | None:
-        """Return the frames of a user past a number; None if they are not known here any more."""
+        """Return the frames of a user after a number; None if they are no longer kept here."""
         sent = self._sent.get(user_id)
         if sent is None or after > sent.last_seq or after < sent.last_seq - len(sent.frames):
             return None
@@ -73,7 +72,7 @@ class Feed:
 
     def _take(self, news: _Read) -> None:
         """Queue news. One task reads it in the order of the commits, so that frames keep that order."""
-        if not self._sent:  # nobody has ever subscribed here
+        if not self._sent:  # no client has ever subscribed here
             return
         self._waiting.append(news)
         if self._reading is None:
@@ -94,7 +93,7 @@ class Feed:
                 try:
                     for user_id, frame in await self._store.read(lambda tx, news=news: _to_frames(tx, news)):
                         self._send(user_id, frame)
-                except StoreUnavailable:  # which logs that itself
+                except StoreUnavailable:  # the store logs it
                     self._forget()
                 except Exception:
                     log.exception("news could not be read")
@@ -119,7 +118,7 @@ class Feed:
 
 
 async def _to_frames(tx: Tx, news: Sequence[_Read]) -> list[_ToUser]:
-    """Make the frames of news, in its order, each with its user. What is gone by now has none."""
+    """Return the frames of news with their users, in the same order. News of deleted rows has none."""
     wake_ids = {each.wake_id: None for each in news if isinstance(each, WakeChanged)}
     run_ids = {each.run_id: None for each in news if isinstance(each, RunChanged)}
     wakes = {wake.id: wake for wake in await tx.wakes.some(list(wake_ids))}

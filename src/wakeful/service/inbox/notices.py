@@ -1,4 +1,4 @@
-"""The inbox: what people should know."""
+"""The inbox of a user: list notices and mark them as read."""
 
 from wakeful.clock import Clock
 from wakeful.domain.agents.confinement import Confinement
@@ -13,14 +13,12 @@ class NoSuchNotice(NotFound):
 
     def __init__(self, notice_id: str) -> None:
         super().__init__(
-            f"There is no unread notification {notice_id!r}: it was read already, or never there. GET /notifications "
+            f"There is no unread notification {notice_id!r}: it was read already, or never existed. GET /notifications "
             "lists yours."
         )
 
 
 class NoticeService:
-    """Read the inbox."""
-
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
         self._clock = clock
@@ -30,7 +28,7 @@ class NoticeService:
         return await self._store.read(lambda tx: tx.notices.of_user(user_id, most))
 
     async def add_shell_refused(self, agent: Agent, confinement: Confinement) -> None:
-        """Tell an agent's user, once a day, that its commands are refused and what to do about it."""
+        """Add a notice, once a day, that an agent's commands are refused and what to do about it."""
         notice = shell_refused(agent, confinement, self._clock.now())
         await self._store.write(lambda tx: tx.notices.add(notice))
 

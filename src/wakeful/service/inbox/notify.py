@@ -1,4 +1,4 @@
-"""What an agent says to its user when nobody may be there."""
+"""Notifications from an agent to its user."""
 
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -9,7 +9,6 @@ from wakeful.domain.inbox import notices
 from wakeful.domain.types import Agent, Notice, Run
 from wakeful.hub import Hub, user_topic
 from wakeful.service.inbox.channels import Channels, Deliveries
-from wakeful.service.retrying import insist
 from wakeful.service.wakes.next_runs import ViewsOf
 from wakeful.store.store import Store, Tx
 
@@ -18,16 +17,16 @@ _HOUR = timedelta(hours=1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notified:
-    """What became of a notification: the one in the inbox, whether it was there already, and who else was told."""
+    """A notification in the inbox, and where else it was delivered."""
 
     notice: Notice
-    is_new: bool
+    is_new: bool  # False: it was in the inbox already
     open_pages: int = 0  # on this node
-    told: Deliveries | None = None  # None: nobody else, because it is not new
+    channels: Deliveries | None = None  # None: it is not new
 
 
 class Notify:
-    """Puts an agent's words into the inbox and onto the channels, not too often and not twice."""
+    """Adds an agent's notifications to the inbox and sends them over the channels, limited and without duplicates."""
 
     def __init__(self, store: Store, clock: Clock, channels: Channels, hub: Hub, views_of: ViewsOf) -> None:
         self._store = store
@@ -36,10 +35,10 @@ class Notify:
         self._hub = hub
         self._views_of = views_of
 
-    async def tell(self, run: Run, agent: Agent, title: str, body: str, view_ref: str | None = None) -> Notified:
-        """Put it into the inbox and tell the channels; the same words within an hour are not told again."""
+    async def send(self, run: Run, agent: Agent, title: str, body: str, view_ref: str | None = None) -> Notified:
+        """Add a notification to the inbox and send it over the channels, but the same text only once an hour."""
         now = self._clock.now()
-        # Taken on from the start: nobody else tells the channels, because the answer says what they did.
+        # Claimed from the start, so that the outbox leaves it to us: our answer says what the channels did.
         notice = replace(notices.from_agent(run, title, body, now), view_ref=view_ref, taken_at=now)
         if view_ref is not None:
             next_run.check_view(view_ref, await self._views_of(agent), field="view_ref")
@@ -47,9 +46,9 @@ class Notify:
         async def work(tx: Tx) -> Notified:
             lately = await tx.notices.of_agent(run.user_id, run.agent_id, notices.NOTIFY, now - _HOUR)
             same = next((each for each in lately if (each.title, each.body) == (notice.title, notice.body)), None)
-            if same is not None:  # our own, if the answer to a first try got lost
+            if same is not None:  # our own, if the answer to a first attempt was lost
                 return Notified(notice=same, is_new=same.id == notice.id)
-            # Two nodes that count at once may let one more through; people notice twenty, not twenty-one.
+            # Two nodes that count at once may let one more through, which does no harm.
             if len(lately) >= notices.PER_HOUR:
                 raise notices.TooManyNotices(lately[-notices.PER_HOUR].created_at + _HOUR)
             return Notified(notice=notice, is_new=await tx.notices.add(notice))
@@ -58,8 +57,6 @@ class Notify:
         if not notified.is_new:
             return notified
         pages = self._hub.count_listeners(user_topic(run.user_id))
-        told = await self._channels.deliver(notice)
-        done_at = self._clock.now()
-        # The channels are told by now: nobody may take it for untold when the store is back.
-        await insist(lambda: self._store.write(lambda tx: tx.notices.settle(notice.id, done_at), is_synced=False))
-        return replace(notified, notice=replace(notice, told_at=done_at), open_pages=pages, told=told)
+        channels = await self._channels.deliver(notice)
+        notice = replace(notice, told_at=await self._channels.mark_delivered(notice.id))
+        return replace(notified, notice=notice, open_pages=pages, channels=channels)

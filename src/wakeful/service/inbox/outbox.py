@@ -8,19 +8,18 @@ from wakeful.clock import Clock
 from wakeful.domain.errors import StoreUnavailable
 from wakeful.domain.news import NoticeAdded
 from wakeful.service.inbox.channels import Channels
-from wakeful.service.retrying import insist
 from wakeful.store.store import Store
 
 log = logging.getLogger(__name__)
 
-_LEFT_BEHIND = timedelta(minutes=1)  # besides the channels' time: a claim that old has been abandoned
+_ABANDONED = timedelta(minutes=1)  # plus the channels' time limit: the age of an abandoned claim
 _STALE = timedelta(hours=1)  # an older notice is only shown in the inbox
-_MOST_AT_ONCE = 20
-_PATIENCE = 5.0  # seconds for what is under way when the node goes down
+_MAX_SWEPT = 20
+_STOP_WITHIN = 5.0  # seconds for running deliveries when the node stops
 
 
 class Outbox:
-    """Claims notices that were not delivered yet."""
+    """Claims and delivers notices that were not delivered yet."""
 
     def __init__(self, store: Store, clock: Clock, channels: Channels) -> None:
         self._store = store
@@ -35,43 +34,39 @@ class Outbox:
         task.add_done_callback(self._delivering.discard)
 
     async def sweep(self) -> None:
-        """Deliver what a node that went down had not."""
-        if self._clock.seconds_since_step() < (self._channels.patience + _LEFT_BEHIND).total_seconds():
-            return  # what is being delivered right now would look abandoned, and be delivered twice
-        before = self._left_behind()
-        for notice_id in await self._store.read(lambda tx: tx.notices.untold(before, _MOST_AT_ONCE)):
+        """Deliver notices that a stopped node has left."""
+        if self._clock.seconds_since_step() < (self._channels.patience + _ABANDONED).total_seconds():
+            return  # running deliveries would look abandoned, and be sent twice
+        before = self._abandoned_before()
+        for notice_id in await self._store.read(lambda tx: tx.notices.untold(before, _MAX_SWEPT)):
             await self._deliver(notice_id)
 
     async def idle(self) -> None:
-        """Wait until everything known of is delivered."""
+        """Wait until no delivery is running."""
         while self._delivering:
             await asyncio.wait(self._delivering)
 
     async def aclose(self) -> None:
-        """Let what is under way end, but not for long."""
+        """Wait a few seconds for running deliveries, then cancel them."""
         if self._delivering:
-            _, late = await asyncio.wait(self._delivering, timeout=_PATIENCE)
+            _, late = await asyncio.wait(self._delivering, timeout=_STOP_WITHIN)
             for task in late:
                 task.cancel()
             await asyncio.gather(*late, return_exceptions=True)
 
     async def _deliver(self, notice_id: str) -> None:
-        now, before = self._clock.now(), self._left_behind()
+        now, before = self._clock.now(), self._abandoned_before()
         try:
             notice = await self._store.write(lambda tx: tx.notices.take(notice_id, now, before), is_synced=False)
             if notice is None:
                 return
             if now - notice.created_at < _STALE:
                 await self._channels.deliver(notice)
-            # Delivered by now: no node may claim it again when the store is back.
-            settled_at = self._clock.now()
-            await insist(
-                lambda: self._store.write(lambda tx: tx.notices.settle(notice_id, settled_at), is_synced=False)
-            )
-        except StoreUnavailable:  # which logs that itself; the next sweep finds the notice
+            await self._channels.mark_delivered(notice_id)
+        except StoreUnavailable:  # the store logs it, and the next sweep finds the notice
             pass
-        except Exception:  # the others are delivered all the same, and this one is in the inbox
+        except Exception:  # the notice is in the inbox, and others must still be delivered
             log.exception("notice could not be delivered", extra={"notification_id": notice_id})
 
-    def _left_behind(self) -> datetime:
-        return self._clock.now() - self._channels.patience - _LEFT_BEHIND
+    def _abandoned_before(self) -> datetime:
+        return self._clock.now() - self._channels.patience - _ABANDONED

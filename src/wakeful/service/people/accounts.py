@@ -1,7 +1,7 @@
-"""Users, tokens and one-time passes: who is let in, and who manages them.
+"""Users, tokens and one-time passes: authentication, and managing accounts.
 
-Secrets are 256 random bits with a readable beginning. Only their digest is kept, so a lookup compares digests, and the
-time it takes says nothing about a secret.
+Secrets are 256 random bits with a readable prefix. Only digests are stored and compared, so the time of a lookup
+reveals nothing about a secret.
 """
 
 from collections.abc import Callable, Collection, Coroutine
@@ -21,13 +21,13 @@ from wakeful.store.people.accounts import Pass
 from wakeful.store.store import Store, Tx
 
 PREFIX = "wkf_"
-REMEMBER_SECONDS = 1.0  # how long a revoked token may still work
-MOST_REMEMBERED = 1_000
+REMEMBER_SECONDS = 1.0  # a token revoked on another node may work for this long
+MAX_REMEMBERED = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewToken:
-    """A token and its secret, which nobody can look up later."""
+    """A token and its secret, which is not stored."""
 
     token: Token
     secret: str
@@ -35,7 +35,7 @@ class NewToken:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewLogin:
-    """What a browser keeps: one secret as a cookie, the other in the page's storage. It needs both."""
+    """The two secrets that a browser needs: one in a cookie, the other in the page's storage."""
 
     token: Token
     cookie: str
@@ -47,28 +47,28 @@ def make_secret() -> str:
 
 
 def digest_of(secret: str) -> str:
-    # No salt and no stretching: what we make ourselves cannot be guessed, and a token that people choose is refused at
-    # the start if it is short.
+    # No salt and no key stretching: our own secrets cannot be guessed, and a short token in the settings is refused or
+    # logged at the start.
     return sha256(secret.encode("utf-8", "surrogateescape")).hexdigest()
 
 
 class Accounts:
-    """Let people in, and let them manage who is."""
+    """Authenticates users, and manages users, tokens and logins."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
         self._clock = clock
         self._remembered: dict[str, tuple[float, Identity]] = {}
 
-    # ── Who is it? ──────────────────────────────────────────────────────────────────────────────────────────────────
+    # ── Authentication ──────────────────────────────────────────────────────────────────────────────────────────────
 
     async def identify(self, secret: str) -> Identity | None:
-        """Say whose token this is. Another node's revocation counts within a second, our own at once."""
+        """Return the identity of a token. A revocation on another node counts within a second, on this one at once."""
         digest = digest_of(secret)
         return await self._remember(digest, lambda tx: tx.accounts.identity_by_digest(digest, self._clock.now()))
 
     async def identify_browser(self, cookie: str, page_secret: str) -> Identity:
-        """Say whose browser this is; raise the reason when nobody can log in with these two."""
+        """Return the identity of a browser; raise the reason if its secrets are not valid."""
         digest, page_digest = digest_of(cookie), digest_of(page_secret)
         identity = await self._remember(
             digest + page_digest, lambda tx: tx.accounts.identity_of_browser(digest, page_digest, self._clock.now())
@@ -85,14 +85,14 @@ class Accounts:
             return identity
         identity = await self._store.read(find)
         if identity is not None:
-            if len(self._remembered) >= MOST_REMEMBERED:
+            if len(self._remembered) >= MAX_REMEMBERED:
                 self._remembered.clear()
-            # From when we asked, not from the answer: it may have been revoked in between.
+            # Counted from before the read: the token may have been revoked while we read.
             self._remembered[key] = (asked + REMEMBER_SECONDS, identity)
         return identity
 
     async def still_valid(self, token_ids: Collection[str]) -> set[str]:
-        """Return those of the tokens that would still let someone in; for connections that outlast their request."""
+        """Return which of these tokens are still valid; for connections that outlast their request."""
         now = self._clock.now()
         return await self._store.read(lambda tx: tx.accounts.valid_tokens(token_ids, now))
 
@@ -123,7 +123,7 @@ class Accounts:
         role: Role | None = None,
         timezone: str | None = None,
     ) -> User:
-        """Change a user's name, zone or role. People may change themselves; roles are the owners' to give."""
+        """Change a user's name, zone or role. Users may change themselves; only owners change roles."""
         now = self._clock.now()
         rules.check_manages(caller, user_id)
         if role is not None:
@@ -139,7 +139,7 @@ class Accounts:
                 owners=[owner.id for owner in owners],
             )
             await tx.accounts.save_user(user)
-            if timezone is not None:  # quiet hours and days of agents without a zone of their own have moved
+            if timezone is not None:  # quiet hours and days of agents without their own zone have changed
                 await tx.wakes.release_held(user_id, None, now)
             return user
 
@@ -148,10 +148,7 @@ class Accounts:
         return changed
 
     async def delete_user(self, caller: Identity, user_id: str) -> None:
-        """Close an account: nothing lets its user in any more, nothing of theirs wakes or works on.
-
-        The last owner stays.
-        """
+        """Delete a user, revoke their tokens, cancel their wakes and stop their runs. Refused for the last owner."""
         rules.check_owner(caller)
         now = self._clock.now()
 
@@ -180,7 +177,7 @@ class Accounts:
         expires_at: datetime | None = None,
         user_id: str | None = None,
     ) -> NewToken:
-        """Make a token for the caller or, asked by an owner, for someone else; never one that can do more."""
+        """Create a token for the caller or, if an owner asks, for another user; never with a larger scope."""
         user_id = user_id or caller.user.id
         rules.check_manages(caller, user_id)
         rules.check_grant(caller, scope)
@@ -206,16 +203,16 @@ class Accounts:
     # ── Passes ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def make_login_code(self, caller: Identity, user_id: str | None = None) -> str:
-        """Make the code of a login link for the caller or, asked by an owner, for someone else."""
+        """Create the code of a login link for the caller or, if an owner asks, for another user."""
         user_id = user_id or caller.user.id
         rules.check_manages(caller, user_id)
         rules.check_fresh(caller, self._clock.now())
         return await self._make_pass(caller, "login", user_id, rules.LOGIN_LASTS)
 
     async def log_in(self, code: str, browser: str, *, instead_of: str | None = None) -> NewLogin | None:
-        """Change a login code for the two secrets that a browser keeps; it can do what the code's maker could.
+        """Exchange a login code for the two secrets of a browser, with the scope of the token that created the code.
 
-        `instead_of` is the cookie of an earlier login, which ends if it was the same person's.
+        `instead_of` is the cookie of an earlier login, which is revoked if it was the same user's.
         """
         now = self._clock.now()
 
@@ -238,29 +235,20 @@ class Accounts:
         return made
 
     async def log_out(self, caller: Identity) -> None:
-        """Revoke the token a browser came with; a program's own stays."""
+        """Revoke the token of a browser; an API token stays valid."""
         if caller.kind == "browser":
             await self.revoke_token(caller, caller.token_id)
 
-    async def make_ticket(self, caller: Identity) -> str:
-        """Make a ticket that opens one socket, as its maker, soon."""
-        return await self._make_pass(caller, "ticket", caller.user.id, rules.TICKET_LASTS)
+    async def make_ticket(self, caller: Identity, target: str | None = None) -> str:
+        """Create a short-lived ticket that opens one socket as the caller or, with a target, downloads that URL."""
+        return await self._make_pass(caller, _purpose(target), caller.user.id, rules.TICKET_LASTS, target)
 
-    async def take_ticket(self, ticket: str) -> Identity | None:
-        return await self._take_ticket(digest_of(ticket), "ticket")
-
-    async def make_download_ticket(self, caller: Identity, target: str) -> str:
-        """Make a ticket that gets one address, once, as its maker, soon."""
-        return await self._make_pass(caller, "download", caller.user.id, rules.TICKET_LASTS, target)
-
-    async def take_download_ticket(self, ticket: str, target: str) -> Identity | None:
-        return await self._take_ticket(_bound(ticket, target), "download")
-
-    async def _take_ticket(self, digest: str, purpose: Purpose) -> Identity | None:
+    async def take_ticket(self, ticket: str, target: str | None = None) -> Identity | None:
+        """Use a ticket up, and return the identity that created it."""
         now = self._clock.now()
 
         async def work(tx: Tx) -> Identity | None:
-            taken = await tx.accounts.take_pass(digest, purpose, now)
+            taken = await tx.accounts.take_pass(_digest(ticket, target), _purpose(target), now)
             return None if taken is None else await tx.accounts.identity_by_token(taken.token_id, now)
 
         return await self._store.write(work)
@@ -268,22 +256,23 @@ class Accounts:
     async def _make_pass(
         self, caller: Identity, purpose: Purpose, user_id: str, lasts: timedelta, target: str | None = None
     ) -> str:
-        secret = make_secret()
-        digest = digest_of(secret) if target is None else _bound(secret, target)
-        now = self._clock.now()
+        now, secret = self._clock.now(), make_secret()
         made = Pass(user_id=user_id, token_id=caller.token_id)
 
         async def work(tx: Tx) -> None:
             await tx.accounts.user(user_id)
-            await tx.accounts.add_pass(digest, purpose, made, now + lasts, now)
+            await tx.accounts.add_pass(_digest(secret, target), purpose, made, now + lasts, now)
 
         await self._store.write(work)
         return secret
 
 
-def _bound(ticket: str, target: str) -> str:
-    """Return the digest of a ticket together with the one address it is for."""
-    return digest_of(f"{ticket} {target}")
+def _purpose(target: str | None) -> Purpose:
+    return "ticket" if target is None else "download"
+
+
+def _digest(secret: str, target: str | None) -> str:
+    return digest_of(secret if target is None else f"{secret} {target}")
 
 
 def _new_token(

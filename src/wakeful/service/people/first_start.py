@@ -1,26 +1,24 @@
-"""What every start makes sure of: there is an owner, and the owner has a token.
+"""Makes sure, at every start, that there is an owner with a token.
 
-The settings name the token, or it is made once and kept in a file that only this user of the machine can read, where
-commands on the same machine find it.
+The token comes from the settings, or is created once and saved in a file that only this user of the machine can read,
+where commands on the same machine find it.
 """
 
-import os
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from tempfile import mkstemp
 
 from wakeful.clock import Clock
 from wakeful.config import TOKEN_FILE, Settings
 from wakeful.domain.errors import Unavailable
 from wakeful.domain.people.accounts import Identity, TokenTaken
 from wakeful.domain.types import Token, User
+from wakeful.service.durable_files import draft_of
 from wakeful.service.people.accounts import digest_of, make_secret
 from wakeful.store.people.accounts import OWNER_TOKEN
 from wakeful.store.store import Store, Tx
 
-# The same on every node, so that two that start at once add one owner.
+# The same id on every node, so that two nodes that start at once add one owner.
 FIRST_OWNER = "00000000-0000-8000-8000-000000000001"
 
 
@@ -32,19 +30,10 @@ class _Revoked(TokenTaken):
     pass
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Owner:
-    """Who owns this server, as their token shows them."""
+async def settle_owner(store: Store, clock: Clock, settings: Settings) -> Identity:
+    """Make sure that there is an owner with the token of these settings. May be called at every start, on every node.
 
-    identity: Identity
-    is_new: bool  # the server has never been started before
-
-
-async def settle_owner(store: Store, clock: Clock, settings: Settings) -> Owner:
-    """Make sure that there is an owner with the token the settings name. May be called at every start, on every node.
-
-    An owner's token of an earlier start stops working. Only nodes that share a store and made their own tokens keep
-    each other's.
+    Owner tokens of earlier starts are revoked, except between nodes that share a store and each created a token.
     """
     if settings.token is not None:
         return await _settle(store, clock, settings.token.get_secret_value(), is_only=True)
@@ -57,7 +46,7 @@ async def settle_owner(store: Store, clock: Clock, settings: Settings) -> Owner:
 
 
 def load_token(config_dir: Path) -> str | None:
-    """Read the owner's token that a start on this machine has made, if there is one."""
+    """Read the owner's token that a start on this machine has saved, if there is one."""
     path = config_dir / TOKEN_FILE
     try:
         secret = path.read_text(encoding="ascii", errors="replace").strip()
@@ -66,18 +55,17 @@ def load_token(config_dir: Path) -> str | None:
     except OSError as error:
         raise TokenFileUnusable(f"The token file {str(path)!r} cannot be read: {error.strerror}.") from error
     if not secret or not all("!" <= character <= "~" for character in secret):
-        raise TokenFileUnusable(f"The token file {str(path)!r} holds no token. Delete it, and a start makes another.")
+        raise TokenFileUnusable(f"The token file {str(path)!r} holds no token. Delete it and restart.")
     return secret
 
 
-async def _settle(store: Store, clock: Clock, secret: str, *, is_only: bool) -> Owner:
+async def _settle(store: Store, clock: Clock, secret: str, *, is_only: bool) -> Identity:
     now, digest = clock.now(), digest_of(secret)
 
-    async def work(tx: Tx) -> Owner:
-        owners, is_new = await tx.accounts.hold_owners(), False
+    async def work(tx: Tx) -> Identity:
+        owners = await tx.accounts.hold_owners()
         if not owners:
-            first = User(id=FIRST_OWNER, name="Owner", role="owner", created_at=now)
-            is_new = await tx.accounts.add_first_owner(first)
+            await tx.accounts.add_first_owner(User(id=FIRST_OWNER, name="Owner", role="owner", created_at=now))
             owners = await tx.accounts.hold_owners()
         await _refuse_taken(tx, digest)
         token = Token(
@@ -92,7 +80,7 @@ async def _settle(store: Store, clock: Clock, secret: str, *, is_only: bool) -> 
         await tx.accounts.put_owner_token(token)
         if is_only:
             await tx.accounts.drop_other_owner_tokens(token.id)
-        return Owner(identity=Identity(user=owners[0], scope="admin", token_id=token.id), is_new=is_new)
+        return Identity(user=owners[0], scope="admin", token_id=token.id)
 
     return await store.write(work)
 
@@ -108,39 +96,28 @@ async def _refuse_taken(tx: Tx, digest: str) -> None:
 
 
 def _keep(path: Path, secret: str) -> str:
-    """Put the token where no other is; of two processes that start at once, the second takes the first one's."""
-    with _written_beside(path, secret) as partial:
+    """Save the token if there is none; of two processes that start at once, the second uses the first one's."""
+    with _draft(path, secret) as draft:
         try:
-            path.hardlink_to(partial)  # unlike a rename, it never replaces
+            path.hardlink_to(draft)  # unlike a rename, it never replaces
         except FileExistsError:
             return load_token(path.parent) or secret
     return secret
 
 
 def _replace(path: Path, secret: str) -> str:
-    with _written_beside(path, secret) as partial:
-        partial.replace(path)
+    with _draft(path, secret) as draft:
+        draft.replace(path)
     return secret
 
 
 @contextmanager
-def _written_beside(path: Path, secret: str) -> Generator[Path]:
-    """Write a file that is whole, durable and its owner's alone before it gets its name."""
-    partial: Path | None = None
+def _draft(path: Path, secret: str) -> Generator[Path]:
     try:
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        handle, name = mkstemp(prefix=".token-", dir=path.parent)  # made with mode 0600
-        partial = Path(name)
-        with os.fdopen(handle, "w", encoding="ascii") as file:
-            file.write(secret + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-        yield partial
+        with draft_of(path, f"{secret}\n".encode()) as draft:
+            yield draft
     except OSError as error:
         raise TokenFileUnusable(
-            f"The owner's token cannot be kept at {str(path)!r}: {error.strerror}. "
+            f"The owner's token cannot be saved at {str(path)!r}: {error.strerror}. "
             "Make the configuration directory writable, or set WAKEFUL_CONFIG_DIR or WAKEFUL_TOKEN."
         ) from error
-    finally:
-        if partial is not None:
-            partial.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""Approvals: ask a person before a call is made, and act on the answer."""
+"""Approvals: ask the user before a tool call, and act on the answer."""
 
 import asyncio
 from collections import defaultdict
@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from wakeful.clock import LONGEST_WAIT, Clock
+from wakeful.clock import MAX_WAIT, Clock
 from wakeful.domain import ids
 from wakeful.domain.inbox import notices
 from wakeful.domain.news import ApprovalChanged, LookAgain
@@ -20,15 +20,12 @@ from wakeful.domain.runs.approvals import (
     RunIsOver,
     is_granted,
 )
-from wakeful.domain.runs.runs import NotFromAWake
 from wakeful.domain.types import Run
-from wakeful.domain.wakes import wakes
+from wakeful.service.runs.runs import run_again
 from wakeful.store.store import Store, Tx
 
 
 class Approvals:
-    """Questions of runs and people's answers, across nodes."""
-
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
         self._clock = clock
@@ -39,10 +36,10 @@ class Approvals:
     async def ask(
         self, run: Run, call_id: str, tool: str, args: Mapping[str, Any], *, is_resumed: bool = False
     ) -> Approval:
-        """Ask about a call, and return how it stands.
+        """Request approval of a call, and return the request with its status.
 
-        A resumed run that asked before finds its question, or the answer, as it left them. A headless run is refused
-        at once, with a notice in the inbox, unless a person approved this very call for it.
+        A resumed run gets the request that it made before. A headless run is refused at once, with a notice in the
+        inbox, unless the user has approved exactly this call for it.
         """
         now = self._clock.now()
         assert run.session_id is not None
@@ -58,14 +55,11 @@ class Approvals:
         )
 
         async def work(tx: Tx) -> Approval:
-            await tx.runs.get(run.id)  # locks it: two who find a grant at once would both use it
+            await tx.runs.get(run.id)  # locks the row: two calls at once would both use the same grant
             known = await tx.approvals.of_run(run.id)
-            if is_resumed:
-                for each in known:
-                    if each.call_id == call_id:
-                        return each
-            for each in known:  # our own, if the answer to a first try got lost
-                if (each.call_id, each.asked_at) == (call_id, now):
+            for each in known:
+                # With our own time, it is from a first attempt whose answer was lost.
+                if each.call_id == call_id and (is_resumed or each.asked_at == now):
                     return each
             grant = next((each for each in known if is_granted(each, tool, args)), None)
             if grant is not None:
@@ -82,25 +76,22 @@ class Approvals:
         return await self._store.write(work, is_repeatable=True)
 
     async def wait(self, approval: Approval) -> Approval:
-        """Wait for a person's answer, until cancelled."""
+        """Wait for the user's answer, until cancelled."""
         with self._listening(approval.run_id) as news:
             while True:
                 news.clear()
                 found = await self._store.read(lambda tx: _find(tx, approval.run_id, approval.call_id))
                 if found.status != "pending":
                     return found
-                await self._clock.wait(self._clock.now() + LONGEST_WAIT, news)
+                await self._clock.wait(self._clock.now() + MAX_WAIT, news)
 
     async def use(self, approval: Approval) -> None:
-        """Note that the call is about to be made: from here on a crash leaves it in doubt."""
-
-        async def work(tx: Tx) -> None:
-            await tx.approvals.save(replace(approval, status="used"))
-
-        await self._store.write(work, is_repeatable=True)
+        """Record that the call is about to be made: after a crash from here on, its outcome is unknown."""
+        used = replace(approval, status="used")
+        await self._store.write(lambda tx: tx.approvals.save(used), is_repeatable=True)
 
     async def of_run(self, run_id: str, user_id: str) -> list[Approval]:
-        """Return what a run has asked, the oldest first."""
+        """Return a run's requests for approval, the oldest first."""
 
         async def work(tx: Tx) -> list[Approval]:
             await tx.runs.read(run_id, user_id)
@@ -111,8 +102,8 @@ class Approvals:
     async def answer(
         self, run_id: str, call_id: str, user_id: str, *, approve: bool, note: str | None = None
     ) -> Run | None:
-        """Answer a run that waits. For a headless one, which did not, approving begins a new run that may make this
-        call, with these arguments, once; that run is returned.
+        """Answer a run that waits. A headless run does not wait: approving starts and returns a new run, which may make
+        this call with these arguments once.
         """
         now = self._clock.now()
 
@@ -127,7 +118,7 @@ class Approvals:
             if asked.status == "pending" or not approve:
                 await tx.approvals.save(answered)
                 return None
-            # Used up by the new run: this one, should it be continued, may not make the call besides.
+            # Used up by the new run: the old one, if it is continued, may not make the call as well.
             await tx.approvals.save(replace(answered, status="used"))
             return await self._run_again(tx, run, answered)
 
@@ -135,12 +126,7 @@ class Approvals:
 
     async def _run_again(self, tx: Tx, run: Run, answered: Approval) -> Run:
         now = self._clock.now()
-        if run.wake_id is None:
-            raise NotFromAWake(run)
-        verdict = wakes.run_again(await tx.wakes.read(run.wake_id, run.user_id), now)
-        await tx.sessions.add(verdict.sessions)
-        await tx.runs.add(verdict.runs)
-        again = verdict.runs[0]
+        again = await run_again(tx, run, now)
         assert again.session_id is not None
         granted = replace(answered, run_id=again.id, session_id=again.session_id, call_id=f"{GRANT}{ids.new_id(now)}")
         await tx.approvals.save(granted)

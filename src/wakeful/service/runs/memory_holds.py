@@ -1,4 +1,4 @@
-"""Runs that wait for a data directory which no running node has: marked, announced once, and free when it is back."""
+"""Holds runs whose data directory no running node has, with one notice each, until such a node starts."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -19,17 +19,15 @@ _TOO_LONG = (
 
 
 class MemoryHolds:
-    """Looks for runs that no node can claim, on a shared store."""
-
     def __init__(self, store: Store, clock: Clock, rules: Rules, directories: Directories) -> None:
         self._store = store
         self._clock = clock
         self._rules = rules
         self._directories = directories
-        self.away: Sequence[AwayDirectory] = ()  # as the last look found them
+        self.away: Sequence[AwayDirectory] = ()  # found by the last sweep
 
     async def sweep(self) -> None:
-        """Mark the runs whose directory has been away for a lease, say so once, and end messages after ten minutes."""
+        """Hold the runs whose directory has had no node for a lease; interrupt a user's run after ten minutes."""
         now = self._clock.now()
         since, own = self._directories.alive_since(now), self._directories.id
         self.away = await self._store.read(lambda tx: tx.directories.away(since, own), is_single=True)
@@ -47,7 +45,7 @@ class MemoryHolds:
         await self._store.write(work)
 
     async def _note_hold(self, tx: Tx, run: Run, now: datetime) -> None:
-        directory = await tx.directories.of_agent(run.agent_id, self._directories.alive_since(now))
+        directory = await self._directories.of_agent(tx, run.agent_id)
         assert directory is not None
         await tx.notices.add(notices.memory_elsewhere(run, directory, now))
         if run.wake_id is not None:

@@ -1,4 +1,4 @@
-"""Figures for a monitoring system: what this node has done, and what waits in the store."""
+"""Prometheus metrics: runs that this node has finished, and what waits in the store."""
 
 from functools import cache
 
@@ -15,8 +15,6 @@ _LONG = (0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0, 1800.0)
 
 
 class Metrics:
-    """Counts runs as they end; what waits is counted when someone asks."""
-
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
         self._clock = clock
@@ -25,7 +23,7 @@ class Metrics:
         self._finished = Counter(
             "wakeful_runs_finished", "Runs that ended on this node.", ("trigger", "status"), registry=self._registry
         )
-        self._finished_as = cache(self._finished.labels)  # to look one up costs more than to count
+        self._finished_as = cache(self._finished.labels)  # looking up a label costs more than counting
         self._late = Histogram(
             "wakeful_wake_lateness_seconds",
             "From the planned instant of a wake to the start of its run on this node, deferral and queueing included.",
@@ -53,8 +51,8 @@ class Metrics:
             self._late.observe((run.started_at - run.nominal_at).total_seconds())
 
     async def text(self, caller: Identity, *, is_ready: bool) -> bytes:
-        """Write all figures in Prometheus' text format. They are about everyone's work, so they are an owner's."""
-        if caller.user.role != "owner":  # with any scope: what collects figures needs no token that can do more
+        """Return all metrics in Prometheus' text format. Only for owners, because they cover everyone's runs."""
+        if caller.user.role != "owner":  # any scope is enough, so that a collector needs no powerful token
             raise OwnersOnly
 
         async def work(tx: Tx) -> tuple[dict[str, int], int]:

@@ -7,7 +7,7 @@ from typing import Literal
 from wakeful.domain.bounds.limits import Rules
 from wakeful.domain.doors import next_run
 from wakeful.domain.inbox import notices
-from wakeful.domain.types import Decision, Run
+from wakeful.domain.types import Decision, Run, Wake
 from wakeful.domain.wakes import wakes
 from wakeful.store.agents.agents import NoSuchAgent
 from wakeful.store.store import Tx
@@ -21,13 +21,22 @@ async def end_all(tx: Tx, user_id: str, reason: str, now: datetime, *, agent_id:
         for wake in live:
             await tx.runs.end_queued_of_wake(wake.id, "skipped", reason, now)
         after = [wakes.cancel(wake, reason, now) for wake in live]
-        # Another node may have begun one since; it is looked at again.
+        # Another node may have fired one since; the next pass finds it.
         moved = await tx.wakes.move([(wake, "cancelled") for wake in after])
         await tx.notices.record([wakes.say_cancelled(wake, reason, now) for wake in after if wake.id in moved])
     for status in ("queued", "running"):
         for run in await tx.runs.of_user(user_id, agent_id=agent_id, status=status, most=_PAGE):
             await tx.runs.end_queued(run.id, "stopped", reason, now)
             await tx.runs.request_stop(run.id, now)
+
+
+async def cancel_wake(tx: Tx, wake: Wake, reason: str | None, now: datetime, *, run_reason: str) -> Wake:
+    """Cancel a live wake, and skip its runs that have not begun."""
+    after = wakes.cancel(wake, reason, now)
+    await tx.runs.end_queued_of_wake(wake.id, "skipped", run_reason, now)
+    await tx.wakes.move([(after, "cancelled")])
+    await tx.notices.record([wakes.say_cancelled(wake, reason, now)])
+    return after
 
 
 async def end_wake(
@@ -38,13 +47,13 @@ async def end_wake(
     now: datetime,
     error: str | None = None,
 ) -> None:
-    """End the wake of a run that ended without success; a recurring one goes on, without that occurrence."""
+    """End the wake of a run that did not succeed; a recurring one continues with its next occurrence."""
     if run.wake_id is None:
         return
     wake = await tx.wakes.get(run.wake_id)
     if wake.status in ("queued", "running"):
         action = status
-        if status == "fired":  # stopped: either its run has begun, which was said then, or it never will
+        if status == "fired":  # stopped: a run that has begun was announced then, any other never begins
             action = None if wake.status == "running" else "cancelled"
         await tx.wakes.move([(replace(wake, status=status, reason=reason, error=error, updated_at=now), action)])
     elif status == "skipped":
@@ -53,9 +62,9 @@ async def end_wake(
 
 
 async def note_loop_end(tx: Tx, run: Run, now: datetime) -> None:
-    """Say once that an agent which kept itself going has booked nothing more.
+    """Add one notice when an agent that booked its own next runs has booked no further one.
 
-    Called when a run has ended or was skipped, with its row and its wake as they are then. Other runs cost nothing.
+    Call it after the run's row and its wake were saved. It reads nothing for runs that the agent did not book.
     """
     if not next_run.is_own(run) or await _goes_on(tx, run, now):
         return
@@ -72,7 +81,7 @@ async def note_loop_end(tx: Tx, run: Run, now: datetime) -> None:
 
 
 async def _goes_on(tx: Tx, run: Run, now: datetime) -> bool:
-    """Check whether another run of the agent's own booking is to come, or is under way and may still book one."""
+    """Return whether another run that the agent booked is pending, or is running and may still book one."""
     waiting = await tx.wakes.in_slot(next_run.slot_of(run.agent_id))
     if waiting is not None and next_run.is_own(waiting):
         return True
@@ -80,7 +89,7 @@ async def _goes_on(tx: Tx, run: Run, now: datetime) -> bool:
 
 
 async def note_failure(tx: Tx, run: Run, reason: str | None, error: str | None, now: datetime, rules: Rules) -> None:
-    """Fail the once-wake of a run; a recurring one comes back, later each time if it keeps failing."""
+    """Fail a run's wake if it fires once; a recurring one continues, with a growing delay if it keeps failing."""
     if run.wake_id is None:
         return
     wake = await tx.wakes.get(run.wake_id)

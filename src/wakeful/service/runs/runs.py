@@ -1,4 +1,4 @@
-"""Ask an agent, stop, continue and list runs."""
+"""Send messages to agents; list, repeat, continue and stop runs."""
 
 import asyncio
 import contextlib
@@ -22,14 +22,14 @@ from wakeful.store.store import Store, Tx
 
 log = logging.getLogger(__name__)
 
-# Seconds. A request to stop is answered within two, whatever other nodes and the database do.
+# Seconds. A request to stop is answered within two, even if another node or the database hangs.
 _ANSWER_WITHIN = 1.9
-_HELD_AFTER = 1.1
+_LOCK_WITHIN = 1.1  # then another node that hangs holds the row
 
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """A picture a person sends along."""
+    """An image in a user's message."""
 
     media_type: str
     content: bytes
@@ -37,7 +37,7 @@ class Image:
 
 @dataclass(frozen=True, slots=True)
 class Attached:
-    """Attachments of a message: pictures, and files uploaded before."""
+    """Attachments of a message: images, and files uploaded before."""
 
     images: tuple[Image, ...] = ()
     files: tuple[Upload, ...] = ()
@@ -52,7 +52,7 @@ class Stopped:
 
     run_id: str
     was: Literal["queued", "running"]
-    is_delayed: bool = False  # a node that does not answer holds it, so the wish waits until the run is free
+    is_delayed: bool = False  # a node that does not answer holds it; it is stopped when it is free
 
 
 class StopUncertain(Unavailable):
@@ -60,14 +60,12 @@ class StopUncertain(Unavailable):
 
     def __init__(self) -> None:
         super().__init__(
-            "The database did not answer in time, so nobody knows whether the run was asked to stop. Try again: a "
-            "second wish to stop changes nothing."
+            "The database did not answer in time, so it is not known whether the run was asked to stop. Try again: a "
+            "second request changes nothing."
         )
 
 
 class RunService:
-    """Ask and stop."""
-
     def __init__(self, store: Store, stopping: Stopping, clock: Clock, rules: Rules, directories: Directories) -> None:
         self._store = store
         self._stopping = stopping
@@ -76,9 +74,9 @@ class RunService:
         self._rules = rules
 
     async def ask(self, session_id: str, user_id: str, content: str, attached: Attached = NOTHING) -> Run:
-        """Put a user's message into a session and queue its run; refused while the agent is at work there.
+        """Add a user's message to a session and queue its run; refused while a run is running there.
 
-        Headless runs that only wait do not count: the user goes first. After a run's end they are held for a second.
+        Queued headless runs do not count: the user goes first. After a run's end they are held for a second.
         """
         now = self._clock.now()
         images = {ids.new_id(now): image for image in attached.images}
@@ -108,7 +106,7 @@ class RunService:
                 created_at=now,
                 data=_attachments(images, attached),
             )
-            # The transcript first: its row in sessions makes two messages at once wait for each other.
+            # The transcript first: it locks the session's row, so that two messages at once wait for each other.
             await tx.sessions.append(message)
             busy = await tx.runs.unfinished_in(session_id)
             if busy is not None:
@@ -121,7 +119,7 @@ class RunService:
 
         try:
             return await self._store.write(work)
-        except SessionBusy:  # a retry when that run has ended goes before queued wakes
+        except SessionBusy:  # a retry after that run's end goes before queued wakes
             await self._store.write(lambda tx: note_writing(tx, session_id, now, self._rules), is_synced=False)
             raise
 
@@ -153,7 +151,7 @@ class RunService:
         )
 
     async def go_on(self, run_id: str, user_id: str) -> Run:
-        """Continue a run that was cut off, from its last saved step."""
+        """Continue an interrupted run from its last saved step."""
 
         async def work(tx: Tx) -> Run:
             run = await tx.runs.get(run_id, user_id)
@@ -172,39 +170,35 @@ class RunService:
         return await self._store.write(work)
 
     async def again(self, run_id: str, user_id: str) -> Run:
-        """Do what a wake's run did once more, as an extra run that its times know nothing of."""
+        """Run a wake again, outside of its schedule."""
         now = self._clock.now()
 
         async def work(tx: Tx) -> Run:
             run = await tx.runs.get(run_id, user_id)
-            if run.wake_id is None:
-                raise NotFromAWake(run)
+            again = await run_again(tx, run, now)
             await self._directories.check_reachable(tx, run.agent_id)
-            verdict = wakes.run_again(await tx.wakes.read(run.wake_id, user_id), now)
-            await tx.sessions.add(verdict.sessions)
-            await tx.runs.add(verdict.runs)
-            return verdict.runs[0]
+            return again
 
         return await self._store.write(work)
 
     async def usage(self, run_ids: Sequence[str]) -> dict[str, RunUsage]:
-        """Return what each of these runs has used; one that never asked a model is not there."""
+        """Return the usage of each of these runs that has called a model."""
         return await self._store.read(lambda tx: tx.usage.of_runs(run_ids))
 
     async def save_usage(self, usage: RunUsage) -> None:
-        """Note what was used for a run after its end."""
+        """Save the usage of a run after its end."""
         await self._store.write(lambda tx: tx.usage.save(usage), is_synced=False)
 
     async def stop(self, run_id: str, user_id: str) -> Stopped | None:
-        """Ask a run to stop: one that waits ends at once, one at work within two seconds. None if it was over.
+        """Stop a run: a queued one ends at once, a running one within two seconds. None if it was over.
 
-        While a node that does not answer holds the run, the wish is noted, and carried out when the run is free.
+        While a node that does not answer holds the run, the request is saved, and carried out when the run is free.
         """
         async with self._answering_in_time():
             return await self._stop(run_id, user_id)
 
     async def stop_session(self, session_id: str, user_id: str) -> Stopped | None:
-        """Stop the run at work in a session or, if there is none, the next in its queue. None if there is neither."""
+        """Stop the running run of a session or, if there is none, the next in its queue. None if there is neither."""
 
         async def work(tx: Tx) -> Run | None:
             await tx.sessions.get(session_id, user_id)
@@ -213,17 +207,17 @@ class RunService:
         async with self._answering_in_time():
             while (run := await self._store.read(work)) is not None:
                 stopped = await self._stop(run.id, user_id)
-                if stopped is not None:  # else it ended between the look and the wish, and another one may be next
+                if stopped is not None:  # else it ended in between, and another one may be next
                     return stopped
             return None
 
     async def _stop(self, run_id: str, user_id: str) -> Stopped | None:
         try:
-            async with asyncio.timeout(_HELD_AFTER if self._store.is_shared else None):
+            async with asyncio.timeout(_LOCK_WITHIN if self._store.is_shared else None):
                 return _stopped(await self._stopping.stop(run_id, user_id))
         except (StoreBusy, TimeoutError):
-            log.warning("stop noted for later: another node holds the run", extra={"run_id": run_id})
-        return _stopped(await self._stopping.leave_wish(run_id, user_id), is_delayed=True)
+            log.warning("stop request saved for later: another node holds the run", extra={"run_id": run_id})
+        return _stopped(await self._stopping.request_later(run_id, user_id), is_delayed=True)
 
     @contextlib.asynccontextmanager
     async def _answering_in_time(self) -> AsyncGenerator[None]:
@@ -232,6 +226,16 @@ class RunService:
                 yield
         except TimeoutError as error:
             raise StopUncertain from error
+
+
+async def run_again(tx: Tx, run: Run, now: datetime) -> Run:
+    """Queue another run of a run's wake, outside of its schedule."""
+    if run.wake_id is None:
+        raise NotFromAWake(run)
+    verdict = wakes.run_again(await tx.wakes.read(run.wake_id, run.user_id), now)
+    await tx.sessions.add(verdict.sessions)
+    await tx.runs.add(verdict.runs)
+    return verdict.runs[0]
 
 
 def _stopped(run: Run, *, is_delayed: bool = False) -> Stopped | None:

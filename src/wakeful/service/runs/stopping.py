@@ -1,4 +1,4 @@
-"""The wish to stop a run: written into its row or, while a node that does not answer holds that, beside it."""
+"""Requests to stop a run: saved in its row or, while a node that does not answer holds that, in another table."""
 
 from datetime import datetime
 
@@ -14,15 +14,13 @@ _BATCH = 64
 
 
 class Stopping:
-    """Stops runs, now or as soon as their row is free."""
-
     def __init__(self, store: Store, clock: Clock, rules: Rules) -> None:
         self._store = store
         self._clock = clock
         self._rules = rules
 
     async def stop(self, run_id: str, user_id: str) -> Run:
-        """End a run that waits, ask one at work to stop, and return it as it was before."""
+        """End a queued run, ask a running one to stop, and return it as it was before."""
         now = self._clock.now()
 
         async def work(tx: Tx) -> Run:
@@ -32,8 +30,8 @@ class Stopping:
 
         return await self._store.write(work)
 
-    async def leave_wish(self, run_id: str, user_id: str) -> Run:
-        """Note that a run is to be stopped without waiting for its row, and return it as it is."""
+    async def request_later(self, run_id: str, user_id: str) -> Run:
+        """Save a request to stop a run without waiting for its row, and return the run."""
         now = self._clock.now()
 
         async def work(tx: Tx) -> Run:
@@ -45,7 +43,7 @@ class Stopping:
         return await self._store.write(work)
 
     async def carry_out_wishes(self) -> int:
-        """Stop the runs that are to be stopped and that no node holds any more; return how many there were."""
+        """Carry out saved requests for runs that no node holds any more; return how many."""
         now = self._clock.now()
 
         async def work(tx: Tx) -> int:
@@ -61,10 +59,10 @@ class Stopping:
         if run.status == "queued":
             await tx.runs.end_queued(run.id, "stopped", "stopped", now)
             await end_wake(tx, run, "fired", "stopped", now)
-            # A client that waits for the answer learns that there will be none. A headless run that never began says
-            # nothing: another run may be streaming, and this would look like its end.
+            # Ends the wait of a client for this run's answer. Not for a headless run that never began: another run may
+            # be streaming, and this would look like its end.
             if run.session_id is not None and (not run.is_headless or run.fence > 0):
                 tx.say(run.session_id, [StreamStopped()], now, run_id=run.id)
                 await hold_wakes(tx, [run], now, self._rules)
         if run.status == "running":
-            await tx.runs.request_stop(run.id, now)  # the first wish counts; a second changes nothing
+            await tx.runs.request_stop(run.id, now)  # the first request counts; a second changes nothing

@@ -1,4 +1,4 @@
-"""Everything the work of a run begins with, read at one moment."""
+"""Reads everything that a run starts with, in one transaction."""
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,8 +17,8 @@ from wakeful.service.sessions.sessions import all_messages
 from wakeful.store.runs.usage import Spent
 from wakeful.store.store import Store, Tx
 
-_LOOK_BACK = timedelta(days=31)  # for how the last run ended; a month is the longest horizon of a mode
-_SHOW_IMAGES_OF = 3  # the latest messages that have any; models see older ones no more
+_LOOK_BACK = timedelta(days=31)  # to find the last run; a month is the longest horizon of a mode
+_SHOW_IMAGES_OF = 3  # the latest messages with images; models do not see older images
 
 __all__ = ["Briefing", "Briefings", "ImageBytes", "Spent"]
 
@@ -29,32 +29,32 @@ ShowViews = Callable[[Agent, Sequence[str]], Awaitable[Sequence[ShownView]]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Briefing:
-    """Who works, for whom, why, and what was said so far."""
+    """The agent, user, session, wake and transcript of a run."""
 
-    agent: Agent  # as it works in this session
+    agent: Agent  # with the session's configuration
     user: User
     session: Session
     wake: Wake | None
-    last_run: Run | None = None  # the one before of the same wake or, for a next run, of the agent's next runs
+    last_run: Run | None = None  # the previous one of the same wake or, for a next run, of the agent's next runs
     messages: Sequence[Message]
     usage: RunUsage | None  # of an earlier attempt at this run
     spent_today: Spent  # by the agent's other runs
     images: Mapping[str, ImageBytes] = field(default_factory=dict[str, ImageBytes])
-    helpers: Sequence[Agent] = ()  # whom the agent may give a task to
+    helpers: Sequence[Agent] = ()  # its subagents
     task_from: str | None = None  # the name of the agent that gave a subagent its task
-    database: Sequence[str] = ()  # its own tables and views, a line each
-    views: Sequence[ShownView] = ()  # of the agent's database, that the next run was booked with
-    session_config: Mapping[str, Any] = field(default_factory=dict[str, Any])  # of the schedule that began the session
-    profiles: Sequence[Agent] = ()  # whom it may hand over to
+    database: Sequence[str] = ()  # its tables and views, a line each
+    views: Sequence[ShownView] = ()  # saved views that the next run was booked with
+    session_config: Mapping[str, Any] = field(default_factory=dict[str, Any])  # of the schedule that opened the session
+    profiles: Sequence[Agent] = ()  # agents that it may hand the session over to
     skills: Sequence[Skill] = ()
-    agents_file: str = ""  # what AGENTS.md in its workspace says
-    notes: Sequence[str] = ()  # what is amiss with its tools and skills
-    told_at: datetime | None = None  # the time it is told; None: it is told anew before each model call
+    agents_file: str = ""  # the accepted AGENTS.md of its workspace
+    notes: Sequence[str] = ()  # problems with its tools and skills
+    told_at: datetime | None = None  # the time in the prompt; None: updated before each model call
 
     @property
     def only(self) -> Collection[str] | None:
-        """Return the tools that this run cannot exceed: those of the run that booked its wake, and those its session
-        was begun with. None: no limit.
+        """Return the largest set of tools for this run: those of the run that booked its wake, and those its session
+        was opened with. None: no limit.
         """
         booked_with = None if self.wake is None else self.wake.tools
         begun_with: Collection[str] | None = self.session_config.get("tool_ids")
@@ -63,8 +63,6 @@ class Briefing:
 
 
 class Briefings:
-    """Reads what a run needs to know."""
-
     def __init__(self, store: Store, clock: Clock, show_views: ShowViews, describe_database: Describe) -> None:
         self._store = store
         self._clock = clock
@@ -80,8 +78,7 @@ class Briefings:
             messages = await all_messages(tx, session_id)
             agent = await tx.agents.get(profiles.acting_agent(run, messages), run.user_id)
             user = await tx.agents.user(run.user_id)
-            assert user is not None  # rows that name a user keep it
-            midnight = bounds.local_day_start(now, agent.zone)
+            assert user is not None  # a user's row is never deleted
             session = await tx.sessions.get(session_id, run.user_id)
             origin = None if session.origin_wake_id is None else await tx.wakes.read(session.origin_wake_id)
             config = profiles.limit((origin and origin.session_config) or {}, session)
@@ -99,7 +96,7 @@ class Briefings:
                 messages=messages,
                 usage=await tx.usage.of_run(run.id),
                 helpers=await _helpers(tx, agent),
-                spent_today=await tx.usage.of_agent(agent.id, midnight, but_run=run.id),
+                spent_today=await _spent_today(tx, agent, run, now),
                 images=await _images(tx, session_id, messages),
             )
 
@@ -114,11 +111,13 @@ class Briefings:
         now = self._clock.now()
 
         async def work(tx: Tx) -> Spent:
-            agent = await tx.agents.get(run.agent_id, run.user_id)
-            midnight = bounds.local_day_start(now, agent.zone)
-            return await tx.usage.of_agent(agent.id, midnight, but_run=run.id)
+            return await _spent_today(tx, await tx.agents.get(run.agent_id, run.user_id), run, now)
 
         return await self._store.read(work)
+
+
+async def _spent_today(tx: Tx, agent: Agent, run: Run, now: datetime) -> Spent:
+    return await tx.usage.of_agent(agent.id, bounds.local_day_start(now, agent.zone), but_run=run.id)
 
 
 async def _helpers(tx: Tx, agent: Agent) -> list[Agent]:

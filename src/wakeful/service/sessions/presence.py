@@ -1,7 +1,7 @@
-"""Who is present in a session: an open socket on any node, or a message a moment ago.
+"""Presence of users in sessions: an open socket on any node, or a recent message.
 
-When a run ends in such a session, queued wakes are held for a second, so that a message sent on receipt of the end is
-taken first. Presence and holds are rows: every node sees them, and they end by themselves.
+When a run ends in a session where a user is present, queued wakes are held for a second, so that a message sent on
+receipt of the end goes first. Presence and holds are rows: every node sees them, and they expire.
 """
 
 import asyncio
@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager, suppress
 from datetime import datetime, timedelta
 
-from wakeful.clock import LONGEST_WAIT, Clock
+from wakeful.clock import MAX_WAIT, Clock
 from wakeful.domain.bounds.limits import Rules
 from wakeful.domain.errors import StoreUnavailable
 from wakeful.domain.types import Run
@@ -20,12 +20,12 @@ from wakeful.store.store import Store, Tx
 
 log = logging.getLogger(__name__)
 
-_SOCKET_LASTS = 3 * LONGEST_WAIT  # without being renewed, as when its node was killed
-_LONGEST = timedelta(hours=1)  # longer than anyone is present without being renewed
+_SOCKET_LASTS = 3 * MAX_WAIT  # without renewal, as when its node was killed
+_MAX_LASTS = timedelta(hours=1)  # a row that lasts longer was written by a wrong clock
 
 
 class PresenceService:
-    """The sockets of one node as every node sees them. `node` names this process."""
+    """The presence of this node's sockets. `node` is the id of this process."""
 
     def __init__(self, store: Store, clock: Clock, node: str) -> None:
         self._store = store
@@ -35,11 +35,11 @@ class PresenceService:
 
     @asynccontextmanager
     async def watching(self, session_id: str) -> AsyncGenerator[None]:
-        """Count someone as present in a session as long as the block lasts."""
+        """Count a user as present in a session during the block."""
         self._sockets[session_id] += 1
         try:
             if self._sockets[session_id] == 1:
-                with suppress(StoreUnavailable):  # a page can still read; it counts from the next renewal on
+                with suppress(StoreUnavailable):  # a page can still read; its presence is saved by the next renewal
                     await self._save([session_id])
             yield
         finally:
@@ -49,27 +49,27 @@ class PresenceService:
                 await self._end(session_id)
 
     async def run(self) -> None:
-        """Renew what is open here until cancelled."""
+        """Renew the presence of open sockets until cancelled."""
         never = asyncio.Event()
         while True:
-            await self._clock.wait(self._clock.now() + LONGEST_WAIT, never)
+            await self._clock.wait(self._clock.now() + MAX_WAIT, never)
             never.clear()
             try:
                 await self.renew()
-            except StoreUnavailable:  # which logs that itself
+            except StoreUnavailable:  # the store logs it
                 pass
             except Exception:
                 log.exception("presence could not be renewed")
 
     async def renew(self) -> None:
-        """Renew the presence of every open socket, and forget what nobody renewed."""
+        """Renew the presence of every open socket, and delete expired rows."""
         await self._save(list(self._sockets))
         now = self._clock.now()
-        latest = now + _LONGEST
+        latest = now + _MAX_LASTS
         await self._store.write(lambda tx: tx.presence.forget(now, latest), is_synced=False)
 
     async def end_all_of_nodes(self) -> None:
-        """Forget the sockets of processes that are gone; only for a store that no other process works on."""
+        """Delete the presence of sockets of earlier processes; only for a store that no other process uses."""
         await self._store.write(lambda tx: tx.presence.end_all_of_nodes())
 
     async def _save(self, session_ids: list[str]) -> None:
@@ -79,17 +79,17 @@ class PresenceService:
         await self._store.write(lambda tx: tx.presence.save(session_ids, self._node, until), is_synced=False)
 
     async def _end(self, session_id: str) -> None:
-        with suppress(StoreUnavailable):  # then it ends by itself, and is saved with the next renewal
+        with suppress(StoreUnavailable):  # then it expires
             await self._store.write(lambda tx: tx.presence.end(session_id, self._node), is_synced=False)
-            if self._sockets[session_id]:  # someone came meanwhile, and their row may have been the one deleted
+            if self._sockets[session_id]:  # a socket was opened meanwhile, and the deleted row was its own
                 await self._save([session_id])
 
 
 async def note_writing(tx: Tx, session_id: str, now: datetime, rules: Rules) -> None:
-    """Count someone who wrote, or tried to, as present for a while."""
+    """Count a user who sent a message, or tried to, as present for a while."""
     await tx.presence.save([session_id], MESSAGE, now + rules.talking_within)
 
 
 async def hold_wakes(tx: Tx, ended: Sequence[Run], now: datetime, rules: Rules) -> None:
-    """Give whoever is present in the sessions of runs that have ended the first word."""
+    """Hold queued wakes in the sessions of ended runs where a user is present, so that a message goes first."""
     await tx.presence.hold(ended, now, now + rules.hold_for)

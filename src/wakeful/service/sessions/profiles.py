@@ -13,7 +13,7 @@ from wakeful.store.store import Store, Tx
 
 
 class Profiles:
-    """The agent that goes on in a session. Live wakes are not touched: the agent that booked one runs it."""
+    """Switches the agent of a session. Live wakes stay with the agent that booked them."""
 
     def __init__(self, store: Store, clock: Clock, directories: Directories) -> None:
         self._store = store
@@ -21,18 +21,18 @@ class Profiles:
         self._clock = clock
 
     async def switch(self, run: Run, agent: Agent, asked: str, tools: Collection[str]) -> Agent:
-        """Hand a run's session over to an agent that the owner listed, which then has no tool that this run lacks."""
+        """Hand a run's session over to an agent that the user listed, limited to the tools of this run."""
         session_id = run.session_id
         assert session_id is not None
 
         async def work(tx: Tx) -> Agent:
-            # As it is now: an owner may have taken a profile off the list meanwhile.
+            # Read again: the user may have removed a profile from the list meanwhile.
             listed = (await tx.agents.get(agent.id, run.user_id)).profiles
             others = [each for each in await tx.agents.of_user(run.user_id) if each.id in listed]
             chosen = profiles.find(asked, others)
             await self._directories.check_here(tx, chosen.id)
             session = await tx.sessions.get(session_id, run.user_id)
-            # What this agent must ask for, the other one may not do unasked.
+            # The other agent may not use without approval what this one needs approval for.
             free = [name for name in tools if not asks_before(agent, name) or asks_before(chosen, name)]
             limit = profiles.narrow(free, session.tool_limit)
             await tx.sessions.hand_over(session_id, run.user_id, chosen.id, tuple(limit))
@@ -41,7 +41,7 @@ class Profiles:
         return await self._store.write(work)
 
     async def choose(self, session_id: str, user_id: str, agent_id: str) -> Session:
-        """Let a person choose who goes on in a session, with all of that agent's tools."""
+        """Hand a session over to the agent that the user chose, with all of its tools."""
         now = self._clock.now()
 
         async def work(tx: Tx) -> Session:

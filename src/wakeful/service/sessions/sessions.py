@@ -1,4 +1,4 @@
-"""Conversations: open, list, read, rename, delete."""
+"""Open, list, read, rename and delete sessions."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,12 +9,13 @@ from wakeful.domain import ids
 from wakeful.domain.errors import Invalid, LimitReached
 from wakeful.domain.types import Message, Session, Upload, Wake
 from wakeful.domain.wakes import wakes
+from wakeful.service.sessions.access import read_own
 from wakeful.service.sessions.uploads import Uploads
 from wakeful.store.store import Store, Tx
 
-MOST_TITLE = 200  # characters
-MOST_UPLOAD = 25 * 1024 * 1024
-MOST_UPLOADS = 200 * 1024 * 1024  # bytes in one session
+MAX_TITLE = 200  # characters
+MAX_UPLOAD_BYTES = 25 * 1024 * 1024
+MAX_UPLOADS_BYTES = 200 * 1024 * 1024  # bytes in one session
 
 _PAGE = 1_000
 _SHOWN = 200  # characters of a path
@@ -37,24 +38,21 @@ class ForeignFile(Invalid):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionView:
-    """A session with what is shown next to it."""
+    """A session with its recall and status, as lists show it."""
 
     session: Session
     recall: Wake | None
     is_running: bool
-    is_failed: bool  # the last that was done there failed
+    is_failed: bool  # its last run failed
 
 
 class SessionService:
-    """What people may ask of sessions."""
-
     def __init__(self, store: Store, clock: Clock, uploads: Uploads) -> None:
         self._store = store
         self._clock = clock
         self._uploads = uploads
 
     async def open(self, agent_id: str, user_id: str, title: str = "") -> Session:
-        """Begin a conversation with an agent."""
         now = self._clock.now()
         session = Session(
             id=ids.new_id(now),
@@ -100,23 +98,17 @@ class SessionService:
         return await self._store.read(work)
 
     async def messages(self, session_id: str, user_id: str) -> list[Message]:
-        """Return the whole transcript."""
-
-        async def work(tx: Tx) -> list[Message]:
-            await tx.sessions.get(session_id, user_id)
-            return await all_messages(tx, session_id)
-
-        return await self._store.read(work)
+        return await read_own(self._store, session_id, user_id, lambda tx: all_messages(tx, session_id))
 
     async def rename(self, session_id: str, user_id: str, title: str) -> Session:
         return await self._store.write(lambda tx: tx.sessions.rename(session_id, user_id, _title(title)))
 
     async def give_title(self, session_id: str, title: str) -> None:
-        """Name a session that has no name yet."""
-        await self._store.write(lambda tx: tx.sessions.give_title(session_id, title[:MOST_TITLE]))
+        """Set the title of a session that has none."""
+        await self._store.write(lambda tx: tx.sessions.give_title(session_id, title[:MAX_TITLE]))
 
     async def delete(self, session_id: str, user_id: str) -> None:
-        """Stop what is at work there, end its wakes, and forget what was said. Runs keep their rows, without text."""
+        """Delete a session with its messages, cancel its wakes and stop its runs. Rows of runs stay, without text."""
         now = self._clock.now()
 
         async def work(tx: Tx) -> None:
@@ -135,32 +127,21 @@ class SessionService:
 
     async def room_for_uploads(self, session_id: str, user_id: str) -> int:
         """Return how many bytes may still be uploaded to a session."""
-
-        async def work(tx: Tx) -> int:
-            await tx.sessions.get(session_id, user_id)
-            return MOST_UPLOADS - sum(upload.size for upload in await tx.sessions.uploads(session_id))
-
-        return await self._store.read(work)
+        return MAX_UPLOADS_BYTES - sum(upload.size for upload in await self._uploads_of(session_id, user_id))
 
     async def uploads_at(self, session_id: str, user_id: str, paths: Sequence[str]) -> list[Upload]:
-        """Return the uploads of a session that lie at these paths; any other path is refused."""
-
-        async def work(tx: Tx) -> list[Upload]:
-            await tx.sessions.get(session_id, user_id)
-            return await tx.sessions.uploads(session_id)
-
-        known = {upload.path: upload for upload in await self._store.read(work)}
+        """Return the uploads of a session with these paths; any other path is refused."""
+        known = {upload.path: upload for upload in await self._uploads_of(session_id, user_id)}
         for path in paths:
             if path not in known:
                 raise ForeignFile(path)
         return [known[path] for path in paths]
 
     async def image(self, session_id: str, user_id: str, image_id: str) -> tuple[str, bytes] | None:
-        async def work(tx: Tx) -> tuple[str, bytes] | None:
-            await tx.sessions.get(session_id, user_id)
-            return await tx.sessions.image(image_id, session_id)
+        return await read_own(self._store, session_id, user_id, lambda tx: tx.sessions.image(image_id, session_id))
 
-        return await self._store.read(work)
+    async def _uploads_of(self, session_id: str, user_id: str) -> list[Upload]:
+        return await read_own(self._store, session_id, user_id, lambda tx: tx.sessions.uploads(session_id))
 
 
 async def _view(tx: Tx, session: Session) -> SessionView:
@@ -182,6 +163,6 @@ async def all_messages(tx: Tx, session_id: str) -> list[Message]:
 
 def _title(title: str) -> str:
     title = " ".join(title.split())
-    if len(title) > MOST_TITLE:
-        raise Invalid(f"The title has {len(title)} characters; {MOST_TITLE} is the most. Shorten it.", field="title")
+    if len(title) > MAX_TITLE:
+        raise Invalid(f"A title has at most {MAX_TITLE} characters, got {len(title)}. Shorten it.", field="title")
     return title

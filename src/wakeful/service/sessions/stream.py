@@ -1,4 +1,4 @@
-"""Sessions' streams of frames: saved before they are sent, and read again by clients that come later."""
+"""Streams of frames of sessions: saved before they are sent, so that clients can read them later."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,16 +15,16 @@ _PAGE_CHARACTERS = 256 * 1024  # about; a client that reads nothing holds one pa
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opening:
-    """Where a client that connects now begins."""
+    """The position at which a client that connects now starts."""
 
     last_seq: int  # the newest frame
-    active_run: Run | None = None  # the run that is under way
+    active_run: Run | None = None  # the running run
     replay_from: int = 0  # its first frame
     replay_count: int = 0
 
 
 class Stream:
-    """The frames of sessions. `tx.say` adds to them; this publishes what was added, and reads it again."""
+    """The frames of sessions. `tx.say` saves them; this publishes and reads them."""
 
     def __init__(self, store: Store, hub: Hub) -> None:
         self._store = store
@@ -41,7 +41,7 @@ class Stream:
             self._hub.publish(topic, [numbered(text, seq) for seq, text in enumerate(news.frames, news.first_seq)])
 
     async def open(self, session_id: str, user_id: str) -> Opening:
-        """Return where to begin in a session, or raise if this user has no such session."""
+        """Return where a client starts in a session, or raise if the user has no such session."""
 
         async def work(tx: Tx) -> Opening:
             await tx.sessions.get(session_id, user_id)
@@ -55,17 +55,17 @@ class Stream:
         return await self._store.read(work)
 
     async def has_all_after(self, session_id: str, after: int) -> bool:
-        """Check that everything past a number is still kept, and that the number was given out."""
+        """Return whether all frames after a number are still kept, and the number was used."""
         last, first = await self._store.read(lambda tx: tx.sessions.seqs(session_id))
         return after == last or (first is not None and first - 1 <= after < last)
 
     async def after(self, session_id: str, after: int) -> list[Sent]:
-        """Return the next frames past a number: a page of them, none if there are no more."""
+        """Return a page of the frames after a number; empty if there are no more."""
         rows = await self._store.read(lambda tx: tx.sessions.events_after(session_id, after, _PAGE, _PAGE_CHARACTERS))
         return _number(rows, after)
 
     async def of_run(self, run: Run, after: int, most: int) -> list[Sent]:
-        """Return the frames of a run past a number, as far as they are still kept."""
+        """Return the frames of a run after a number, as far as they are still kept."""
         if run.session_id is None:
             return []
         session_id = run.session_id
@@ -81,7 +81,7 @@ class Stream:
         return _number(await self._store.read(work), after)[:most]
 
     async def is_headless(self, run_id: str) -> bool:
-        """Check whether a run was started by a wake, not by a message."""
+        """Return whether a run was started by a wake, not by a message."""
         run = await self._store.read(lambda tx: tx.runs.read(run_id))
         return run.is_headless
 

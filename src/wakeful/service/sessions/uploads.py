@@ -1,6 +1,6 @@
-"""Files that people give to a session: kept in the agent's workspace, where its tools can read them.
+"""Files that users upload to a session: saved in the agent's workspace, where its tools can read them.
 
-They lie in `uploads/SESSION/` and end with their session.
+They are in `uploads/SESSION/` and are deleted with their session.
 """
 
 import asyncio
@@ -13,17 +13,16 @@ from wakeful.domain import ids
 from wakeful.domain.types import Upload
 from wakeful.service.agents.directories import Directories
 from wakeful.service.agents.workspace import Workspace
+from wakeful.service.sessions.access import agent_of
 from wakeful.store.store import Store, Tx
 
 FOLDER = "uploads"
 _UNFIT = re.compile(r"[^\w .()+-]+")
-_LONGEST_NAME = 120
+_MAX_NAME = 120
 _SESSION_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 class Uploads:
-    """Keeps uploaded files, and removes them with their session."""
-
     def __init__(
         self,
         store: Store,
@@ -39,26 +38,26 @@ class Uploads:
         self._workspace_of = workspace_of
 
     async def keep(self, session_id: str, user_id: str, files: Sequence[tuple[str, bytes]]) -> list[Upload]:
-        """Keep files, each with the name it was sent with, all or none."""
-        agent_id = await self._store.read(lambda tx: self._agent_of(tx, session_id, user_id))
-        await self._directories.bind(agent_id)
-        workspace = self._workspace_of(agent_id)
+        """Save files under the names they were sent with, all or none."""
+        agent = await self._store.read(lambda tx: agent_of(tx, session_id, user_id))
+        await self._directories.bind(agent.id)
+        workspace = self._workspace_of(agent.id)
         kept: list[Upload] = []
         try:
             for name, data in files:
                 kept.append(await asyncio.to_thread(self._write, workspace, session_id, name, data))
-            await self._store.write(lambda tx: self._note(tx, session_id, user_id, kept))
-        except BaseException:  # the session was deleted meanwhile, or the disk is full: nothing of it stays
+            await self._store.write(lambda tx: _add_uploads(tx, session_id, user_id, kept))
+        except BaseException:  # the session was deleted meanwhile, or the disk is full
             await asyncio.to_thread(_unlink, workspace, kept)
             raise
         return kept
 
     async def remove(self, session_id: str) -> None:
-        """Remove the files of a session that is gone, wherever its agents kept them on this node."""
+        """Remove the files of a deleted session from the workspaces of all agents on this node."""
         await asyncio.to_thread(_remove, self._agents_folder, {session_id})
 
     async def remove_orphans(self) -> None:
-        """Remove what a crash left of deleted sessions, or what a node with another data directory could not reach."""
+        """Remove files of deleted sessions that a crash or a node with another data directory has left."""
         found = await asyncio.to_thread(_session_folders, self._agents_folder)
         live = await self._store.read(lambda tx: tx.sessions.existing(sorted(found)))
         if orphans := found - live:
@@ -76,15 +75,11 @@ class Uploads:
             created_at=self._clock.now(),
         )
 
-    async def _note(self, tx: Tx, session_id: str, user_id: str, kept: Sequence[Upload]) -> None:
-        await self._agent_of(tx, session_id, user_id)
-        for upload in kept:
-            await tx.sessions.add_upload(upload)
 
-    async def _agent_of(self, tx: Tx, session_id: str, user_id: str) -> str:
-        """Return whose session it is. Raises if the session or its agent was deleted."""
-        session = await tx.sessions.get(session_id, user_id)
-        return (await tx.agents.get(session.agent_id, user_id)).id
+async def _add_uploads(tx: Tx, session_id: str, user_id: str, kept: Sequence[Upload]) -> None:
+    await agent_of(tx, session_id, user_id)
+    for upload in kept:
+        await tx.sessions.add_upload(upload)
 
 
 def _session_folders(agents: Path) -> set[str]:
@@ -104,7 +99,7 @@ def _unlink(workspace: Path, uploads: Sequence[Upload]) -> None:
 
 
 def _fit_name(name: str) -> str:
-    """Make a name that is only a name, whatever came."""
+    """Return a safe file name, without directories."""
     fit = _UNFIT.sub("_", name.replace("\\", "/").rpartition("/")[2]).strip(" .")
     stem, dot, end = fit.rpartition(".")
-    return f"{(stem or end)[: _LONGEST_NAME - 20]}{dot if stem else ''}{end[:20] if stem else ''}" or "file"
+    return f"{(stem or end)[: _MAX_NAME - 20]}{dot if stem else ''}{end[:20] if stem else ''}" or "file"

@@ -15,27 +15,25 @@ from wakeful.domain.doors.next_run import NextRunRequest
 from wakeful.domain.errors import Unavailable
 from wakeful.domain.types import Agent, Run, Wake
 from wakeful.domain.wakes.wakes import Wish
-from wakeful.service.wakes.time_words import tell_time
+from wakeful.service.wakes.time_words import describe_time
 from wakeful.service.wakes.wakes import WakeService, put_in_slot
 from wakeful.store.store import Store, Tx
 
 ViewsOf = Callable[[Agent], Awaitable[Mapping[str, Sequence[str]]]]
-"""The views in an agent's database, each with the parameters it cannot do without."""
+"""Returns the views in an agent's database, with their required parameters."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BookedNextRun:
-    """A next run that is durable, and what became of the time that was asked for."""
+    """A saved next run, and how its time was adjusted."""
 
     wake: Wake
     clamped: Clamped
-    told: str  # when it will be: absolute with zone, and relative
-    asked: str  # when it was wanted, likewise
+    told: str  # its time as text: absolute with zone, and relative
+    asked: str  # the requested time, likewise
 
 
 class NextRuns:
-    """Book, show, cancel and run what waits in an agent's slot."""
-
     def __init__(
         self,
         store: Store,
@@ -49,21 +47,21 @@ class NextRuns:
         self._wakes = wakes
         self._clock = clock
         self._rules = rules
-        self._tools_of = tools_of  # the names of the tools an agent is shown
-        self._views_of = views_of  # the names of the views in an agent's database
+        self._tools_of = tools_of  # the names of the tools that an agent has
+        self._views_of = views_of
 
     async def book_in_run(
         self, request: NextRunRequest, run: Run, agent: Agent, only: Collection[str] | None = None
     ) -> BookedNextRun:
-        """Book what an agent asks for from inside a run, within the bounds that people set."""
+        """Book a next run for an agent from inside a run, within its bounds."""
         return await self._book(request, run.agent_id, run.user_id, run, within(self._tools_of(agent), only))
 
     async def book(self, request: NextRunRequest, agent_id: str, user_id: str) -> BookedNextRun:
-        """Book what a person asks for, bound only by the present and the horizon."""
+        """Book a next run for a user, limited only to the time between now and the horizon."""
         return await self._book(request, agent_id, user_id, None)
 
     async def pending(self, agent_id: str, user_id: str) -> Wake | None:
-        """Return the next run that waits for an agent."""
+        """Return the pending next run of an agent."""
 
         async def work(tx: Tx) -> Wake | None:
             await tx.agents.get(agent_id, user_id)
@@ -71,31 +69,28 @@ class NextRuns:
 
         return await self._store.read(work)
 
-    def tell_time(self, at: datetime, agent: Agent) -> str:
-        """Say when something is or was to be: absolute with zone, and relative."""
-        return tell_time(at, agent, self._clock.now())
+    def describe_time(self, at: datetime, agent: Agent) -> str:
+        """Return a time as text: absolute with zone, and relative."""
+        return describe_time(at, agent, self._clock.now())
 
     async def cancel(self, agent_id: str, user_id: str) -> Wake | None:
-        """Clear the slot, also of a person's booking. None if it was empty."""
+        """Cancel the pending next run, also one that a user booked. None if there is none."""
         wake = await self.pending(agent_id, user_id)
         return None if wake is None else await self._wakes.cancel(wake.id, user_id)
 
     async def run_now(self, agent_id: str, user_id: str) -> Run:
-        """Run what waits in the slot at once, paused or not, because a person said so."""
-        return await self._wakes.run_now((await self._require(agent_id, user_id)).id, user_id)
-
-    async def _require(self, agent_id: str, user_id: str) -> Wake:
+        """Run the pending next run at once, even if the agent is paused."""
         wake = await self.pending(agent_id, user_id)
         if wake is None:
             raise next_run.NoNextRun(agent_id)
-        return wake
+        return await self._wakes.run_now(wake.id, user_id)
 
     async def _check_views(self, names: Collection[str], agent: Agent) -> None:
         try:
             known = await self._views_of(agent)
         except MemoryElsewhere:
-            raise  # another node can tell
-        except Unavailable:  # a run that is not booked would be worse than a view that is not there
+            raise  # another node can check them
+        except Unavailable:  # a missing view is better than a run that is not booked
             return
         next_run.check_views(names, known)
 
@@ -117,7 +112,7 @@ class NextRuns:
         wish = next_run.read_time(request, now, zone)
 
         async def work(tx: Tx) -> BookedNextRun | None:
-            # As it is now, not as it was when the run began: a person may have turned it off meanwhile.
+            # Read again: the user may have turned self-scheduling off since the run began.
             agent = await tx.agents.get(agent_id, user_id)
             if run is not None and not agent.self_scheduling:
                 raise next_run.SelfSchedulingOff(agent)
@@ -138,11 +133,11 @@ class NextRuns:
             return BookedNextRun(
                 wake=wake,
                 clamped=clamped,
-                told=tell_time(clamped.at, agent, now),
-                asked=tell_time(clamped.requested, agent, now),
+                told=describe_time(clamped.at, agent, now),
+                asked=describe_time(clamped.requested, agent, now),
             )
 
-        # On another node someone may take the free slot between our look and our insert; then that one is replaced.
+        # Another node may fill the empty slot between our read and our insert; then we replace its booking.
         while (booked := await self._store.write(work)) is None:
             continue
         return booked

@@ -1,4 +1,4 @@
-"""Pausing: wakes wait and keep their place; live runs and chat go on."""
+"""Pauses: wakes wait and keep their place; running runs and chat continue."""
 
 from datetime import datetime
 
@@ -14,7 +14,7 @@ _PAGE = 1_000
 
 
 class PauseService:
-    """Pause and resume one agent, or everything a user owns."""
+    """Pauses and resumes one agent, or all agents of a user."""
 
     def __init__(self, store: Store, runs: RunService, clock: Clock) -> None:
         self._store = store
@@ -31,9 +31,9 @@ class PauseService:
         preset: PausePreset | None = None,
         stop: bool = False,
     ) -> Pause:
-        """Pause until an instant, or until someone resumes, and if wanted stop what is under way, chat included.
+        """Pause until an instant or until resumed. With `stop`, also stop what is running, chat included.
 
-        A new pause takes the place of the one before.
+        A new pause replaces the previous one.
         """
         now = self._clock.now()
 
@@ -48,17 +48,17 @@ class PauseService:
             )
             await tx.agents.end_pauses(user_id, agent_id, now)
             await tx.agents.add_pause(pause)
-            # What an earlier pause held is looked at again: this one may be shorter.
+            # This pause may be shorter than an earlier one, so decide again about the wakes that it held.
             await tx.wakes.release_held(user_id, agent_id, now)
             return pause
 
         pause = await self._store.write(work)
-        if stop:  # after the commit: what is stopped first could be begun again
+        if stop:  # after the commit: before it, another run could begin
             await self._stop_live(user_id, agent_id)
         return pause
 
     async def resume(self, user_id: str, agent_id: str | None) -> bool:
-        """Lift the pause. What came due meanwhile is not late because of it. False if there was none."""
+        """End the pause. Wakes that came due meanwhile do not count as late. False if there was none."""
         now = self._clock.now()
 
         async def work(tx: Tx) -> bool:
@@ -71,7 +71,7 @@ class PauseService:
         return await self._store.write(work)
 
     async def active(self, user_id: str, agent_id: str | None) -> list[Pause]:
-        """Return the pauses that hold an agent now, its own and those of everything; without one, only the latter."""
+        """Return the active pauses of an agent, including those of all agents; without an agent, only the latter."""
         now = self._clock.now()
 
         async def work(tx: Tx) -> list[Pause]:
@@ -95,7 +95,7 @@ class PauseService:
 
 
 async def _zone(tx: Tx, user_id: str, agent_id: str | None) -> str:
-    """Return the zone in which tomorrow begins: the agent's or, for everything, the user's."""
+    """Return the zone that decides when tomorrow begins: the agent's or, for all agents, the user's."""
     if agent_id is not None:
         return (await tx.agents.get(agent_id, user_id)).zone
     if known := (await tx.accounts.user(user_id)).timezone:

@@ -1,4 +1,4 @@
-"""What agents and people may ask of a session's schedules."""
+"""Book, list, show and cancel the schedules of a session."""
 
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,8 @@ from wakeful.domain.doors.schedule import Schedule, ScheduleRequest, ScheduleSta
 from wakeful.domain.types import Agent, Run, Wake
 from wakeful.domain.wakes.kinds import is_schedule
 from wakeful.domain.wakes.wakes import WakeNotLive
-from wakeful.service.wakes.time_words import tell_time
+from wakeful.service.sessions.access import agent_of
+from wakeful.service.wakes.time_words import describe_time
 from wakeful.service.wakes.wakes import WakeService
 from wakeful.store.store import Store, Tx
 from wakeful.store.wakes.wakes import NoSuchWake
@@ -24,16 +25,14 @@ _READ = 200  # at a time
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BookedSchedule:
-    """A schedule that is durable, its time in words, and what of its configuration has no effect."""
+    """A saved schedule, its time as text, and a warning about settings without effect."""
 
     schedule: Schedule
-    told: str  # absolute with zone, and relative
+    told: str  # its time: absolute with zone, and relative
     warning: str | None = None
 
 
 class Schedules:
-    """Book, list, show and cancel the schedules of a session."""
-
     def __init__(
         self,
         store: Store,
@@ -49,61 +48,29 @@ class Schedules:
         self._wakes = wakes
         self._clock = clock
         self._rules = rules
-        self._tools_of = tools_of  # the names of the tools an agent is shown
-        self._prepare = prepare  # starts an agent's MCP servers and returns what is amiss with them
-        self._skills_of = skills_of  # reads them from the agent's files
+        self._tools_of = tools_of  # the names of the tools that an agent has
+        self._prepare = prepare  # starts an agent's MCP servers and returns their problems
+        self._skills_of = skills_of
         self._default_model = default_model
 
     async def book_in_run(
         self, request: ScheduleRequest, run: Run, agent: Agent, only: Collection[str] | None = None
     ) -> BookedSchedule:
-        """Book what an agent asks for from inside a run. What it wakes never has more tools than that run."""
+        """Book a schedule for an agent from inside a run. The run that it wakes never has more tools than this one."""
         assert run.session_id is not None
-        now = self._clock.now()
         tools = within(self._tools_of(agent), only)
-        wake = schedule.make(
-            request,
-            agent,
-            run.session_id,
-            run.user_id,
-            now,
-            self._rules,
-            models=self._models_of(agent),
-            tools=tools,
-            skills=await self._skills_for(request, agent),
-            by="agent",
-            booked_by_run=run.id,
-        )
-        return await self._book(wake, agent, now)
+        return await self._book(request, agent, run.session_id, tools, self._clock.now(), run)
 
     async def book(self, request: ScheduleRequest, session_id: str, user_id: str) -> BookedSchedule:
-        """Book what a person asks for."""
         now = self._clock.now()
-
-        async def look(tx: Tx) -> Agent:
-            session = await tx.sessions.get(session_id, user_id)
-            return await tx.agents.get(session.agent_id, user_id)
-
-        agent = await self._store.read(look)
-        # The tools of a server are known once it has started. In a run they are; a person may be the first to name one.
-        amiss = await self._prepare(agent) if session_config.names_tool_of(agent, request.session_config) else ()
+        agent = await self._store.read(lambda tx: agent_of(tx, session_id, user_id))
+        # The tools of an MCP server are known once it has started. A run has started it; for a user we may have to.
+        problems = await self._prepare(agent) if session_config.names_tool_of(agent, request.session_config) else ()
         try:
-            wake = schedule.make(
-                request,
-                agent,
-                session_id,
-                user_id,
-                now,
-                self._rules,
-                models=self._models_of(agent),
-                tools=self._tools_of(agent),
-                skills=await self._skills_for(request, agent),
-                by="user",
-            )
+            return await self._book(request, agent, session_id, self._tools_of(agent), now)
         except session_config.BadSessionConfig as error:
-            error.hint = " ".join(amiss) or None
+            error.hint = " ".join(problems) or None
             raise
-        return await self._book(wake, agent, now)
 
     async def listed(
         self,
@@ -123,7 +90,7 @@ class Schedules:
             while found := await tx.wakes.of_session(session_id, _READ, door="scheduler", before=last):
                 for wake in found:
                     if status is not None and schedule.describe(wake).status not in (status, "failed"):
-                        continue  # no need to look closer: only what failed may have arrived all the same
+                        continue  # only a failed wake may have been delivered all the same
                     found_one = await _show(tx, wake)
                     if status in (None, found_one.status):
                         shown.append(found_one)
@@ -135,7 +102,7 @@ class Schedules:
         return await self._store.read(work)
 
     async def pending(self, session_id: str, user_id: str) -> list[Schedule]:
-        """Return what still waits in a session, the soonest first."""
+        """Return the pending schedules of a session, the soonest first."""
 
         async def work(tx: Tx) -> list[Schedule]:
             await tx.sessions.get(session_id, user_id)
@@ -152,7 +119,7 @@ class Schedules:
         return await self._store.read(work)
 
     async def cancel(self, schedule_id: str, user_id: str, session_id: str | None = None) -> Schedule:
-        """Cancel what has not been delivered; with a session, only one that was booked there."""
+        """Cancel a schedule that was not delivered yet; with a session, only one that was booked there."""
         wake = await self._store.read(lambda tx: _find(tx, schedule_id, user_id))
         if session_id not in (None, wake.session_id):
             raise schedule.NoSuchSchedule(schedule_id)
@@ -162,25 +129,41 @@ class Schedules:
             raise schedule.NotCancellable(await self.get(schedule_id, user_id)) from None
         return schedule.describe(cancelled)
 
-    def tell_time(self, at: datetime, agent: Agent) -> str:
-        """Say when something will be: absolute with zone, and relative."""
-        return tell_time(at, agent, self._clock.now())
+    def describe_time(self, at: datetime, agent: Agent) -> str:
+        """Return a time as text: absolute with zone, and relative."""
+        return describe_time(at, agent, self._clock.now())
 
-    async def _book(self, wake: Wake, agent: Agent, now: datetime) -> BookedSchedule:
+    async def _book(
+        self,
+        request: ScheduleRequest,
+        agent: Agent,
+        session_id: str,
+        tools: Collection[str],
+        now: datetime,
+        run: Run | None = None,
+    ) -> BookedSchedule:
+        wants_skills = session_config.names_skills(request.session_config)
+        wake = schedule.make(
+            request,
+            agent,
+            session_id,
+            agent.user_id,
+            now,
+            self._rules,
+            models={agent.model or self._default_model, *agent.allowed_models},
+            tools=tools,
+            skills=await self._skills_of(agent) if wants_skills else (),
+            by="user" if run is None else "agent",
+            booked_by_run=None if run is None else run.id,
+        )
         await self._wakes.book(wake)
         config = wake.session_config or {}
         model = config.get("model") or agent.model or self._default_model
         ignored = session_config.ignored_keys(config, model)
-        warning = f"Ignored, because {model!r} takes none: {', '.join(ignored)}." if ignored else None
+        warning = f"The model {model!r} ignores: {', '.join(ignored)}." if ignored else None
         return BookedSchedule(
-            schedule=schedule.describe(wake), told=tell_time(wake.nominal_at, agent, now), warning=warning
+            schedule=schedule.describe(wake), told=describe_time(wake.nominal_at, agent, now), warning=warning
         )
-
-    def _models_of(self, agent: Agent) -> set[str]:
-        return {agent.model or self._default_model, *agent.allowed_models}
-
-    async def _skills_for(self, request: ScheduleRequest, agent: Agent) -> Sequence[Skill]:
-        return await self._skills_of(agent) if session_config.names_skills(request.session_config) else ()
 
 
 async def _find(tx: Tx, schedule_id: str, user_id: str) -> Wake:
@@ -199,7 +182,7 @@ async def _find(tx: Tx, schedule_id: str, user_id: str) -> Wake:
 async def _show(tx: Tx, wake: Wake) -> Schedule:
     if wake.status == "pending":
         return schedule.describe(wake)
-    runs = await tx.runs.of_wake(wake.id, 1)  # what a person ran again later is none of the schedule's
+    runs = await tx.runs.of_wake(wake.id, 1)  # runs that a user started again later do not belong to the schedule
     if not runs:
         return schedule.describe(wake)
     has_arrived = wake.status == "failed" and bool(await tx.sessions.steps_of(runs[0].id))

@@ -1,4 +1,4 @@
-"""How an instant is told to agents and people."""
+"""Formats times for agents and users."""
 
 from datetime import datetime
 
@@ -7,8 +7,8 @@ from wakeful.domain.wakes.duration import format_duration
 from wakeful.domain.zones import load_zone
 
 
-def tell_time(at: datetime, agent: Agent, now: datetime) -> str:
-    """Say an instant: absolute with its offset and zone, and relative."""
+def describe_time(at: datetime, agent: Agent, now: datetime) -> str:
+    """Return a time as text: absolute with offset and zone, and relative."""
     local = at.astimezone(load_zone(agent.zone))
     relative = (
         "now" if at == now else f"in {format_duration(at - now)}" if at > now else f"{format_duration(now - at)} ago"

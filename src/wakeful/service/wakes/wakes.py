@@ -1,4 +1,4 @@
-"""Book, edit, skip, cancel, run now and explain wakes."""
+"""Book, edit, skip, cancel, run and explain wakes."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -6,32 +6,35 @@ from typing import Any
 
 from wakeful.clock import Clock
 from wakeful.domain.bounds.limits import Rules
+from wakeful.domain.doors import recall, schedule
 from wakeful.domain.doors.next_run import SelfSchedulingOff
-from wakeful.domain.errors import WakefulError
+from wakeful.domain.errors import Invalid, WakefulError
 from wakeful.domain.inbox import notices
-from wakeful.domain.types import Decision, Run, ScheduledBy, Wake
+from wakeful.domain.types import Agent, Decision, Run, ScheduledBy, Wake
 from wakeful.domain.wakes import explain, wakes
+from wakeful.domain.wakes.kinds import is_schedule, kind_of
 from wakeful.service.agents.directories import Directories
+from wakeful.service.runs.run_endings import cancel_wake
 from wakeful.store.drivers.batching import Together
 from wakeful.store.store import Store, Tx
 
+_ONLY_IF_RECURRING = frozenset({"interval_seconds", "cron", "until", "max_runs", "timezone"})
+
 
 class WakeService:
-    """Book, edit, skip, cancel, run now, explain."""
-
     def __init__(self, store: Store, clock: Clock, rules: Rules, directories: Directories) -> None:
         self._store = store
         self._directories = directories
         self._clock = clock
         self._rules = rules
-        # Beside a batch that the database server is at work on, the next one can be put together.
+        # While PostgreSQL executes one batch, the next one can be collected.
         at_once = 2 if store.is_shared else 1
         self._add_together = Together(self._add_all, at_once=at_once, key=_session_or_own)
 
     async def book(self, wake: Wake) -> Wake:
         """Book a wake. It is durable when this returns.
 
-        A recall's slot must be free; a next run takes its slot from the one before; schedules are counted.
+        A recall needs a free slot; a next run replaces the one in its slot; schedules are limited in number.
         """
         if wake.kind == "next_run":
             return await self._replace_in_slot(wake)
@@ -64,36 +67,27 @@ class WakeService:
         """Return the latest run of each wake that has ended, by the wake's id."""
         return await self._store.read(lambda tx: tx.runs.last_of_wakes([wake.id for wake in wakes_listed]))
 
-    async def of_session(self, session_id: str, most: int = 50) -> list[Wake]:
-        return await self._store.read(lambda tx: tx.wakes.of_session(session_id, most))
-
-    async def edit(
-        self, wake_id: str, user_id: str, changes: Mapping[str, Any], wish: wakes.Wish | None = None
-    ) -> Wake:
-        """Change a pending wake; the wish is kept with the change, for `why`."""
+    async def edit(self, wake_id: str, user_id: str, asked: Mapping[str, Any]) -> Wake:
+        """Change a pending wake of any kind as a user asked."""
         now = self._clock.now()
 
         async def work(tx: Tx) -> Wake:
-            return await edit(tx, await tx.wakes.get(wake_id, user_id), changes, wish, now, self._rules)
+            return await edit_as_asked(tx, await tx.wakes.get(wake_id, user_id), asked, now, self._rules)
 
         return await self._store.write(work)
 
     async def cancel(self, wake_id: str, user_id: str, reason: str | None = None) -> Wake:
-        """End a live wake and the runs of it that have not begun."""
+        """Cancel a live wake and its runs that have not begun."""
         now = self._clock.now()
 
         async def work(tx: Tx) -> Wake:
-            before = await tx.wakes.get(wake_id, user_id)
-            after = wakes.cancel(before, reason, now)
-            await tx.runs.end_queued_of_wake(wake_id, "skipped", "cancelled", now)
-            await tx.wakes.move([(after, "cancelled")])
-            await tx.notices.record([wakes.say_cancelled(before, reason, now)])
-            return after
+            wake = await tx.wakes.get(wake_id, user_id)
+            return await cancel_wake(tx, wake, reason, now, run_reason="cancelled")
 
         return await self._store.write(work)
 
     async def mute(self, wake_id: str, user_id: str, muted: bool) -> Wake:
-        """Send a wake's notices to the inbox alone, or to the channels again."""
+        """Send a wake's notices only to the inbox, or to the channels again."""
         now = self._clock.now()
 
         async def work(tx: Tx) -> Wake:
@@ -103,23 +97,20 @@ class WakeService:
         return await self._store.write(work)
 
     async def forget(self, wake_id: str, before: datetime, days: int) -> None:
-        """End a recurring recall that no person has touched since, with a notice."""
+        """Cancel a recurring recall that the user has not touched since, with a notice."""
         now = self._clock.now()
 
         async def work(tx: Tx) -> None:
             wake = await tx.wakes.get(wake_id)
             if wake_id not in await tx.wakes.forgotten_recalls(before, wake_id=wake_id):
-                return  # another node was here first, or its user came back
-            after = wakes.cancel(wake, "forgotten", now)
-            await tx.runs.end_queued_of_wake(wake_id, "skipped", "forgotten", now)
-            await tx.wakes.move([(after, "cancelled")])
-            await tx.notices.record([wakes.say_cancelled(wake, "forgotten", now)])
+                return  # another node was first, or its user came back
+            await cancel_wake(tx, wake, "forgotten", now, run_reason="forgotten")
             await tx.notices.add(notices.forgotten(wake, days, now))
 
         await self._store.write(work)
 
     async def skip(self, wake_id: str, user_id: str, *, by: ScheduledBy = "user") -> Wake:
-        """Leave out the next occurrence of a recurring wake."""
+        """Skip the next occurrence of a recurring wake."""
         now = self._clock.now()
 
         async def work(tx: Tx) -> Wake:
@@ -134,14 +125,14 @@ class WakeService:
         return await self._store.write(work)
 
     async def run_now(self, wake_id: str, user_id: str) -> Run:
-        """Run a pending wake at once, paused or not: a once-wake is used up by it, a recurring one keeps its times."""
+        """Run a pending wake at once, even if paused. A once-wake is used up; a recurring one keeps its times."""
         now = self._clock.now()
 
         async def work(tx: Tx) -> Run:
             wake = await tx.wakes.get(wake_id, user_id)
             await self._directories.check_reachable(tx, wake.agent_id)
             await tx.wakes.see(wake_id, now)
-            if wake.status == "queued":  # its run is there already, and waits for a slot, its session or a pause
+            if wake.status == "queued":  # its run exists, and waits for a slot, its session or a pause
                 return (await tx.runs.hurry(wake_id))[0]
             verdict = wakes.run_now(wake, now)
             await tx.wakes.move([(verdict.wake, verdict.action)])
@@ -152,7 +143,7 @@ class WakeService:
         return await self._store.write(work)
 
     async def why(self, wake_id: str, user_id: str) -> list[Decision]:
-        """Explain a wake: what was decided about each occurrence, when, and for which reason."""
+        """Return the decisions about each occurrence of a wake, with their times and reasons."""
 
         async def work(tx: Tx) -> tuple[Wake, Sequence[Decision], Sequence[Run]]:
             wake = await tx.wakes.read(wake_id, user_id)
@@ -176,40 +167,66 @@ class WakeService:
     async def _replace_in_slot(self, wake: Wake) -> Wake:
         now = self._clock.now()
 
-        # On another node someone may take the free slot between our look and our insert; then that one is replaced.
+        # Another node may fill the empty slot between our read and our insert; then we replace its booking.
         while not await self._store.write(lambda tx: put_in_slot(tx, wake, now), is_repeatable=True):
             continue
         return wake
 
 
+async def edit_as_asked(tx: Tx, wake: Wake, asked: Mapping[str, Any], now: datetime, rules: Rules) -> Wake:
+    """Change a pending wake that this transaction has locked, with the checks that its kind has for users."""
+    for name in asked:
+        if name in _ONLY_IF_RECURRING and not kind_of(wake).can_recur:
+            raise Invalid(
+                f"`{name}` must be left out for a {wake.kind}, which fires once; got {asked[name]!r}.", field=name
+            )
+    agent = await tx.agents.get(wake.agent_id, wake.user_id)
+    changes, wish = recall.read_changes(asked, wake, now, agent.known_zone)
+    if "nominal_at" in changes:
+        _check_horizon(wake, agent, changes["nominal_at"], now)
+    return await edit(tx, wake, changes, wish, now, rules)
+
+
+def _check_horizon(wake: Wake, agent: Agent, at: datetime, now: datetime) -> None:
+    ahead = at - now
+    if is_schedule(wake):
+        schedule.check_ahead("when", ahead)
+    if wake.kind == "next_run" and ahead > agent.bounds.max_horizon:
+        raise Invalid(
+            f"`when` must be within the horizon of agent {agent.name!r}, {agent.bounds.max_horizon} from now; got "
+            f"{at.isoformat()}. Choose an earlier time, or widen its bounds.",
+            field="when",
+        )
+
+
 async def edit(
     tx: Tx, before: Wake, changes: Mapping[str, Any], wish: wakes.Wish | None, now: datetime, rules: Rules
 ) -> Wake:
-    """Change a pending wake that this transaction has locked, and record the change."""
+    """Change fields of a pending wake, and record the change with the time as it was requested."""
     after = wakes.edit(before, changes, now, rules)
     await tx.wakes.edit(after)
-    told = {} if wish is None else wakes.wish_detail(wish, changes["nominal_at"], after.nominal_at, after.cron)
-    await tx.notices.record([_said(before, "edited", now, changed=sorted(changes), **told)])
+    detail = {} if wish is None else wakes.wish_detail(wish, changes["nominal_at"], after.nominal_at, after.cron)
+    await tx.notices.record([_decision(before, "edited", now, changed=sorted(changes), **detail)])
     return after
 
 
 async def put_in_slot(tx: Tx, wake: Wake, now: datetime) -> bool:
-    """Book a wake in place of the one that holds its slot. False if someone took the slot meanwhile: try again."""
+    """Book a wake in place of the one in its slot. False if another one took the slot meanwhile: try again."""
     assert wake.slot is not None
     before = await tx.wakes.live_in_slot(wake.slot)
     if before is not None and before.id == wake.id:
-        return True  # put there by a try whose answer got lost
+        return True  # an earlier attempt, whose answer was lost, booked it
     if before is not None:
         await tx.runs.end_queued_of_wake(before.id, "skipped", "superseded", now)
         await tx.wakes.move([(wakes.supersede(before, now), "cancelled")])
-        await tx.notices.record([_said(before, "superseded", now, by=wake.id)])
+        await tx.notices.record([_decision(before, "superseded", now, by=wake.id)])
     return bool(await tx.wakes.add([wake]))
 
 
-def _said(wake: Wake, code: str, now: datetime, **detail: Any) -> Decision:
+def _decision(wake: Wake, code: str, now: datetime, **detail: Any) -> Decision:
     return Decision(wake_id=wake.id, nominal_at=wake.nominal_at, at=now, code=code, detail=detail)
 
 
 def _session_or_own(wake: Wake) -> str:
-    """Return what books one wake after the other: the schedules of a session are counted before one is added."""
+    """Return the batching key: bookings of one session must not run at once, because schedules are counted first."""
     return wake.session_id or wake.id

@@ -1,4 +1,4 @@
-"""Plans again what a wrong clock has planned: looked for after a start, and after a step of the clock."""
+"""Corrects wakes and pauses that a wrong clock has planned, after a start and after a step of the clock."""
 
 import logging
 from collections import defaultdict
@@ -15,15 +15,13 @@ _BATCH = 200
 
 
 class WrongClock:
-    """Looks for wakes and pauses that a clock ahead of ours has written."""
-
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
         self._clock = clock
         self._looked_at: float | None = None
 
     async def put_right(self) -> list[Wake]:
-        """Look once after each step of the clock, and return the wakes that were planned again."""
+        """Correct once after each step of the clock, and return the wakes that were planned again."""
         began = self._clock.monotonic()
         await self._clock.measure()
         if self._looked_at is not None and self._clock.seconds_since_step() > self._clock.monotonic() - self._looked_at:
@@ -36,7 +34,7 @@ class WrongClock:
             ids = found[start : start + _BATCH]
             planned += await self._store.write(lambda tx, ids=ids: _put_wakes_right(tx, ids, now))
         if planned:
-            log.warning("wakes planned again by the clock as it is now", extra={"wakes": len(planned)})
+            log.warning("wakes rescheduled that a wrong clock had planned", extra={"wakes": len(planned)})
             await self._store.write(lambda tx: _add_notices(tx, planned, now))
         self._looked_at = began
         return [after for _, after in planned]
@@ -52,7 +50,7 @@ async def _put_wakes_right(tx: Tx, wake_ids: list[str], now: datetime) -> list[t
     for wake_id in wake_ids:
         before = await tx.wakes.get(wake_id)
         if before.status != "pending" or before.updated_at <= now:
-            continue  # someone has changed it meanwhile
+            continue  # changed meanwhile
         after = wrong_clock.put_right(before, await tx.runs.planned_after(wake_id, now), now)
         is_moved = after.nominal_at != before.nominal_at
         await tx.wakes.move([(after, "rescheduled" if is_moved else None)])

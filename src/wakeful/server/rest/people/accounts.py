@@ -191,5 +191,5 @@ async def make_ticket(caller: Reader, accounts: AccountsDep) -> Ticket:
 @router.post("/download-tickets")
 async def make_download_ticket(caller: Reader, accounts: AccountsDep, asked: NewDownloadTicket) -> DownloadTicket:
     """Make a ticket that gets one path, once, for clients that cannot send a header with it: a link, a new tab."""
-    ticket = await accounts.make_download_ticket(caller, target_in(asked.path))
+    ticket = await accounts.make_ticket(caller, target_in(asked.path))
     return DownloadTicket(path=with_ticket(asked.path, ticket), expires_in=int(TICKET_LASTS.total_seconds()))

@@ -21,13 +21,13 @@ from wakeful.server.rest.wakes.wakes import RecallShape, recall_to_body
 from wakeful.server.routes import DoorRoute, takes_large_bodies
 from wakeful.server.services import ServicesDep
 from wakeful.server.ws.incoming import MOST_CONTENT, MOST_FILES, hand_over, read_message
-from wakeful.service.sessions.sessions import MOST_TITLE, SessionView
+from wakeful.service.sessions.sessions import MAX_TITLE, SessionView
 
 router = APIRouter(route_class=DoorRoute, tags=["sessions"])
 
-Title = Annotated[str, Field(max_length=MOST_TITLE, pattern=r"^[^\x00-\x1f\x7f-\x9f]*$")]
+Title = Annotated[str, Field(max_length=MAX_TITLE, pattern=r"^[^\x00-\x1f\x7f-\x9f]*$")]
 Wanted = Annotated[
-    str, Query(max_length=MOST_TITLE, pattern=r"^[^\x00]*$", description="Words in the title, in big or small letters.")
+    str, Query(max_length=MAX_TITLE, pattern=r"^[^\x00]*$", description="Words in the title, in big or small letters.")
 ]
 
 

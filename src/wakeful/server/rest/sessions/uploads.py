@@ -7,7 +7,7 @@ from fastapi import UploadFile
 from wakeful.domain.errors import Invalid
 from wakeful.domain.types import Upload
 from wakeful.server.services import Services
-from wakeful.service.sessions.sessions import MOST_UPLOAD, MOST_UPLOADS, UploadTooLarge
+from wakeful.service.sessions.sessions import MAX_UPLOAD_BYTES, MAX_UPLOADS_BYTES, UploadTooLarge
 
 
 class NoFiles(Invalid):
@@ -23,13 +23,13 @@ async def keep_uploads(files: Sequence[UploadFile], session_id: str, user_id: st
     if not files:
         raise NoFiles
     for file in files:
-        if (file.size or 0) > MOST_UPLOAD:
+        if (file.size or 0) > MAX_UPLOAD_BYTES:
             raise UploadTooLarge(
-                f"{file.filename!r} has {file.size:,} bytes, and at most {MOST_UPLOAD:,} are taken.", field="files"
+                f"{file.filename!r} has {file.size:,} bytes, and at most {MAX_UPLOAD_BYTES:,} are taken.", field="files"
             )
     if sum(file.size or 0 for file in files) > room:
         raise UploadTooLarge(
-            f"These files do not fit: a session keeps {MOST_UPLOADS:,} bytes, and {max(0, room):,} are left.",
+            f"These files do not fit: a session keeps {MAX_UPLOADS_BYTES:,} bytes, and {max(0, room):,} are left.",
             field="files",
         )
     contents = [(file.filename or "", await file.read()) for file in files]

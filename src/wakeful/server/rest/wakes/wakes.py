@@ -184,7 +184,7 @@ async def change_wake(caller: Planner, services: ServicesDep, wake_id: PathId, a
     muted = changes.pop("muted", None)
     wake = await services.wakes.get(wake_id, caller.user.id)
     if changes:
-        wake = await services.bookings.edit(wake_id, caller.user.id, changes)
+        wake = await services.wakes.edit(wake_id, caller.user.id, changes)
     if muted is not None:
         wake = await services.wakes.mute(wake_id, caller.user.id, muted)
     return wake_to_body(wake)
@@ -193,20 +193,20 @@ async def change_wake(caller: Planner, services: ServicesDep, wake_id: PathId, a
 @router.delete("/wakes/{wake_id}")
 async def cancel_wake(caller: Planner, services: ServicesDep, wake_id: PathId) -> Done:
     """Cancel a wake that waits; its row stays as cancelled."""
-    await services.bookings.cancel(wake_id, caller.user.id)
+    await services.wakes.cancel(wake_id, caller.user.id)
     return Done()
 
 
 @router.post("/wakes/{wake_id}/skip")
 async def skip_wake(caller: Planner, services: ServicesDep, wake_id: PathId) -> WakeShape:
     """Leave out the next time of a recurring wake."""
-    return wake_to_body(await services.bookings.skip(wake_id, caller.user.id))
+    return wake_to_body(await services.wakes.skip(wake_id, caller.user.id))
 
 
 @router.post("/wakes/{wake_id}/run-now", status_code=202)
 async def run_wake_now(caller: Planner, services: ServicesDep, wake_id: PathId) -> RunShape:
     """Run a wake at once, paused or not: one that fires once is used up by it, a recurring one keeps its times."""
-    return RunShape.model_validate(await services.bookings.run_now(wake_id, caller.user.id))
+    return RunShape.model_validate(await services.wakes.run_now(wake_id, caller.user.id))
 
 
 @router.get("/wakes/{wake_id}/why")
