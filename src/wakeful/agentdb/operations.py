@@ -1,4 +1,4 @@
-"""Carry out operations in a worker: transactions, room in a full file, and errors in words."""
+"""Run operations in a worker: transactions, room in a full file, and error texts."""
 # pyright: reportUnknownMemberType=false
 
 from dataclasses import replace
@@ -9,7 +9,7 @@ import orjson
 
 from wakeful.agentdb.database import no_such_table
 from wakeful.agentdb.errors import Refusal
-from wakeful.agentdb.files import files, quota, reclaim, rekey, upgrade
+from wakeful.agentdb.files import files, quota, rekey, upgrade
 from wakeful.agentdb.files.open_database import OpenDatabase, Request
 from wakeful.agentdb.files.quota import NoRoom
 from wakeful.agentdb.files.reclaim import Reclaim
@@ -20,23 +20,8 @@ from wakeful.agentdb.tables import browse, migrate, query, rows, schema, transfe
 from wakeful.domain.errors import DiskFull
 from wakeful.domain.resources import OutOfResources, find_shortage, lacking
 
-# Each declares its operations when it is imported.
-MODULES = (
-    browse,
-    migrate,
-    query,
-    reclaim,
-    recover,
-    rekey,
-    rows,
-    schema,
-    snapshots,
-    transfer,
-    undo,
-    upgrade,
-    verify,
-    views,
-)
+# Imported because each declares operations, as do `query` and `reclaim`, which are used below.
+DECLARED_IN = (browse, migrate, recover, rekey, rows, schema, snapshots, transfer, undo, upgrade, verify, views)
 
 TOO_MUCH_MEMORY = Refusal(
     "limit", "This needs more memory than an agent's database may use (64 MB). Ask for less at a time."
@@ -85,8 +70,8 @@ def _full(db: OpenDatabase, operation: Operation, reclaim: Reclaim) -> Refusal:
     if operation.name == "delete":
         count = max(1, (db.quota - quota.used_bytes(db.writer.raw)) // changelog.ENTRY_BYTES)
         text = (
-            f"The database is full: of {db.quota:,} bytes, too few are left for the changelog entries of so many "
-            f"deleted rows. Nothing was deleted. Delete fewer rows at a time: about {count:,}."
+            f"The database is full: of {db.quota:,} bytes, too few are left for the changelog entries of this "
+            f"delete. Nothing was deleted. Delete fewer rows at a time: about {count:,}."
         )
     else:
         text = (

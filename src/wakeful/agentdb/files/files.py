@@ -5,6 +5,8 @@
 import errno
 import os
 import secrets
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -72,6 +74,20 @@ def connect(path: str, key: bytes, *, may_make: bool = False) -> Raw:
             raise
     _restrict(connection)
     return connection
+
+
+@contextmanager
+def transaction(connection: Raw, kind: str = "IMMEDIATE") -> Generator[None]:
+    """Commit after the block, or roll back if it fails."""
+    connection.execute(f"BEGIN {kind}")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        # A full file makes SQLite roll back by itself; a second rollback would hide the real error.
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
 
 
 def open_copy(path: Path, key: bytes) -> Raw:

@@ -42,7 +42,7 @@ class OpenDatabase:
         self.path = Path(path)
         self.is_new = path == EMPTY  # there is no file, so an empty database in memory is read
         self.key = key
-        self.who = Who(at="", actor="system")  # of the request under way, as is the quota
+        self.who = Who(at="", actor="system")  # of the current request, as is the quota
         self.quota = 0
         self._reader: Reader | None = None
         self._writer: Writer | None = None
@@ -100,7 +100,7 @@ class OpenDatabase:
     def is_same_file(self) -> bool:
         """Return whether the file is still the one that was opened."""
         try:
-            return self._inode in (None, os.stat(self.path).st_ino)  # noqa: PTH116  (checked at each request)
+            return self._inode in (None, os.stat(self.path).st_ino)  # noqa: PTH116  (at each request; pathlib is slower)
         except FileNotFoundError:
             return False
 

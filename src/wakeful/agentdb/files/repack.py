@@ -69,8 +69,7 @@ def _rewrite(connection: GuardedConnection, table: str, chunk_rows: int) -> None
 def _rewrite_chunk(raw: Raw, table: str, row_id: str, columns: list[str], after: int, rows: int) -> int | None:
     """Delete rows and insert them again in order, which fills pages; return the last row id, None at the end."""
     name, named = f"main.{quoted(table)}", ", ".join(map(quoted, columns))
-    raw.execute("BEGIN IMMEDIATE")
-    try:
+    with files.transaction(raw):
         raw.execute(
             f"CREATE TEMP TABLE _chunk AS SELECT {row_id} AS _row, {named} FROM {name}"
             f" WHERE {row_id} > ? ORDER BY {row_id} LIMIT ?",
@@ -84,9 +83,4 @@ def _rewrite_chunk(raw: Raw, table: str, row_id: str, columns: list[str], after:
             can_cache=False,
         )
         raw.execute("DROP TABLE temp._chunk", can_cache=False)
-        raw.execute("COMMIT")
-    except BaseException:
-        if raw.in_transaction:
-            raw.execute("ROLLBACK")
-        raise
     return last

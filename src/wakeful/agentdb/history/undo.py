@@ -78,13 +78,10 @@ def _undo_row(writer: Writer, run_id: str, table: str, row_id: int, entries: lis
         if not put.keys() <= set(names):
             return "the table has lost a column since"
     written = ", ".join(f"{quoted(name)} = ?" for name in put)
-    writer.raw.execute("SAVEPOINT undo")
     try:
-        writer.raw.execute(f"UPDATE main.{quoted(table)} SET {written} WHERE {chosen}", (*put.values(), row_id))
-        writer.raw.execute("RELEASE undo")
+        with writer.raw:  # a savepoint
+            writer.raw.execute(f"UPDATE main.{quoted(table)} SET {written} WHERE {chosen}", (*put.values(), row_id))
     except apsw.ConstraintError as error:
-        writer.raw.execute("ROLLBACK TO undo")
-        writer.raw.execute("RELEASE undo")
         return f"another row is in its way ({error})"
     return None
 

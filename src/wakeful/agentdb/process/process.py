@@ -31,7 +31,7 @@ class WorkerProcess(asyncio.BufferedProtocol):
         self._transport: asyncio.Transport | None = None
         self._process: asyncio.subprocess.Process | None = None
         self._ready: asyncio.Future[None] = self._loop.create_future()  # done with its first, empty frame
-        self.agent: str | None = None  # whose request is under way
+        self.agent: str | None = None  # whose request is being answered
         self.paths: deque[str] = deque(maxlen=MAX_OPEN)  # files it may have open, most recently used last
 
     @classmethod
@@ -111,7 +111,7 @@ class WorkerProcess(asyncio.BufferedProtocol):
         """Let the process close its files and exit; kill it if that takes too long."""
         assert self._process is not None
         if self.is_busy and self._process.returncode is None:
-            self._process.terminate()  # interrupts the request under way
+            self._process.terminate()  # interrupts the current request
         if self._transport is not None and not self._transport.is_closing():
             self._transport.write_eof()
         try:

@@ -3,7 +3,7 @@
 It reads requests from stdin and writes answers to stdout, each with a length prefix. A request is a JSON document; an
 answer is two, a head and the result, so that the server can pass a result on without parsing it. Every request names
 the file and its key, so a few workers serve any number of agents. At the end of its input it closes its files and
-exits; SIGTERM interrupts the request under way, so that this is soon.
+exits; SIGTERM interrupts the current request, so that this is soon.
 """
 # pyright: reportUnknownMemberType=false
 
