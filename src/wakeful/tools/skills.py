@@ -1,4 +1,4 @@
-"""Skills of an agent, in `skills/` beside its workspace: read on demand, and written only if its owner allows it."""
+"""Tools for an agent's skills, in `skills/` next to its workspace; it may write them only if its owner allows it."""
 
 import asyncio
 from collections.abc import Callable
@@ -30,8 +30,8 @@ class BadSkillName(Invalid):
 
     def __init__(self, name: str) -> None:
         super().__init__(
-            f"{name[:100]!r} cannot be the name of a skill: it has letters, digits, spaces, '-', '_' and '.', is no "
-            "path, and has at most 100 characters.",
+            "The name of a skill must have at most 100 letters, digits, spaces, '-', '_' and '.', and must not be a "
+            f"path; got {name[:100]!r}.",
             field="name",
         )
 
@@ -41,13 +41,13 @@ class ReadSkill(Arguments):
 
 
 class WriteSkill(Arguments):
-    name: str = Field(min_length=1, max_length=100, description="Short, like 'weekly-report'. An old one is replaced.")
+    name: str = Field(min_length=1, max_length=100, description="Such as 'weekly-report'. An existing one is replaced.")
     description: str = Field(min_length=1, max_length=skills.MAX_DESCRIPTION, description="One line: when to read it.")
-    body: str = Field(min_length=1, max_length=50_000, description="How it is done, as Markdown.")
+    body: str = Field(min_length=1, max_length=50_000, description="The instructions, as Markdown.")
 
 
 def skill_tools(workspace_of: Callable[[str], Path], instructions: InstructionFiles) -> list[Tool]:
-    """Make the tools for skills. They belong to no toolset: having skills, or the right to write them, shows them."""
+    """Return the tools. They belong to no toolset: agents that have skills, or may write them, have these tools."""
 
     def has_skills(agent: Agent) -> bool:
         folder = workspace_of(agent.id).parent / SKILLS_FOLDER
@@ -67,9 +67,7 @@ def skill_tools(workspace_of: Callable[[str], Path], instructions: InstructionFi
         try:
             data = skills.write(asked.name, asked.description, asked.body).encode()
         except UnicodeEncodeError:
-            raise Invalid(
-                "The skill has half of a character in it (a lone surrogate). Nothing was written. Leave it out."
-            ) from None
+            raise Invalid("The skill has a lone surrogate, half of a character. Nothing was written.") from None
         file = f"{asked.name.removesuffix('.md')}.md"
         place = Workspace(context.workspace.parent / SKILLS_FOLDER)
         await instructions.accept_written(context.agent, f"{SKILLS_FOLDER}/{file}", data)
@@ -91,7 +89,7 @@ def skill_tools(workspace_of: Callable[[str], Path], instructions: InstructionFi
         Tool(
             name="write_skill",
             toolset=None,
-            description="Keep how something is done as a skill of yours, for later runs to read.",
+            description="Save instructions on how something is done as a skill, for later runs to read.",
             arguments=WriteSkill,
             act=write,
             makes_files=True,

@@ -12,18 +12,18 @@ from mcp_types import Tool as McpTool
 
 T = TypeVar("T")
 
-# Opens a transport; the callback is called when the other end is gone.
-OpenLine = Callable[[Callable[[], None]], AbstractAsyncContextManager[TransportStreams]]
+# Opens a transport; the callback is called when the server closes it.
+OpenTransport = Callable[[Callable[[], None]], AbstractAsyncContextManager[TransportStreams]]
 
 _MAX_PAGES = 100
-_CLOSE_SECONDS = 8.0  # ending a program takes up to three steps of two seconds
+_CLOSE_SECONDS = 8.0  # stopping a program takes up to three steps of two seconds
 
 
 class McpConnection:
     """A connection that is opened once and closed once; `is_over` says that it has ended."""
 
-    def __init__(self, open_line: OpenLine, most_tools: int) -> None:
-        self._open_line = open_line
+    def __init__(self, open_transport: OpenTransport, most_tools: int) -> None:
+        self._open_transport = open_transport
         self._most_tools = most_tools
         self._over = asyncio.Event()
         self._ready: asyncio.Future[Client] = asyncio.get_running_loop().create_future()
@@ -43,7 +43,7 @@ class McpConnection:
             await asyncio.shield(self._ready)
 
     async def call(self, tool: str, arguments: dict[str, Any], seconds: float) -> CallToolResult:
-        """Call a tool. After a timeout the connection takes no new calls, and ends with the last call under way."""
+        """Call a tool. After a timeout the connection takes no new calls, and ends with the last running one."""
         client = await self._ready
         self._calls += 1
         try:
@@ -62,7 +62,7 @@ class McpConnection:
         return not self._is_retired and not self.is_over
 
     def retire(self) -> None:
-        """Take no new calls; end with the last one under way."""
+        """Take no new calls; end with the last one that is running."""
         self._is_retired = True
         if not self._calls:
             self._over.set()
@@ -72,7 +72,7 @@ class McpConnection:
         await asyncio.wait([self._task])
 
     async def close(self) -> None:
-        """End it now, with the calls under way."""
+        """End it now, with the calls that are running."""
         self._over.set()
         if not self._ready.done():
             self._task.cancel()
@@ -93,14 +93,14 @@ class McpConnection:
             gone.cancel()
             if not asked.done():
                 asked.cancel()
-                with suppress(asyncio.CancelledError, Exception):
+                with suppress(asyncio.CancelledError, Exception):  # the caller gets the ConnectionError above
                     await asked
 
     async def _hold(self) -> None:
         """Hold the connection open. Its cancel scopes are bound to a task, so one task opens and closes it."""
         try:
-            line = self._open_line(self._over.set)
-            async with Client(line, cache=None, client_info=Implementation(name="wakeful", version="1")) as client:
+            transport = self._open_transport(self._over.set)
+            async with Client(transport, cache=None, client_info=Implementation(name="wakeful", version="1")) as client:
                 self.tools = await self._list(client)
                 self._ready.set_result(client)
                 await self._over.wait()
@@ -108,7 +108,7 @@ class McpConnection:
             if not self._ready.done():
                 self._ready.cancel()
             raise
-        except Exception as error:  # noqa: BLE001  (raised by `open`)
+        except Exception as error:  # noqa: BLE001  (`open` raises it; after the start, `is_over` says that it ended)
             if not self._ready.done():
                 self._ready.set_exception(_first(error))
         finally:
