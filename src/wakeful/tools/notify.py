@@ -24,10 +24,8 @@ def make_tools(deps: ToolDeps) -> list[Tool]:
             outcomes = {"inbox": "duplicate"}
         else:
             pages = "1 page is" if done.open_pages == 1 else f"{done.open_pages or 'no'} pages are"
-            text = (
-                f"inbox: saved at {at}. browser: {pages} open here. {_channels(done.told)} Whether it was read is not "
-            )
-            text += f"known. Notification id: {done.notice.id}."
+            text = f"inbox: saved at {at}. browser: {pages} open here. {_channels(done.told)} "
+            text += f"Whether it was read is not known. Notification id: {done.notice.id}."
             outcomes = {"inbox": "saved", "browser": f"{done.open_pages} open"}
             outcomes |= {each.channel: each.outcome for each in done.told.deliveries}
         return ToolResult(text=text, metadata={"channels": outcomes, "notification_id": done.notice.id})
