@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import PurePosixPath
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal
 
 import orjson
 from pydantic import Field, model_serializer
@@ -18,6 +18,7 @@ MAX_FILE = 10 * 1024 * 1024  # bytes
 
 Table = Annotated[str, Field(description="The name of a table; db_schema lists them.")]
 Row = dict[str, Any]
+Act = Callable[[ToolContext, Any], Awaitable[ToolResult]]
 Where = Annotated[
     dict[str, Any],
     Field(
@@ -160,81 +161,77 @@ class DbExport(Arguments):
     include_deleted: bool = Field(False, description="With `table`: include deleted rows.")
 
 
-class _Declared(NamedTuple):
-    """The tool of an operation, which has the same arguments."""
-
-    op: str
-    arguments: type[Arguments]
-    description: str
-    is_repeatable: bool = False
-
-
-_DECLARED = (
-    _Declared(
+# The tools of operations, which have the same arguments, except those that read or write a file.
+_OPERATIONS: tuple[tuple[str, type[Arguments], str], ...] = (
+    (
         "schema",
         DbSchema,
         "Show your own database: tables with purpose, columns, indexes and row counts, saved views, and the space "
         "left. It is empty until you create a table. Call this before you design or query.",
-        is_repeatable=True,
     ),
-    _Declared(
+    (
         "create_table",
         DbCreateTable,
         "Create a table in your own database, for what you need in later runs. The host adds _created_at, "
         "_updated_at and _deleted_at.",
     ),
-    _Declared(
+    (
         "alter_table",
         DbAlterTable,
         "Add columns to a table. For any other change of the schema use db_migrate.",
     ),
-    _Declared(
+    (
         "migrate",
         DbMigrate,
         "Change the schema with SQL: CREATE, ALTER, DROP TABLE, CREATE and DROP INDEX, INSERT, UPDATE. All "
         "statements or none are kept, and a snapshot is made first. Triggers, views, virtual tables and DELETE are "
         "not allowed.",
     ),
-    _Declared("insert", DbInsert, "Insert rows, all or none."),
-    _Declared(
+    ("insert", DbInsert, "Insert rows, all or none."),
+    (
         "upsert",
         DbUpsert,
         "Insert rows, or update those that have the same values in conflict_columns. A deleted one is restored. The "
         "answer says of each row whether it was inserted, updated or revived.",
-        is_repeatable=True,
     ),
-    _Declared("update", DbUpdate, "Change the rows that match a condition. Deleted rows are not changed."),
-    _Declared(
+    ("update", DbUpdate, "Change the rows that match a condition. Deleted rows are not changed."),
+    (
         "delete",
         DbDelete,
         "Delete the rows that match a condition. They are hidden, and db_restore brings them back, unless the "
         "database was full and has reclaimed their space.",
     ),
-    _Declared("restore", DbRestore, "Restore deleted rows that match a condition."),
-    _Declared(
+    ("restore", DbRestore, "Restore deleted rows that match a condition."),
+    (
         "query",
         DbQuery,
         "Run one SELECT (SQLite). Deleted rows are left out unless you set include_deleted. The answer has columns, "
         "rows, and truncated if there were more.",
-        is_repeatable=True,
     ),
-    _Declared(
+    (
         "execute",
         DbExecute,
         "Run one INSERT or UPDATE as SQL, when db_insert, db_upsert and db_update cannot express it. It also sees "
         "deleted rows, and changing those is refused: add WHERE _deleted_at IS NULL. DELETE, DDL and PRAGMA are "
         "refused.",
     ),
-    _Declared(
+    (
         "define_view",
         DbDefineView,
         "Save a SELECT under a name, for later runs, your user's page, and the context_views of schedule_next_run. "
         "A view of that name is replaced.",
     ),
-    _Declared("run_view", DbRunView, "Run a saved view.", is_repeatable=True),
-    _Declared("list_views", DbListViews, "List the saved views.", is_repeatable=True),
-    _Declared("drop_view", DbDropView, "Delete a saved view. Its data stays."),
+    ("run_view", DbRunView, "Run a saved view."),
+    ("list_views", DbListViews, "List the saved views."),
+    ("drop_view", DbDropView, "Delete a saved view. Its data stays."),
+    ("import", DbImport, "Insert the rows of a CSV, JSON or JSONL file of your workspace, all or none."),
+    (
+        "export",
+        DbExport,
+        "Write a table, or the rows of a SELECT, to a CSV, JSON or JSONL file of your workspace.",
+    ),
 )
+_REPEATABLE = ("schema", "upsert", "query", "run_view", "list_views", "export")
 
 
 def make_tools(deps: ToolDeps) -> list[Tool]:
@@ -244,7 +241,7 @@ def make_tools(deps: ToolDeps) -> list[Tool]:
 def database_tools(data: AgentData, workspace_bytes: int) -> list[Tool]:
     """Return the tools of the toolset `database`."""
 
-    def declared(op: str) -> Callable[[ToolContext, Arguments], Awaitable[ToolResult]]:
+    def declared(op: str) -> Act:
         async def act(context: ToolContext, asked: Arguments) -> ToolResult:
             # The result of a query may be long, so it is passed on without parsing it.
             run = data.run_unparsed if op == "query" else data.run
@@ -276,37 +273,11 @@ def database_tools(data: AgentData, workspace_bytes: int) -> list[Tool]:
         )
         return _to_result({"path": asked.path, "format": kind, "bytes": size})
 
-    return [
-        *(
-            _tool(each.op, each.arguments, each.description, declared(each.op), is_repeatable=each.is_repeatable)
-            for each in _DECLARED
-        ),
-        _tool(
-            "import",
-            DbImport,
-            "Insert the rows of a CSV, JSON or JSONL file of your workspace, all or none.",
-            import_file,
-        ),
-        _tool(
-            "export",
-            DbExport,
-            "Write a table, or the rows of a SELECT, to a CSV, JSON or JSONL file of your workspace.",
-            export_file,
-            makes_files=True,
-            is_repeatable=True,
-        ),
-    ]
+    files: dict[str, Act] = {"import": import_file, "export": export_file}
+    return [_tool(op, arguments, text, files.get(op) or declared(op)) for op, arguments, text in _OPERATIONS]
 
 
-def _tool(
-    op: str,
-    arguments: type[Arguments],
-    description: str,
-    act: Callable[[ToolContext, Any], Awaitable[ToolResult]],
-    *,
-    is_repeatable: bool = False,
-    makes_files: bool = False,
-) -> Tool:
+def _tool(op: str, arguments: type[Arguments], description: str, act: Act) -> Tool:
     return Tool(
         name=f"db_{op}",
         toolset="database",
@@ -314,8 +285,8 @@ def _tool(
         arguments=arguments,
         act=act,
         explain=_explain,
-        is_repeatable=is_repeatable,
-        makes_files=makes_files,
+        is_repeatable=op in _REPEATABLE,
+        makes_files=op == "export",
     )
 
 

@@ -230,11 +230,8 @@ def _list(workspace: Workspace, asked: ListFiles) -> ToolResult:
     metadata = {"path": asked.path, "count": len(lines), "is_cut": is_cut}
     if is_cut:
         lines.append(f"[truncated after {len(lines)} entries; list a directory below, or give a name like '*.md']")
-    return ToolResult(text="\n".join(lines) or _nothing(asked), metadata=metadata)
-
-
-def _nothing(asked: ListFiles) -> str:
-    return f"{shown(asked.path)} is empty." if asked.name == "*" else f"No name there matches {asked.name!r}."
+    nothing = f"{shown(asked.path)} is empty." if asked.name == "*" else f"No name there matches {asked.name!r}."
+    return ToolResult(text="\n".join(lines) or nothing, metadata=metadata)
 
 
 def _is_named(entry: Entry, name: str) -> bool:
@@ -303,14 +300,10 @@ def _search_file(search: _Search, workspace: Workspace, path: str) -> None:
         return
     if stretch.size > MAX_FILE:
         search.skipped.append(_printable(path))
-    _search_text(search, path, stretch.data)
-
-
-def _search_text(search: _Search, path: str, data: bytes) -> None:
     ignore_case = search.asked.ignore_case
     needle = search.asked.pattern.casefold() if ignore_case else search.asked.pattern
     offset = 0
-    for number, raw in enumerate(data.split(b"\n"), start=1):
+    for number, raw in enumerate(stretch.data.split(b"\n"), start=1):
         line = raw.decode(errors="replace")
         if needle in (line.casefold() if ignore_case else line):
             search.matches.append(f"{_printable(path)}:{number} (offset={offset}): {_excerpt(line, needle)}")

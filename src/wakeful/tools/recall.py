@@ -75,7 +75,8 @@ def make_tools(deps: ToolDeps) -> list[Tool]:
         if asked.action == "skip":
             wake = await service.skip(session_id, user_id, by="agent")
             when = service.tell_time(wake.nominal_at, context.agent)
-            return ToolResult(text=f"{_skipped(wake, when)} Recall id: {wake.id}.")
+            outcome = f"The next time is {when}." if wake.is_live else "That was the last time, so it has ended."
+            return ToolResult(text=f"Skipped. {outcome} Recall id: {wake.id}.")
         wake = await service.cancel(session_id, user_id)
         if wake is None:
             return ToolResult(text="No recall was pending in this session, so there was nothing to cancel.")
@@ -108,12 +109,7 @@ def _rhythm(wake: Wake) -> str:
     return f"by cron {wake.cron!r}" if wake.every is None else f"every {int(wake.every.total_seconds())} s"
 
 
-def _skipped(wake: Wake, when: str) -> str:
-    return f"Skipped. The next time is {when}." if wake.is_live else "Skipped. That was the last time, so it has ended."
-
-
 def _line(wake: Wake, when: str) -> str:
     label = f" ({wake.comment})" if wake.comment else ""
     reason = f", {wake.reason}" if wake.reason else ""
-    status = recall_status(wake.status)
-    return f"{when} {wake.call_type}{label}: {status}{reason}. Id: {wake.id}."
+    return f"{when} {wake.call_type}{label}: {recall_status(wake.status)}{reason}. Id: {wake.id}."

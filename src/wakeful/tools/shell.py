@@ -91,8 +91,9 @@ def shell_tools(
                 await on_refused(context.agent, confinement)
             raise ShellRefused
         rules = await asyncio.to_thread(_rules, shell, confinement, context.workspace)
-        ended = await _run(asked.command, context.workspace, rules, search_path, asked.timeout_seconds)
-        return _to_result(ended, asked)
+        output = _Output()
+        code = await _run(asked.command, context.workspace, rules, search_path, asked.timeout_seconds, output)
+        return _to_result(code, output, asked)
 
     return [
         Tool(
@@ -149,17 +150,13 @@ class _Output:
         return self.head.decode(errors="replace") + left_out + tail.decode(errors="replace")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Ended:
-    output: _Output
-    exit_code: int | None  # None: killed after its timeout
-
-
 async def _run(
-    command: str, workspace: Path, rules: ConfinementRules | None, search_path: str, seconds: float
-) -> _Ended:
-    """Run a command. When it exits, times out or is cancelled, or the server exits, all its processes are killed."""
-    output = _Output()
+    command: str, workspace: Path, rules: ConfinementRules | None, search_path: str, seconds: float, output: _Output
+) -> int | None:
+    """Run a command, and return its exit code, or None if it was killed after its timeout.
+
+    When it exits, times out or is cancelled, or the server exits, all its processes are killed.
+    """
     with _draining(output) as (writing, drained):
         try:
             process = _start(command, workspace, rules, search_path, writing)
@@ -176,7 +173,7 @@ async def _run(
         # If the guard did not find every process, one may hold the pipe open for ever.
         with suppress(TimeoutError):
             await asyncio.wait_for(drained.wait(), DRAIN_SECONDS)
-    return _Ended(output=output, exit_code=None if is_late else process.returncode)
+    return None if is_late else process.returncode
 
 
 def _start(
@@ -241,15 +238,14 @@ def _draining(output: _Output) -> Generator[tuple[int, asyncio.Event]]:
         os.close(reading)
 
 
-def _to_result(ended: _Ended, asked: RunCommand) -> ToolResult:
-    output = ended.output.text().rstrip("\n") or "(no output)"
-    code = ended.exit_code
-    metadata = {"exit_code": code, "output_bytes": ended.output.size}
+def _to_result(code: int | None, output: _Output, asked: RunCommand) -> ToolResult:
+    text = output.text().rstrip("\n") or "(no output)"
+    metadata = {"exit_code": code, "output_bytes": output.size}
     if code is None:
         how = (
             f"Killed after {asked.timeout_seconds:g} seconds, with all its processes. Give a longer timeout_seconds "
             f"(up to {MAX_TIMEOUT}), or do less at a time. Its output until then:"
         )
-        return ToolResult(text=f"{how}\n{output}", success=False, metadata=metadata | {"code": "command_timed_out"})
+        return ToolResult(text=f"{how}\n{text}", success=False, metadata=metadata | {"code": "command_timed_out"})
     how = f"Exit code {code}." if code >= 0 else f"Killed by signal {-code}."
-    return ToolResult(text=f"{how}\n{output}", metadata=metadata)
+    return ToolResult(text=f"{how}\n{text}", metadata=metadata)

@@ -17,7 +17,7 @@ _WARNED = "storage_warned"
 
 
 class NoRoom(Exception):
-    """A write would leave too little room, and SQLite did not refuse it."""
+    """A write would leave too little space, and SQLite did not refuse it."""
 
 
 class FileUsage(NamedTuple):

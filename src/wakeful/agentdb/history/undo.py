@@ -57,7 +57,7 @@ def _undo_row(writer: Writer, run_id: str, table: str, row_id: int, entries: lis
     if any(detail is not None for *_, detail in entries):
         return "its key was changed"
     if any(after is None for *_, after, _ in entries):
-        return "what was in it is no longer kept"
+        return "its earlier values are no longer kept"
     before = entries[0][4]
     names = writer.columns(table)
     if not names:

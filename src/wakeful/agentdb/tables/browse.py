@@ -19,7 +19,7 @@ _SHOW = {"active": "_deleted_at IS NULL", "deleted": "_deleted_at IS NOT NULL", 
 
 @operation("schema", path="GET /schema", command="schema")
 def show_schema(db: OpenDatabase, with_counts: bool = True, with_system: bool = False) -> dict[str, Any]:
-    """Return tables, views and the room used."""
+    """Return tables, views and the space used."""
     with db.reader.looking() as connection:
         found: dict[str, Any] = {
             "tables": schema.describe(connection, with_counts=with_counts),

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from wakeful.agentdb.database import ROW_ID_NAMES, SYSTEM_COLUMNS, Writer, quoted, row_id_of
+from wakeful.agentdb.database import SYSTEM_COLUMNS, Writer, quoted, row_id_of
 from wakeful.agentdb.errors import Refusal
 from wakeful.agentdb.files.open_database import OpenDatabase
 from wakeful.agentdb.history.changelog import PLAIN, from_json
@@ -58,16 +58,16 @@ def import_rows(
     db: OpenDatabase,
     table: str,
     text: str,
-    format: str,  # noqa: A002  (the word of every door)
+    format: str,  # noqa: A002  (the argument's name at every door)
     create: bool = True,
-    source: str = "",  # noqa: ARG001  (for the changelog)
+    source: str = "",  # noqa: ARG001  (logged by the caller, see `logged_arguments`)
 ) -> dict[str, Any]:
     """Insert the rows of a file, all or none, without the host's columns, which the host sets itself."""
     writer = db.writer
     rows = transfer.read(format, text)
     ignored = sorted({name for row in rows for name in row if name in SYSTEM_COLUMNS})
     cleaned = [{name: value for name, value in row.items() if name not in SYSTEM_COLUMNS} for row in rows]
-    renamed = _new_names(cleaned)
+    renamed = schema.free_names(dict.fromkeys(name for row in cleaned for name in row))
     if renamed:
         cleaned = [{renamed.get(name, name): value for name, value in row.items()} for row in cleaned]
     is_new = not writer.columns(table)
@@ -85,18 +85,6 @@ def import_rows(
         "ignored_columns": ignored,
         "renamed_columns": renamed,
     }
-
-
-def _new_names(rows: Sequence[dict[str, Any]]) -> dict[str, str]:
-    """Return a new name for each column of a file that would hide SQLite's row id."""
-    names = dict.fromkeys(name for row in rows for name in row)
-    taken = {name.lower() for name in names}
-    renamed: dict[str, str] = {}
-    for name in names:
-        if name.lower() in ROW_ID_NAMES:
-            renamed[name] = schema.free_name(name, taken)
-            taken.add(renamed[name].lower())
-    return renamed
 
 
 @operation("upsert", "write", path="POST /tables/{table}/rows/upsert", command="upsert")
@@ -156,7 +144,7 @@ def _upsert(writer: Writer, table: str, row: Values, keys: Sequence[str], number
 def update(
     db: OpenDatabase,
     table: str,
-    set: Values,  # noqa: A002  (the word of the tool)
+    set: Values,  # noqa: A002  (the argument's name at every door)
     where: Values | None = None,
     row_ids: Sequence[int] | None = None,
 ) -> dict[str, Any]:

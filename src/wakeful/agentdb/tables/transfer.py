@@ -34,7 +34,7 @@ csv.field_size_limit(1_000_000)
 @operation("export", is_long=True, path="GET /tables/{table}/export", command="export")
 def export(
     db: OpenDatabase,
-    format: str,  # noqa: A002  (the word of every door)
+    format: str,  # noqa: A002  (the argument's name at every door)
     table: str | None = None,
     show: str = "active",
     sql: str | None = None,
