@@ -168,7 +168,7 @@ async def _accept(
     """Mark the new AGENTS.md as accepted, unless it is appended to content that no person accepted."""
     before = b""
     if asked.append:
-        with suppress(NoSuchPath):
+        with suppress(NoSuchPath):  # then it is a new file
             before = (await asyncio.to_thread(workspace.read, asked.path, offset=0, limit=MAX_FILE)).data
     if not before or await instructions.is_accepted(agent, AGENTS_FILE, before):
         await instructions.accept_written(agent, AGENTS_FILE, before + data)

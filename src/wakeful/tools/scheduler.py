@@ -140,7 +140,7 @@ def _check_fields(asked: SchedulerTool) -> None:
         value = getattr(asked, name)
         if value is not None:
             raise Invalid(
-                f"`{name}` is {repr(value)[:80]}, and op {asked.op!r} does not take it. "
+                f"op {asked.op!r} must not have `{name}`, got {repr(value)[:80]}. "
                 f"It takes: {', '.join(takes) or 'nothing'}.",
                 field=name,
             )

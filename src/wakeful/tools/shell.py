@@ -196,7 +196,7 @@ async def _end(process: subprocess.Popen[bytes]) -> None:
     os.kill(process.pid, signal.SIGTERM)
     with suppress(TimeoutError):
         await asyncio.wait_for(_exit_of(process.pid), GUARD_SECONDS)
-    with suppress(ProcessLookupError, PermissionError):
+    with suppress(ProcessLookupError, PermissionError):  # no process is left, or none that we may kill
         os.killpg(process.pid, signal.SIGKILL)
     await asyncio.to_thread(process.wait)
 
@@ -223,7 +223,7 @@ def _draining(output: _Output) -> Generator[tuple[int, asyncio.Event]]:
     os.set_blocking(reading, False)
 
     def read() -> None:
-        with suppress(BlockingIOError):
+        with suppress(BlockingIOError):  # a spurious wakeup
             piece = os.read(reading, 65_536)
             output.add(piece)
             if not piece:

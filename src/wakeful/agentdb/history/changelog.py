@@ -287,16 +287,16 @@ def blob_as_json(value: Any) -> Any:
 
 def from_json(value: Any) -> Any:
     """Convert a JSON value into one that SQLite stores; the inverse of `blob_as_json`."""
-    if isinstance(value, dict):
-        if value.keys() == {"base64"} and isinstance(value["base64"], str):  # pyright: ignore[reportUnknownMemberType]
+    match value:
+        case {"base64": str(text), **others} if not others:
             try:
-                return base64.b64decode(value["base64"], validate=True)  # pyright: ignore[reportUnknownArgumentType]
+                return base64.b64decode(text, validate=True)
             except ValueError:
                 raise Refusal("invalid", 'A value {"base64": …} is not base64.') from None
-        return _nested(value)
-    if isinstance(value, list):
-        return _nested(value)
-    return int(value) if isinstance(value, bool) else value
+        case dict() | list():
+            return _nested(value)
+        case _:
+            return int(value) if isinstance(value, bool) else value
 
 
 def _nested(value: Any) -> str:

@@ -97,7 +97,7 @@ class Vault:
         try:
             seen = os.stat(path)  # noqa: PTH116  (at each request; pathlib is slower)
             version = seen.st_mtime_ns, seen.st_ino
-        except OSError:
+        except OSError:  # `_open` reports it
             version = None
         known = self._known.get(agent_id)
         if known is not None and known[0] == version:

@@ -152,7 +152,7 @@ def _read_json(text: str) -> Iterator[dict[str, Any]]:
     whole = _load(text, "The file")
     if not isinstance(whole, list):
         raise Refusal("invalid", "The file must be a JSON list of objects.", field="path")
-    for number, each in enumerate(whole, 1):  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+    for number, each in enumerate(cast("list[Any]", whole), 1):
         yield _object(each, f"Entry {number}")
 
 
@@ -166,7 +166,7 @@ def _load(text: str, where: str) -> Any:
 def _object(value: Any, where: str) -> dict[str, Any]:
     if not isinstance(value, Mapping):
         raise Refusal("invalid", f"{where} is not a JSON object.", field="path")
-    return dict(value)  # pyright: ignore[reportUnknownArgumentType]
+    return dict(cast("Mapping[str, Any]", value))
 
 
 _READERS = {"csv": _read_csv, "json": _read_json, "jsonl": _read_jsonl}

@@ -83,7 +83,7 @@ def _start_in_bubblewrap(rules: "ConfinementRules", temp: str, command: list[str
     os.write(descriptor, make_filter(is_network_allowed=rules["network"], has_own_files=True))
     os.lseek(descriptor, 0, os.SEEK_SET)
     try:
-        return _spawn([*wrapped(rules, temp, descriptor, os.getcwd()), *command])  # noqa: PTH109
+        return _spawn([*wrapped(rules, temp, descriptor, os.getcwd()), *command])
     finally:
         os.close(descriptor)
 
@@ -138,14 +138,14 @@ def _become(rules: "ConfinementRules", command: list[str], guard: "_socket.socke
 def _make_temp(rules: "ConfinementRules") -> str:
     """Create a temporary directory for the program alone."""
     path = f"{rules['temp']}/wakeful-{os.urandom(8).hex()}"
-    os.mkdir(path, 0o700)  # noqa: PTH102
+    os.mkdir(path, 0o700)
     os.environ["TMPDIR"] = path
     return path
 
 
 def _remove(directory: str) -> None:
     try:
-        os.rmdir(directory)  # noqa: PTH106
+        os.rmdir(directory)
     except OSError:
         import shutil
 
@@ -157,7 +157,7 @@ def _remove(directory: str) -> None:
 
 
 def _make_writable(directory: str) -> None:
-    os.chmod(directory, 0o700)  # noqa: PTH101
+    os.chmod(directory, 0o700)
     with os.scandir(directory) as entries:
         for entry in entries:
             if entry.is_dir(follow_symlinks=False):
@@ -197,7 +197,7 @@ def _kill_all() -> None:
     """Kill our children until there are none; the children of a killed one become ours."""
     for _ in range(_MAX_ROUNDS):
         try:
-            with open(f"/proc/self/task/{os.getpid()}/children", encoding="ascii") as file:  # noqa: PTH123
+            with open(f"/proc/self/task/{os.getpid()}/children", encoding="ascii") as file:
                 children = file.read().split()
         except OSError:  # no such file on this system: kill our process group, which includes us
             os.killpg(0, signal.SIGKILL)
@@ -208,7 +208,7 @@ def _kill_all() -> None:
             try:
                 os.kill(int(pid), signal.SIGKILL)
                 os.waitpid(int(pid), os.WNOHANG)
-            except (ProcessLookupError, ChildProcessError):
+            except (ProcessLookupError, ChildProcessError):  # it has exited
                 pass
         time.sleep(0.005)
 

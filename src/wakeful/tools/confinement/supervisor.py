@@ -62,18 +62,18 @@ def supervise(listener: int, write: "list[str]") -> None:
 def _make(call: str, pid: int, arguments: "list[int]", roots: "list[str]", check_alive: "Callable[[], None]") -> None:
     """Execute one call for a process. Raises OSError as the kernel would."""
     base, path_at, rest, flags = _shape(call, arguments)
-    with open(f"/proc/{pid}/mem", "rb", buffering=0) as memory:  # noqa: PTH123
+    with open(f"/proc/{pid}/mem", "rb", buffering=0) as memory:
         path = b"" if path_at is None else _text(memory, path_at)
         times = _times(call, memory, rest)
         check_alive()  # else the id, and the memory, may belong to another process by now
     target = _open(pid, base, path, flags, is_descriptor=path_at is None)
     try:
-        shown = os.readlink(f"/proc/self/fd/{target}")  # noqa: PTH115
+        shown = os.readlink(f"/proc/self/fd/{target}")
         if not any(shown == root or shown.startswith(root + "/") for root in roots):
             raise PermissionError(errno.EPERM, "outside the directories that it may write")
         name = f"/proc/self/fd/{target}".encode()
         if "chmod" in call:
-            os.chmod(name, rest[0] & 0o7777)  # noqa: PTH101
+            os.chmod(name, rest[0] & 0o7777)
         elif "chown" in call:
             os.chown(name, *(-1 if each & _UNCHANGED == _UNCHANGED else each & _UNCHANGED for each in rest[:2]))
         elif _libc.utimensat(_AT_FDCWD, name, times, 0) < 0:

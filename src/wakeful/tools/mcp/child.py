@@ -79,7 +79,7 @@ async def _read(
 ) -> None:
     """Pass messages from stdout to the session until stdout ends; then close the stream, so pending calls fail."""
     async with to_us:
-        with contextlib.suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+        with contextlib.suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):  # the session was closed
             while line := await _line(stdout, name):
                 try:
                     message = jsonrpc_message_adapter.validate_json(line, by_name=False)
@@ -123,7 +123,7 @@ async def _end(process: asyncio.subprocess.Process, tasks: list[asyncio.Task[Non
     draining = asyncio.create_task(_drain(process.stdout))  # `wait` returns only after the pipe is read to its end
     for number in (None, signal.SIGTERM, signal.SIGKILL):
         if number is not None and process.returncode is None:
-            with contextlib.suppress(ProcessLookupError):
+            with contextlib.suppress(ProcessLookupError):  # it has just exited
                 if number == signal.SIGKILL:
                     os.killpg(process.pid, number)
                 else:

@@ -1,14 +1,17 @@
 """One connection to an MCP server, held open by a task of its own and shared by all runs that call it."""
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, suppress
+from contextlib import AbstractAsyncContextManager
 from typing import Any, TypeVar, cast
 
 from mcp import Client
 from mcp.client._transport import TransportStreams  # has no public name yet
 from mcp_types import CallToolResult, Implementation
 from mcp_types import Tool as McpTool
+
+log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -93,8 +96,7 @@ class McpConnection:
             gone.cancel()
             if not asked.done():
                 asked.cancel()
-                with suppress(asyncio.CancelledError, Exception):  # the caller gets the ConnectionError above
-                    await asked
+                await asyncio.gather(asked, return_exceptions=True)  # its error is not needed: the caller has one
 
     async def _hold(self) -> None:
         """Hold the connection open. Its cancel scopes are bound to a task, so one task opens and closes it."""
@@ -108,9 +110,11 @@ class McpConnection:
             if not self._ready.done():
                 self._ready.cancel()
             raise
-        except Exception as error:  # noqa: BLE001  (`open` raises it; after the start, `is_over` says that it ended)
+        except Exception as error:  # noqa: BLE001  (`open` raises it; after that it is logged)
             if not self._ready.done():
                 self._ready.set_exception(_first(error))
+            else:  # without its text, which may contain a secret
+                log.warning("MCP connection failed", extra={"error": type(_first(error)).__name__})
         finally:
             self._over.set()
 
