@@ -1,7 +1,6 @@
 """The toolset `database`: an agent's own tables, rows, queries, views and files."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from pathlib import PurePosixPath
 from typing import Annotated, Any, Literal
 
@@ -12,13 +11,12 @@ from wakeful.domain.errors import Invalid, WakefulError
 from wakeful.service.agents.database import AgentData, By, error_kind, is_retryable
 from wakeful.service.agents.workspace import FileTooLarge, Workspace, WorkspaceLimits
 from wakeful.tools.files import MAX_WORKSPACE
-from wakeful.tools.registry import Arguments, Tool, ToolContext, ToolDeps, ToolResult
+from wakeful.tools.registry import Act, Arguments, Tool, ToolContext, ToolDeps, ToolResult
 
 MAX_FILE = 10 * 1024 * 1024  # bytes
 
 Table = Annotated[str, Field(description="The name of a table; db_schema lists them.")]
 Row = dict[str, Any]
-Act = Callable[[ToolContext, Any], Awaitable[ToolResult]]
 Where = Annotated[
     dict[str, Any],
     Field(
@@ -241,7 +239,7 @@ def make_tools(deps: ToolDeps) -> list[Tool]:
 def database_tools(data: AgentData, workspace_bytes: int) -> list[Tool]:
     """Return the tools of the toolset `database`."""
 
-    def declared(op: str) -> Act:
+    def declared(op: str) -> Act[Arguments]:
         async def act(context: ToolContext, asked: Arguments) -> ToolResult:
             # The result of a query may be long, so it is passed on without parsing it.
             run = data.run_unparsed if op == "query" else data.run
@@ -273,11 +271,11 @@ def database_tools(data: AgentData, workspace_bytes: int) -> list[Tool]:
         )
         return _to_result({"path": asked.path, "format": kind, "bytes": size})
 
-    files: dict[str, Act] = {"import": import_file, "export": export_file}
+    files: dict[str, Act[Any]] = {"import": import_file, "export": export_file}
     return [_tool(op, arguments, text, files.get(op) or declared(op)) for op, arguments, text in _OPERATIONS]
 
 
-def _tool(op: str, arguments: type[Arguments], description: str, act: Act) -> Tool:
+def _tool(op: str, arguments: type[Arguments], description: str, act: Act[Any]) -> Tool:
     return Tool(
         name=f"db_{op}",
         toolset="database",

@@ -2,12 +2,10 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from functools import partial
-from typing import Any
 
 from pydantic import Field
 
@@ -25,7 +23,7 @@ from wakeful.service.agents.workspace import (
     WorkspaceLimits,
     shown,
 )
-from wakeful.tools.registry import Arguments, Tool, ToolContext, ToolDeps, ToolResult
+from wakeful.tools.registry import Arguments, Tool, ToolContext, ToolDeps, ToolResult, tool
 
 MAX_READ = 64_000  # bytes in one answer
 MAX_ENTRIES = 500  # lines in one listing
@@ -102,44 +100,28 @@ def file_tools(
 ) -> list[Tool]:
     """Return the tools of the toolset `files`, with these limits for each workspace."""
     limits = WorkspaceLimits(bytes=quota_bytes, file_bytes=largest_file, files=most_files)
-    make = partial(Tool, toolset="files")
+
+    async def read_file(context: ToolContext, asked: ReadFile) -> ToolResult:
+        return await asyncio.to_thread(_read, Workspace(context.workspace), asked)
+
+    async def write_file(context: ToolContext, asked: WriteFile) -> ToolResult:
+        return await _write(limits, instructions, context, asked)
+
+    async def list_files(context: ToolContext, asked: ListFiles) -> ToolResult:
+        return await asyncio.to_thread(_list, Workspace(context.workspace), asked)
+
+    async def search_files(context: ToolContext, asked: SearchFiles) -> ToolResult:
+        return await asyncio.to_thread(_search, Workspace(context.workspace), asked)
+
+    writes = "Write a text file of your workspace: replace it, or append to it with append=true."
+    lists = "List a directory of your workspace, with sizes."
+    searches = "Find lines with a text in the files of your workspace. Plain text, no regular expressions."
     return [
-        make(
-            name="read_file",
-            description="Read a text file of your workspace.",
-            arguments=ReadFile,
-            act=_in_thread(_read),
-            is_repeatable=True,
-        ),
-        make(
-            name="write_file",
-            description="Write a text file of your workspace: replace it, or append to it with append=true.",
-            arguments=WriteFile,
-            act=partial(_write, limits, instructions),
-            makes_files=True,
-        ),
-        make(
-            name="list_files",
-            description="List a directory of your workspace, with sizes.",
-            arguments=ListFiles,
-            act=_in_thread(_list),
-            is_repeatable=True,
-        ),
-        make(
-            name="search_files",
-            description="Find lines with a text in the files of your workspace. Plain text, no regular expressions.",
-            arguments=SearchFiles,
-            act=_in_thread(_search),
-            is_repeatable=True,
-        ),
+        tool("files", read_file, ReadFile, "Read a text file of your workspace.", is_repeatable=True),
+        tool("files", write_file, WriteFile, writes, makes_files=True),
+        tool("files", list_files, ListFiles, lists, is_repeatable=True),
+        tool("files", search_files, SearchFiles, searches, is_repeatable=True),
     ]
-
-
-def _in_thread(work: Callable[[Workspace, Any], ToolResult]) -> Callable[[ToolContext, Any], Awaitable[ToolResult]]:
-    async def act(context: ToolContext, asked: Any) -> ToolResult:
-        return await asyncio.to_thread(work, Workspace(context.workspace), asked)
-
-    return act
 
 
 async def _write(

@@ -7,7 +7,7 @@ from pydantic import Field
 from wakeful.domain.bounds.clamp import BookingRefused
 from wakeful.domain.doors.next_run import NextRunRequest
 from wakeful.service.wakes.next_runs import BookedNextRun, NextRuns
-from wakeful.tools.registry import Arguments, Tool, ToolContext, ToolDeps, ToolResult
+from wakeful.tools.registry import Arguments, Tool, ToolContext, ToolDeps, ToolResult, tool
 
 
 class ScheduleNextRun(Arguments):
@@ -39,40 +39,30 @@ class CancelNextRun(Arguments):
 def make_tools(deps: ToolDeps) -> list[Tool]:
     service = deps[NextRuns]
 
-    async def schedule(context: ToolContext, asked: ScheduleNextRun) -> ToolResult:
+    async def schedule_next_run(context: ToolContext, asked: ScheduleNextRun) -> ToolResult:
         request = NextRunRequest(**asked.model_dump())
         try:
             return _booked(await service.book_in_run(request, context.run, context.agent, context.only))
         except BookingRefused as refused:
             return _refused(refused)
 
-    async def cancel(context: ToolContext, _asked: CancelNextRun) -> ToolResult:
+    async def cancel_next_run(context: ToolContext, _asked: CancelNextRun) -> ToolResult:
         wake = await service.cancel(context.run.agent_id, context.run.user_id)
         if wake is None:
             return ToolResult(text="No next run was booked, so there was nothing to cancel. The slot is empty.")
         when = service.tell_time(wake.nominal_at, context.agent)
         return ToolResult(text=f"Cancelled the next run of {when}. Next run id: {wake.id}.")
 
+    book = (
+        "Book your next run: you will wake in a fresh session, also when your user is not there, and read your "
+        "instructions. There is one slot: a new booking replaces the one before. Each booking fires once, so book "
+        "again in every run for as long as you want to go on. Your user's settings limit the time; the answer says "
+        "whether and why it was moved, and how many runs are left today."
+    )
+    clear = "Clear your next run, if one is booked, without booking another."
     return [
-        Tool(
-            name="schedule_next_run",
-            toolset="next_run",
-            description=(
-                "Book your next run: you will wake in a fresh session, also when your user is not there, and read your "
-                "instructions. There is one slot: a new booking replaces the one before. Each booking fires once, so "
-                "book again in every run for as long as you want to go on. Your user's settings limit the time; the "
-                "answer says whether and why it was moved, and how many runs are left today."
-            ),
-            arguments=ScheduleNextRun,
-            act=schedule,
-        ),
-        Tool(
-            name="cancel_next_run",
-            toolset="next_run",
-            description="Clear your next run, if one is booked, without booking another.",
-            arguments=CancelNextRun,
-            act=cancel,
-        ),
+        tool("next_run", schedule_next_run, ScheduleNextRun, book),
+        tool("next_run", cancel_next_run, CancelNextRun, clear),
     ]
 
 

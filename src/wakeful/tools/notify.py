@@ -4,7 +4,7 @@ from pydantic import Field
 
 from wakeful.service.inbox.channels import Deliveries
 from wakeful.service.inbox.notify import Notify
-from wakeful.tools.registry import Arguments, Tool, ToolContext, ToolDeps, ToolResult
+from wakeful.tools.registry import Arguments, Tool, ToolContext, ToolDeps, ToolResult, tool
 
 
 class NotifyUser(Arguments):
@@ -30,19 +30,12 @@ def make_tools(deps: ToolDeps) -> list[Tool]:
             outcomes |= {each.channel: each.outcome for each in done.told.deliveries}
         return ToolResult(text=text, metadata={"channels": outcomes, "notification_id": done.notice.id})
 
-    return [
-        Tool(
-            name="notify",
-            toolset="notify",
-            description=(
-                "Send your user a notification, which reaches them outside this session too: in their inbox, on open "
-                "pages and over the channels they set up. For what they must know or decide, not for progress. The "
-                "same text is sent once an hour at most, and there is a limit. The answer says what each channel did."
-            ),
-            arguments=NotifyUser,
-            act=notify,
-        )
-    ]
+    text = (
+        "Send your user a notification, which reaches them outside this session too: in their inbox, on open pages and "
+        "over the channels they set up. For what they must know or decide, not for progress. The same text is sent "
+        "once an hour at most, and there is a limit. The answer says what each channel did."
+    )
+    return [tool("notify", notify, NotifyUser, text)]
 
 
 def _channels(sent: Deliveries) -> str:

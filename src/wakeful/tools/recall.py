@@ -9,7 +9,7 @@ from wakeful.domain.frames import recall_status
 from wakeful.domain.types import Wake
 from wakeful.domain.wakes.when import ACCEPTED
 from wakeful.service.wakes.recalls import Recalls
-from wakeful.tools.registry import Arguments, Tool, ToolContext, ToolDeps, ToolResult
+from wakeful.tools.registry import Arguments, Tool, ToolContext, ToolDeps, ToolResult, tool
 
 
 class ScheduleRecall(Arguments):
@@ -52,7 +52,7 @@ class ManageRecall(Arguments):
 def make_tools(deps: ToolDeps) -> list[Tool]:
     service = deps[Recalls]
 
-    async def schedule(context: ToolContext, asked: ScheduleRecall) -> ToolResult:
+    async def schedule_recall(context: ToolContext, asked: ScheduleRecall) -> ToolResult:
         fields = asked.model_dump()
         text, comment = fields.pop("additional_context_message"), fields.pop("internal_comment")
         request = RecallRequest(instructions=text, comment=comment, **fields)
@@ -64,7 +64,7 @@ def make_tools(deps: ToolDeps) -> list[Tool]:
             metadata={"recall_id": wake.id, "trigger_at": wake.nominal_at.isoformat()},
         )
 
-    async def manage(context: ToolContext, asked: ManageRecall) -> ToolResult:
+    async def manage_recall(context: ToolContext, asked: ManageRecall) -> ToolResult:
         assert context.run.session_id is not None
         session_id = context.run.session_id if asked.session_id is None else asked.session_id
         user_id = await service.reach(session_id, context.run)
@@ -83,25 +83,14 @@ def make_tools(deps: ToolDeps) -> list[Tool]:
         when = service.tell_time(wake.nominal_at, context.agent)
         return ToolResult(text=f"Cancelled the recall of {when}. Recall id: {wake.id}.")
 
+    alarm = (
+        "Set your own alarm: you will wake in this session, also when your user is not there, and read the message "
+        "that you leave for yourself here. One recall can be pending per session: cancel it with manage_recall before "
+        "you book another. For long work, book the next phase at the end of each one."
+    )
     return [
-        Tool(
-            name="schedule_recall",
-            toolset="recall",
-            description=(
-                "Set your own alarm: you will wake in this session, also when your user is not there, and read the "
-                "message that you leave for yourself here. One recall can be pending per session: cancel it with "
-                "manage_recall before you book another. For long work, book the next phase at the end of each one."
-            ),
-            arguments=ScheduleRecall,
-            act=schedule,
-        ),
-        Tool(
-            name="manage_recall",
-            toolset="recall",
-            description="Cancel, skip or list the recalls of a session.",
-            arguments=ManageRecall,
-            act=manage,
-        ),
+        tool("recall", schedule_recall, ScheduleRecall, alarm),
+        tool("recall", manage_recall, ManageRecall, "Cancel, skip or list the recalls of a session."),
     ]
 
 

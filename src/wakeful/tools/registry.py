@@ -27,6 +27,9 @@ class Arguments(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
+A = TypeVar("A", bound=Arguments)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolContext:
     """The run that calls a tool, set by the host; the model cannot change it."""
@@ -49,6 +52,9 @@ class ToolResult:
     frames: tuple[RunFrame, ...] = ()  # sent to the session's subscribers
 
 
+Act = Callable[[ToolContext, A], Awaitable[ToolResult]]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
     """One tool: its name, its description for the model, and the function it calls."""
@@ -57,7 +63,7 @@ class Tool:
     toolset: str | None  # None: only `is_shown_to` decides who sees it
     description: str
     arguments: type[Arguments]
-    act: Callable[[ToolContext, Any], Awaitable[ToolResult]]
+    act: Act[Any]
     explain: Callable[[WakefulError], ToolResult] | None = None  # the result for an error; None: its message alone
     is_repeatable: bool = False  # idempotent, so a call that a crash interrupted is repeated
     raw_schema: Mapping[str, Any] | None = None  # of an MCP tool, whose server checks its arguments
@@ -75,6 +81,11 @@ class Tool:
     def schema(self) -> dict[str, Any]:
         """Return the JSON Schema of its arguments."""
         return _schema_of(self.arguments) if self.raw_schema is None else dict(self.raw_schema)
+
+
+def tool(toolset: str | None, act: Act[A], arguments: type[A], description: str, **more: Any) -> Tool:
+    """Return a tool with the name of its function; `more` has other fields of `Tool`."""
+    return Tool(name=act.__name__, toolset=toolset, description=description, arguments=arguments, act=act, **more)
 
 
 class ToolDeps:

@@ -8,7 +8,7 @@ from wakeful.domain.doors import session_config
 from wakeful.domain.doors.schedule import Schedule, ScheduleRequest
 from wakeful.domain.errors import Invalid
 from wakeful.service.wakes.schedules import Schedules
-from wakeful.tools.registry import Arguments, Tool, ToolContext, ToolDeps, ToolResult
+from wakeful.tools.registry import Arguments, Tool, ToolContext, ToolDeps, ToolResult, tool
 
 _OF_OP = {
     "create": ("kind", "message", "delay_ms", "at", "label", "session_config", "ephemeral"),
@@ -114,23 +114,16 @@ def make_tools(deps: ToolDeps) -> list[Tool]:
 
     ops = {"create": create, "list": listed, "cancel": cancel}
 
-    async def act(context: ToolContext, asked: SchedulerTool) -> ToolResult:
+    async def scheduler(context: ToolContext, asked: SchedulerTool) -> ToolResult:
         _check_fields(asked)
         return await ops[asked.op](context, asked)
 
-    return [
-        Tool(
-            name="scheduler",
-            toolset="scheduler",
-            description=(
-                "Book something for later, once, from a second to a day ahead: a message to yourself in this session, "
-                "or a fresh session that starts with it. At most 50 can be pending per session. Prefer "
-                "delay_ms; cancel what is no longer needed."
-            ),
-            arguments=SchedulerTool,
-            act=act,
-        )
-    ]
+    text = (
+        "Book something for later, once, from a second to a day ahead: a message to yourself in this session, or a "
+        "fresh session that starts with it. At most 50 can be pending per session. Prefer delay_ms; cancel what is no "
+        "longer needed."
+    )
+    return [tool("scheduler", scheduler, SchedulerTool, text)]
 
 
 def _check_fields(asked: SchedulerTool) -> None:

@@ -23,7 +23,7 @@ from wakeful.service.inbox.notices import NoticeService
 from wakeful.tools.confinement.guard import guarded
 from wakeful.tools.confinement.probe import find_confinement
 from wakeful.tools.confinement.rules import SEARCH_PATH, ConfinementRules, make_rules
-from wakeful.tools.registry import Arguments, Tool, ToolContext, ToolDeps, ToolResult
+from wakeful.tools.registry import Arguments, Tool, ToolContext, ToolDeps, ToolResult, tool
 
 MAX_TIMEOUT = 600  # seconds
 MAX_KEPT = 32_000  # bytes of the output's beginning, and as many of its end
@@ -71,9 +71,7 @@ def make_tools(deps: ToolDeps) -> list[Tool]:
     return shell_tools(deps[ShellSettings], deps[NoticeService].add_shell_refused)
 
 
-def shell_tools(
-    settings: ShellSettings | None = None, on_refused: OnRefused | None = None, search_path: str = SEARCH_PATH
-) -> list[Tool]:
+def shell_tools(settings: ShellSettings | None = None, on_refused: OnRefused | None = None) -> list[Tool]:
     """Return the tools of the toolset `shell`. `on_refused` notifies people that commands are refused, and why.
 
     An exit code other than 0 is a success of the tool: `grep` that finds nothing has answered. The text for the model
@@ -81,7 +79,7 @@ def shell_tools(
     """
     shell = settings or ShellSettings()
 
-    async def act(context: ToolContext, asked: RunCommand) -> ToolResult:
+    async def run_command(context: ToolContext, asked: RunCommand) -> ToolResult:
         if "\0" in asked.command:
             raise CommandUnusable
         await asyncio.to_thread(make_private_directory, context.workspace)
@@ -92,22 +90,14 @@ def shell_tools(
             raise ShellRefused
         rules = await asyncio.to_thread(_rules, shell, confinement, context.workspace)
         output = _Output()
-        code = await _run(asked.command, context.workspace, rules, search_path, asked.timeout_seconds, output)
+        code = await _run(asked.command, context.workspace, rules, asked.timeout_seconds, output)
         return _to_result(code, output, asked)
 
-    return [
-        Tool(
-            name="run_command",
-            toolset="shell",
-            description=(
-                "Run a command with /bin/sh in your workspace and read its output and exit code. There is no input, "
-                "and background processes are killed when it ends. " + _describe(shell)
-            ),
-            arguments=RunCommand,
-            act=act,
-            makes_files=True,
-        )
-    ]
+    text = (
+        "Run a command with /bin/sh in your workspace and read its output and exit code. There is no input, and "
+        "background processes are killed when it ends. " + _describe(shell)
+    )
+    return [tool("shell", run_command, RunCommand, text, makes_files=True)]
 
 
 def _describe(shell: ShellSettings) -> str:
@@ -151,7 +141,7 @@ class _Output:
 
 
 async def _run(
-    command: str, workspace: Path, rules: ConfinementRules | None, search_path: str, seconds: float, output: _Output
+    command: str, workspace: Path, rules: ConfinementRules | None, seconds: float, output: _Output
 ) -> int | None:
     """Run a command, and return its exit code, or None if it was killed after its timeout.
 
@@ -159,7 +149,7 @@ async def _run(
     """
     with _draining(output) as (writing, drained):
         try:
-            process = _start(command, workspace, rules, search_path, writing)
+            process = _start(command, workspace, rules, writing)
         finally:
             os.close(writing)  # the command has its own copy; ours would keep the pipe open
         is_late = False
@@ -176,13 +166,11 @@ async def _run(
     return None if is_late else process.returncode
 
 
-def _start(
-    command: str, workspace: Path, rules: ConfinementRules | None, search_path: str, output: int
-) -> subprocess.Popen[bytes]:
+def _start(command: str, workspace: Path, rules: ConfinementRules | None, output: int) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
         guarded("/bin/sh", "-c", command, rules=rules),
         cwd=workspace,
-        env={"PATH": search_path, "HOME": str(workspace), "LANG": "C.UTF-8"},
+        env={"PATH": SEARCH_PATH, "HOME": str(workspace), "LANG": "C.UTF-8"},
         stdin=subprocess.DEVNULL,
         stdout=output,
         stderr=output,

@@ -12,7 +12,7 @@ from wakeful.domain.errors import Invalid, NotFound
 from wakeful.domain.types import Agent
 from wakeful.service.agents.instruction_files import InstructionFiles
 from wakeful.service.agents.workspace import Workspace, WorkspaceLimits
-from wakeful.tools.registry import Arguments, Tool, ToolContext, ToolResult
+from wakeful.tools.registry import Arguments, Tool, ToolContext, ToolResult, tool
 
 _LIMITS = WorkspaceLimits(bytes=1_000_000, file_bytes=MAX_FILE, files=skills.MAX_SKILLS)
 
@@ -53,7 +53,10 @@ def skill_tools(workspace_of: Callable[[str], Path], instructions: InstructionFi
         folder = workspace_of(agent.id).parent / SKILLS_FOLDER
         return agent.may_write_skills or (folder.is_dir() and any(folder.glob("*.md")))
 
-    async def read(context: ToolContext, asked: ReadSkill) -> ToolResult:
+    def may_write(agent: Agent) -> bool:
+        return agent.may_write_skills
+
+    async def read_skill(context: ToolContext, asked: ReadSkill) -> ToolResult:
         there = await instructions.for_prompt(context.agent)
         here = skills.chosen(there.skills, context.skills)
         found = skills.chosen(here, [asked.name])
@@ -61,7 +64,7 @@ def skill_tools(workspace_of: Callable[[str], Path], instructions: InstructionFi
             raise NoSuchSkill(asked.name, [skill.name for skill in here])
         return ToolResult(text=found[0].body or "(The skill is empty.)", metadata={"skill": found[0].name})
 
-    async def write(context: ToolContext, asked: WriteSkill) -> ToolResult:
+    async def write_skill(context: ToolContext, asked: WriteSkill) -> ToolResult:
         if not skills.is_name(asked.name):
             raise BadSkillName(asked.name)
         try:
@@ -76,24 +79,9 @@ def skill_tools(workspace_of: Callable[[str], Path], instructions: InstructionFi
             text=f"Wrote the skill {asked.name!r}; it has {size:,} bytes.", metadata={"skill": asked.name}
         )
 
+    reads = "Read one of your skills: instructions on how something is done, listed by name above."
+    writes = "Save instructions on how something is done as a skill, for later runs to read."
     return [
-        Tool(
-            name="read_skill",
-            toolset=None,
-            description="Read one of your skills: instructions on how something is done, listed by name above.",
-            arguments=ReadSkill,
-            act=read,
-            is_repeatable=True,
-            is_shown_to=has_skills,
-        ),
-        Tool(
-            name="write_skill",
-            toolset=None,
-            description="Save instructions on how something is done as a skill, for later runs to read.",
-            arguments=WriteSkill,
-            act=write,
-            makes_files=True,
-            is_repeatable=True,
-            is_shown_to=lambda agent: agent.may_write_skills,
-        ),
+        tool(None, read_skill, ReadSkill, reads, is_repeatable=True, is_shown_to=has_skills),
+        tool(None, write_skill, WriteSkill, writes, is_repeatable=True, is_shown_to=may_write, makes_files=True),
     ]

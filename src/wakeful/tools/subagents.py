@@ -3,7 +3,7 @@
 from pydantic import Field
 
 from wakeful.domain.errors import Conflict
-from wakeful.tools.registry import Arguments, Tool, ToolContext, ToolDeps, ToolResult
+from wakeful.tools.registry import Arguments, Tool, ToolContext, ToolDeps, ToolResult, tool
 
 MAX_TASK = 32_000  # characters
 
@@ -30,17 +30,9 @@ def make_tools(_: ToolDeps) -> list[Tool]:
             raise NoRoomForSubagents
         return await context.spawn(asked.agent, asked.task)
 
-    return [
-        Tool(
-            name="spawn_agent",
-            toolset="subagents",
-            description=(
-                "Give a task to another agent and get its answer. It works in your workspace with at most your tools, "
-                "and cannot book wakes. Call this several times in one answer to run tasks in parallel. What it uses "
-                "counts as yours, so use it where it is worth it: for long reading, or several things at once."
-            ),
-            arguments=SpawnAgent,
-            act=spawn_agent,
-            is_side_by_side=True,
-        )
-    ]
+    text = (
+        "Give a task to another agent and get its answer. It works in your workspace with at most your tools, and "
+        "cannot book wakes. Call this several times in one answer to run tasks in parallel. What it uses counts as "
+        "yours, so use it where it is worth it: for long reading, or several things at once."
+    )
+    return [tool("subagents", spawn_agent, SpawnAgent, text, is_side_by_side=True)]
