@@ -51,12 +51,9 @@ def quoted(name: str) -> str:
 def row_id_of(columns: Iterable[str]) -> str:
     """Return a name of the row id that no column of a table hides."""
     taken = {name.lower() for name in columns}
-    for name in ROW_ID_NAMES:
-        if name not in taken:
-            return name
-    raise Refusal(
-        "refused", f"A table with columns named {', '.join(ROW_ID_NAMES)} has no name left for its row id. Rename one."
-    )
+    if free := [name for name in ROW_ID_NAMES if name not in taken]:
+        return free[0]
+    raise Refusal("refused", f"Columns named {', '.join(ROW_ID_NAMES)} leave no name for the row id. Rename one.")
 
 
 class Statement(NamedTuple):

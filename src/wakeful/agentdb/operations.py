@@ -23,9 +23,7 @@ from wakeful.domain.resources import find_shortage, lacking
 # Imported because each declares operations, as do `query` and `reclaim`, which are used below.
 DECLARED_IN = (browse, migrate, recover, rekey, rows, schema, snapshots, transfer, undo, upgrade, verify, views)
 
-TOO_MUCH_MEMORY = Refusal(
-    "limit", "This needs more memory than an agent's database may use (64 MB). Ask for less at a time."
-)
+TOO_MUCH_MEMORY = Refusal("limit", "This needs more memory than allowed (64 MB). Ask for less at a time.")
 _IN_DOUBT = "So this may or may not have been done: check before you try again."
 
 Answer = dict[str, Any]

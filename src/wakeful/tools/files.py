@@ -1,6 +1,7 @@
 """The toolset `files`: read, write, list and search in the agent's own workspace."""
 
 import asyncio
+import codecs
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -179,14 +180,9 @@ def _read(workspace: Workspace, asked: ReadFile) -> ToolResult:
 
 def _cut_at_end(data: bytes) -> int:
     """Return the number of last bytes that begin an incomplete character; the next call reads them."""
-    for back in range(1, min(3, len(data)) + 1):
-        byte = data[-back]
-        if byte >= 0xC0:  # the first of several
-            needs = 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
-            return back if needs > back else 0
-        if byte < 0x80:
-            break
-    return 0
+    decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
+    decoder.decode(data)
+    return len(decoder.getstate()[0])
 
 
 def _cut_at_start(data: bytes) -> int:

@@ -119,10 +119,7 @@ class Capture:
                 "delete, which can be undone.",
             )
         if new is not None and (_INFINITY in new or -_INFINITY in new):
-            raise Refusal(
-                "invalid",
-                "A number is infinite, which JSON cannot show. Nothing was changed. Use NULL or a text for it.",
-            )
+            raise Refusal("invalid", "A number must be finite, got infinity. Nothing was changed. Use NULL or a text.")
         if self._measures:
             self._bytes += _size(old) + _size(new)
         # Change(…) would do the same, but slower; there may be thousands.

@@ -48,9 +48,7 @@ def _conditions(column: str, wanted: Any) -> list[tuple[str, list[Any]]]:
     if not isinstance(wanted, dict):
         return [(f"{name} IS NULL", [])] if wanted is None else [(f"{name} = ?", [from_json(wanted)])]
     if not wanted:
-        raise Refusal(
-            "invalid", f"The condition on {column!r} must have one of: {', '.join(OPERATORS)}.", field="where"
-        )
+        raise Refusal("invalid", f"{column!r} in 'where' must have one of: {', '.join(OPERATORS)}.", field="where")
     operators = cast("dict[str, Any]", wanted)
     return [_compare(column, name, operator, value) for operator, value in operators.items()]
 
@@ -80,7 +78,5 @@ def _compare(column: str, name: str, operator: str, value: Any) -> tuple[str, li
 
 def _listed(name: str, values: list[Any], word: str) -> tuple[str, list[Any]]:
     if not 1 <= len(values) <= MAX_LISTED:
-        raise Refusal(
-            "invalid", f"A list in 'where' must have 1 to {MAX_LISTED} values, got {len(values)}.", field="where"
-        )
+        raise Refusal("invalid", f"A list must have 1 to {MAX_LISTED} values, got {len(values)}.", field="where")
     return f"{name} {word} ({', '.join('?' * len(values))})", [from_json(value) for value in values]
