@@ -118,7 +118,7 @@ def list_snapshots(db: OpenDatabase) -> list[dict[str, Any]]:
             "bytes": each.stat().st_size,
             "kept_until": (_made_at(each) + KEPT_FOR).isoformat() if _is_kept(each) else None,
         }
-        for each in ([] if db.is_new else reversed(of(db.path)))
+        for each in (() if db.is_new else reversed(of(db.path)))
     ]
 
 
