@@ -226,7 +226,7 @@ class Writer:
         self._max_pages = 0
         self.who = Who(at="", actor="system")  # of the current transaction, as is the quota
         self.quota = 0
-        self.usage: quota.FileUsage | None = None
+        self.usage = quota.FileUsage(0, 0)  # after the last transaction
         self.last_change, self.last_hash = 0, b""
 
     def create_system_tables(self) -> None:

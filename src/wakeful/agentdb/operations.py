@@ -1,5 +1,4 @@
 """Run operations in a worker: transactions, space in a full file, and error texts."""
-# pyright: reportUnknownMemberType=false
 
 from dataclasses import replace
 from typing import Any
@@ -97,12 +96,8 @@ def _write(db: OpenDatabase, operation: Operation, request: Request) -> Answer:
         max_value=files.MAX_HOST_VALUE if operation.keeps_host_values else files.MAX_VALUE,
     ):
         result = operation.run(db, **request.args)
-    return {
-        "result": result,
-        "usage": writer.usage and tuple(writer.usage),
-        "last_change": writer.last_change,
-        "last_hash": writer.last_hash.hex(),
-    }
+    head = {"last_change": writer.last_change, "last_hash": writer.last_hash.hex()}
+    return {"result": result, **writer.usage._asdict(), **head}
 
 
 def explain(error: Exception, db: OpenDatabase, op: str) -> Refusal | None:

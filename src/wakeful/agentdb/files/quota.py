@@ -1,5 +1,4 @@
 """The quota of an agent's file."""
-# pyright: reportUnknownMemberType=false
 
 from typing import NamedTuple
 

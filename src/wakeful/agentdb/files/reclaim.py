@@ -8,7 +8,6 @@
 
 Each step adds an entry of the actor `system`.
 """
-# pyright: reportUnknownMemberType=false
 
 import heapq
 from collections import defaultdict

@@ -4,7 +4,6 @@ SQLite merges pages only when two thirds of one are empty, and appends new rows:
 none of that space is ever used again. VACUUM would renumber row ids, which the changelog refers to, and with temporary
 files in memory it needs as much memory as the file is long.
 """
-# pyright: reportUnknownMemberType=false
 
 from collections.abc import Generator
 from contextlib import contextmanager

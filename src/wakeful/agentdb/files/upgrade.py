@@ -1,5 +1,4 @@
 """The operation `upgrade`: rename columns that hide SQLite's row id, in files of earlier versions."""
-# pyright: reportUnknownMemberType=false
 
 import re
 from collections.abc import Generator, Mapping

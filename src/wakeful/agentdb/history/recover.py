@@ -1,5 +1,4 @@
 """The operation `recover`: copy a table from a snapshot into the database."""
-# pyright: reportUnknownMemberType=false
 
 from collections.abc import Iterator
 from contextlib import closing

@@ -3,7 +3,6 @@
 Only the latest few are kept. One that has the last copy of rows, because a table was dropped or deleted rows were
 purged early, is kept for 30 days in any case.
 """
-# pyright: reportUnknownMemberType=false
 
 import os
 import secrets

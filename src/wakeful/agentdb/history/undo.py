@@ -1,5 +1,4 @@
 """The operation `undo`: revert the rows that a run wrote, except those changed since."""
-# pyright: reportUnknownMemberType=false
 
 from typing import Any
 

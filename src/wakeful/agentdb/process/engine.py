@@ -41,7 +41,7 @@ class WorkerBroke(DatabaseUnavailable):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerAnswer:
-    """A worker's answer."""
+    """A worker's answer; its head has the names of these fields."""
 
     text: bytes  # the result as JSON
     used: int | None = None  # bytes, after a write
@@ -79,16 +79,8 @@ class DatabaseEngine:
         except orjson.JSONEncodeError as error:
             raise DataInvalid(f"A value cannot be stored: {error}.") from None
         answer, result = split(await self._carry_out(request, agent or request.path, frame))
-        if answer["ok"]:
-            used, quota, is_crossing = answer.get("usage") or (None, None, False)
-            return WorkerAnswer(
-                text=result,
-                used=used,
-                quota=quota,
-                is_crossing=is_crossing,
-                last_change=answer.get("last_change"),
-                last_hash=answer.get("last_hash"),
-            )
+        if answer.pop("ok"):
+            return WorkerAnswer(text=result, **answer)
         if answer["kind"] == "broken":
             log.error("database worker failed", extra={"op": request.op, "problem": answer["message"]})
             raise WorkerBroke("The database failed; this is a fault of the server. Nothing was changed.")

@@ -5,7 +5,6 @@ answer is two, a head and the result, so that the server can pass a result on wi
 the file and its key, so a few workers serve any number of agents. At the end of its input it closes its files and
 exits; SIGTERM interrupts the current request, so that this is soon.
 """
-# pyright: reportUnknownMemberType=false
 
 import gc
 import resource

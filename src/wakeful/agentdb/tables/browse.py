@@ -1,5 +1,4 @@
 """Operations that show a database: its schema, and tables a page at a time."""
-# pyright: reportUnknownMemberType=false
 
 from collections.abc import Mapping
 from contextlib import closing

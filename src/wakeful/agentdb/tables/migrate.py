@@ -1,5 +1,4 @@
 """Migrations: several statements, all or none, after a snapshot."""
-# pyright: reportUnknownMemberType=false
 
 from collections import Counter
 from collections.abc import Sequence

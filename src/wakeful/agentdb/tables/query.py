@@ -1,5 +1,4 @@
 """Operations that run one SQL statement of a model: `query` reads, `execute` writes."""
-# pyright: reportUnknownMemberType=false
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing

@@ -1,5 +1,4 @@
 """Operations that write rows by column name and value."""
-# pyright: reportUnknownMemberType=false
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import groupby

@@ -1,5 +1,4 @@
 """Operations that create tables and add columns, and descriptions of tables."""
-# pyright: reportUnknownMemberType=false
 
 import re
 from collections.abc import Collection, Mapping, Sequence

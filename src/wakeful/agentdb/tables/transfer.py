@@ -1,5 +1,4 @@
 """Rows as CSV, JSON and JSON lines: the operation `export`, and reading a file to import."""
-# pyright: reportUnknownMemberType=false
 
 import csv
 import io

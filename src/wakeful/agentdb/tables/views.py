@@ -1,5 +1,4 @@
 """Operations on saved views: a SELECT with a name, named parameters and a chart type."""
-# pyright: reportUnknownMemberType=false
 
 from collections.abc import Mapping, Sequence
 from typing import Any
