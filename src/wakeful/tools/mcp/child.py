@@ -106,8 +106,8 @@ async def _write(stdin: asyncio.StreamWriter, from_us: ObjectReceiveStream[Sessi
                 await stdin.drain()
 
 
-async def _keep_end(stderr: asyncio.StreamReader, kept: bytearray) -> None:
-    while piece := await stderr.read(65_536):
+async def _keep_end(output: asyncio.StreamReader, kept: bytearray) -> None:
+    while piece := await output.read(65_536):
         kept += piece
         del kept[:-MAX_STDERR]
 
@@ -120,7 +120,8 @@ async def _end(process: asyncio.subprocess.Process, tasks: list[asyncio.Task[Non
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
     process.stdin.close()
-    draining = asyncio.create_task(_drain(process.stdout))  # `wait` returns only after the pipe is read to its end
+    # `wait` returns only after the pipe is read to its end.
+    draining = asyncio.create_task(_keep_end(process.stdout, bytearray()))
     for number in (None, signal.SIGTERM, signal.SIGKILL):
         if number is not None and process.returncode is None:
             with contextlib.suppress(ProcessLookupError):  # it has just exited
@@ -133,11 +134,6 @@ async def _end(process: asyncio.subprocess.Process, tasks: list[asyncio.Task[Non
             break
     draining.cancel()
     await asyncio.gather(draining, return_exceptions=True)
-
-
-async def _drain(stdout: asyncio.StreamReader) -> None:
-    while await stdout.read(65_536):
-        pass
 
 
 async def _log_end(
