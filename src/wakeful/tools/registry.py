@@ -130,18 +130,9 @@ class ToolCatalog:
     def add(self, tools: Iterable[Tool]) -> None:
         self._by_name |= {tool.name: tool for tool in tools}
 
-    @property
-    def own_names(self) -> frozenset[str]:
-        """Return the names of all tools that are not from an MCP server."""
-        return frozenset(self._by_name)
-
     def toolset_of(self) -> dict[str, str | None]:
-        """Return the toolset of each tool that is not from an MCP server."""
+        """Return the toolset of each tool that is not from an MCP server, by its name."""
         return {tool.name: tool.toolset for tool in self._by_name.values()}
-
-    def without_toolset(self) -> list[Tool]:
-        """Return the tools that an agent's other settings show."""
-        return [tool for tool in self._by_name.values() if tool.toolset is None]
 
     async def prepare(self, agent: Agent) -> list[str]:
         """Start the agent's MCP servers, and return notes for its model about those that do not work."""
@@ -168,14 +159,14 @@ class ToolCatalog:
         """Return the names of the tools an agent is shown."""
         return [tool.name for tool in self.shown_to(agent, None)]
 
-    def of(self, toolsets: Iterable[str]) -> list[Tool]:
-        """Return the tools of these toolsets."""
+    def of(self, toolsets: Iterable[str | None]) -> list[Tool]:
+        """Return the tools of these toolsets; None stands for the tools without one."""
         shown = frozenset(toolsets)
         return [tool for tool in self._by_name.values() if tool.toolset in shown]
 
     def shown_to(self, agent: Agent, only: Collection[str] | None) -> list[Tool]:
         """Return the tools that a run of this agent is shown; `only` limits them to those of its wake or session."""
-        own = [*self.of(shown_toolsets(agent)), *self.without_toolset()]
+        own = self.of([*shown_toolsets(agent), None])
         shown = [tool for tool in own if tool.is_shown_to is None or tool.is_shown_to(agent)]
         if self._outside is not None and agent.mcp_servers:
             taken = {tool.name for tool in shown}
