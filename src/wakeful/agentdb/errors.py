@@ -107,7 +107,8 @@ _CLASSES: dict[Kind, type[WakefulError]] = {
     "exhausted": OutOfResources,
     "unavailable": DatabaseUnavailable,
 }
-_KINDS: dict[type, Kind] = {known: kind for kind, known in _CLASSES.items()} | {
+_KINDS: dict[type, Kind] = {
+    **{known: kind for kind, known in _CLASSES.items()},
     Invalid: "invalid",
     NotFound: "not_found",
     Forbidden: "refused",

@@ -3,6 +3,7 @@
 SQLite reports each row before it changes (the preupdate hook), so no statement can bypass it. Entries are written in
 the same transaction, each with a hash over itself and the one before, so a later edit of an entry can be detected.
 """
+# pyright: reportUnknownMemberType=false
 
 import base64
 from collections.abc import Iterable, Iterator, Mapping, Sequence
