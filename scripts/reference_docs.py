@@ -180,7 +180,7 @@ def _toolsets() -> list[str]:
     parts: list[str] = []
     for toolset in TOOLSETS:
         parts.append(f"\n## `{toolset}`\n\n" + "\n".join(map(_tool, catalog.of([toolset]))))
-    others = "\n".join(map(_tool, catalog.without_toolset()))
+    others = "\n".join(map(_tool, catalog.of([None])))
     parts.append(f"\n## Without a toolset\n\n{WITHOUT_TOOLSET}\n{others}")
     return parts
 

@@ -78,7 +78,7 @@ def test_a_second_drop_within_the_hour_is_refused_unless_the_first_copy_has_it(t
     assert tasks.query("SELECT x FROM b") == [[1], [2]]
     # Nor by another name, or column by column.
     for sql in ("ALTER TABLE b RENAME TO a; DROP TABLE a", "ALTER TABLE b ADD COLUMN y; ALTER TABLE b DROP COLUMN x"):
-        with pytest.raises(Refused, match="room again"):
+        with pytest.raises(Refused, match="space again"):
             migrate(tasks, sql)
     move(tasks, hours=1)
     assert rows_in(tasks, migrate(tasks, "DROP TABLE b")["snapshot"], "b") == 2
@@ -88,7 +88,7 @@ def test_a_second_drop_within_the_hour_is_refused_unless_the_first_copy_has_it(t
 def test_a_row_that_was_changed_since_the_copy_is_not_in_it(tasks):
     migrate(tasks, "CREATE TABLE a (x); INSERT INTO a (x) VALUES (1), (2); ALTER TABLE tasks DROP COLUMN state")
     tasks.ask("update", table="a", set={"x": 3}, row_ids=[2])
-    with pytest.raises(Refused, match="room again"):
+    with pytest.raises(Refused, match="space again"):
         migrate(tasks, "DROP TABLE a")
 
 
@@ -101,7 +101,7 @@ def test_kept_copies_have_five_times_the_quota(tasks):
             migrate(tasks, "CREATE TABLE x (a); INSERT INTO x (a) VALUES (1)")
             migrate(tasks, "DROP TABLE x")
 
-    with pytest.raises(Refused, match="room again at 2026-04-01 12:00 UTC"):  # 30 days after the first
+    with pytest.raises(Refused, match="space again at 2026-04-01 12:00 UTC"):  # 30 days after the first
         drop()
     assert 5 < len(kept(tasks)) < 20
     size = sum((tasks.path.parent / "snapshots" / name).stat().st_size for name in kept(tasks))

@@ -56,10 +56,10 @@ def test_people_are_warned_once_per_crossing(small):
     crossings = []
     while True:
         try:
-            crossings.append(small.answer("insert", table="tasks", rows=[{"title": TEXT}])["usage"])
+            crossings.append(small.answer("insert", table="tasks", rows=[{"title": TEXT}]))
         except Refused:
             break
-    crossed = [used / quota for used, quota, is_crossing in crossings if is_crossing]
+    crossed = [answer["used"] / answer["quota"] for answer in crossings if answer["is_crossing"]]
     assert len(crossed) == 1
     assert 0.80 <= crossed[0] < 0.85
 

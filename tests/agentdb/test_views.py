@@ -37,7 +37,7 @@ def test_a_view_is_replaced_and_stays_pinned_until_it_is_unpinned(tasks):
     [
         ({"name": "_x"}, "The name of a view must be"),
         ({"sql": "SELECT 1", "parameters": [{"name": "x"}]}, "does not use"),
-        ({"sql": "SELECT :x", "parameters": []}, "lacks"),
+        ({"sql": "SELECT :x", "parameters": []}, "must also declare: x"),
         ({"sql": "SELECT ?", "parameters": []}, "write :name"),
         ({"sql": "DELETE FROM tasks", "parameters": []}, "Only SELECT"),
         ({"sql": "SELECT 1; SELECT 2", "parameters": []}, "one statement"),

@@ -51,12 +51,9 @@ def quoted(name: str) -> str:
 def row_id_of(columns: Iterable[str]) -> str:
     """Return a name of the row id that no column of a table hides."""
     taken = {name.lower() for name in columns}
-    for name in ROW_ID_NAMES:
-        if name not in taken:
-            return name
-    raise Refusal(
-        "refused", f"A table with columns named {', '.join(ROW_ID_NAMES)} has no name left for its row id. Rename one."
-    )
+    if free := [name for name in ROW_ID_NAMES if name not in taken]:
+        return free[0]
+    raise Refusal("refused", f"Columns named {', '.join(ROW_ID_NAMES)} leave no name for the row id. Rename one.")
 
 
 class Statement(NamedTuple):
@@ -94,9 +91,9 @@ class GuardedConnection:
 
     @property
     def _caching(self) -> dict[str, Any]:
-        """Return how apsw caches a model's statement: never where it would find a host's statement, checked as host.
+        """Return apsw's cache options for a model's statement, which must not find one that was checked as the host's.
 
-        Its cache looks statements up by text and flags, and no host statement has this flag. What a query may read
+        The cache looks statements up by text and flags, and no host statement has this flag. What a query may read
         changes only with the temporary views, and when those change SQLite calls the authorizer again.
         """
         if self.guard.profile == "query":
@@ -125,7 +122,7 @@ class GuardedConnection:
         cursor = self.raw.cursor()
         cursor.exec_trace = note
         try:
-            no_values: Any = getattr(apsw, "_null_bindings")  # noqa: B009  (apsw types do not know it)
+            no_values: Any = getattr(apsw, "_null_bindings")  # noqa: B009  (apsw's types lack it)
             cursor.execute(sql, no_values, **self._caching)
         except apsw.ExecTraceAbort:
             pass
@@ -172,24 +169,19 @@ class Reader:
 
     def __init__(self, connection: GuardedConnection) -> None:
         self.connection = connection
-        self.sent_rows: list[Any] = []  # rows of the answer under way; freed after it was sent
+        self.sent_rows: list[Any] = []  # rows of the current answer; freed after it was sent
         self._views_for: tuple[int, bool] | None = None
 
     @contextmanager
     def reading(self, *, include_deleted: bool = False) -> Generator[GuardedConnection]:
         """Begin a read transaction in which a model's statement may run."""
-        raw = self.connection.raw
-        raw.execute("BEGIN")
         try:
-            self._make_views(include_deleted=include_deleted)
-            with self.connection.under("query"):
-                yield self.connection
-            raw.execute("COMMIT")
+            with files.transaction(self.connection.raw, "DEFERRED"):
+                self._make_views(include_deleted=include_deleted)
+                with self.connection.under("query"):
+                    yield self.connection
         except BaseException:
-            # An error text may contain a random name, so the next statement gets new ones.
-            self._views_for = None
-            if raw.in_transaction:
-                raw.execute("ROLLBACK")
+            self._views_for = None  # an error text may contain a random name, so the next statement gets new ones
             raise
 
     @contextmanager
@@ -232,22 +224,16 @@ class Writer:
         self.changelog = Changelog(self.raw)
         self._columns: dict[str, list[str]] = {}
         self._max_pages = 0
-        self.who = Who(at="", actor="system")  # of the transaction under way, as is the quota
+        self.who = Who(at="", actor="system")  # of the current transaction, as is the quota
         self.quota = 0
-        self.usage: quota.FileUsage | None = None
+        self.usage = quota.FileUsage(0, 0)  # after the last transaction
         self.last_change, self.last_hash = 0, b""
 
     def create_system_tables(self) -> None:
         """Create the host's tables, in a file that has none yet."""
-        self.raw.execute("BEGIN IMMEDIATE")
-        try:
+        with files.transaction(self.raw):
             if not self.raw.table_exists("main", "_changelog"):
                 self.raw.execute(SYSTEM_SCHEMA)
-            self.raw.execute("COMMIT")
-        except BaseException:
-            if self.raw.in_transaction:
-                self.raw.execute("ROLLBACK")
-            raise
 
     @contextmanager
     def writing(
@@ -266,26 +252,18 @@ class Writer:
         self.who, self.quota = who, quota_bytes
         self._limit_pages(reserve)
         self._columns.clear()
-        self.raw.execute("BEGIN IMMEDIATE")
-        try:
+        with files.transaction(self.raw):
             used_before = quota.used_bytes(self.raw)
             self.capture.begin(may_delete=may_delete, is_bounded=is_bounded)
             self.raw.limit(apsw.SQLITE_LIMIT_LENGTH, max_value)
-            yield self
-            self.capture.turn(on=False)
-            self.raw.limit(apsw.SQLITE_LIMIT_LENGTH, files.MAX_HOST_VALUE)
+            try:
+                yield self
+            finally:
+                self.capture.turn(on=False)
+                self.raw.limit(apsw.SQLITE_LIMIT_LENGTH, files.MAX_HOST_VALUE)
             self._log(op, detail)
             quota.check(self.raw, quota_bytes, reserve, used_before)
             self.usage = quota.measure(self.raw, quota_bytes)
-            self.raw.execute("COMMIT")
-        except BaseException:
-            # A full file makes SQLite roll back by itself; a second rollback would hide the real error.
-            if self.raw.in_transaction:
-                self.raw.execute("ROLLBACK")
-            raise
-        finally:
-            self.capture.turn(on=False)
-            self.raw.limit(apsw.SQLITE_LIMIT_LENGTH, files.MAX_HOST_VALUE)
 
     @contextmanager
     def unnoted(self) -> Generator[None]:
@@ -375,7 +353,6 @@ class Writer:
 
 
 def no_such_table(name: str, tables: Sequence[str]) -> Refusal:
-    existing = (
-        f"There are: {', '.join(tables)}." if tables else f"There is none yet; {name_of('create_table')} creates one."
-    )
+    none = f"There is none yet; {name_of('create_table')} creates one."
+    existing = f"There are: {', '.join(tables)}." if tables else none
     return Refusal("not_found", f"There is no table {name!r}. {existing}", field="table")

@@ -107,7 +107,8 @@ _CLASSES: dict[Kind, type[WakefulError]] = {
     "exhausted": OutOfResources,
     "unavailable": DatabaseUnavailable,
 }
-_FAMILIES: dict[type[WakefulError], Kind] = {
+_KINDS: dict[type, Kind] = {
+    **{known: kind for kind, known in _CLASSES.items()},
     Invalid: "invalid",
     NotFound: "not_found",
     Forbidden: "refused",
@@ -119,12 +120,7 @@ _FAMILIES: dict[type[WakefulError], Kind] = {
 
 def kind_of(error: WakefulError) -> Kind:
     """Return the kind of an error, of a database or of another part of the server."""
-    own: dict[type[Any], Kind] = {known: kind for kind, known in _CLASSES.items()}
-    for each in type(error).__mro__:
-        kind = own.get(each) or _FAMILIES.get(each)
-        if kind is not None:
-            return kind
-    return "unavailable"
+    return next((_KINDS[each] for each in type(error).__mro__ if each in _KINDS), "unavailable")
 
 
 def is_retryable(error: WakefulError) -> bool:

@@ -66,7 +66,7 @@ def operation(
 
 
 class _Reader:
-    """The reader of the errors of the request under way. A worker has one request at a time."""
+    """The reader of the errors of the current request. A worker has one request at a time."""
 
     door: Door = "tool"
 

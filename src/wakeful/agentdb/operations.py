@@ -1,5 +1,4 @@
-"""Carry out operations in a worker: transactions, room in a full file, and errors in words."""
-# pyright: reportUnknownMemberType=false
+"""Run operations in a worker: transactions, space in a full file, and error texts."""
 
 from dataclasses import replace
 from typing import Any
@@ -8,8 +7,8 @@ import apsw
 import orjson
 
 from wakeful.agentdb.database import no_such_table
-from wakeful.agentdb.errors import Refusal
-from wakeful.agentdb.files import files, quota, reclaim, rekey, upgrade
+from wakeful.agentdb.errors import Refusal, kind_of
+from wakeful.agentdb.files import files, quota, rekey, upgrade
 from wakeful.agentdb.files.open_database import OpenDatabase, Request
 from wakeful.agentdb.files.quota import NoRoom
 from wakeful.agentdb.files.reclaim import Reclaim
@@ -18,29 +17,12 @@ from wakeful.agentdb.operation import OPERATIONS, Operation, name_of
 from wakeful.agentdb.process import deadline
 from wakeful.agentdb.tables import browse, migrate, query, rows, schema, transfer, views
 from wakeful.domain.errors import DiskFull
-from wakeful.domain.resources import OutOfResources, find_shortage, lacking
+from wakeful.domain.resources import find_shortage, lacking
 
-# Each declares its operations when it is imported.
-MODULES = (
-    browse,
-    migrate,
-    query,
-    reclaim,
-    recover,
-    rekey,
-    rows,
-    schema,
-    snapshots,
-    transfer,
-    undo,
-    upgrade,
-    verify,
-    views,
-)
+# Imported because each declares operations, as do `query` and `reclaim`, which are used below.
+DECLARED_IN = (browse, migrate, recover, rekey, rows, schema, snapshots, transfer, undo, upgrade, verify, views)
 
-TOO_MUCH_MEMORY = Refusal(
-    "limit", "This needs more memory than an agent's database may use (64 MB). Ask for less at a time."
-)
+TOO_MUCH_MEMORY = Refusal("limit", "This needs more memory than allowed (64 MB). Ask for less at a time.")
 _IN_DOUBT = "So this may or may not have been done: check before you try again."
 
 Answer = dict[str, Any]
@@ -67,7 +49,7 @@ def _refuse_full_disk(db: OpenDatabase) -> None:
 
 
 def _make_room_and_write(db: OpenDatabase, operation: Operation, request: Request) -> Answer:
-    """Reclaim room until the write fits; refuse it when too little can be reclaimed."""
+    """Reclaim space until the write fits; refuse it when too little can be reclaimed."""
     deadline.begin(request.room_seconds)
     reclaim = Reclaim(db.writer, db.path, db.who.at, db.quota, spares_changelog=not operation.uses_reserve)
     need = db.quota // reclaim.SHARE
@@ -85,14 +67,14 @@ def _full(db: OpenDatabase, operation: Operation, reclaim: Reclaim) -> Refusal:
     if operation.name == "delete":
         count = max(1, (db.quota - quota.used_bytes(db.writer.raw)) // changelog.ENTRY_BYTES)
         text = (
-            f"The database is full: of {db.quota:,} bytes, too few are left for the changelog entries of so many "
-            f"deleted rows. Nothing was deleted. Delete fewer rows at a time: about {count:,}."
+            f"The database is full: of {db.quota:,} bytes, too few are left for the changelog entries of this "
+            f"delete. Nothing was deleted. Delete fewer rows at a time: about {count:,}."
         )
     else:
         text = (
             f"The database is full: of {db.quota:,} bytes, 5 % are reserved for deleting. Nothing of this was written. "
             f"Delete rows that are no longer needed with {name_of('delete')}, then write again: the host purges "
-            "deleted rows when it needs their room. Or have the agent's limit raised (database_mb)."
+            "deleted rows when it needs their space. Or have the agent's limit raised (database_mb)."
         )
     if reclaim.obstacle is not None:
         text += f" Recently deleted rows could not be purged: {reclaim.obstacle}"
@@ -101,33 +83,25 @@ def _full(db: OpenDatabase, operation: Operation, reclaim: Reclaim) -> Refusal:
 
 def _write(db: OpenDatabase, operation: Operation, request: Request) -> Answer:
     writer, logged = db.writer, operation.logged_arguments
-    detail = (
-        None
-        if logged is None
-        else {name: (request.args.get(argument) or "")[:4_000] for name, argument in logged.items()}
-    )
+    detail = {name: (request.args.get(argument) or "")[:4_000] for name, argument in (logged or {}).items()}
     if operation.copies_file:
         writer.raw.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
     with writer.writing(
         replace(db.who, actor=operation.agent_actor) if db.who.actor == "agent" else db.who,
         db.quota,
         op=operation.logged_as,
-        detail=None if detail is None else orjson.dumps(detail).decode(),
+        detail=orjson.dumps(detail).decode() if detail else None,
         reserve=quota.FOR_HOST if operation.uses_reserve else quota.FOR_DELETING,
         is_bounded=operation.is_bounded,
         max_value=files.MAX_HOST_VALUE if operation.keeps_host_values else files.MAX_VALUE,
     ):
         result = operation.run(db, **request.args)
-    return {
-        "result": result,
-        "usage": writer.usage and tuple(writer.usage),
-        "last_change": writer.last_change,
-        "last_hash": writer.last_hash.hex(),
-    }
+    head = {"last_change": writer.last_change, "last_hash": writer.last_hash.hex()}
+    return {"result": result, **writer.usage._asdict(), **head}
 
 
-def explain(error: apsw.Error, db: OpenDatabase, op: str) -> Refusal:
-    """Turn an error of SQLite into a refusal that a model can act on."""
+def explain(error: Exception, db: OpenDatabase, op: str) -> Refusal | None:
+    """Turn an error of SQLite or of the system into a refusal that a model can act on; None: a fault of the server."""
     for side in db.sides:
         reason = side.guard.reason
         if reason is not None and isinstance(error, apsw.AuthError | apsw.SQLError):
@@ -159,19 +133,15 @@ def explain(error: apsw.Error, db: OpenDatabase, op: str) -> Refusal:
             return _explain_disk(error, db, op)
         case apsw.ReadOnlyError():
             return Refusal("unavailable", f"The file cannot be written ({text}). Nothing was changed.")
+        case OSError():
+            lacks = find_shortage(error)  # its text has no path, unlike the error's
+            return None if lacks is None else Refusal(kind_of(lacks), lacks.message)
+        case OverflowError():
+            return Refusal("invalid", "A whole number must have at most 64 bits. Store a longer one as a text.")
+        case UnicodeDecodeError():
+            return Refusal("invalid", "A text must be UTF-8. Store other bytes as a BLOB.")
         case _:
             return Refusal("invalid", f"{text}.")
-
-
-def explain_system(error: OSError) -> Refusal | None:
-    """Return which resource has run out, without the path in the system's error; None: another fault."""
-    match find_shortage(error):
-        case DiskFull() as full:
-            return Refusal("disk_full", full.message)
-        case OutOfResources() as lacks:
-            return Refusal("exhausted", lacks.message)
-        case _:
-            return None
 
 
 def _explain_disk(error: apsw.Error, db: OpenDatabase, op: str) -> Refusal:

@@ -94,7 +94,7 @@ def build_services(base: Base, catalog: ToolCatalog, mcp_servers: McpServers, tr
 def _agents(base: Base, files: AgentFiles, catalog: ToolCatalog) -> AgentService:
     def known() -> Known:
         settings = base.settings
-        return Known(mcp_servers=settings.mcp, tools=catalog.own_names, database_mb=settings.agent_database_mb)
+        return Known(mcp_servers=settings.mcp, tools=catalog.toolset_of(), database_mb=settings.agent_database_mb)
 
     run_limit = timedelta(seconds=base.settings.run_limit_seconds)
     return AgentService(base.store, base.clock, run_limit, files.erase_deleted, known=known)

@@ -1,49 +1,34 @@
 """Builds the tools of a node: its own, and those of the MCP servers in the settings."""
 
 import ssl
+from dataclasses import fields
 from functools import cache
+from importlib import import_module
 
 import httpx2
 
 from wakeful.app.build_base import Base
 from wakeful.config import Settings
+from wakeful.domain.labels import TOOLSETS
 from wakeful.server.services import Services
 from wakeful.service.inbox.notify import Notify
-from wakeful.tools.database import database_tools
-from wakeful.tools.files import file_tools
 from wakeful.tools.mcp.servers import Confining, McpLimits, McpServers
-from wakeful.tools.next_run import next_run_tools
-from wakeful.tools.notify import notify_tools
 from wakeful.tools.profiles import profile_tools
-from wakeful.tools.recall import recall_tools
-from wakeful.tools.registry import ToolCatalog, Tools
-from wakeful.tools.scheduler import scheduler_tools
-from wakeful.tools.shell import ShellSettings, shell_tools
+from wakeful.tools.registry import ToolCatalog, ToolDeps, Tools
+from wakeful.tools.shell import ShellSettings
 from wakeful.tools.skills import skill_tools
-from wakeful.tools.subagents import subagent_tools
-from wakeful.tools.web.web import Fetcher, web_tools
-
-_WORKSPACE_BYTES = 1024 * 1024 * 1024
+from wakeful.tools.web.web import Fetcher
 
 
 def build_tools(base: Base, services: Services, catalog: ToolCatalog, fetcher: Fetcher) -> Tools:
-    """Add every built-in tool to the catalog, and return the object that calls them."""
+    """Put every built-in tool into the catalog. The toolset NAME is made by `make_tools` of `wakeful.tools.NAME`."""
     notify = Notify(base.store, base.clock, services.channels, services.hub, services.data.views_of)
-    catalog.add(
-        [
-            *recall_tools(services.recalls),
-            *scheduler_tools(services.schedules),
-            *next_run_tools(services.next_runs),
-            *database_tools(services.data, _WORKSPACE_BYTES),
-            *notify_tools(notify),
-            *file_tools(_WORKSPACE_BYTES, services.instructions),
-            *web_tools(fetcher),
-            *shell_tools(_shell(base.settings), services.notices.add_shell_refused),
-            *subagent_tools(),
-            *skill_tools(base.workspace_of, services.instructions),
-            *profile_tools(services.profiles, catalog.names_for),
-        ]
-    )
+    each_service = (getattr(services, field.name) for field in fields(services))
+    deps = ToolDeps(*each_service, notify, fetcher, _shell(base.settings))
+    for name in TOOLSETS:
+        catalog.add(import_module(f"wakeful.tools.{name}").make_tools(deps))
+    catalog.add(skill_tools(base.workspace_of, services.instructions))
+    catalog.add(profile_tools(services.profiles, catalog.names_for))
     return Tools(catalog, services.agents.check_self_scheduling)
 
 

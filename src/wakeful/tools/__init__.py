@@ -1,1 +1,1 @@
-"""What the model sees: the tools an agent may call."""
+"""Tools that a model can call."""

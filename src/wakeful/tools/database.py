@@ -1,9 +1,8 @@
 """The toolset `database`: an agent's own tables, rows, queries, views and files."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from pathlib import PurePosixPath
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal
 
 import orjson
 from pydantic import Field, model_serializer
@@ -11,7 +10,8 @@ from pydantic import Field, model_serializer
 from wakeful.domain.errors import Invalid, WakefulError
 from wakeful.service.agents.database import AgentData, By, error_kind, is_retryable
 from wakeful.service.agents.workspace import FileTooLarge, Workspace, WorkspaceLimits
-from wakeful.tools.registry import Arguments, Tool, ToolContext, ToolResult
+from wakeful.tools.files import MAX_WORKSPACE
+from wakeful.tools.registry import Act, Arguments, Tool, ToolContext, ToolDeps, ToolResult
 
 MAX_FILE = 10 * 1024 * 1024  # bytes
 
@@ -20,7 +20,7 @@ Row = dict[str, Any]
 Where = Annotated[
     dict[str, Any],
     Field(
-        description='Which rows, all conditions together: {"id": 3}, {"state": ["open", "late"]}, {"done_at": null}, '
+        description='Conditions, all of which must hold: {"id": 3}, {"state": ["open", "late"]}, {"done_at": null}, '
         '{"price": {"gte": 10, "lt": 20}}, {"title": {"like": "%milk%"}}. Operators: eq, ne, gt, gte, lt, lte, like, '
         "in, not_in, between, is_null."
     ),
@@ -29,29 +29,27 @@ Params = Annotated[
     dict[str, Any] | list[Any] | None,
     Field(description="Values for the parameters of the statement: an object for :names, a list for ?."),
 ]
-FileKind = Annotated[
-    Literal["csv", "json", "jsonl"] | None, Field(description="Without it, the ending of the file's name decides.")
-]
+FileKind = Annotated[Literal["csv", "json", "jsonl"] | None, Field(description="Default: by the file's extension.")]
 
 
 class Column(Arguments):
-    name: str = Field(description="Letters, digits and _, beginning with a letter.")
+    name: str = Field(description="Letters, digits and _, starting with a letter.")
     type: Literal["text", "integer", "real", "boolean", "date", "datetime", "json", "blob"]
-    required: bool = Field(False, description="May not be null.")
+    required: bool = Field(False, description="Must not be null.")
     unique: bool = False
-    primary_key: bool = Field(False, description="Without any, the table gets an integer `id`.")
+    primary_key: bool = Field(False, description="If no column is one, the table gets an integer `id`.")
     default: str | int | float | bool | None = None
 
 
 class ViewParameter(Arguments):
     name: str = Field(description="As in the statement, without the colon.")
     description: str = ""
-    required: bool = Field(True, description="Without it, `default` is taken when the view is run.")
+    required: bool = Field(True, description="If false, `default` is used when the view is run without it.")
     default: str | int | float | bool | None = None
 
     @model_serializer
     def _as_stored(self) -> dict[str, Any]:
-        """Return it as it is stored: only a parameter that may be left out has a default."""
+        """Return it as it is stored: only an optional parameter has a default."""
         stored: dict[str, Any] = {"name": self.name, "description": self.description}
         return stored if self.required and self.default is None else {**stored, "default": self.default}
 
@@ -78,7 +76,7 @@ class DbMigrate(Arguments):
         description="Statements, separated by ;. Name the columns in INSERT: new tables also get _created_at, "
         "_updated_at and _deleted_at, which you do not define. DROP works about once an hour: a copy is kept each time."
     )
-    down_sql: str = Field(description="Statements that take it back. Only a person can run them.")
+    down_sql: str = Field(description="Statements that revert it. Only a person can run them.")
 
 
 class DbInsert(Arguments):
@@ -89,7 +87,7 @@ class DbInsert(Arguments):
 class DbUpsert(Arguments):
     table: Table
     rows: list[Row]
-    conflict_columns: list[str] = Field(description='The columns by which a row is the same, such as ["url"].')
+    conflict_columns: list[str] = Field(description='The columns that identify a row, such as ["url"].')
 
 
 class DbUpdate(Arguments):
@@ -109,10 +107,10 @@ class DbRestore(Arguments):
 
 
 class DbQuery(Arguments):
-    sql: str = Field(description="One SELECT. Name tables plainly, without a schema.")
+    sql: str = Field(description="One SELECT. Name tables without a schema.")
     params: Params = None
-    limit: int | None = Field(None, ge=1, le=5000, description="Most rows; 1000 without it.")
-    include_deleted: bool = Field(False, description="Show rows deleted with db_delete too.")
+    limit: int | None = Field(None, ge=1, le=5000, description="Maximum number of rows; default 1000.")
+    include_deleted: bool = Field(False, description="Include rows deleted with db_delete.")
 
 
 class DbExecute(Arguments):
@@ -126,7 +124,7 @@ class DbDefineView(Arguments):
     description: str = ""
     parameters: list[ViewParameter] = Field(default_factory=list[ViewParameter])
     render: Literal["table", "bar", "line", "pie", "number"] = Field(
-        "table", description="How it is drawn. For bar, line and pie: first column the label, second the value."
+        "table", description="How it is shown. For bar, line and pie: first column the label, second the value."
     )
     pinned: bool | None = Field(None, description="Show it on your home page.")
 
@@ -149,99 +147,99 @@ class DbImport(Arguments):
     path: str = Field(description="A file in your workspace.")
     table: str
     format: FileKind = None
-    create: bool = Field(True, description="Make the table if there is none, with columns guessed from the file.")
+    create: bool = Field(True, description="Create the table if there is none, with columns inferred from the file.")
 
 
 class DbExport(Arguments):
     path: str = Field(description="The file in your workspace to write.")
-    table: str | None = Field(None, description="A whole table; or give sql.")
+    table: str | None = Field(None, description="A whole table; or give `sql`.")
     sql: str | None = Field(None, description="One SELECT whose rows are written.")
     params: Params = None
     format: FileKind = None
-    include_deleted: bool = Field(False, description="With table: deleted rows too.")
+    include_deleted: bool = Field(False, description="With `table`: include deleted rows.")
 
 
-class _Declared(NamedTuple):
-    """The tool of an operation, which has the same arguments."""
-
-    op: str
-    arguments: type[Arguments]
-    description: str
-    is_repeatable: bool = False
-
-
-_DECLARED = (
-    _Declared(
+# The tools of operations, which have the same arguments, except those that read or write a file.
+_OPERATIONS: tuple[tuple[str, type[Arguments], str], ...] = (
+    (
         "schema",
         DbSchema,
-        "Show your own database: tables with purpose, columns, indexes and row counts, saved views, and the room "
-        "left. It is empty until you make a table. Look here before you design or query.",
-        is_repeatable=True,
+        "Show your own database: tables with purpose, columns, indexes and row counts, saved views, and the space "
+        "left. It is empty until you create a table. Call this before you design or query.",
     ),
-    _Declared(
+    (
         "create_table",
         DbCreateTable,
-        "Make a table in your own database, where you keep what you need in later runs. The host adds _created_at, "
+        "Create a table in your own database, for what you need in later runs. The host adds _created_at, "
         "_updated_at and _deleted_at.",
     ),
-    _Declared(
+    (
         "alter_table",
         DbAlterTable,
         "Add columns to a table. For any other change of the schema use db_migrate.",
     ),
-    _Declared(
+    (
         "migrate",
         DbMigrate,
         "Change the schema with SQL: CREATE, ALTER, DROP TABLE, CREATE and DROP INDEX, INSERT, UPDATE. All "
         "statements or none are kept, and a snapshot is made first. Triggers, views, virtual tables and DELETE are "
         "not allowed.",
     ),
-    _Declared("insert", DbInsert, "Insert rows, all or none."),
-    _Declared(
+    ("insert", DbInsert, "Insert rows, all or none."),
+    (
         "upsert",
         DbUpsert,
-        "Insert rows, or update those that have the same values in conflict_columns. One that was deleted comes "
-        "back. Says of each row whether it was inserted, updated or revived.",
-        is_repeatable=True,
+        "Insert rows, or update those that have the same values in conflict_columns. A deleted one is restored. The "
+        "answer says of each row whether it was inserted, updated or revived.",
     ),
-    _Declared("update", DbUpdate, "Change the rows that meet a condition. Deleted rows are not touched."),
-    _Declared(
+    ("update", DbUpdate, "Change the rows that match a condition. Deleted rows are not changed."),
+    (
         "delete",
         DbDelete,
-        "Delete the rows that meet a condition. They are hidden, and db_restore brings them back, as long as the "
-        "database is not full and needs their room.",
+        "Delete the rows that match a condition. They are hidden, and db_restore brings them back, unless the "
+        "database was full and has reclaimed their space.",
     ),
-    _Declared("restore", DbRestore, "Bring back rows that were deleted and meet a condition."),
-    _Declared(
+    ("restore", DbRestore, "Restore deleted rows that match a condition."),
+    (
         "query",
         DbQuery,
-        "Run one SELECT (SQLite). Deleted rows are left out unless you ask for them. The answer has columns, rows, "
-        "and truncated if there were more.",
-        is_repeatable=True,
+        "Run one SELECT (SQLite). Deleted rows are left out unless you set include_deleted. The answer has columns, "
+        "rows, and truncated if there were more.",
     ),
-    _Declared(
+    (
         "execute",
         DbExecute,
-        "Run one INSERT or UPDATE as SQL, when db_insert, db_upsert and db_update cannot say it. What it reads "
-        "has deleted rows in it, and to change those is refused: say WHERE _deleted_at IS NULL. DELETE, DDL and "
-        "PRAGMA are refused.",
+        "Run one INSERT or UPDATE as SQL, when db_insert, db_upsert and db_update cannot express it. It also sees "
+        "deleted rows, and changing those is refused: add WHERE _deleted_at IS NULL. DELETE, DDL and PRAGMA are "
+        "refused.",
     ),
-    _Declared(
+    (
         "define_view",
         DbDefineView,
         "Save a SELECT under a name, for later runs, your user's page, and the context_views of schedule_next_run. "
         "A view of that name is replaced.",
     ),
-    _Declared("run_view", DbRunView, "Run a saved view.", is_repeatable=True),
-    _Declared("list_views", DbListViews, "List the saved views.", is_repeatable=True),
-    _Declared("drop_view", DbDropView, "Forget a saved view. Its data stays."),
+    ("run_view", DbRunView, "Run a saved view."),
+    ("list_views", DbListViews, "List the saved views."),
+    ("drop_view", DbDropView, "Delete a saved view. Its data stays."),
+    ("import", DbImport, "Insert the rows of a CSV, JSON or JSONL file of your workspace, all or none."),
+    (
+        "export",
+        DbExport,
+        "Write a table, or the rows of a SELECT, to a CSV, JSON or JSONL file of your workspace.",
+    ),
 )
+_REPEATABLE = ("schema", "upsert", "query", "run_view", "list_views", "export")
+
+
+def make_tools(deps: ToolDeps) -> list[Tool]:
+    return database_tools(deps[AgentData], MAX_WORKSPACE)
 
 
 def database_tools(data: AgentData, workspace_bytes: int) -> list[Tool]:
     """Return the tools of the toolset `database`."""
 
-    def declared(op: str) -> Callable[[ToolContext, Arguments], Awaitable[ToolResult]]:
+    def declared(op: str) -> Act[Arguments]:
         async def act(context: ToolContext, asked: Arguments) -> ToolResult:
             # The result of a query may be long, so it is passed on without parsing it.
             run = data.run_unparsed if op == "query" else data.run
@@ -273,46 +271,20 @@ def database_tools(data: AgentData, workspace_bytes: int) -> list[Tool]:
         )
         return _to_result({"path": asked.path, "format": kind, "bytes": size})
 
-    return [
-        *(
-            _tool(each.op, each.arguments, each.description, declared(each.op), is_repeatable=each.is_repeatable)
-            for each in _DECLARED
-        ),
-        _tool(
-            "import",
-            DbImport,
-            "Insert the rows of a CSV, JSON or JSONL file of your workspace, all or none.",
-            import_file,
-        ),
-        _tool(
-            "export",
-            DbExport,
-            "Write a table, or the rows of a SELECT, to a CSV, JSON or JSONL file of your workspace.",
-            export_file,
-            makes_files=True,
-            is_repeatable=True,
-        ),
-    ]
+    files: dict[str, Act[Any]] = {"import": import_file, "export": export_file}
+    return [_tool(op, arguments, text, files.get(op) or declared(op)) for op, arguments, text in _OPERATIONS]
 
 
-def _tool(
-    op: str,
-    arguments: type[Arguments],
-    description: str,
-    act: Callable[[ToolContext, Any], Awaitable[ToolResult]],
-    *,
-    is_repeatable: bool = False,
-    makes_files: bool = False,
-) -> Tool:
+def _tool(op: str, arguments: type[Arguments], description: str, act: Act[Any]) -> Tool:
     return Tool(
         name=f"db_{op}",
         toolset="database",
         description=description,
         arguments=arguments,
         act=act,
-        tell_error=_explain,
-        is_repeatable=is_repeatable,
-        makes_files=makes_files,
+        explain=_explain,
+        is_repeatable=op in _REPEATABLE,
+        makes_files=op == "export",
     )
 
 

@@ -1,17 +1,18 @@
 """The toolset `files`: read, write, list and search in the agent's own workspace."""
 
 import asyncio
+import codecs
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from functools import partial
 
 from pydantic import Field
 
 from wakeful.domain.agents.instruction_files import AGENTS_FILE
 from wakeful.domain.errors import Invalid
+from wakeful.domain.types import Agent
 from wakeful.service.agents.instruction_files import InstructionFiles
 from wakeful.service.agents.workspace import (
     AccessDenied,
@@ -23,7 +24,7 @@ from wakeful.service.agents.workspace import (
     WorkspaceLimits,
     shown,
 )
-from wakeful.tools.registry import Arguments, Tool, ToolContext, ToolResult
+from wakeful.tools.registry import Arguments, Tool, ToolContext, ToolDeps, ToolResult, tool
 
 MAX_READ = 64_000  # bytes in one answer
 MAX_ENTRIES = 500  # lines in one listing
@@ -32,6 +33,7 @@ MAX_MATCHES = 100
 MAX_SHOWN_OF_A_LINE = 300  # characters
 MAX_FILE = 10_000_000  # bytes
 MAX_FILES = 10_000
+MAX_WORKSPACE = 1024 * 1024 * 1024  # bytes
 SEARCH_LIMIT = 5.0  # seconds
 
 
@@ -58,34 +60,36 @@ class ContentUnusable(Invalid):
     code = "content_unusable"
 
     def __init__(self) -> None:
-        super().__init__(
-            "The content has half of a character in it (a lone surrogate). Nothing was written. Leave it out."
-        )
+        super().__init__("The content has a lone surrogate, half of a character. Nothing was written. Leave it out.")
 
 
 class ReadFile(Arguments):
     path: str = Field(description="Relative to your workspace, like 'notes/today.md'.")
     offset: int = Field(default=0, ge=0, description="The byte to start at; a cut-off answer names the next one.")
-    limit: int = Field(default=MAX_READ, ge=16, le=MAX_READ, description="How many bytes at most.")
+    limit: int = Field(default=MAX_READ, ge=16, le=MAX_READ, description="Maximum number of bytes.")
 
 
 class WriteFile(Arguments):
-    path: str = Field(description="Relative to your workspace; missing directories are made.")
+    path: str = Field(description="Relative to your workspace; missing directories are created.")
     content: str = Field(description="The text to write.")
-    append: bool = Field(default=False, description="Add to the end instead of replacing the file.")
+    append: bool = Field(default=False, description="Append to the file instead of replacing it.")
 
 
 class ListFiles(Arguments):
     path: str = Field(default=".", description="A directory of your workspace.")
-    recursive: bool = Field(default=False, description="Go into directories too.")
-    name: str = Field(default="*", max_length=200, description="Only names like this, as '*.md'.")
+    recursive: bool = Field(default=False, description="Include subdirectories.")
+    name: str = Field(default="*", max_length=200, description="Only names that match this pattern, such as '*.md'.")
 
 
 class SearchFiles(Arguments):
-    pattern: str = Field(min_length=1, max_length=500, description="The text to find within a line, taken literally.")
-    path: str = Field(default=".", description="A file, or a directory to search with all below it.")
-    name: str = Field(default="*", max_length=200, description="Only in files with names like this, as '*.md'.")
-    ignore_case: bool = Field(default=True, description="Take 'a' and 'A' for the same.")
+    pattern: str = Field(min_length=1, max_length=500, description="The text to find in a line, taken literally.")
+    path: str = Field(default=".", description="A file, or a directory to search with its subdirectories.")
+    name: str = Field(default="*", max_length=200, description="Only files whose names match this, such as '*.md'.")
+    ignore_case: bool = Field(default=True, description="Treat upper and lower case as the same.")
+
+
+def make_tools(deps: ToolDeps) -> list[Tool]:
+    return file_tools(MAX_WORKSPACE, deps[InstructionFiles])
 
 
 def file_tools(
@@ -95,82 +99,62 @@ def file_tools(
     most_files: int = MAX_FILES,
     largest_file: int = MAX_FILE,
 ) -> list[Tool]:
-    """Make the tools of the toolset `files`; each workspace may hold so much."""
-    files = _Files(WorkspaceLimits(bytes=quota_bytes, file_bytes=largest_file, files=most_files), instructions)
-    make = partial(Tool, toolset="files")
+    """Return the tools of the toolset `files`, with these limits for each workspace."""
+    limits = WorkspaceLimits(bytes=quota_bytes, file_bytes=largest_file, files=most_files)
+
+    async def read_file(context: ToolContext, asked: ReadFile) -> ToolResult:
+        return await asyncio.to_thread(_read, Workspace(context.workspace), asked)
+
+    async def write_file(context: ToolContext, asked: WriteFile) -> ToolResult:
+        return await _write(limits, instructions, context, asked)
+
+    async def list_files(context: ToolContext, asked: ListFiles) -> ToolResult:
+        return await asyncio.to_thread(_list, Workspace(context.workspace), asked)
+
+    async def search_files(context: ToolContext, asked: SearchFiles) -> ToolResult:
+        return await asyncio.to_thread(_search, Workspace(context.workspace), asked)
+
+    writes = "Write a text file of your workspace: replace it, or append to it with append=true."
+    lists = "List a directory of your workspace, with sizes."
+    searches = "Find lines with a text in the files of your workspace. Plain text, no regular expressions."
     return [
-        make(
-            name="read_file",
-            description="Read a text file of your workspace.",
-            arguments=ReadFile,
-            act=files.read,
-            is_repeatable=True,
-        ),
-        make(
-            name="write_file",
-            description="Write a text file of your workspace: replace it, or add to its end with append=true.",
-            arguments=WriteFile,
-            act=files.write,
-            makes_files=True,
-        ),
-        make(
-            name="list_files",
-            description="List a directory of your workspace, with sizes.",
-            arguments=ListFiles,
-            act=files.list,
-            is_repeatable=True,
-        ),
-        make(
-            name="search_files",
-            description="Find lines with a text in the files of your workspace. Plain text, no regular expressions.",
-            arguments=SearchFiles,
-            act=files.search,
-            is_repeatable=True,
-        ),
+        tool("files", read_file, ReadFile, "Read a text file of your workspace.", is_repeatable=True),
+        tool("files", write_file, WriteFile, writes, makes_files=True),
+        tool("files", list_files, ListFiles, lists, is_repeatable=True),
+        tool("files", search_files, SearchFiles, searches, is_repeatable=True),
     ]
 
 
-class _Files:
-    def __init__(self, limits: WorkspaceLimits, instructions: InstructionFiles | None) -> None:
-        self._limits = limits
-        self._instructions = instructions
+async def _write(
+    limits: WorkspaceLimits, instructions: InstructionFiles | None, context: ToolContext, asked: WriteFile
+) -> ToolResult:
+    try:
+        data = asked.content.encode()
+    except UnicodeEncodeError:
+        raise ContentUnusable from None
+    workspace = Workspace(context.workspace)
+    may_instruct = context.agent.may_write_skills and workspace.is_agents_file(asked.path)
+    if may_instruct and instructions is not None:
+        await _accept(instructions, context.agent, workspace, asked, data)
+    size = await asyncio.to_thread(
+        workspace.write, asked.path, data, append=asked.append, limits=limits, may_instruct=may_instruct
+    )
+    done = f"Added {len(data):,} bytes to" if asked.append else "Wrote"
+    return ToolResult(
+        text=f"{done} {shown(asked.path)}; it has {size:,} bytes.", metadata={"path": asked.path, "size": size}
+    )
 
-    async def read(self, context: ToolContext, asked: ReadFile) -> ToolResult:
-        return await asyncio.to_thread(_read, Workspace(context.workspace), asked)
 
-    async def write(self, context: ToolContext, asked: WriteFile) -> ToolResult:
-        try:
-            data = asked.content.encode()
-        except UnicodeEncodeError:
-            raise ContentUnusable from None
-        workspace = Workspace(context.workspace)
-        may_instruct = context.agent.may_write_skills and workspace.is_agents_file(asked.path)
-        if may_instruct and self._instructions is not None:
-            await self._accept(self._instructions, context, workspace, asked, data)
-        size = await asyncio.to_thread(
-            workspace.write, asked.path, data, append=asked.append, limits=self._limits, may_instruct=may_instruct
-        )
-        done = f"Added {len(data):,} bytes to" if asked.append else "Wrote"
-        return ToolResult(
-            text=f"{done} {shown(asked.path)}; it has {size:,} bytes.", metadata={"path": asked.path, "size": size}
-        )
-
-    async def _accept(
-        self, instructions: InstructionFiles, context: ToolContext, workspace: Workspace, asked: WriteFile, data: bytes
-    ) -> None:
-        """Accept AGENTS.md as it will be, unless it is added to something that nobody accepted."""
-        before = b""
-        if asked.append:
-            with suppress(NoSuchPath):
-                before = (await asyncio.to_thread(workspace.read, asked.path, offset=0, limit=MAX_FILE)).data
-        if not before or await instructions.is_accepted(context.agent, AGENTS_FILE, before):
-            await instructions.accept_written(context.agent, AGENTS_FILE, before + data)
-
-    async def list(self, context: ToolContext, asked: ListFiles) -> ToolResult:
-        return await asyncio.to_thread(_list, Workspace(context.workspace), asked)
-
-    async def search(self, context: ToolContext, asked: SearchFiles) -> ToolResult:
-        return await asyncio.to_thread(_search, Workspace(context.workspace), asked, time.monotonic)
+async def _accept(
+    instructions: InstructionFiles, agent: Agent, workspace: Workspace, asked: WriteFile, data: bytes
+) -> None:
+    """Mark the new AGENTS.md as accepted, unless it is appended to content that no person accepted."""
+    before = b""
+    if asked.append:
+        with suppress(NoSuchPath):  # then it is a new file
+            before = (await asyncio.to_thread(workspace.read, asked.path, offset=0, limit=MAX_FILE)).data
+    if not before or await instructions.is_accepted(agent, AGENTS_FILE, before):
+        await instructions.accept_written(agent, AGENTS_FILE, before + data)
 
 
 def _read(workspace: Workspace, asked: ReadFile) -> ToolResult:
@@ -195,25 +179,20 @@ def _read(workspace: Workspace, asked: ReadFile) -> ToolResult:
 
 
 def _cut_at_end(data: bytes) -> int:
-    """Count the last bytes that begin a character without ending it; they are left to the next call."""
-    for back in range(1, min(3, len(data)) + 1):
-        byte = data[-back]
-        if byte >= 0xC0:  # the first of several
-            needs = 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
-            return back if needs > back else 0
-        if byte < 0x80:
-            break
-    return 0
+    """Return the number of last bytes that begin an incomplete character; the next call reads them."""
+    decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
+    decoder.decode(data)
+    return len(decoder.getstate()[0])
 
 
 def _cut_at_start(data: bytes) -> int:
-    """Count the first bytes that end a character begun before."""
+    """Return the number of first bytes that belong to a character that begins before them."""
     head = data[:3]
     return len(head) - len(head.lstrip(bytes(range(0x80, 0xC0))))
 
 
 def is_binary(data: bytes) -> bool:
-    """Tell whether bytes are something else than text, going by NULs and by what is not UTF-8."""
+    """Return whether bytes are not text: they have a NUL, or much that is not UTF-8."""
     return b"\0" in data or data.decode(errors="replace").count("\N{REPLACEMENT CHARACTER}") * 3 > len(data)
 
 
@@ -229,11 +208,8 @@ def _list(workspace: Workspace, asked: ListFiles) -> ToolResult:
     metadata = {"path": asked.path, "count": len(lines), "is_cut": is_cut}
     if is_cut:
         lines.append(f"[truncated after {len(lines)} entries; list a directory below, or give a name like '*.md']")
-    return ToolResult(text="\n".join(lines) or _nothing(asked), metadata=metadata)
-
-
-def _nothing(asked: ListFiles) -> str:
-    return f"{shown(asked.path)} is empty." if asked.name == "*" else f"Nothing there is named like {asked.name!r}."
+    nothing = f"{shown(asked.path)} is empty." if asked.name == "*" else f"No name there matches {asked.name!r}."
+    return ToolResult(text="\n".join(lines) or nothing, metadata=metadata)
 
 
 def _is_named(entry: Entry, name: str) -> bool:
@@ -248,13 +224,13 @@ def _describe(entry: Entry) -> str:
 
 
 def _printable(path: str) -> str:
-    """Keep a name with a line break in it from looking like two."""
+    """Quote a name with a line break, which would look like two names."""
     return path if path.isprintable() else repr(path)
 
 
 @dataclass(slots=True, kw_only=True)
 class _Search:
-    """One search, and what came of it."""
+    """A search and its results."""
 
     asked: SearchFiles
     monotonic: Callable[[], float]
@@ -271,7 +247,7 @@ class _Search:
         return self.stopped is not None
 
 
-def _search(workspace: Workspace, asked: SearchFiles, monotonic: Callable[[], float]) -> ToolResult:
+def _search(workspace: Workspace, asked: SearchFiles, monotonic: Callable[[], float] = time.monotonic) -> ToolResult:
     search = _Search(asked=asked, monotonic=monotonic, deadline=monotonic() + SEARCH_LIMIT)
     if workspace.kind_of(asked.path) == "file":
         _search_file(search, workspace, asked.path)
@@ -292,7 +268,7 @@ def _search_directory(search: _Search, workspace: Workspace) -> None:
         if search.should_stop():
             return
         if entry.kind == "file" and _is_named(entry, search.asked.name):
-            with suppress(NoSuchPath, PathIsLink, NotAFile, AccessDenied):  # exchanged since, or never ours to read
+            with suppress(NoSuchPath, PathIsLink, NotAFile, AccessDenied):  # replaced since, or not readable
                 _search_file(search, workspace, entry.path)
 
 
@@ -302,14 +278,10 @@ def _search_file(search: _Search, workspace: Workspace, path: str) -> None:
         return
     if stretch.size > MAX_FILE:
         search.skipped.append(_printable(path))
-    _search_text(search, path, stretch.data)
-
-
-def _search_text(search: _Search, path: str, data: bytes) -> None:
     ignore_case = search.asked.ignore_case
     needle = search.asked.pattern.casefold() if ignore_case else search.asked.pattern
     offset = 0
-    for number, raw in enumerate(data.split(b"\n"), start=1):
+    for number, raw in enumerate(stretch.data.split(b"\n"), start=1):
         line = raw.decode(errors="replace")
         if needle in (line.casefold() if ignore_case else line):
             search.matches.append(f"{_printable(path)}:{number} (offset={offset}): {_excerpt(line, needle)}")

@@ -1,4 +1,4 @@
-"""An agent's own next run: one slot, booked anew from inside each run, or the loop ends."""
+"""The toolset `next_run`: an agent books its own next run. There is one slot, and each run must book the next."""
 
 from typing import Literal
 
@@ -7,7 +7,7 @@ from pydantic import Field
 from wakeful.domain.bounds.clamp import BookingRefused
 from wakeful.domain.doors.next_run import NextRunRequest
 from wakeful.service.wakes.next_runs import BookedNextRun, NextRuns
-from wakeful.tools.registry import Arguments, Tool, ToolContext, ToolResult
+from wakeful.tools.registry import Arguments, Tool, ToolContext, ToolDeps, ToolResult, tool
 
 
 class ScheduleNextRun(Arguments):
@@ -21,14 +21,14 @@ class ScheduleNextRun(Arguments):
         description="The brief you will read when you wake, in a fresh session that knows nothing of this one: what to "
         "do, with which tools, files or URLs, and whether to book the run after it."
     )
-    context_views: list[str] = Field(
-        default_factory=list, description="Names of saved views of your database to be shown with the brief."
+    context_views: tuple[str, ...] = Field(
+        default_factory=tuple, description="Names of saved views of your database to be shown with the brief."
     )
     priority: Literal["normal", "low"] = Field(
         "normal", description="low is skipped if your user is talking with you when it is due."
     )
     on_miss: Literal["skip", "run_once", "run_catchup"] | None = Field(
-        None, description="What to do if the server was away at the time. skip unless you say otherwise."
+        None, description="What to do if the server was down at the time. Default: skip."
     )
 
 
@@ -36,54 +36,37 @@ class CancelNextRun(Arguments):
     pass
 
 
-def next_run_tools(service: NextRuns) -> list[Tool]:
-    """Make the tools of the toolset `next_run`."""
+def make_tools(deps: ToolDeps) -> list[Tool]:
+    service = deps[NextRuns]
 
-    async def schedule(context: ToolContext, asked: ScheduleNextRun) -> ToolResult:
-        request = NextRunRequest(
-            instructions=asked.instructions,
-            scheduled_at=asked.scheduled_at,
-            in_seconds=asked.in_seconds,
-            context_views=tuple(asked.context_views),
-            priority=asked.priority,
-            on_miss=asked.on_miss,
-        )
+    async def schedule_next_run(context: ToolContext, asked: ScheduleNextRun) -> ToolResult:
+        request = NextRunRequest(**asked.model_dump())
         try:
-            return _tell(await service.book_in_run(request, context.run, context.agent, context.only))
+            return _booked(await service.book_in_run(request, context.run, context.agent, context.only))
         except BookingRefused as refused:
-            return _tell_refusal(refused)
+            return _refused(refused)
 
-    async def cancel(context: ToolContext, _asked: CancelNextRun) -> ToolResult:
+    async def cancel_next_run(context: ToolContext, _asked: CancelNextRun) -> ToolResult:
         wake = await service.cancel(context.run.agent_id, context.run.user_id)
         if wake is None:
             return ToolResult(text="No next run was booked, so there was nothing to cancel. The slot is empty.")
         when = service.describe_time(wake.nominal_at, context.agent)
         return ToolResult(text=f"Cancelled the next run of {when}. Next run id: {wake.id}.")
 
+    book = (
+        "Book your next run: you will wake in a fresh session, also when your user is not there, and read your "
+        "instructions. There is one slot: a new booking replaces the one before. Each booking fires once, so book "
+        "again in every run for as long as you want to go on. Your user's settings limit the time; the answer says "
+        "whether and why it was moved, and how many runs are left today."
+    )
+    clear = "Clear your next run, if one is booked, without booking another."
     return [
-        Tool(
-            name="schedule_next_run",
-            toolset="next_run",
-            description=(
-                "Book your next run: you will wake in a fresh session, with nobody present, and read your "
-                "instructions. There is one slot: a new booking takes the place of the one before. Each booking fires "
-                "once, so book again from inside every run for as long as you want to go on. Your user's settings "
-                "bound the time; the answer says whether and why it was moved, and how many runs are left today."
-            ),
-            arguments=ScheduleNextRun,
-            act=schedule,
-        ),
-        Tool(
-            name="cancel_next_run",
-            toolset="next_run",
-            description="Clear your next run, if one is booked, without booking another.",
-            arguments=CancelNextRun,
-            act=cancel,
-        ),
+        tool("next_run", schedule_next_run, ScheduleNextRun, book),
+        tool("next_run", cancel_next_run, CancelNextRun, clear),
     ]
 
 
-def _tell(booked: BookedNextRun) -> ToolResult:
+def _booked(booked: BookedNextRun) -> ToolResult:
     wake, clamped = booked.wake, booked.clamped
     moved = f" Moved from {booked.asked}; clamp_reasons: {', '.join(clamped.reasons)}." if clamped.clamped else ""
     return ToolResult(
@@ -100,7 +83,7 @@ def _tell(booked: BookedNextRun) -> ToolResult:
     )
 
 
-def _tell_refusal(refused: BookingRefused) -> ToolResult:
+def _refused(refused: BookingRefused) -> ToolResult:
     earliest = None if refused.earliest is None else refused.earliest.isoformat()
     return ToolResult(
         text=f"{refused.message} Reasons: {', '.join(refused.reasons)}. Nothing was booked.",

@@ -1,10 +1,10 @@
-"""Word from an agent to its user, who may not be there."""
+"""The toolset `notify`: send the agent's user a notification."""
 
 from pydantic import Field
 
 from wakeful.service.inbox.channels import Deliveries
 from wakeful.service.inbox.notify import Notify
-from wakeful.tools.registry import Arguments, Tool, ToolContext, ToolResult
+from wakeful.tools.registry import Arguments, Tool, ToolContext, ToolDeps, ToolResult, tool
 
 
 class NotifyUser(Arguments):
@@ -13,50 +13,40 @@ class NotifyUser(Arguments):
     view_ref: str | None = Field(None, description="The name of a saved view of your database that shows more.")
 
 
-def notify_tools(service: Notify) -> list[Tool]:
-    """Make the tool of the toolset `notify`."""
+def make_tools(deps: ToolDeps) -> list[Tool]:
+    service = deps[Notify]
 
     async def notify(context: ToolContext, asked: NotifyUser) -> ToolResult:
-        told = await service.send(context.run, context.agent, asked.title, asked.body, asked.view_ref)
-        at = f"{told.notice.created_at:%Y-%m-%d %H:%M:%S} UTC"
-        if told.channels is None:
-            text = f"inbox: not told again, because the same title and body are there since {at}. Nobody else was told."
-            did = {"inbox": "duplicate"}
+        sent = await service.send(context.run, context.agent, asked.title, asked.body, asked.view_ref)
+        at = f"{sent.notice.created_at:%Y-%m-%d %H:%M:%S} UTC"
+        if sent.channels is None:
+            text = f"inbox: not saved again, because the same title and body are there since {at}. Nothing was sent."
+            outcomes = {"inbox": "duplicate"}
         else:
-            text = f"inbox: saved at {at}. {_pages(told.open_pages)} {_channels(told.channels)} Whether it was read is "
-            text += f"not known. Notification id: {told.notice.id}."
-            did = {"inbox": "saved", "browser": f"{told.open_pages} open"}
-            did |= {each.channel: each.outcome for each in told.channels.deliveries}
-        return ToolResult(text=text, metadata={"channels": did, "notification_id": told.notice.id})
+            pages = "1 page is" if sent.open_pages == 1 else f"{sent.open_pages or 'no'} pages are"
+            text = f"inbox: saved at {at}. browser: {pages} open here. {_channels(sent.channels)} "
+            text += f"Whether it was read is not known. Notification id: {sent.notice.id}."
+            outcomes = {"inbox": "saved", "browser": f"{sent.open_pages} open"}
+            outcomes |= {each.channel: each.outcome for each in sent.channels.deliveries}
+        return ToolResult(text=text, metadata={"channels": outcomes, "notification_id": sent.notice.id})
 
-    return [
-        Tool(
-            name="notify",
-            toolset="notify",
-            description=(
-                "Tell your user something while nobody is present: in their inbox, on open pages and over the channels "
-                "they set up. For what they must know or decide, not for progress. The same words are told once an "
-                "hour, and there is a limit. The answer says what each channel really did."
-            ),
-            arguments=NotifyUser,
-            act=notify,
-        )
-    ]
+    text = (
+        "Send your user a notification, which reaches them outside this session too: in their inbox, on open pages and "
+        "over the channels they set up. For what they must know or decide, not for progress. The same text is sent "
+        "once an hour at most, and there is a limit. The answer says what each channel did."
+    )
+    return [tool("notify", notify, NotifyUser, text)]
 
 
-def _pages(count: int) -> str:
-    pages = "page is" if count == 1 else "pages are"
-    return f"browser: {count or 'no'} {pages} open here."
-
-
-def _channels(told: Deliveries) -> str:
-    if told.is_muted:
-        return "Channels: not told, because your user muted the wake of this run."
-    if not told.deliveries:
+def _channels(sent: Deliveries) -> str:
+    if sent.is_muted:
+        return "Channels: nothing was sent, because your user muted the wake of this run."
+    if not sent.deliveries:
         return "Channels: none is set up."
-    lines = [f"channel {each.channel!r}: {_OUTCOMES[each.outcome]}" for each in told.deliveries]
-    reasons = [f" ({each.reason})" if each.reason else "" for each in told.deliveries]
-    return " ".join(f"{line}{reason}." for line, reason in zip(lines, reasons, strict=True))
+    return " ".join(
+        f"channel {each.channel!r}: {_OUTCOMES[each.outcome]}{f' ({each.reason})' if each.reason else ''}."
+        for each in sent.deliveries
+    )
 
 
 _OUTCOMES = {"sent": "sent", "failed": "failed", "timed_out": "timed out", "rate_limited": "rate-limited, not sent"}

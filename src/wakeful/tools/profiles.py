@@ -1,4 +1,4 @@
-"""Handing the session over to another agent, in Navi's words: switching the profile."""
+"""The tool `switch_profile`: hand the session over to another agent."""
 
 from collections.abc import Callable, Collection
 
@@ -12,17 +12,17 @@ from wakeful.tools.registry import Arguments, Tool, ToolContext, ToolResult
 
 
 class SwitchProfile(Arguments):
-    profile: str = Field(min_length=1, max_length=200, description="The name or id of one your owner listed.")
+    profile: str = Field(min_length=1, max_length=200, description="The name or id of an agent that your owner listed.")
 
 
 def profile_tools(service: Profiles, tools_of: Callable[[Agent], Collection[str]]) -> list[Tool]:
-    """Make the tool for profiles. It belongs to no toolset: an agent with a list of profiles is shown it."""
+    """Return the tool. It belongs to no toolset: agents with a list of profiles have it."""
 
     async def act(context: ToolContext, asked: SwitchProfile) -> ToolResult:
         own = [name for name in tools_of(context.agent) if context.only is None or name in context.only]
         chosen = await service.switch(context.run, context.agent, asked.profile, own)
         return ToolResult(
-            text=f"From here on {chosen.name!r} goes on in this session, with its own instructions.",
+            text=f"{chosen.name!r} now continues this session, with its own instructions.",
             metadata={"profile_id": chosen.id, "profile_name": chosen.name},
             frames=(ProfileSwitched(profile_id=chosen.id, profile_name=chosen.name),),
         )
@@ -32,8 +32,8 @@ def profile_tools(service: Profiles, tools_of: Callable[[Agent], Collection[str]
             name=SWITCH_PROFILE,
             toolset=None,
             description=(
-                "Hand this session over to another agent of your user: it goes on at once and answers from then on, "
-                "with at most the tools you have. What you have booked stays yours."
+                "Hand this session over to another agent of your user: it continues at once and answers from then on, "
+                "with at most the tools you have. Wakes that you have booked stay yours."
             ),
             arguments=SwitchProfile,
             act=act,

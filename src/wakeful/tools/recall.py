@@ -1,4 +1,4 @@
-"""An agent's own alarm: book a time at which it wakes in this session and reads what it told itself."""
+"""The toolset `recall`: an agent books a time at which it wakes in the same session and reads its own message."""
 
 from typing import Literal
 
@@ -9,7 +9,7 @@ from wakeful.domain.frames import recall_status
 from wakeful.domain.types import Wake
 from wakeful.domain.wakes.when import ACCEPTED
 from wakeful.service.wakes.recalls import Recalls
-from wakeful.tools.registry import Arguments, Tool, ToolContext, ToolResult
+from wakeful.tools.registry import Arguments, Tool, ToolContext, ToolDeps, ToolResult, tool
 
 
 class ScheduleRecall(Arguments):
@@ -19,19 +19,21 @@ class ScheduleRecall(Arguments):
     )
     when: str | None = Field(
         None,
-        description=f"For once and recurring. Relative is best. Accepted forms: {ACCEPTED}. A wall-clock time is meant "
-        "in `timezone`, else in your own zone, else in your user's. With cron: not before this.",
+        description=f"For once and recurring. Relative is best. Accepted forms: {ACCEPTED}. A wall-clock time is in "
+        "`timezone`, else in your own zone, else in your user's. With cron: not before this.",
     )
-    timezone: str | None = Field(None, description="IANA name of the zone that `when` and `cron` are meant in.")
+    timezone: str | None = Field(None, description="IANA name of the zone of `when` and `cron`.")
     timezone_offset: str | None = Field(None, description="±HH:MM, if only the offset is known.")
     interval_seconds: int | None = Field(None, description="For recurring: seconds from one time to the next.")
     cron: str | None = Field(None, description="For recurring, instead of an interval: five fields, as in crontab.")
-    until: str | None = Field(None, description="For recurring: the last moment, written like `when`.")
+    until: str | None = Field(None, description="For recurring: when to end, written like `when`.")
     max_runs: int | None = Field(None, description="For recurring: how many times at most.")
     on_miss: Literal["skip", "run_once", "run_catchup"] | None = Field(
-        None, description="What to do about times missed while the server was away. run_once unless you say otherwise."
+        None, description="What to do about times that were missed while the server was down. Default: run_once."
     )
-    priority: Literal["normal", "low"] = Field("normal", description="low gives way to a user who is talking.")
+    priority: Literal["normal", "low"] = Field(
+        "normal", description="low is skipped if your user is talking with you when it is due."
+    )
     internal_comment: str = Field("", description="A short label for people.")
     additional_context_message: str = Field(
         description="What you will read when you wake: a todo for yourself that names the tools, files or URLs to use, "
@@ -41,39 +43,28 @@ class ScheduleRecall(Arguments):
 
 class ManageRecall(Arguments):
     action: Literal["cancel", "skip", "list"] = Field(
-        description="cancel ends the pending recall; do it before you book another. skip leaves out the next time of a "
+        description="cancel ends the pending recall; do it before you book another. skip skips the next time of a "
         "recurring one. list shows all of them."
     )
     session_id: str | None = Field(None, description="Another session of your user; without it, this one.")
 
 
-def recall_tools(service: Recalls) -> list[Tool]:
-    """Make the tools of the toolset `recall`."""
+def make_tools(deps: ToolDeps) -> list[Tool]:
+    service = deps[Recalls]
 
-    async def schedule(context: ToolContext, asked: ScheduleRecall) -> ToolResult:
-        request = RecallRequest(
-            call_type=asked.call_type,
-            instructions=asked.additional_context_message,
-            when=asked.when,
-            timezone=asked.timezone,
-            timezone_offset=asked.timezone_offset,
-            interval_seconds=asked.interval_seconds,
-            cron=asked.cron,
-            until=asked.until,
-            max_runs=asked.max_runs,
-            on_miss=asked.on_miss,
-            priority=asked.priority,
-            comment=asked.internal_comment,
-        )
+    async def schedule_recall(context: ToolContext, asked: ScheduleRecall) -> ToolResult:
+        fields = asked.model_dump()
+        text, comment = fields.pop("additional_context_message"), fields.pop("internal_comment")
+        request = RecallRequest(instructions=text, comment=comment, **fields)
         booked = await service.book_in_run(request, context.run, context.agent, context.only)
         wake = booked.wake
-        again = "" if not wake.is_recurring else f", then {_rhythm(wake)}"
+        again = f", then {_rhythm(wake)}" if wake.is_recurring else ""
         return ToolResult(
             text=f"Booked: you will wake {booked.told}{again}. Recall id: {wake.id}.",
             metadata={"recall_id": wake.id, "trigger_at": wake.nominal_at.isoformat()},
         )
 
-    async def manage(context: ToolContext, asked: ManageRecall) -> ToolResult:
+    async def manage_recall(context: ToolContext, asked: ManageRecall) -> ToolResult:
         assert context.run.session_id is not None
         session_id = context.run.session_id if asked.session_id is None else asked.session_id
         user_id = await service.reach(session_id, context.run)
@@ -84,32 +75,22 @@ def recall_tools(service: Recalls) -> list[Tool]:
         if asked.action == "skip":
             wake = await service.skip(session_id, user_id, by="agent")
             when = service.describe_time(wake.nominal_at, context.agent)
-            return ToolResult(text=f"{_skipped(wake, when)} Recall id: {wake.id}.")
+            outcome = f"The next time is {when}." if wake.is_live else "That was the last time, so it has ended."
+            return ToolResult(text=f"Skipped. {outcome} Recall id: {wake.id}.")
         wake = await service.cancel(session_id, user_id)
         if wake is None:
             return ToolResult(text="No recall was pending in this session, so there was nothing to cancel.")
         when = service.describe_time(wake.nominal_at, context.agent)
         return ToolResult(text=f"Cancelled the recall of {when}. Recall id: {wake.id}.")
 
+    alarm = (
+        "Set your own alarm: you will wake in this session, also when your user is not there, and read the message "
+        "that you leave for yourself here. One recall can be pending per session: cancel it with manage_recall before "
+        "you book another. For long work, book the next phase at the end of each one."
+    )
     return [
-        Tool(
-            name="schedule_recall",
-            toolset="recall",
-            description=(
-                "Set your own alarm: you will be woken in this session, with nobody present, and read the message you "
-                "leave for yourself here. One recall can be pending per session: cancel it with manage_recall before "
-                "you book another. For long work, book the next phase at the end of each one."
-            ),
-            arguments=ScheduleRecall,
-            act=schedule,
-        ),
-        Tool(
-            name="manage_recall",
-            toolset="recall",
-            description="Cancel, skip or list the recalls of a session.",
-            arguments=ManageRecall,
-            act=manage,
-        ),
+        tool("recall", schedule_recall, ScheduleRecall, alarm),
+        tool("recall", manage_recall, ManageRecall, "Cancel, skip or list the recalls of a session."),
     ]
 
 
@@ -117,12 +98,7 @@ def _rhythm(wake: Wake) -> str:
     return f"by cron {wake.cron!r}" if wake.every is None else f"every {int(wake.every.total_seconds())} s"
 
 
-def _skipped(wake: Wake, when: str) -> str:
-    return f"Skipped. The next time is {when}." if wake.is_live else "Skipped. That was the last time, so it has ended."
-
-
 def _line(wake: Wake, when: str) -> str:
     label = f" ({wake.comment})" if wake.comment else ""
     reason = f", {wake.reason}" if wake.reason else ""
-    status = recall_status(wake.status)
-    return f"{when} {wake.call_type}{label}: {status}{reason}. Id: {wake.id}."
+    return f"{when} {wake.call_type}{label}: {recall_status(wake.status)}{reason}. Id: {wake.id}."

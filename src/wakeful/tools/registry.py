@@ -1,4 +1,4 @@
-"""The tools a model may be shown, and the one way to call them."""
+"""Tools: the list of them, which agent is shown which, validation of arguments, and calls."""
 
 import logging
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar, cast
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -18,54 +18,62 @@ from wakeful.service.resources import shortage
 
 log = logging.getLogger(__name__)
 
+T = TypeVar("T")
+
 
 class Arguments(BaseModel):
-    """What a tool takes. A model that sends a field too many is told so instead of being half understood."""
+    """Arguments of a tool. An unknown field is an error that the model sees, instead of being ignored."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
+A = TypeVar("A", bound=Arguments)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolContext:
-    """For whom a tool works. Stamped by the host; a model can change none of it."""
+    """The run that calls a tool, set by the host; the model cannot change it."""
 
     run: Run
     agent: Agent
     workspace: Path  # the agent's own directory; it need not exist yet
     only: Collection[str] | None = None  # the tools this run has; None: all of the agent's
-    skills: Collection[str] | None = None  # those its session was begun with; None: all of the agent's
-    spawn: "Callable[[str, str], Awaitable[ToolResult]] | None" = None  # has another agent, by name, do a task
+    skills: Collection[str] | None = None  # that its session was started with; None: all of the agent's
+    spawn: "Callable[[str, str], Awaitable[ToolResult]] | None" = None  # gives another agent, by name, a task
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolResult:
-    """What the model reads, and what those who watch see besides."""
+    """The result of a call: text for the model, and metadata and frames for clients."""
 
     text: str
     success: bool = True
     metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    frames: tuple[RunFrame, ...] = ()  # what those who watch are told besides
+    frames: tuple[RunFrame, ...] = ()  # sent to the session's subscribers
+
+
+Act = Callable[[ToolContext, A], Awaitable[ToolResult]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
-    """One tool: its name, what the model is told about it, and what it does."""
+    """One tool: its name, its description for the model, and the function it calls."""
 
     name: str
-    toolset: str | None  # None: no toolset shows it, only `is_shown_to`
+    toolset: str | None  # None: only `is_shown_to` decides who sees it
     description: str
     arguments: type[Arguments]
-    act: Callable[[ToolContext, Any], Awaitable[ToolResult]]
-    tell_error: Callable[[WakefulError], ToolResult] | None = None  # how it words a refusal; None: the message alone
-    is_repeatable: bool = False  # doing it twice is as good as once, so a call cut off by a crash is made again
-    raw_schema: Mapping[str, Any] | None = None  # of a tool from outside, which checks its arguments itself
+    act: Act[Any]
+    explain: Callable[[WakefulError], ToolResult] | None = None  # the result for an error; None: its message alone
+    is_repeatable: bool = False  # idempotent, so a call that a crash interrupted is repeated
+    raw_schema: Mapping[str, Any] | None = None  # of an MCP tool, whose server checks its arguments
     is_shown_to: Callable[[Agent], bool] | None = None  # None: to every agent that has its toolset
-    makes_files: bool = False  # in the agent's own directory, which is then bound to this node's data directory
-    is_side_by_side: bool = False  # several calls in one answer are made at once
+    makes_files: bool = False  # in the agent's own directory, which binds the agent to this node's data directory
+    is_side_by_side: bool = False  # several calls in one answer run in parallel
 
     @property
     def server(self) -> str | None:
-        """Return the MCP server that has it; None: it is our own."""
+        """Return the MCP server that it is from; None: it is built in."""
         kind, _, name = (self.toolset or "").partition(":")
         return name if kind == "mcp" else None
 
@@ -75,30 +83,37 @@ class Tool:
         return _schema_of(self.arguments) if self.raw_schema is None else dict(self.raw_schema)
 
 
+def tool(toolset: str | None, act: Act[A], arguments: type[A], description: str, **more: Any) -> Tool:
+    """Return a tool with the name of its function; `more` has other fields of `Tool`."""
+    return Tool(name=act.__name__, toolset=toolset, description=description, arguments=arguments, act=act, **more)
+
+
+class ToolDeps:
+    """The services and settings that a toolset's `make_tools` needs, found by their class."""
+
+    def __init__(self, *objects: object) -> None:
+        self._by_class = {type(each): each for each in objects}
+
+    def __getitem__(self, wanted: type[T]) -> T:
+        return cast("T", self._by_class[wanted])
+
+
 @cache
 def _schema_of(arguments: type[Arguments]) -> dict[str, Any]:
-    """Made once: it takes a millisecond, and every model call needs that of every tool."""
+    """Cached: it takes a millisecond, and every model call needs the schema of every tool."""
     return arguments.model_json_schema()
 
 
 class Outside(Protocol):
-    """Servers with tools of their own."""
+    """The MCP servers, as `tools/mcp/servers.py` implements them."""
 
-    async def prepare(self, names: Iterable[str]) -> list[str]:
-        """Start them if need be, and return what a model should know about those that do not work."""
-        ...
+    async def prepare(self, names: Iterable[str]) -> list[str]: ...
 
-    def tell_starting(self, names: Iterable[str], seconds: float) -> Waiting | None:
-        """Say which of them are being started, for so many seconds already."""
-        ...
+    def waiting_for_start(self, names: Iterable[str], seconds: float) -> Waiting | None: ...
 
-    def tell_failed(self, names: Iterable[str]) -> list[Waiting]:
-        """Say which of them did not start, and when they are tried again."""
-        ...
+    def failed_starts(self, names: Iterable[str]) -> list[Waiting]: ...
 
-    def tools_of(self, names: Iterable[str]) -> list[Tool]:
-        """Return their tools, as far as they are known."""
-        ...
+    def tools_of(self, names: Iterable[str]) -> list[Tool]: ...
 
 
 class ToolCatalog:
@@ -115,52 +130,43 @@ class ToolCatalog:
     def add(self, tools: Iterable[Tool]) -> None:
         self._by_name |= {tool.name: tool for tool in tools}
 
-    @property
-    def own_names(self) -> frozenset[str]:
-        """Return the names of all tools that are not from an MCP server."""
-        return frozenset(self._by_name)
-
     def toolset_of(self) -> dict[str, str | None]:
-        """Return the toolset of each tool that is not from an MCP server."""
+        """Return the toolset of each tool that is not from an MCP server, by its name."""
         return {tool.name: tool.toolset for tool in self._by_name.values()}
 
-    def without_toolset(self) -> list[Tool]:
-        """Return the tools that an agent's other settings show."""
-        return [tool for tool in self._by_name.values() if tool.toolset is None]
-
     async def prepare(self, agent: Agent) -> list[str]:
-        """Start the MCP servers that an agent has on, and return what its model should know about them."""
+        """Start the agent's MCP servers, and return notes for its model about those that do not work."""
         if self._outside is None or not agent.mcp_servers:
             return []
         return await self._outside.prepare(agent.mcp_servers)
 
-    def tell_starting(self, agent: Agent, seconds: float) -> Waiting | None:
-        """Say which servers of an agent are being started, for so many seconds already."""
-        return None if self._outside is None else self._outside.tell_starting(agent.mcp_servers, seconds)
+    def waiting_for_start(self, agent: Agent, seconds: float) -> Waiting | None:
+        """Return a frame about the agent's MCP servers that are still starting, if any, after these seconds."""
+        return None if self._outside is None else self._outside.waiting_for_start(agent.mcp_servers, seconds)
 
-    def tell_failed(self, agent: Agent) -> list[Waiting]:
-        """Say which servers of an agent did not start, and when they are tried again."""
-        return [] if self._outside is None else self._outside.tell_failed(agent.mcp_servers)
+    def failed_starts(self, agent: Agent) -> list[Waiting]:
+        """Return a frame for each of the agent's MCP servers that did not start, with the time of the next attempt."""
+        return [] if self._outside is None else self._outside.failed_starts(agent.mcp_servers)
 
-    def tell_call(self, tool: Tool | None, seconds: float) -> Waiting | None:
-        """Say that a call of a server's tool has been waited for so many seconds; our own tools need no words."""
+    def waiting_for_call(self, tool: Tool | None, seconds: float) -> Waiting | None:
+        """Return a frame about a call that has taken these seconds; None for a built-in tool."""
         if self._outside is None or tool is None or tool.server is None:
             return None
         waiting = f"no answer yet from {tool.server} ({seconds:.0f} s)"
-        return self._outside.tell_starting([tool.server], seconds) or Waiting(for_="mcp_server", reason=waiting)
+        return self._outside.waiting_for_start([tool.server], seconds) or Waiting(for_="mcp_server", reason=waiting)
 
     def names_for(self, agent: Agent) -> list[str]:
         """Return the names of the tools an agent is shown."""
         return [tool.name for tool in self.shown_to(agent, None)]
 
-    def of(self, toolsets: Iterable[str]) -> list[Tool]:
-        """Return what an agent with these toolsets is shown; a tool that is off is not shown at all."""
+    def of(self, toolsets: Iterable[str | None]) -> list[Tool]:
+        """Return the tools of these toolsets; None stands for the tools without one."""
         shown = frozenset(toolsets)
         return [tool for tool in self._by_name.values() if tool.toolset in shown]
 
     def shown_to(self, agent: Agent, only: Collection[str] | None) -> list[Tool]:
-        """Return what a run of this agent is shown; it may have been woken, or its session begun, with fewer tools."""
-        own = [*self.of(shown_toolsets(agent)), *self.without_toolset()]
+        """Return the tools that a run of this agent is shown; `only` limits them to those of its wake or session."""
+        own = self.of([*shown_toolsets(agent), None])
         shown = [tool for tool in own if tool.is_shown_to is None or tool.is_shown_to(agent)]
         if self._outside is not None and agent.mcp_servers:
             taken = {tool.name for tool in shown}
@@ -180,9 +186,9 @@ class Tools:
         self._check_scheduling = check_scheduling  # raises if the agent, as it is now, may not schedule
 
     async def call(self, name: str, arguments: Mapping[str, Any], context: ToolContext) -> ToolResult:
-        """Call a tool of this agent. A wrong call or a refusal is a result the model can learn from.
+        """Call a tool of this agent. Wrong arguments and refusals are results, so that the model can correct itself.
 
-        Raises only if the store is away and the call may be made again as soon as it is back.
+        Raises only if the store is unavailable and the call can be repeated once it is back.
         """
         shown = {tool.name: tool for tool in self.catalog.shown_to(context.agent, context.only)}
         tool = shown.get(name)
@@ -191,28 +197,22 @@ class Tools:
         try:
             parsed = tool.arguments.model_validate(arguments)
         except ValidationError as error:
-            return _tell(tool, _explain(tool, error))
+            return _failed(tool, _explain(tool, error))
         try:
             if tool.toolset in SCHEDULING and self._check_scheduling is not None:
-                await self._check_scheduling(context.agent)  # it may have been turned off during this run
+                await self._check_scheduling(context.agent)  # self-scheduling may have been turned off during this run
             return await tool.act(context, parsed)
         except WakefulError as error:
             if isinstance(error, StoreUnavailable) and tool.is_repeatable:
                 raise
-            return _tell(tool, error)
-        except Exception as error:  # one tool's fault must not end the run: the model may go another way
+            return _failed(tool, error)
+        except Exception as error:  # logged; a fault of one tool must not end the run
             if (lacks := shortage(error)) is not None:
                 log.warning("tool lacks something", extra={"tool": name, "problem": lacks.message})
-                return _tell(tool, lacks)
+                return _failed(tool, lacks)
             log.exception("tool failed", extra={"tool": name, "run_id": context.run.id})
-            text = f"The tool {name!r} broke ({type(error).__name__}); this is a fault of the server, not of your call."
+            text = f"The tool {name!r} failed ({type(error).__name__}): an error of the server, not of your call."
             return ToolResult(text=text, success=False, metadata={"code": "tool_broke"})
-
-
-def _refusal(error: WakefulError) -> str:
-    """Say what was wrong, and in which field, so that the next try is right."""
-    text = error.message if error.hint is None else f"{error.message} {error.hint}"
-    return text if error.field is None or error.field in text else f"`{error.field}`: {text}"
 
 
 def _unknown(name: str, shown: Mapping[str, Tool]) -> str:
@@ -227,10 +227,14 @@ class BadArguments(Invalid):
     code = "bad_arguments"
 
 
-def _tell(tool: Tool, error: WakefulError) -> ToolResult:
-    if tool.tell_error is not None:
-        return tool.tell_error(error)
-    return ToolResult(text=_refusal(error), success=False, metadata={"code": error.code})
+def _failed(tool: Tool, error: WakefulError) -> ToolResult:
+    """Return the error as a result that names the wrong field, so that the model can correct its call."""
+    if tool.explain is not None:
+        return tool.explain(error)
+    text = error.message if error.hint is None else f"{error.message} {error.hint}"
+    if error.field is not None and error.field not in text:
+        text = f"`{error.field}`: {text}"
+    return ToolResult(text=text, success=False, metadata={"code": error.code})
 
 
 def _explain(tool: Tool, error: ValidationError) -> BadArguments:

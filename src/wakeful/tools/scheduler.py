@@ -1,4 +1,4 @@
-"""Messages to itself and fresh sessions, once each, within a day: an agent's scheduler."""
+"""The toolset `scheduler`: an agent books messages to itself and new sessions, once each, within a day."""
 
 from typing import Annotated, Any, Literal
 
@@ -8,7 +8,7 @@ from wakeful.domain.doors import session_config
 from wakeful.domain.doors.schedule import Schedule, ScheduleRequest
 from wakeful.domain.errors import Invalid
 from wakeful.service.wakes.schedules import Schedules
-from wakeful.tools.registry import Arguments, Tool, ToolContext, ToolResult
+from wakeful.tools.registry import Arguments, Tool, ToolContext, ToolDeps, ToolResult, tool
 
 _OF_OP = {
     "create": ("kind", "message", "delay_ms", "at", "label", "session_config", "ephemeral"),
@@ -16,7 +16,7 @@ _OF_OP = {
     "cancel": ("schedule_id",),
 }
 _TEXTS = {"type": "array", "items": {"type": "string"}}
-# For the model to read; the rules themselves say in one sentence what is wrong, whoever asks.
+# For the model only; `domain.doors.session_config` validates, with the same error texts for every caller.
 _CONFIG = {
     "type": "object",
     "additionalProperties": False,
@@ -38,7 +38,7 @@ _CONFIG = {
                 "properties": {
                     "role": {"enum": ["user", "assistant"]},
                     "content": {"type": "string"},
-                    "timestamp": {"type": "string", "description": "When it was said: ISO 8601 with offset or Z."},
+                    "timestamp": {"type": "string", "description": "When it was sent: ISO 8601 with offset or Z."},
                 },
             },
         },
@@ -53,11 +53,11 @@ _CONFIG = {
 
 class SchedulerTool(Arguments):
     op: Literal["create", "list", "cancel"] = Field(
-        description="create books one, list shows what waits in this session, cancel ends a pending or queued one."
+        description="create books one, list shows those of this session, cancel ends a pending or queued one."
     )
     kind: Literal["message", "session"] | None = Field(
         None,
-        description="For create. message: you read it in this session, once it is idle. session: it begins a fresh "
+        description="For create. message: you read it in this session, once it is idle. session: it starts a fresh "
         "session of yours, whatever happens in this one.",
     )
     message: str | None = Field(None, description="For create: what you will read then, as a todo for yourself.")
@@ -67,11 +67,11 @@ class SchedulerTool(Arguments):
     at: str | None = Field(
         None,
         description="For create, unless `delay_ms` is given: ISO 8601 with offset or Z, at most 24 h ahead; a past "
-        "time comes at once.",
+        "time fires at once.",
     )
     label: str | None = Field(None, description="For create: a short name for people.")
     session_config: Annotated[Any, WithJsonSchema(_CONFIG)] = Field(
-        None, description="For create: required for kind session ({} will do), forbidden for kind message."
+        None, description="For create: required for kind session ({} is enough), not allowed for kind message."
     )
     ephemeral: bool | None = Field(
         None, description="For create: true if it may be forgotten when the server restarts."
@@ -79,8 +79,8 @@ class SchedulerTool(Arguments):
     schedule_id: str | None = Field(None, description="For cancel: such as sch-….")
 
 
-def scheduler_tools(service: Schedules) -> list[Tool]:
-    """Make the tool of the toolset `scheduler`."""
+def make_tools(deps: ToolDeps) -> list[Tool]:
+    service = deps[Schedules]
 
     async def create(context: ToolContext, asked: SchedulerTool) -> ToolResult:
         request = _request(asked)
@@ -90,7 +90,7 @@ def scheduler_tools(service: Schedules) -> list[Tool]:
         warning = "" if booked.warning is None else f" {booked.warning}"
         return ToolResult(
             text=f"Booked: your message will {where} at {booked.told}. Schedule id: {schedule.id}.{warning}",
-            metadata=_tell(schedule),
+            metadata=_to_metadata(schedule),
         )
 
     async def listed(context: ToolContext, _asked: SchedulerTool) -> ToolResult:
@@ -99,7 +99,7 @@ def scheduler_tools(service: Schedules) -> list[Tool]:
         lines = [_line(schedule, service.describe_time(schedule.fire_at, context.agent)) for schedule in found]
         return ToolResult(
             text="\n".join(lines) or "Nothing is scheduled in this session.",
-            metadata={"schedules": [_tell(schedule) for schedule in found]},
+            metadata={"schedules": [_to_metadata(schedule) for schedule in found]},
         )
 
     async def cancel(context: ToolContext, asked: SchedulerTool) -> ToolResult:
@@ -109,39 +109,31 @@ def scheduler_tools(service: Schedules) -> list[Tool]:
             )
         schedule = await service.cancel(asked.schedule_id, context.run.user_id, context.run.session_id)
         when = service.describe_time(schedule.fire_at, context.agent)
-        return ToolResult(
-            text=f"Cancelled what was booked for {when}. Schedule id: {schedule.id}.", metadata=_tell(schedule)
-        )
+        text = f"Cancelled what was booked for {when}. Schedule id: {schedule.id}."
+        return ToolResult(text=text, metadata=_to_metadata(schedule))
 
     ops = {"create": create, "list": listed, "cancel": cancel}
 
-    async def act(context: ToolContext, asked: SchedulerTool) -> ToolResult:
+    async def scheduler(context: ToolContext, asked: SchedulerTool) -> ToolResult:
         _check_fields(asked)
         return await ops[asked.op](context, asked)
 
-    return [
-        Tool(
-            name="scheduler",
-            toolset="scheduler",
-            description=(
-                "Book something for later, once, from a second to a day ahead: a message to yourself in this session, "
-                "or a fresh session that begins with it. Many can wait at a time, at most 50 per session. Prefer "
-                "delay_ms; cancel what is no longer needed."
-            ),
-            arguments=SchedulerTool,
-            act=act,
-        )
-    ]
+    text = (
+        "Book something for later, once, from a second to a day ahead: a message to yourself in this session, or a "
+        "fresh session that starts with it. At most 50 can be pending per session. Prefer delay_ms; cancel what is no "
+        "longer needed."
+    )
+    return [tool("scheduler", scheduler, SchedulerTool, text)]
 
 
 def _check_fields(asked: SchedulerTool) -> None:
-    """Refuse a field that belongs to another op: who sends it means something that would not happen."""
+    """Refuse a field of another op: ignoring it would hide that the call does not do what the model wants."""
     takes = _OF_OP[asked.op]
     for name in sorted(asked.model_fields_set - {"op", *takes}):
         value = getattr(asked, name)
         if value is not None:
             raise Invalid(
-                f"`{name}` is {repr(value)[:80]}, and op {asked.op!r} does not take it. "
+                f"op {asked.op!r} must not have `{name}`, got {repr(value)[:80]}. "
                 f"It takes: {', '.join(takes) or 'nothing'}.",
                 field=name,
             )
@@ -149,11 +141,9 @@ def _check_fields(asked: SchedulerTool) -> None:
 
 def _request(asked: SchedulerTool) -> ScheduleRequest:
     if asked.kind is None:
-        raise Invalid(
-            "`kind` is missing. Accepted: 'message' (into this session) or 'session' (a fresh one).", field="kind"
-        )
+        raise Invalid("`kind` is missing. Give 'message' (into this session) or 'session' (a fresh one).", field="kind")
     if asked.message is None:
-        raise Invalid("`message` is missing. Write what is to be read then.", field="message")
+        raise Invalid("`message` is missing. Give the text that you will read then.", field="message")
     return ScheduleRequest(
         kind=asked.kind,
         message=asked.message,
@@ -170,8 +160,8 @@ def _line(schedule: Schedule, when: str) -> str:
     return f"{schedule.id} {schedule.kind}{label}: {schedule.status}, {when}."
 
 
-def _tell(schedule: Schedule) -> dict[str, Any]:
-    told: dict[str, Any] = {
+def _to_metadata(schedule: Schedule) -> dict[str, Any]:
+    metadata: dict[str, Any] = {
         "schedule_id": schedule.id,
         "kind": schedule.kind,
         "label": schedule.label,
@@ -180,5 +170,5 @@ def _tell(schedule: Schedule) -> dict[str, Any]:
         "fire_at": schedule.fire_at.isoformat(),
     }
     if schedule.session_config_summary is not None:
-        told["session_config_summary"] = schedule.session_config_summary
-    return told
+        metadata["session_config_summary"] = schedule.session_config_summary
+    return metadata

@@ -1,4 +1,4 @@
-"""The toolset `shell`: commands in the agent's workspace, each confined to it, with a clean environment and an end.
+"""The toolset `shell`: commands in the agent's workspace, confined to it, with a clean environment and a timeout.
 
 A command runs as the server's own user, so it is confined by Landlock or bubblewrap: it reaches the workspace, a
 temporary directory and the system's software. Where neither works, commands are refused.
@@ -19,15 +19,16 @@ from wakeful.domain.agents.confinement import Confinement
 from wakeful.domain.errors import Invalid, Unavailable
 from wakeful.domain.types import Agent
 from wakeful.service.agents.workspace import make_private_directory
+from wakeful.service.inbox.notices import NoticeService
 from wakeful.tools.confinement.guard import guarded
 from wakeful.tools.confinement.probe import find_confinement
 from wakeful.tools.confinement.rules import SEARCH_PATH, ConfinementRules, make_rules
-from wakeful.tools.registry import Arguments, Tool, ToolContext, ToolResult
+from wakeful.tools.registry import Arguments, Tool, ToolContext, ToolDeps, ToolResult, tool
 
 MAX_TIMEOUT = 600  # seconds
 MAX_KEPT = 32_000  # bytes of the output's beginning, and as many of its end
-LAST_WORDS = 0.5  # seconds to read what is left in the pipe after the command ended
-PATIENCE = 1.0  # seconds for its guard to end everything
+DRAIN_SECONDS = 0.5  # to read what is left in the pipe after the command ended
+GUARD_SECONDS = 1.0  # for its guard to kill everything
 
 
 class CommandUnusable(Invalid):
@@ -43,71 +44,65 @@ class ShellRefused(Unavailable):
     def __init__(self) -> None:
         super().__init__(
             "The command was not run, because this server cannot confine commands, and one that is not confined could "
-            "read the server's keys. Its owner has been told what to do about it. Do without commands until then."
+            "read the server's keys. Its owner has got a notice with the remedy. Do without commands until then."
         )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShellSettings:
-    """What commands may reach besides the workspace, and what happens where they cannot be confined."""
+    """Access of commands besides the workspace, and whether they may run unconfined."""
 
     confinement: Callable[[], Confinement] = find_confinement
     hidden: tuple[Path, ...] = ()  # the server's own directories
     read: tuple[Path, ...] = ()
     has_network: bool = False
-    is_unconfined: bool = False  # the owner wants commands to run without limits
+    is_unconfined: bool = False  # the owner allows commands without confinement
 
 
-TellRefused = Callable[[Agent, Confinement], Awaitable[None]]
+OnRefused = Callable[[Agent, Confinement], Awaitable[None]]
 
 
 class RunCommand(Arguments):
-    command: str = Field(min_length=1, max_length=32_000, description="What to run, as given to /bin/sh -c.")
-    timeout_seconds: float = Field(default=60, gt=0, le=MAX_TIMEOUT, description="After so many seconds it is killed.")
+    command: str = Field(min_length=1, max_length=32_000, description="The command, as for /bin/sh -c.")
+    timeout_seconds: float = Field(default=60, gt=0, le=MAX_TIMEOUT, description="After that it is killed.")
 
 
-def shell_tools(
-    settings: ShellSettings | None = None, tell_refused: TellRefused | None = None, search_path: str = SEARCH_PATH
-) -> list[Tool]:
-    """Make the tools of the toolset `shell`. `tell_refused` tells people that commands are refused, and why.
+def make_tools(deps: ToolDeps) -> list[Tool]:
+    return shell_tools(deps[ShellSettings], deps[NoticeService].add_shell_refused)
 
-    A command that ends with an exit code other than 0 is a success of the tool: `grep` that finds nothing has answered.
-    The code is the first thing the model reads, and is in the metadata. Only a command that had to be killed failed.
+
+def shell_tools(settings: ShellSettings | None = None, on_refused: OnRefused | None = None) -> list[Tool]:
+    """Return the tools of the toolset `shell`. `on_refused` notifies people that commands are refused, and why.
+
+    An exit code other than 0 is a success of the tool: `grep` that finds nothing has answered. The text for the model
+    begins with the code, and the metadata has it. Only a command that had to be killed has failed.
     """
-
     shell = settings or ShellSettings()
 
-    async def act(context: ToolContext, asked: RunCommand) -> ToolResult:
+    async def run_command(context: ToolContext, asked: RunCommand) -> ToolResult:
         if "\0" in asked.command:
             raise CommandUnusable
         await asyncio.to_thread(make_private_directory, context.workspace)
         confinement = await asyncio.to_thread(shell.confinement)
         if confinement.level == "none" and not shell.is_unconfined:
-            if tell_refused is not None:
-                await tell_refused(context.agent, confinement)
+            if on_refused is not None:
+                await on_refused(context.agent, confinement)
             raise ShellRefused
         rules = await asyncio.to_thread(_rules, shell, confinement, context.workspace)
-        ended = await _run(asked.command, context.workspace, rules, search_path, asked.timeout_seconds)
-        return _tell(ended, asked)
+        output = _Output()
+        code = await _run(asked.command, context.workspace, rules, asked.timeout_seconds, output)
+        return _to_result(code, output, asked)
 
-    return [
-        Tool(
-            name="run_command",
-            toolset="shell",
-            description=(
-                "Run a command with /bin/sh in your workspace and read its output and exit code. There is no input, "
-                "and what it leaves in the background is killed when it ends. " + _describe(shell)
-            ),
-            arguments=RunCommand,
-            act=act,
-            makes_files=True,
-        )
-    ]
+    text = (
+        "Run a command with /bin/sh in your workspace and read its output and exit code. There is no input, and "
+        "background processes are killed when it ends. " + _describe(shell)
+    )
+    return [tool("shell", run_command, RunCommand, text, makes_files=True)]
 
 
 def _describe(shell: ShellSettings) -> str:
     if shell.is_unconfined:
-        return "It reaches whatever the server's user does."
+        return "It can access whatever the server's user can."
     network = "has" if shell.has_network else "has no"
     return f"It can write in the workspace and $TMPDIR, read the system's software, and {network} network."
 
@@ -122,7 +117,7 @@ def _rules(shell: ShellSettings, confinement: Confinement, workspace: Path) -> C
 
 @dataclass(slots=True)
 class _Output:
-    """The beginning and the end of what a command says, however much it says."""
+    """The beginning and the end of a command's output, of any length."""
 
     size: int = 0
     head: bytearray = field(default_factory=bytearray)
@@ -133,7 +128,7 @@ class _Output:
         room = MAX_KEPT - len(self.head)
         self.head += piece[:room]
         self.tail += piece[room:]
-        if len(self.tail) > 4 * MAX_KEPT:  # not at each piece: moving the rest costs more than keeping it
+        if len(self.tail) > 4 * MAX_KEPT:  # not for each piece: moving the rest costs more than keeping it
             del self.tail[:-MAX_KEPT]
 
     def text(self) -> str:
@@ -141,28 +136,22 @@ class _Output:
         missing = self.size - len(self.head) - len(tail)
         if not missing:
             return (self.head + tail).decode(errors="replace")
-        left_out = f"\n[{missing:,} bytes left out here; redirect the output to a file to have it all]\n"
+        left_out = f"\n[{missing:,} bytes left out here; redirect the output to a file to get all of it]\n"
         return self.head.decode(errors="replace") + left_out + tail.decode(errors="replace")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Ended:
-    output: _Output
-    exit_code: int | None  # None: killed at the time-out
-
-
 async def _run(
-    command: str, workspace: Path, rules: ConfinementRules | None, search_path: str, seconds: float
-) -> _Ended:
-    """Run a command to its end. Whatever ends it – itself, the time-out, a cancelled call, the end of the server – all
-    that it started is dead.
+    command: str, workspace: Path, rules: ConfinementRules | None, seconds: float, output: _Output
+) -> int | None:
+    """Run a command, and return its exit code, or None if it was killed after its timeout.
+
+    When it exits, times out or is cancelled, or the server exits, all its processes are killed.
     """
-    output = _Output()
     with _draining(output) as (writing, drained):
         try:
-            process = _start(command, workspace, rules, search_path, writing)
+            process = _start(command, workspace, rules, writing)
         finally:
-            os.close(writing)  # the command has its own; ours would keep the pipe from ending
+            os.close(writing)  # the command has its own copy; ours would keep the pipe open
         is_late = False
         try:
             async with asyncio.timeout(seconds):
@@ -171,19 +160,17 @@ async def _run(
             is_late = True
         finally:
             await asyncio.shield(_end(process))
-        # Where the guard could not find everything, a process may hold the pipe open for ever; nobody waits for it.
+        # If the guard did not find every process, one may hold the pipe open for ever.
         with suppress(TimeoutError):
-            await asyncio.wait_for(drained.wait(), LAST_WORDS)
-    return _Ended(output=output, exit_code=None if is_late else process.returncode)
+            await asyncio.wait_for(drained.wait(), DRAIN_SECONDS)
+    return None if is_late else process.returncode
 
 
-def _start(
-    command: str, workspace: Path, rules: ConfinementRules | None, search_path: str, output: int
-) -> subprocess.Popen[bytes]:
+def _start(command: str, workspace: Path, rules: ConfinementRules | None, output: int) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
         guarded("/bin/sh", "-c", command, rules=rules),
         cwd=workspace,
-        env={"PATH": search_path, "HOME": str(workspace), "LANG": "C.UTF-8"},
+        env={"PATH": SEARCH_PATH, "HOME": str(workspace), "LANG": "C.UTF-8"},
         stdin=subprocess.DEVNULL,
         stdout=output,
         stderr=output,
@@ -192,18 +179,18 @@ def _start(
 
 
 async def _end(process: subprocess.Popen[bytes]) -> None:
-    """Have the guard end what is left, and then its whole group, if it does not."""
-    # Nobody reaps it meanwhile: until then its number cannot be given to a stranger.
+    """Have the guard kill what is left; if it does not end in time, kill its process group."""
+    # It is not reaped before the end, so its process id cannot belong to another process.
     os.kill(process.pid, signal.SIGTERM)
     with suppress(TimeoutError):
-        await asyncio.wait_for(_exit_of(process.pid), PATIENCE)
-    with suppress(ProcessLookupError, PermissionError):
+        await asyncio.wait_for(_exit_of(process.pid), GUARD_SECONDS)
+    with suppress(ProcessLookupError, PermissionError):  # no process is left, or none that we may kill
         os.killpg(process.pid, signal.SIGKILL)
     await asyncio.to_thread(process.wait)
 
 
 async def _exit_of(pid: int) -> None:
-    """Wait until a process has ended, without reaping it."""
+    """Wait until a process has exited, without reaping it."""
     loop = asyncio.get_running_loop()
     ended = asyncio.Event()
     descriptor = os.pidfd_open(pid)
@@ -217,14 +204,14 @@ async def _exit_of(pid: int) -> None:
 
 @contextmanager
 def _draining(output: _Output) -> Generator[tuple[int, asyncio.Event]]:
-    """Make a pipe that is read all the time, so that a command never waits for us; the caller closes its other end."""
+    """Create a pipe that is read continuously, so that a command never blocks; the caller closes the writing end."""
     loop = asyncio.get_running_loop()
     drained = asyncio.Event()
     reading, writing = os.pipe()
     os.set_blocking(reading, False)
 
     def read() -> None:
-        with suppress(BlockingIOError):
+        with suppress(BlockingIOError):  # a spurious wakeup
             piece = os.read(reading, 65_536)
             output.add(piece)
             if not piece:
@@ -239,17 +226,14 @@ def _draining(output: _Output) -> Generator[tuple[int, asyncio.Event]]:
         os.close(reading)
 
 
-def _tell(ended: _Ended, asked: RunCommand) -> ToolResult:
-    output = ended.output.text().rstrip("\n") or "(no output)"
-    metadata = {"exit_code": ended.exit_code, "output_bytes": ended.output.size}
-    if ended.exit_code is None:
+def _to_result(code: int | None, output: _Output, asked: RunCommand) -> ToolResult:
+    text = output.text().rstrip("\n") or "(no output)"
+    metadata = {"exit_code": code, "output_bytes": output.size}
+    if code is None:
         how = (
-            f"Killed after {asked.timeout_seconds:g} seconds, with all it had started. Give a longer timeout_seconds "
+            f"Killed after {asked.timeout_seconds:g} seconds, with all its processes. Give a longer timeout_seconds "
             f"(up to {MAX_TIMEOUT}), or do less at a time. Its output until then:"
         )
-        return ToolResult(text=f"{how}\n{output}", success=False, metadata=metadata | {"code": "command_timed_out"})
-    return ToolResult(text=f"{_how(ended.exit_code)}\n{output}", metadata=metadata)
-
-
-def _how(exit_code: int) -> str:
-    return f"Exit code {exit_code}." if exit_code >= 0 else f"Killed by signal {-exit_code}."
+        return ToolResult(text=f"{how}\n{text}", success=False, metadata=metadata | {"code": "command_timed_out"})
+    how = f"Exit code {code}." if code >= 0 else f"Killed by signal {-code}."
+    return ToolResult(text=f"{how}\n{text}", metadata=metadata)

@@ -16,8 +16,8 @@ from wakeful.domain.news import NoticeAdded
 from wakeful.domain.types import Channel, Notice
 from wakeful.service.inbox import channel_worker
 from wakeful.service.inbox.notify import Notify
-from wakeful.tools.notify import notify_tools
-from wakeful.tools.registry import ToolContext, Tools
+from wakeful.tools.notify import make_tools
+from wakeful.tools.registry import ToolContext, ToolDeps, Tools
 
 ON_SQLITE = pytest.mark.parametrize("backend_settings", ["sqlite"], indirect=True)  # where the store plays no part
 
@@ -224,7 +224,9 @@ async def call(harness, *, wake_id: str | None = None, node: Wakeful | None = No
     )
     agent = replace(harness.agent, toolsets=("notify",))
     context = ToolContext(run=replace(run, wake_id=wake_id), agent=agent, workspace=Path("/nowhere"))
-    return await Tools(notify_tools(notify)).call("notify", {"title": "Red", "body": "Three tests fail."}, context)
+    return await Tools(make_tools(ToolDeps(notify))).call(
+        "notify", {"title": "Red", "body": "Three tests fail."}, context
+    )
 
 
 async def test_what_it_said_when_its_server_died_is_sent_once_more(harness, outside):

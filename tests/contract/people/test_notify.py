@@ -11,8 +11,8 @@ from wakeful.domain.errors import Invalid
 from wakeful.domain.inbox.notices import PER_HOUR, TooManyNotices
 from wakeful.domain.types import Run
 from wakeful.service.inbox.notify import Notify
-from wakeful.tools.notify import notify_tools
-from wakeful.tools.registry import ToolContext, Tools
+from wakeful.tools.notify import make_tools
+from wakeful.tools.registry import ToolContext, ToolDeps, Tools
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ async def run(harness) -> Run:
 
 async def call(harness, notify, run, **arguments):
     context = ToolContext(run=run, agent=replace(harness.agent, toolsets=("notify",)), workspace=Path("/nowhere"))
-    return await Tools(notify_tools(notify)).call("notify", arguments, context)
+    return await Tools(make_tools(ToolDeps(notify))).call("notify", arguments, context)
 
 
 async def test_it_is_in_the_inbox_with_where_it_came_from(harness, notify, run):
@@ -70,7 +70,7 @@ async def test_the_same_words_within_an_hour_are_not_told_again_and_the_answer_s
     first = await notify.send(run, harness.agent, "Red", "Three tests fail.")
     harness.clock.set(NOON + HOUR - MINUTE)
     answer = await call(harness, notify, run, title="Red", body="Three tests fail.")
-    assert "not told again" in answer.text
+    assert "not saved again" in answer.text
     assert "2026-03-02 12:00:00 UTC" in answer.text
     assert answer.metadata == {"channels": {"inbox": "duplicate"}, "notification_id": first.notice.id}
     assert len(await harness.notices()) == 1

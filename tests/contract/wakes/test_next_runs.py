@@ -21,8 +21,8 @@ from wakeful.service.agents.database_prompt import DatabasePrompt
 from wakeful.service.sessions.briefing import Briefings
 from wakeful.service.wakes.next_runs import NextRuns
 from wakeful.store.agents.agents import NoSuchAgent
-from wakeful.tools.next_run import next_run_tools
-from wakeful.tools.registry import ToolContext, Tools
+from wakeful.tools.next_run import make_tools
+from wakeful.tools.registry import ToolContext, ToolDeps, Tools
 
 TODO = "Read notes.txt with read_file."
 
@@ -73,7 +73,7 @@ async def call(harness, name, arguments):
     answers = []
 
     async def act(run):
-        tools = Tools(next_run_tools(harness.node.services.next_runs))
+        tools = Tools(make_tools(ToolDeps(harness.node.services.next_runs)))
         context = ToolContext(run=run, agent=agent, workspace=Path("/nowhere"))
         answers.append(await tools.call(name, arguments, context))
 

@@ -14,8 +14,8 @@ from wakeful.domain.errors import Invalid, NotFound
 from wakeful.domain.types import User
 from wakeful.domain.wakes.wakes import SlotTaken
 from wakeful.store.sessions.sessions import NoSuchSession
-from wakeful.tools.recall import recall_tools
-from wakeful.tools.registry import ToolContext, Tools
+from wakeful.tools.recall import make_tools
+from wakeful.tools.registry import ToolContext, ToolDeps, Tools
 
 TODO = "Read notes.txt with read_file and write what changed to report.md."
 
@@ -214,7 +214,7 @@ async def call_tool(harness, recalls, session):
     """Call a tool as the agent does in the middle of a run, and return the answer."""
     agent = replace(harness.agent, toolsets=("recall", "files"))
     run = await harness.node.runs.ask(session.id, harness.user.id, "Do as you like")
-    tools = Tools(recall_tools(recalls))
+    tools = Tools(make_tools(ToolDeps(recalls)))
     context = ToolContext(run=run, agent=agent, workspace=harness.node.settings.data_dir)
 
     async def call_tool(name, **arguments):

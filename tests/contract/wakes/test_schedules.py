@@ -12,8 +12,8 @@ from wakeful.domain.events import StepSaved
 from wakeful.domain.wakes.wakes import MAX_LIVE_SCHEDULES, TooManySchedules
 from wakeful.runtime.models.scripted import LocalCall, Say, scripted
 from wakeful.store.errors import StoreUnavailable
-from wakeful.tools.registry import ToolContext, Tools
-from wakeful.tools.scheduler import scheduler_tools
+from wakeful.tools.registry import ToolContext, ToolDeps, Tools
+from wakeful.tools.scheduler import make_tools
 
 MODEL = "openai:gpt-4o"
 
@@ -41,7 +41,7 @@ class Booker:
 
     def __init__(self, harness, run, agent, only=None):
         self.run = run
-        self._tools = Tools(scheduler_tools(harness.node.services.schedules))
+        self._tools = Tools(make_tools(ToolDeps(harness.node.services.schedules)))
         self._context = ToolContext(run=run, agent=agent, workspace=harness.node.settings.data_dir, only=only)
 
     async def __call__(self, op="create", **arguments):

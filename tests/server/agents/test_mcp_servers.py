@@ -434,7 +434,7 @@ async def test_a_first_start_has_longer_than_the_later_ones(tmp_path):
     servers = McpServers({"calc": program()}, tmp_path, limits)
     try:
         assert await servers.prepare(["calc"]) == []
-        [line] = servers._lines.values()
+        [line] = servers._servers.values()
         line._connection.retire()
         [problem] = await servers.prepare(["calc"])
         assert "it did not start within 0.05 seconds" in problem

@@ -443,7 +443,7 @@ async def test_a_listing_has_one_line_for_each_entry_in_order(hands, tree):
 async def test_a_recursive_listing_can_be_narrowed_to_names(hands, tree):
     listing = await hands("list_files", recursive=True, name="*.md")
     assert listing.text.splitlines() == ["a.md (7 bytes)", "notes/b.md (27 bytes)"]
-    assert (await hands("list_files", name="*.py")).text == "Nothing there is named like '*.py'."
+    assert (await hands("list_files", name="*.py")).text == "No name there matches '*.py'."
 
 
 async def test_a_listing_stops_at_its_cap_and_says_so(hands, home):

@@ -4,7 +4,10 @@ import pytest
 from pydantic import Field
 
 from harness import tool_context
+from wakeful.app.building import build
+from wakeful.config import Settings
 from wakeful.domain.errors import Invalid
+from wakeful.domain.labels import TOOLSETS
 from wakeful.tools.registry import Arguments, Tool, ToolResult, Tools
 
 
@@ -48,6 +51,11 @@ def context(tmp_path):
 def test_only_the_tools_of_the_toolsets_asked_for_are_shown():
     assert [tool.name for tool in TOOLS.catalog.of(["voice"])] == ["say"]
     assert [tool.name for tool in TOOLS.catalog.of(["voice", "noise"])] == ["say", "shout"]
+
+
+def test_every_toolset_has_tools(tmp_path):
+    catalog = build(Settings.model_validate({"data_dir": tmp_path, "config_dir": tmp_path})).catalog
+    assert [name for name in TOOLSETS if not catalog.of([name])] == []
 
 
 async def test_a_call_hands_its_arguments_and_the_context_to_the_tool(context):

@@ -157,7 +157,7 @@ async def test_a_command_over_its_time_is_killed_with_all_it_started(run, contex
     assert not result.success
     assert result.metadata["code"] == "command_timed_out"
     assert result.metadata["exit_code"] is None
-    assert result.text.startswith("Killed after 1 seconds, with all it had started.")
+    assert result.text.startswith("Killed after 1 seconds, with all its processes.")
     assert result.text.endswith("begun")
     assert len((context.workspace / "pids").read_text().split()) == 2
     await all_dead(context)
@@ -252,7 +252,7 @@ async def test_a_command_is_refused_and_people_are_told_where_it_cannot_be_confi
     [
         ({}, "has no network"),
         ({"has_network": True}, "has network"),
-        ({"is_unconfined": True}, "reaches whatever the server's user does"),
+        ({"is_unconfined": True}, "access whatever the server's user can"),
     ],
 )
 def test_the_model_is_told_what_a_command_reaches(settings, words):

@@ -5,6 +5,8 @@
 import errno
 import os
 import secrets
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -22,7 +24,7 @@ EMPTY = ""  # path of a database that does not exist yet: an empty one in memory
 
 BUSY_MS = 5_000
 CACHE_KIB = 2_000
-_PROBE = 64 * 1024  # bytes; they do not fit where SQLite finds no room for a page
+_PROBE = 64 * 1024  # bytes; too many for a disk on which SQLite could not write a page
 
 MAX_VALUE = 1_000_000  # bytes of one value, and of one row
 MAX_HOST_VALUE = 16_000_000  # a changelog entry has a row twice, as JSON
@@ -74,6 +76,20 @@ def connect(path: str, key: bytes, *, may_make: bool = False) -> Raw:
     return connection
 
 
+@contextmanager
+def transaction(connection: Raw, kind: str = "IMMEDIATE") -> Generator[None]:
+    """Commit after the block, or roll back if it fails."""
+    connection.execute(f"BEGIN {kind}")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        # A full file makes SQLite roll back by itself; a second rollback would hide the real error.
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
 def open_copy(path: Path, key: bytes) -> Raw:
     """Open a snapshot read-only, without a journal."""
     flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_NOMUTEX | apsw.SQLITE_OPEN_URI
@@ -108,7 +124,7 @@ def is_plain(path: Path) -> bool:
 
 
 def is_disk_full(folder: Path) -> bool:
-    """Return whether writing a little fails. Free space does not answer it: quotas and reserves are not in it."""
+    """Return whether writing a small file fails. Free space does not say it: it ignores disk quotas and reserves."""
     probe = folder / f".room-{secrets.token_hex(4)}"
     try:
         handle = os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

@@ -42,7 +42,7 @@ class OpenDatabase:
         self.path = Path(path)
         self.is_new = path == EMPTY  # there is no file, so an empty database in memory is read
         self.key = key
-        self.who = Who(at="", actor="system")  # of the request under way, as is the quota
+        self.who = Who(at="", actor="system")  # of the current request, as is the quota
         self.quota = 0
         self._reader: Reader | None = None
         self._writer: Writer | None = None
@@ -60,13 +60,13 @@ class OpenDatabase:
     def reader(self) -> Reader:
         if self._reader is None:
             if not self.is_new and not self.path.exists():
-                # A file made here, for a reader that waited while the database was erased, would have no key beside it.
+                # A file created here, for a reader that waited while the database was erased, would have no key.
                 raise Refusal("unavailable", "The database was erased before it could be read. Try again.")
             self._reader = Reader(self._connect(may_make=False))
             if self.is_new:
                 self._reader.connection.raw.execute(SYSTEM_SCHEMA)
             elif not self._reader.connection.raw.table_exists("main", "_changelog"):
-                _ = self.writer  # a crash came before the host's tables were made
+                _ = self.writer  # a crash came before the host's tables were created
         return self._reader
 
     @property
@@ -92,7 +92,7 @@ class OpenDatabase:
         raw.set_busy_timeout(0)
         try:
             raw.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
-        except apsw.Error:  # the journal stays complete; a full or broken disk shows at the next write
+        except apsw.Error:  # nothing is lost: the journal stays, and the next write reports a full or broken disk
             pass
         finally:
             raw.set_busy_timeout(BUSY_MS)
@@ -100,7 +100,7 @@ class OpenDatabase:
     def is_same_file(self) -> bool:
         """Return whether the file is still the one that was opened."""
         try:
-            return self._inode in (None, os.stat(self.path).st_ino)  # noqa: PTH116  (checked at each request)
+            return self._inode in (None, os.stat(self.path).st_ino)  # noqa: PTH116  (at each request; pathlib is slower)
         except FileNotFoundError:
             return False
 

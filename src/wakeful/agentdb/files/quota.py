@@ -1,5 +1,4 @@
 """The quota of an agent's file."""
-# pyright: reportUnknownMemberType=false
 
 from typing import NamedTuple
 
@@ -17,7 +16,7 @@ _WARNED = "storage_warned"
 
 
 class NoRoom(Exception):
-    """A write would leave too little room, and SQLite did not refuse it."""
+    """A write would leave too little space, and SQLite did not refuse it."""
 
 
 class FileUsage(NamedTuple):

@@ -1,4 +1,4 @@
-"""Reclaim room in a full file, the smallest loss first.
+"""Reclaim space in a full file, the smallest loss first.
 
 1. Purge soft-deleted rows ("tombstones"), and drop images of rows in the changelog, that are older than 30 days.
 2. Rewrite tables with much empty space in their pages; nothing is lost.
@@ -8,7 +8,6 @@
 
 Each step adds an entry of the actor `system`.
 """
-# pyright: reportUnknownMemberType=false
 
 import heapq
 from collections import defaultdict
@@ -47,7 +46,7 @@ _NO_ROOM_FOR_COPY = (
 
 @operation("purge", "upkeep", is_long=True)
 def purge(db: OpenDatabase) -> dict[str, int]:
-    """Purge tombstones, images and snapshots that are older than 30 days now, instead of when room is short."""
+    """Purge tombstones, images and snapshots that are older than 30 days now, instead of when space is short."""
     snapshots.delete_expired(db.path, db.who.at)
     return Reclaim(db.writer, db.path, db.who.at, db.quota).purge_expired()
 
@@ -62,7 +61,7 @@ class Tombstone(NamedTuple):
 
 
 class Reclaim:
-    """Reclaims room in one file, within one request."""
+    """Reclaims space in one file, within one request."""
 
     SHARE = 10  # a tenth of the quota at a time, if possible, so that not every write has to reclaim
     MIN_SHARE = 25  # less than 4 % is not worth the time: the file is full
@@ -96,7 +95,7 @@ class Reclaim:
             self._delete_entries,
         ):
             deadline.check()
-            with suppress(apsw.FullError):  # no room for its changelog entry: the next step frees some first
+            with suppress(apsw.FullError):  # no space for its changelog entry: the next step frees some
                 step(need - freed)
             freed = before - quota.used_bytes(self._writer.raw)
             if freed >= need:
@@ -153,19 +152,16 @@ class Reclaim:
 
     def _covered_until(self) -> str | None:
         """Return the time of the last snapshot taken for this, if it still exists."""
-        found = self._writer.raw.execute("SELECT value FROM _meta WHERE key = ?", (_COVER,)).fetchone()
-        if not found:
-            return None
-        held: dict[str, str] = orjson.loads(found[0])
-        return held["at"] if held["name"] in {path.name for path in snapshots.of(self._path)} else None
+        found: str | None = self._writer.raw.execute("SELECT value FROM _meta WHERE key = ?", (_COVER,)).get
+        held: dict[str, str] = orjson.loads(found) if found else {}
+        return held["at"] if held.get("name") in {path.name for path in snapshots.of(self._path)} else None
 
     def _thin_young(self, need: int) -> None:
         sizes = self._writer.raw.execute(
             "SELECT id, ifnull(octet_length(before), 0) + ifnull(octet_length(after), 0) AS size FROM _changelog"
             " WHERE before IS NOT NULL OR after IS NOT NULL ORDER BY id"
         )
-        last = _last_of(need, sizes)
-        if last is not None:
+        if (last := _last_of(need, sizes)) is not None:
             with self._writing():
                 self._thin("SELECT ?", last)
 
@@ -181,8 +177,7 @@ class Reclaim:
             " WHERE id < (SELECT max(id) FROM _changelog) ORDER BY id",  # the chain goes on from the last one
             (_ENTRY,),
         )
-        last = _last_of(need, sizes)
-        if last is None:
+        if (last := _last_of(need, sizes)) is None:
             return
         with self._writing():
             closed, digest = self._last_closed(last)

@@ -1,5 +1,4 @@
 """Operations about the key of a file, for the host."""
-# pyright: reportUnknownMemberType=false
 
 from contextlib import closing
 from typing import Any

@@ -4,7 +4,6 @@ SQLite merges pages only when two thirds of one are empty, and appends new rows:
 none of that space is ever used again. VACUUM would renumber row ids, which the changelog refers to, and with temporary
 files in memory it needs as much memory as the file is long.
 """
-# pyright: reportUnknownMemberType=false
 
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -69,8 +68,7 @@ def _rewrite(connection: GuardedConnection, table: str, chunk_rows: int) -> None
 def _rewrite_chunk(raw: Raw, table: str, row_id: str, columns: list[str], after: int, rows: int) -> int | None:
     """Delete rows and insert them again in order, which fills pages; return the last row id, None at the end."""
     name, named = f"main.{quoted(table)}", ", ".join(map(quoted, columns))
-    raw.execute("BEGIN IMMEDIATE")
-    try:
+    with files.transaction(raw):
         raw.execute(
             f"CREATE TEMP TABLE _chunk AS SELECT {row_id} AS _row, {named} FROM {name}"
             f" WHERE {row_id} > ? ORDER BY {row_id} LIMIT ?",
@@ -84,9 +82,4 @@ def _rewrite_chunk(raw: Raw, table: str, row_id: str, columns: list[str], after:
             can_cache=False,
         )
         raw.execute("DROP TABLE temp._chunk", can_cache=False)
-        raw.execute("COMMIT")
-    except BaseException:
-        if raw.in_transaction:
-            raw.execute("ROLLBACK")
-        raise
     return last

@@ -1,5 +1,4 @@
 """The operation `upgrade`: rename columns that hide SQLite's row id, in files of earlier versions."""
-# pyright: reportUnknownMemberType=false
 
 import re
 from collections.abc import Generator, Mapping
@@ -8,7 +7,7 @@ from typing import Any
 
 import apsw
 
-from wakeful.agentdb.database import ROW_ID_NAMES, GuardedConnection, Reader, Writer, quoted
+from wakeful.agentdb.database import GuardedConnection, Reader, Writer, quoted
 from wakeful.agentdb.errors import Refusal
 from wakeful.agentdb.files.files import Raw
 from wakeful.agentdb.files.open_database import OpenDatabase
@@ -48,15 +47,8 @@ def upgrade(db: OpenDatabase) -> dict[str, Any]:
 
 def _new_names(connection: GuardedConnection) -> Renamed:
     """Return new names for the columns that hide the row id, by table."""
-    renamed: dict[str, dict[str, str]] = {}
-    for table in connection.tables():
-        columns = connection.columns(table)
-        taken = {name.lower() for name in columns}
-        for name in columns:
-            if name.lower() in ROW_ID_NAMES:
-                new = renamed.setdefault(table, {})[name] = schema.free_name(name, taken)
-                taken.add(new.lower())
-    return renamed
+    renamed = {table: schema.free_names(connection.columns(table)) for table in connection.tables()}
+    return {table: names for table, names in renamed.items() if names}
 
 
 @contextmanager

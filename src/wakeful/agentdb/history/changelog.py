@@ -119,10 +119,7 @@ class Capture:
                 "delete, which can be undone.",
             )
         if new is not None and (_INFINITY in new or -_INFINITY in new):
-            raise Refusal(
-                "invalid",
-                "A number is infinite, which JSON cannot show. Nothing was changed. Use NULL or a text for it.",
-            )
+            raise Refusal("invalid", "A number must be finite, got infinity. Nothing was changed. Use NULL or a text.")
         if self._measures:
             self._bytes += _size(old) + _size(new)
         # Change(…) would do the same, but slower; there may be thousands.
@@ -287,16 +284,16 @@ def blob_as_json(value: Any) -> Any:
 
 def from_json(value: Any) -> Any:
     """Convert a JSON value into one that SQLite stores; the inverse of `blob_as_json`."""
-    if isinstance(value, dict):
-        if value.keys() == {"base64"} and isinstance(value["base64"], str):  # pyright: ignore[reportUnknownMemberType]
+    match value:
+        case {"base64": str(text), **others} if not others:
             try:
-                return base64.b64decode(value["base64"], validate=True)  # pyright: ignore[reportUnknownArgumentType]
+                return base64.b64decode(text, validate=True)
             except ValueError:
                 raise Refusal("invalid", 'A value {"base64": …} is not base64.') from None
-        return _nested(value)
-    if isinstance(value, list):
-        return _nested(value)
-    return int(value) if isinstance(value, bool) else value
+        case dict() | list():
+            return _nested(value)
+        case _:
+            return int(value) if isinstance(value, bool) else value
 
 
 def _nested(value: Any) -> str:

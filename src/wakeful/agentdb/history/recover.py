@@ -1,5 +1,4 @@
 """The operation `recover`: copy a table from a snapshot into the database."""
-# pyright: reportUnknownMemberType=false
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -37,9 +36,7 @@ def recover(db: OpenDatabase, snapshot: str, table: str, new_name: str | None = 
         raise Refusal("conflict", f"The table {name!r} exists. Give the recovered one another name.", field="new_name")
     copy = next((each for each in snapshots.of(db.path) if each.name == snapshot), None)
     if copy is None:
-        raise Refusal(
-            "not_found", f"There is no snapshot {snapshot!r}. {name_of('snapshots')} lists them.", field="snapshot"
-        )
+        raise Refusal("not_found", f"There is no snapshot {snapshot!r}. See {name_of('snapshots')}.", field="snapshot")
     with closing(files.open_copy(copy, db.key)) as source:
         before = schema_checks.texts(writer.connection)
         _create(writer, source, table, name)

@@ -3,7 +3,6 @@
 Only the latest few are kept. One that has the last copy of rows, because a table was dropped or deleted rows were
 purged early, is kept for 30 days in any case.
 """
-# pyright: reportUnknownMemberType=false
 
 import os
 import secrets
@@ -73,14 +72,14 @@ def room_at(path: Path, size: int, at: str, quota: int) -> datetime | None:
 
 
 def check_room(path: Path, size: int, at: str, quota: int) -> None:
-    """Refuse if no more copy can be kept for 30 days now."""
+    """Refuse if no further copy can be kept for 30 days now."""
     free_at = room_at(path, size, at, quota)
     if free_at is not None:
         raise Refusal(
             "limit",
-            "This removes rows for good, so a copy of the database must be kept for 30 days, and there is no room for "
+            "This removes rows for good, so a copy of the database must be kept for 30 days, and there is no space for "
             f"one: at most one an hour, and {MAX_KEPT_QUOTAS} times the quota for all. Nothing was changed. There is "
-            f"room again at {free_at:%Y-%m-%d %H:%M} UTC; until then use {name_of('delete')}, which can be undone.",
+            f"space again at {free_at:%Y-%m-%d %H:%M} UTC; until then use {name_of('delete')}, which can be undone.",
         )
 
 
@@ -111,19 +110,15 @@ def of(path: Path) -> list[Path]:
 @operation("snapshots", path="GET /snapshots", command="snapshots")
 def list_snapshots(db: OpenDatabase) -> list[dict[str, Any]]:
     """Describe the snapshots of a database, latest first."""
-    return (
-        []
-        if db.is_new
-        else [
-            {
-                "name": each.name,
-                "at": _made_at(each).isoformat(),
-                "bytes": each.stat().st_size,
-                "kept_until": (_made_at(each) + KEPT_FOR).isoformat() if _is_kept(each) else None,
-            }
-            for each in reversed(of(db.path))
-        ]
-    )
+    return [
+        {
+            "name": each.name,
+            "at": _made_at(each).isoformat(),
+            "bytes": each.stat().st_size,
+            "kept_until": (_made_at(each) + KEPT_FOR).isoformat() if _is_kept(each) else None,
+        }
+        for each in (() if db.is_new else reversed(of(db.path)))
+    ]
 
 
 def kept_of(path: Path) -> list[Path]:
@@ -144,7 +139,7 @@ class MigrationSnapshot:
         return self._copy.name
 
     def keep_rows(self, connection: GuardedConnection, table: str) -> None:
-        """Keep this snapshot for 30 days, unless a kept one has the rows of a table; refuse if there is no room."""
+        """Keep this snapshot for 30 days, unless a kept one has the rows of a table; refuse if there is no space."""
         if self._is_kept or self._is_held(connection, table):
             return
         check_room(self._path, self._copy.stat().st_size, self._at, self._quota)

@@ -1,5 +1,4 @@
 """The operation `undo`: revert the rows that a run wrote, except those changed since."""
-# pyright: reportUnknownMemberType=false
 
 from typing import Any
 
@@ -57,7 +56,7 @@ def _undo_row(writer: Writer, run_id: str, table: str, row_id: int, entries: lis
     if any(detail is not None for *_, detail in entries):
         return "its key was changed"
     if any(after is None for *_, after, _ in entries):
-        return "what was in it is no longer kept"
+        return "its earlier values are no longer kept"
     before = entries[0][4]
     names = writer.columns(table)
     if not names:
@@ -78,13 +77,10 @@ def _undo_row(writer: Writer, run_id: str, table: str, row_id: int, entries: lis
         if not put.keys() <= set(names):
             return "the table has lost a column since"
     written = ", ".join(f"{quoted(name)} = ?" for name in put)
-    writer.raw.execute("SAVEPOINT undo")
     try:
-        writer.raw.execute(f"UPDATE main.{quoted(table)} SET {written} WHERE {chosen}", (*put.values(), row_id))
-        writer.raw.execute("RELEASE undo")
+        with writer.raw:  # a savepoint
+            writer.raw.execute(f"UPDATE main.{quoted(table)} SET {written} WHERE {chosen}", (*put.values(), row_id))
     except apsw.ConstraintError as error:
-        writer.raw.execute("ROLLBACK TO undo")
-        writer.raw.execute("RELEASE undo")
         return f"another row is in its way ({error})"
     return None
 

@@ -1,5 +1,4 @@
 """Operations that read the changelog and check that it is complete and unchanged."""
-# pyright: reportUnknownMemberType=false
 
 from typing import Any
 

@@ -1,1 +1,1 @@
-"""Keys: one for each agent's file, wrapped by the key of the device."""
+"""Keys: one for each agent's file, wrapped with the device key."""

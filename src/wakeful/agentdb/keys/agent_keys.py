@@ -1,15 +1,14 @@
-"""The key of each agent's file: random, and kept beside the file, wrapped by the device key.
+"""The key of each agent's database file: random, stored next to it, and wrapped (encrypted) with the device key.
 
-Without the device key the file says nothing; without this file's own wrapped key neither does the device key. So to
-delete the wrapped key is to delete what was in the database, wherever copies of it lie.
+Reading the database takes both keys. So deleting the wrapped key makes every copy of the database unreadable.
 """
 
-import contextlib
 import errno
 import fcntl
 import os
 import secrets
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,7 +18,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from wakeful.agentdb.errors import DatabaseLocked
 from wakeful.agentdb.files import files
-from wakeful.agentdb.keys.keys import DeviceKeyUnusable
+from wakeful.agentdb.keys.keys import DeviceKeyUnusable, sync_folder, write_draft
 from wakeful.domain.resources import find_shortage
 
 KEY_FILE = "db.key"
@@ -30,76 +29,75 @@ _NO_LOCKS = (errno.EBADF, errno.ENOLCK, errno.EOPNOTSUPP)  # NFS and others cann
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentKeys:
-    """The key of a file, and for the time of a rotation the one it may still have."""
+    """The key of a file; during a rotation, also the previous one, which the file may still have."""
 
     current: bytes
     previous: bytes | None = None
 
 
 def fits(agents: Path, device_key: bytes) -> bool:
-    """Tell whether a device key opens one of the keys below a folder of agents, or there are none to open."""
+    """Return whether a device key unwraps one of the keys below a folder of agents, or there is none."""
     vault = Vault(lambda agent_id: agents / agent_id, lambda: device_key)
     has_keys = False
     for path in agents.glob(f"*/{KEY_FILE}"):
         has_keys = True
-        with contextlib.suppress(DatabaseLocked):
+        with suppress(DatabaseLocked):
             vault.open(path.parent.name)
             return True
     return not has_keys
 
 
 def with_journal(agents: Path) -> list[str]:
-    """Return the agents below a folder whose files have something in the journal beside them."""
+    """Return the agents below a folder whose database has a journal that is not empty."""
     found: list[str] = []
     for journal in agents.glob(f"*/{DATABASE_FILE}-wal"):
         file = journal.with_name(DATABASE_FILE)
-        with contextlib.suppress(FileNotFoundError):  # closed since
-            # SQLite deletes the journal of an empty file, and with it all there is.
+        with suppress(FileNotFoundError):  # closed since
+            # SQLite deletes the journal of an empty file, and with it all data there is.
             if journal.stat().st_size and file.stat().st_size:
                 found.append(journal.parent.name)
     return found
 
 
 class Vault:
-    """Makes, wraps and unwraps the keys of agents' files."""
+    """Creates, wraps and unwraps the keys of agents' files."""
 
     def __init__(self, folder_of: Callable[[str], Path], device_key: Callable[[], bytes]) -> None:
         self._folder_of = folder_of
         self._device_key = device_key
-        self._places: dict[str, tuple[str, str]] = {}  # a database and its key; put together once, asked for always
-        self._known: dict[
-            str, tuple[tuple[int, int] | None, AgentKeys]
-        ] = {}  # unwrapped, while their files are as they were
+        self._places: dict[str, tuple[str, str]] = {}  # paths of a database and its key, needed at each request
+        # Unwrapped keys, with time and inode of their files, which change with the key.
+        self._known: dict[str, tuple[tuple[int, int] | None, AgentKeys]] = {}
 
     def database_of(self, agent_id: str) -> str:
         return self._place(agent_id)[0]
 
     def has_database(self, agent_id: str) -> bool:
-        return os.path.exists(self._place(agent_id)[0])  # noqa: PTH110  (asked at each request)
+        return os.path.exists(self._place(agent_id)[0])  # noqa: PTH110  (at each request; pathlib is slower)
 
     def is_empty(self, agent_id: str) -> bool:
-        """Tell whether the file of a database is missing or has no content."""
+        """Return whether the file of a database is missing or empty."""
         return not files.size_of(Path(self._place(agent_id)[0]))
 
     def has_cut_file(self, agent_id: str) -> bool:
-        """Tell whether the file of a database is missing or has no content, and its journal has."""
+        """Return whether the file of a database is missing or empty, but its journal is not."""
         return files.is_cut(Path(self._place(agent_id)[0]))
 
     def has_folder(self, agent_id: str) -> bool:
         return self._folder_of(agent_id).is_dir()
 
     def has_anything(self, agent_id: str) -> bool:
-        """Tell whether there is a database, or what an erasing that was cut off has left of one."""
+        """Return whether there is a database, or what an interrupted erase has left of one."""
         folder = self._folder_of(agent_id)
         return any(folder.glob(f"{DATABASE_FILE}*")) or (folder / KEY_FILE).exists()
 
     def open(self, agent_id: str) -> AgentKeys:
-        """Return the keys of an agent's file. Raises DatabaseLocked, and touches nothing, if none fits."""
+        """Return the keys of an agent's file. Raises DatabaseLocked if they cannot be unwrapped."""
         path = self._place(agent_id)[1]
         try:
-            seen = os.stat(path)  # noqa: PTH116  (asked at each request)
+            seen = os.stat(path)  # noqa: PTH116  (at each request; pathlib is slower)
             version = seen.st_mtime_ns, seen.st_ino
-        except OSError:
+        except OSError:  # `_open` reports it
             version = None
         known = self._known.get(agent_id)
         if known is not None and known[0] == version:
@@ -122,16 +120,16 @@ class Vault:
         except FileNotFoundError:
             raise _locked(agent_id, f"its key file {KEY_FILE!r} is missing") from None
         except (OSError, ValueError, TypeError, AttributeError) as error:
-            if (lacks := find_shortage(error)) is not None:  # the file may be all right
+            if (lacks := find_shortage(error)) is not None:  # then the file may be fine
                 raise lacks from error
             raise _locked(agent_id, f"its key file {KEY_FILE!r} cannot be read") from None
         keys = {name: self._unwrap(agent_id, value) for name, value in wrapped.items()}
         if "key" not in keys:
-            raise _locked(agent_id, f"its key file {KEY_FILE!r} holds no key")
+            raise _locked(agent_id, f"its key file {KEY_FILE!r} has no key")
         return AgentKeys(current=keys["key"], previous=keys.get("previous"))
 
     def make(self, agent_id: str) -> AgentKeys:
-        """Make a key for a file that is about to be made, unless there is one from an attempt that failed."""
+        """Create a key for a new file, unless a failed attempt has left one."""
         if (self._folder_of(agent_id) / KEY_FILE).exists():
             return self.open(agent_id)
         keys = AgentKeys(current=secrets.token_bytes(32))
@@ -139,7 +137,7 @@ class Vault:
         return keys
 
     def save(self, agent_id: str, keys: AgentKeys) -> None:
-        """Keep the keys of a file, durably, before anything is encrypted with them."""
+        """Write the keys of a file to disk, before anything is encrypted with them."""
         folder = self._folder_of(agent_id)
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._save(folder / KEY_FILE, agent_id, keys)
@@ -153,7 +151,7 @@ class Vault:
     def lock(self, agent_id: str) -> int | None:
         """Lock an agent's folder against other processes; None if one has it. Closing the descriptor unlocks it.
 
-        It is held while a key is changed, and while a file is judged by whether its key opens it.
+        Held while a key is changed, and while checking that a file opens with its key.
         """
         handle = os.open(self._folder_of(agent_id), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
@@ -168,9 +166,9 @@ class Vault:
         return handle
 
     def rewrap(self, agent_id: str, old_device_key: bytes) -> bool:
-        """Wrap an agent's keys with the present device key instead of an old one, those of quarantined files too.
+        """Wrap an agent's keys, including those of quarantined files, with the new device key instead of an old one.
 
-        Those that are wrapped so already are left as they are. False: there is one that neither key opens.
+        Keys that have it already stay as they are. False: neither device key unwraps one of them.
         """
         before = Vault(self._folder_of, lambda: old_device_key)
         folder = self._folder_of(agent_id)
@@ -188,7 +186,7 @@ class Vault:
         return fits
 
     def erase(self, agent_id: str) -> None:
-        """Destroy an agent's key, so that no copy of its file can ever be read, and then the files."""
+        """Overwrite and delete an agent's key, so that no copy of the database can be read, then delete the files."""
         folder = self._folder_of(agent_id)
         key = folder / KEY_FILE
         self._known.pop(agent_id, None)
@@ -200,13 +198,11 @@ class Vault:
             key.unlink()
         for path in (*folder.glob(DATABASE_FILE + "*"), *(folder / "snapshots").glob("*.sqlite*")):
             path.unlink(missing_ok=True)
-        _sync(folder)
+        if folder.exists():
+            sync_folder(folder)
 
     def set_aside(self, agent_id: str, at: str) -> Path | None:
-        """Put a file that cannot be read out of the way, with its journal and its key; nothing is deleted.
-
-        None: nothing is left of it.
-        """
+        """Move an unreadable file and its journal into quarantine, with a copy of its key; None: there is nothing."""
         folder = self._folder_of(agent_id)
         if not self.has_anything(agent_id):
             return None
@@ -217,7 +213,7 @@ class Vault:
         key = folder / KEY_FILE
         if key.exists():
             _replace(quarantine / KEY_FILE, key.read_bytes())
-        _sync(folder)
+        sync_folder(folder)
         return quarantine
 
     def _wrap(self, agent_id: str, key: bytes) -> str:
@@ -228,9 +224,8 @@ class Vault:
         try:
             return AESGCM(self._device(agent_id)).decrypt(wrapped[:_NONCE], wrapped[_NONCE:], agent_id.encode())
         except (InvalidTag, ValueError):
-            raise _locked(
-                agent_id, "the device key of this configuration directory is not the one it was made with"
-            ) from None
+            problem = "the device key of this configuration directory is not the one it was made with"
+            raise _locked(agent_id, problem) from None
 
     def _device(self, agent_id: str) -> bytes:
         try:
@@ -247,21 +242,6 @@ def _locked(agent_id: str, why: str) -> DatabaseLocked:
 
 
 def _replace(path: Path, data: bytes) -> None:
-    """Write beside the file, then take its place: after a crash there is the old one or the new one."""
-    beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    beside.replace(path)
-    _sync(path.parent)
-
-
-def _sync(folder: Path) -> None:
-    if not folder.exists():
-        return
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    """Replace a file atomically: after a crash there is the old one or the new one."""
+    write_draft(path, data).replace(path)
+    sync_folder(path.parent)

@@ -1,4 +1,7 @@
-"""The device key: 32 random bytes in the configuration directory that everything encrypted here hangs on."""
+"""The device key: 32 random bytes in the configuration directory.
+
+It encrypts the server's own SQLite file, and wraps the keys of the agents' databases.
+"""
 
 import base64
 import os
@@ -9,7 +12,7 @@ from pathlib import Path
 from wakeful.domain.errors import Invalid, Unavailable
 
 FILE_NAME = "device.key"
-NEXT_FILE = "device.key.next"  # while a rotation is under way
+NEXT_FILE = "device.key.next"  # during a rotation
 UNSHOWN_FILE = "recovery-key.unshown"  # until a start that printed the recovery key has succeeded
 
 _CHECK_BYTES = 3
@@ -25,18 +28,18 @@ class BadRecoveryKey(Invalid):
 
     def __init__(self) -> None:
         super().__init__(
-            "This is not a recovery key. It has 14 groups of four letters and digits, such as the first start printed."
+            "This is not a recovery key. It has 14 groups of four letters and digits, as printed by the first start."
         )
 
 
 def to_recovery_key(key: bytes) -> str:
-    """Write the device key for paper: in groups, with a check against slips of the pen."""
+    """Return the device key in groups of letters and digits, to be written down, with a checksum against mistakes."""
     text = base64.b32encode(key + _check(key)).decode()
     return "-".join(text[place : place + _GROUP] for place in range(0, len(text), _GROUP))
 
 
 def from_recovery_key(text: str) -> bytes:
-    """Read the device key from paper."""
+    """Return the device key for a recovery key."""
     letters = "".join(text.upper().replace("-", " ").split()).replace("0", "O").replace("1", "I").replace("8", "B")
     try:
         whole = base64.b32decode(letters)
@@ -49,38 +52,38 @@ def from_recovery_key(text: str) -> bytes:
 
 
 def fingerprint(key: bytes) -> str:
-    """Return what a device key is recognised by; the key cannot be computed from it."""
+    """Return a hash that identifies a device key; the key cannot be computed from it."""
     return blake2b(key=key, digest_size=16, person=b"wakeful device").hexdigest()
 
 
 def restore_device_key(config_dir: Path, recovery_key: str) -> Path:
-    """Put the device key back from its recovery key. One that is there is moved aside, never overwritten."""
+    """Write the device key from its recovery key. An existing one is renamed, never overwritten."""
     key = from_recovery_key(recovery_key)
     path = config_dir / FILE_NAME
     if path.exists():
         path.rename(path.with_name(f"{FILE_NAME}.{secrets.token_hex(4)}.old"))
     _make(path, key)
-    note_recovery_key_shown(config_dir)  # it was read from paper
+    note_recovery_key_shown(config_dir)  # its owner has it
     return path
 
 
 def is_rotating(config_dir: Path) -> bool:
-    """Tell whether a rotation was begun and not ended: then there are things with the old key and with the new one."""
+    """Return whether a rotation was begun and not ended; some keys may still be wrapped with the old device key."""
     return (config_dir / NEXT_FILE).exists()
 
 
 def begin_rotation(config_dir: Path) -> tuple[bytes, bytes]:
-    """Return the device key and the one that follows it, which is made now or was by a rotation that was cut off."""
+    """Return the device key and the next one, which is created now, or was by an interrupted rotation."""
     old = _read(config_dir / FILE_NAME)
     path = config_dir / NEXT_FILE
     return old, _read(path) if path.exists() else _make(path, secrets.token_bytes(32))
 
 
 def end_rotation(config_dir: Path) -> Path:
-    """Let the next key take the place of the device key, when nothing needs the old one any more. That is kept."""
+    """Replace the device key with the next one, when nothing needs the old one any more; return where that is kept."""
     path = config_dir / FILE_NAME
     kept = path.with_name(f"{FILE_NAME}.{secrets.token_hex(4)}.old")
-    kept.hardlink_to(path)  # so that there is a device key at every moment
+    kept.hardlink_to(path)  # not a rename: there must be a device key at every moment
     (config_dir / NEXT_FILE).replace(path)
     return kept
 
@@ -90,7 +93,7 @@ def has_device_key(config_dir: Path) -> bool:
 
 
 def is_recovery_key_unshown(config_dir: Path) -> bool:
-    """Tell whether a start made the device key and none has succeeded since in showing its recovery key."""
+    """Return whether the device key is new, and no start has succeeded in showing its recovery key yet."""
     return (config_dir / UNSHOWN_FILE).exists()
 
 
@@ -99,17 +102,17 @@ def note_recovery_key_shown(config_dir: Path) -> None:
 
 
 def load_device_key(config_dir: Path) -> bytes:
-    """Read the device key, or make it at first start. It is never replaced: data without its key is lost."""
+    """Read the device key, or create it at first start. It is never replaced: data without its key is lost."""
     path = config_dir / FILE_NAME
     if is_rotating(config_dir):
         raise DeviceKeyUnusable(
-            f"A rotation of the device key was cut off: {str(config_dir / NEXT_FILE)!r} is there. Nothing is lost. "
+            f"A rotation of the device key was interrupted: {str(config_dir / NEXT_FILE)!r} exists. Nothing is lost. "
             "Finish it with `wakeful key rotate`."
         )
     try:
         return _read(path)
     except FileNotFoundError:
-        _note_unshown(config_dir)  # first: a crash in between leaves no key that nobody was shown
+        _note_unshown(config_dir)  # first, so that a crash in between leaves no key whose recovery key is never shown
         return _make(path, secrets.token_bytes(32))
     except OSError as error:
         raise DeviceKeyUnusable(f"The device key {str(path)!r} cannot be read: {error.strerror}.") from error
@@ -123,9 +126,9 @@ def _read(path: Path) -> bytes:
         key = b""
     if len(key) != 32:
         raise DeviceKeyUnusable(
-            f"The device key {str(path)!r} is not 64 hexadecimal digits. Nothing was changed. Put the right one back "
-            "from a backup, or with `wakeful key restore` and the recovery key; what was encrypted with it cannot be "
-            "read otherwise."
+            f"The device key {str(path)!r} is not 64 hexadecimal digits. Nothing was changed. Restore the right one "
+            "from a backup, or with `wakeful key restore` and the recovery key; data encrypted with it cannot be read "
+            "otherwise."
         )
     return key
 
@@ -143,21 +146,16 @@ def _note_unshown(config_dir: Path) -> None:
 
 
 def _make(path: Path, key: bytes) -> bytes:
-    """Make a key file, whole or not at all: a start that is killed here must not leave half a key."""
-    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    """Create a key file, complete or not at all: a start that is killed here must not leave half a key."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        draft = write_draft(path, key.hex().encode() + b"\n")
         try:
-            with os.fdopen(handle, "w", encoding="ascii") as file:
-                file.write(key.hex() + "\n")
-                file.flush()
-                os.fsync(file.fileno())
-            # Unlike a rename it never replaces: of two processes that start at once, one makes the key.
+            # Unlike a rename it never replaces: of two processes that start at once, one creates the key.
             path.hardlink_to(draft)
         finally:
             draft.unlink()
-        _sync(path.parent)
+        sync_folder(path.parent)
     except FileExistsError:
         return _read(path)
     except OSError as error:
@@ -167,12 +165,26 @@ def _make(path: Path, key: bytes) -> bytes:
 
 def _cannot_make(path: Path, error: OSError) -> DeviceKeyUnusable:
     return DeviceKeyUnusable(
-        f"The device key cannot be made at {str(path)!r}: {error.strerror}. "
+        f"The device key cannot be created at {str(path)!r}: {error.strerror}. "
         "Make the configuration directory writable, or set WAKEFUL_CONFIG_DIR to another one."
     )
 
 
-def _sync(folder: Path) -> None:
+def write_draft(path: Path, data: bytes) -> Path:
+    """Write a file to be renamed to a path: durable, and readable by its owner alone."""
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    try:
+        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise
+    return draft
+
+
+def sync_folder(folder: Path) -> None:
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(handle)

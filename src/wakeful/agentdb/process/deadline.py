@@ -26,7 +26,7 @@ def begin(seconds: float) -> None:
 
 
 def stop() -> None:
-    """End the request under way, and refuse new ones: the server is shutting down."""
+    """End the current request, and refuse new ones: the server is shutting down."""
     _Deadline.is_stopping = True
 
 

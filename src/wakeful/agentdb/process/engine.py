@@ -7,7 +7,9 @@ keep the file consistent.
 
 import asyncio
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import orjson
@@ -30,6 +32,7 @@ _TOO_LONG_WRITE = (
     "This took too long and was stopped, so it may or may not have been done. Check before you try again, and ask for "
     "less at a time."
 )
+_EXITED = "The database worker exited, so this may or may not have been done. Check before you try again."
 
 
 class WorkerBroke(DatabaseUnavailable):
@@ -38,7 +41,7 @@ class WorkerBroke(DatabaseUnavailable):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerAnswer:
-    """A worker's answer."""
+    """A worker's answer; its head has the names of these fields."""
 
     text: bytes  # the result as JSON
     used: int | None = None  # bytes, after a write
@@ -76,16 +79,8 @@ class DatabaseEngine:
         except orjson.JSONEncodeError as error:
             raise DataInvalid(f"A value cannot be stored: {error}.") from None
         answer, result = split(await self._carry_out(request, agent or request.path, frame))
-        if answer["ok"]:
-            used, quota, is_crossing = answer.get("usage") or (None, None, False)
-            return WorkerAnswer(
-                text=result,
-                used=used,
-                quota=quota,
-                is_crossing=is_crossing,
-                last_change=answer.get("last_change"),
-                last_hash=answer.get("last_hash"),
-            )
+        if answer.pop("ok"):
+            return WorkerAnswer(text=result, **answer)
         if answer["kind"] == "broken":
             log.error("database worker failed", extra={"op": request.op, "problem": answer["message"]})
             raise WorkerBroke("The database failed; this is a fault of the server. Nothing was changed.")
@@ -112,8 +107,7 @@ class DatabaseEngine:
             await self._starting
         await asyncio.gather(*(worker.stop() for worker in list(self._workers)))
         self._workers.clear()
-        for job in self._turns.drain():
-            _fail(job, _going_down())
+        self._fail_all(_going_down)
 
     async def _carry_out(self, request: Request, agent: str, frame: bytes) -> bytes:
         if self._is_closed:
@@ -126,16 +120,14 @@ class DatabaseEngine:
         self._dispatch()
         try:
             return await answer
-        except TimeoutError:
-            await self._reap(job)
-            log.warning("database worker took too long", extra={"op": request.op})
-            raise DataTimeout(_TOO_LONG_WRITE if is_write else _TOO_LONG) from None
-        except EOFError:
-            await self._reap(job)
+        except (TimeoutError, EOFError) as error:
+            if job.worker is not None:
+                await self._end(job.worker)
+            if isinstance(error, TimeoutError):
+                log.warning("database worker took too long", extra={"op": request.op})
+                raise DataTimeout(_TOO_LONG_WRITE if is_write else _TOO_LONG) from None
             log.warning("database worker died", extra={"op": request.op})
-            raise WorkerBroke(
-                "The database worker exited, so this may or may not have been done. Check before you try again."
-            ) from None
+            raise WorkerBroke(_EXITED) from None
 
     def _dispatch(self) -> None:
         """Give every idle worker the next job, and start another worker if none is idle after that."""
@@ -155,7 +147,7 @@ class DatabaseEngine:
             self._starting = asyncio.ensure_future(self._start())
 
     def _freed(self, worker: WorkerProcess) -> None:
-        """Handle that a worker has answered, or is gone."""
+        """Take note that a worker has answered or exited, and give out the next jobs."""
         if worker.is_dead and worker in self._workers:
             self._workers.remove(worker)
         if worker.agent is not None and (worker.is_dead or not worker.is_busy):
@@ -172,8 +164,8 @@ class DatabaseEngine:
                 log.warning("database worker cannot be started", extra={"problem": error.strerror})
             if not self._workers:
                 self.problem = error.strerror or type(error).__name__
-                for job in self._turns.drain():
-                    _fail(job, _no_worker(self.problem))
+                text = f"No database worker can be started ({self.problem}), so this was not done. Try again later."
+                self._fail_all(partial(OutOfResources, text))
                 if not self._is_closed:
                     self._retry = asyncio.get_running_loop().call_later(RETRY, self._start_again)
             return
@@ -185,6 +177,12 @@ class DatabaseEngine:
             return
         self._workers.append(worker)
         self._dispatch()
+
+    def _fail_all(self, error: Callable[[], Exception]) -> None:
+        """Fail the waiting jobs."""
+        for job in self._turns.drain():
+            if not job.answer.done():
+                job.answer.set_exception(error())
 
     def _start_again(self) -> None:
         if not self._workers and self._starting is None and not self._is_closed:
@@ -198,12 +196,8 @@ class DatabaseEngine:
         except (TimeoutError, EOFError):
             await self._end(worker)
 
-    async def _reap(self, job: Job) -> None:
-        """Kill the worker that did not answer, and wait for its exit."""
-        if job.worker is not None:
-            await self._end(job.worker)
-
     async def _end(self, worker: WorkerProcess) -> None:
+        """Kill a worker, and wait for its exit."""
         if worker in self._workers:
             self._workers.remove(worker)
         await worker.end()
@@ -211,15 +205,6 @@ class DatabaseEngine:
 
 def _going_down() -> WorkerBroke:
     return WorkerBroke("The server is shutting down.")
-
-
-def _no_worker(problem: str) -> OutOfResources:
-    return OutOfResources(f"No database worker can be started ({problem}), so this was not done. Try again later.")
-
-
-def _fail(job: Job, error: Exception) -> None:
-    if not job.answer.done():
-        job.answer.set_exception(error)
 
 
 def split(answer: bytes) -> tuple[dict[str, Any], bytes]:

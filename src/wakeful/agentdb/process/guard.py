@@ -184,28 +184,11 @@ class SqlGuard:
                 return False
 
 
-_VERBS = {
-    apsw.SQLITE_ATTACH: "ATTACH",
-    apsw.SQLITE_DETACH: "DETACH",
-    apsw.SQLITE_PRAGMA: "PRAGMA",
+_VERBS = {  # where apsw's name of the action is not that of the statement
     apsw.SQLITE_TRANSACTION: "BEGIN, COMMIT and ROLLBACK",
-    apsw.SQLITE_SAVEPOINT: "SAVEPOINT",
-    apsw.SQLITE_ANALYZE: "ANALYZE",
-    apsw.SQLITE_REINDEX: "REINDEX",
-    apsw.SQLITE_CREATE_TRIGGER: "CREATE TRIGGER",
     apsw.SQLITE_CREATE_TEMP_TRIGGER: "CREATE TRIGGER",
     apsw.SQLITE_CREATE_VTABLE: "CREATE VIRTUAL TABLE",
-    apsw.SQLITE_CREATE_VIEW: "CREATE VIEW",
     apsw.SQLITE_CREATE_TEMP_VIEW: "CREATE VIEW",
-    apsw.SQLITE_CREATE_TEMP_TABLE: "CREATE TEMP TABLE",
-    apsw.SQLITE_CREATE_TABLE: "CREATE TABLE",
-    apsw.SQLITE_CREATE_INDEX: "CREATE INDEX",
-    apsw.SQLITE_DROP_TABLE: "DROP TABLE",
-    apsw.SQLITE_DROP_INDEX: "DROP INDEX",
-    apsw.SQLITE_ALTER_TABLE: "ALTER TABLE",
-    apsw.SQLITE_INSERT: "INSERT",
-    apsw.SQLITE_UPDATE: "UPDATE",
-    apsw.SQLITE_DELETE: "DELETE",
 }
 _SCHEMA_VERBS = ("CREATE", "DROP", "ALTER")
 
@@ -230,7 +213,7 @@ def _explain(action: int, first: str, second: str, profile: Profile) -> str:
     if action == apsw.SQLITE_UPDATE and second.startswith("_"):
         marks = f"{name_of('delete')} and {name_of('restore')}"
         return f"The column {second!r} is managed by the host. Leave it out; {marks} set '_deleted_at'."
-    verb = _VERBS.get(action, "That")
+    verb = _VERBS.get(action) or str(apsw.mapping_authorizer_function[action])[7:].replace("_", " ")
     if profile == "query":
         writing = f"{name_of('insert')}, {name_of('update')} or {name_of('execute')}"
         return f"{verb} is not allowed: {name_of('query')} only reads. Use {writing} to write."

@@ -21,7 +21,8 @@ STOPPING = 2.0  # seconds a worker has to close its files at a graceful stop
 class WorkerProcess(asyncio.BufferedProtocol):
     """Sends length-prefixed frames to a worker, and resolves the futures of their answers."""
 
-    def __init__(self, on_answer: Callable[["WorkerProcess"], None]) -> None:
+    def __init__(self, process: asyncio.subprocess.Process, on_answer: Callable[["WorkerProcess"], None]) -> None:
+        self._process = process
         self._on_answer = on_answer
         self._loop = asyncio.get_running_loop()
         self._asked: deque[tuple[asyncio.Future[bytes], float]] = deque()
@@ -29,9 +30,8 @@ class WorkerProcess(asyncio.BufferedProtocol):
         self._filled = 0
         self._timer: asyncio.TimerHandle | None = None
         self._transport: asyncio.Transport | None = None
-        self._process: asyncio.subprocess.Process | None = None
         self._ready: asyncio.Future[None] = self._loop.create_future()  # done with its first, empty frame
-        self.agent: str | None = None  # whose request is under way
+        self.agent: str | None = None  # whose request is being answered
         self.paths: deque[str] = deque(maxlen=MAX_OPEN)  # files it may have open, most recently used last
 
     @classmethod
@@ -56,11 +56,11 @@ class WorkerProcess(asyncio.BufferedProtocol):
                 ours.close()
                 raise
         try:
-            _, worker = await asyncio.get_running_loop().create_unix_connection(lambda: cls(on_answer), sock=ours)
+            loop = asyncio.get_running_loop()
+            _, worker = await loop.create_unix_connection(lambda: cls(process, on_answer), sock=ours)
         except BaseException:
             process.kill()
             raise
-        worker._process = process
         try:
             async with asyncio.timeout(STARTING):
                 await worker._ready
@@ -75,7 +75,6 @@ class WorkerProcess(asyncio.BufferedProtocol):
 
     @property
     def pid(self) -> int:
-        assert self._process is not None
         return self._process.pid
 
     @property
@@ -84,7 +83,6 @@ class WorkerProcess(asyncio.BufferedProtocol):
 
     @property
     def is_dead(self) -> bool:
-        assert self._process is not None
         return self._transport is None or self._transport.is_closing() or self._process.returncode is not None
 
     def note_open(self, path: str) -> None:
@@ -109,9 +107,8 @@ class WorkerProcess(asyncio.BufferedProtocol):
 
     async def stop(self) -> None:
         """Let the process close its files and exit; kill it if that takes too long."""
-        assert self._process is not None
         if self.is_busy and self._process.returncode is None:
-            self._process.terminate()  # interrupts the request under way
+            self._process.terminate()  # interrupts the current request
         if self._transport is not None and not self._transport.is_closing():
             self._transport.write_eof()
         try:
@@ -123,7 +120,6 @@ class WorkerProcess(asyncio.BufferedProtocol):
 
     async def end(self) -> None:
         """Kill the process and wait for its exit."""
-        assert self._process is not None
         self._kill()
         await self._process.wait()
 
@@ -195,7 +191,6 @@ class WorkerProcess(asyncio.BufferedProtocol):
         self._settle(TimeoutError())
 
     def _kill(self) -> None:
-        assert self._process is not None
         if self._process.returncode is None:
             self._process.kill()
         if self._transport is not None:

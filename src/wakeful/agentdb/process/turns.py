@@ -20,32 +20,32 @@ class Job:
 
 
 class Turns:
-    """A queue per agent. An agent with a request under way is skipped until it is answered."""
+    """A queue per agent. An agent with a running request is skipped until it is answered."""
 
     def __init__(self) -> None:
         self._queues: OrderedDict[str, deque[Job]] = OrderedDict()  # next agent first
-        self._under_way: set[str] = set()
+        self._running: set[str] = set()
 
     def add(self, job: Job) -> None:
         self._queues.setdefault(job.agent, deque()).append(job)
 
     def next(self) -> Job | None:
-        """Remove and return the next job; None if all waiting jobs are of agents with one under way."""
+        """Remove and return the next job; None if all waiting jobs are of agents with one running."""
         for agent, queue in list(self._queues.items()):
-            if agent in self._under_way:
+            if agent in self._running:
                 continue
             while queue and queue[0].answer.done():  # its caller was cancelled
                 queue.popleft()
             if not queue:
                 del self._queues[agent]
                 continue
-            self._under_way.add(agent)
+            self._running.add(agent)
             return queue.popleft()
         return None
 
     def end(self, agent: str) -> None:
         """Mark an agent's request as answered, and move the agent behind all others."""
-        self._under_way.discard(agent)
+        self._running.discard(agent)
         if agent in self._queues:
             self._queues.move_to_end(agent)
 

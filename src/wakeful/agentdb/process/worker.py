@@ -3,9 +3,8 @@
 It reads requests from stdin and writes answers to stdout, each with a length prefix. A request is a JSON document; an
 answer is two, a head and the result, so that the server can pass a result on without parsing it. Every request names
 the file and its key, so a few workers serve any number of agents. At the end of its input it closes its files and
-exits; SIGTERM interrupts the request under way, so that this is soon.
+exits; SIGTERM interrupts the current request, so that this is soon.
 """
-# pyright: reportUnknownMemberType=false
 
 import gc
 import resource
@@ -112,7 +111,7 @@ class Worker:
             opened.empty_journal()
 
     def answer(self, frame: bytes) -> bytes:
-        """Carry out one request. Never raises: an error is an answer, too."""
+        """Run one request. Never raises: errors are answers, too."""
         try:
             values = orjson.loads(frame)
             if values["op"] == "close":
@@ -140,36 +139,23 @@ class Worker:
             self._journals_due = time.monotonic() + self._journal_seconds
         try:
             return operations.carry_out(opened, request)
-        except apsw.Error as error:
+        except (apsw.Error, OSError, OverflowError, UnicodeDecodeError) as error:
             refusal = operations.explain(error, opened, request.op)
             if isinstance(error, apsw.CorruptError | apsw.NotADBError | apsw.IOError | apsw.NoMemError):
                 self._close(request.path)  # its state in memory cannot be trusted
-            raise refusal from error
-        except OSError as error:
-            refusal = operations.explain_system(error)
             if refusal is None:
                 raise
             raise refusal from error
-        except OverflowError as error:
-            raise Refusal(
-                "invalid", "A whole number must have at most 64 bits. Store a longer one as a text."
-            ) from error
-        except UnicodeDecodeError as error:
-            raise Refusal("invalid", "A text must be UTF-8. Store other bytes as a BLOB.") from error
 
     def _opened(self, request: Request) -> OpenDatabase:
-        key = bytes.fromhex(request.key)
-        opened = self._open.get(request.path)
-        is_gone = request.path and opened is not None and not opened.is_same_file()
-        if opened is not None and (opened.key != key or is_gone):
-            self._close(request.path)
-            opened = None
-        if opened is None:
-            opened = OpenDatabase(request.path, key)
-            if request.path:
-                self._open[request.path] = opened
-        if request.path:
-            self._open.move_to_end(request.path)
+        path, key = request.path, bytes.fromhex(request.key)
+        if not path:
+            return OpenDatabase(path, key)
+        opened = self._open.get(path)
+        if opened is None or opened.key != key or not opened.is_same_file():
+            self._close(path)
+            opened = self._open[path] = OpenDatabase(path, key)
+        self._open.move_to_end(path)
         while len(self._open) > MAX_OPEN:
             self._close(next(iter(self._open)))
         return opened

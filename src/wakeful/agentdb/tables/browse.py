@@ -1,5 +1,4 @@
 """Operations that show a database: its schema, and tables a page at a time."""
-# pyright: reportUnknownMemberType=false
 
 from collections.abc import Mapping
 from contextlib import closing
@@ -19,7 +18,7 @@ _SHOW = {"active": "_deleted_at IS NULL", "deleted": "_deleted_at IS NOT NULL", 
 
 @operation("schema", path="GET /schema", command="schema")
 def show_schema(db: OpenDatabase, with_counts: bool = True, with_system: bool = False) -> dict[str, Any]:
-    """Return tables, views and the room used."""
+    """Return tables, views and the space used."""
     with db.reader.looking() as connection:
         found: dict[str, Any] = {
             "tables": schema.describe(connection, with_counts=with_counts),

@@ -1,5 +1,4 @@
 """Migrations: several statements, all or none, after a snapshot."""
-# pyright: reportUnknownMemberType=false
 
 from collections import Counter
 from collections.abc import Sequence
@@ -205,9 +204,7 @@ def _check_tables(writer: Writer, tables: Sequence[str]) -> None:
             raise Refusal("refused", f"{name!r} is WITHOUT ROWID or virtual, which is not allowed.", field="up_sql")
         for column, hidden in writer.raw.execute("SELECT name, hidden FROM pragma_table_xinfo(?)", (name,)).fetchall():
             if hidden:
-                raise Refusal(
-                    "refused", f"{name!r} has a generated column, {column!r}, which is not allowed.", field="up_sql"
-                )
+                raise Refusal("refused", f"{column!r} of {name!r} must not be a generated column.", field="up_sql")
             if column not in SYSTEM_COLUMNS:
                 schema.check_name(column, "column")
 

@@ -1,5 +1,4 @@
 """Operations that run one SQL statement of a model: `query` reads, `execute` writes."""
-# pyright: reportUnknownMemberType=false
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
@@ -100,12 +99,7 @@ def _fitting(rows: Sequence[Sequence[Any]], max_bytes: int) -> list[Sequence[Any
 
 
 @operation(
-    "execute",
-    "write",
-    logged_as="execute",
-    logged_arguments={"sql": "sql"},
-    path="POST /execute",
-    command="execute",
+    "execute", "write", logged_as="execute", logged_arguments={"sql": "sql"}, path="POST /execute", command="execute"
 )
 def execute(db: OpenDatabase, sql: str, params: Params = None) -> dict[str, Any]:
     """Run one statement that writes, and set the host's timestamps in the rows it wrote."""

@@ -1,11 +1,10 @@
 """Operations that write rows by column name and value."""
-# pyright: reportUnknownMemberType=false
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from wakeful.agentdb.database import ROW_ID_NAMES, SYSTEM_COLUMNS, Writer, quoted, row_id_of
+from wakeful.agentdb.database import SYSTEM_COLUMNS, Writer, quoted, row_id_of
 from wakeful.agentdb.errors import Refusal
 from wakeful.agentdb.files.open_database import OpenDatabase
 from wakeful.agentdb.history.changelog import PLAIN, from_json
@@ -58,45 +57,33 @@ def import_rows(
     db: OpenDatabase,
     table: str,
     text: str,
-    format: str,  # noqa: A002  (the word of every door)
+    format: str,  # noqa: A002  (the argument's name at every door)
     create: bool = True,
-    source: str = "",  # noqa: ARG001  (for the changelog)
+    source: str = "",  # noqa: ARG001  (logged by the caller, see `logged_arguments`)
 ) -> dict[str, Any]:
     """Insert the rows of a file, all or none, without the host's columns, which the host sets itself."""
     writer = db.writer
     rows = transfer.read(format, text)
-    ignored = sorted({name for row in rows for name in row if name in SYSTEM_COLUMNS})
-    cleaned = [{name: value for name, value in row.items() if name not in SYSTEM_COLUMNS} for row in rows]
-    renamed = _new_names(cleaned)
-    if renamed:
-        cleaned = [{renamed.get(name, name): value for name, value in row.items()} for row in cleaned]
+    names = dict.fromkeys(name for row in rows for name in row)
+    renamed = schema.free_names([name for name in names if name not in SYSTEM_COLUMNS])
+    cleaned = [
+        {renamed.get(name, name): value for name, value in row.items() if name not in SYSTEM_COLUMNS} for row in rows
+    ]
     is_new = not writer.columns(table)
     if is_new and create:
         schema.create_table(db, table, "Imported from a file.", schema.infer(cleaned))
     columns = writer.need_table(table)
-    for names in set(map(tuple, cleaned)):
-        _check_names(names, columns, field="path")
-    for names, group in groupby(cleaned, key=tuple):
-        _insert(writer, table, names, group)
+    for each in set(map(tuple, cleaned)):
+        _check_names(each, columns, field="path")
+    for each, group in groupby(cleaned, key=tuple):
+        _insert(writer, table, each, group)
     return {
         "table": table,
         "imported": len(rows),
         "created_table": is_new,
-        "ignored_columns": ignored,
+        "ignored_columns": sorted(name for name in names if name in SYSTEM_COLUMNS),
         "renamed_columns": renamed,
     }
-
-
-def _new_names(rows: Sequence[dict[str, Any]]) -> dict[str, str]:
-    """Return a new name for each column of a file that would hide SQLite's row id."""
-    names = dict.fromkeys(name for row in rows for name in row)
-    taken = {name.lower() for name in names}
-    renamed: dict[str, str] = {}
-    for name in names:
-        if name.lower() in ROW_ID_NAMES:
-            renamed[name] = schema.free_name(name, taken)
-            taken.add(renamed[name].lower())
-    return renamed
 
 
 @operation("upsert", "write", path="POST /tables/{table}/rows/upsert", command="upsert")
@@ -106,9 +93,7 @@ def upsert(db: OpenDatabase, table: str, rows: Sequence[Values], conflict_column
     columns = writer.need_table(table)
     _check_rows(rows, columns)
     if not conflict_columns:
-        raise Refusal(
-            "invalid", "'conflict_columns' must name the columns that make a row the same.", field="conflict_columns"
-        )
+        raise Refusal("invalid", "'conflict_columns' must name columns that identify a row.", field="conflict_columns")
     for key in conflict_columns:
         need_column(key, columns, field="conflict_columns")
     done: dict[str, int] = {"inserted": 0, "updated": 0, "revived": 0}
@@ -121,11 +106,9 @@ def upsert(db: OpenDatabase, table: str, rows: Sequence[Values], conflict_column
 
 
 def _upsert(writer: Writer, table: str, row: Values, keys: Sequence[str], number: int) -> str:
-    missing = [key for key in keys if row.get(key) is None]
-    if missing:
-        raise Refusal(
-            "invalid", f"Row {number} must have a value for {missing[0]!r}, one of the conflict_columns.", field="rows"
-        )
+    if missing := [key for key in keys if row.get(key) is None]:
+        problem = f"Row {number} must have a value for {missing[0]!r}, one of the conflict_columns."
+        raise Refusal("invalid", problem, field="rows")
     condition = " AND ".join(f"{quoted(key)} = ?" for key in keys)
     id_name = row_id_of(writer.columns(table))
     found = writer.raw.execute(
@@ -156,7 +139,7 @@ def _upsert(writer: Writer, table: str, row: Values, keys: Sequence[str], number
 def update(
     db: OpenDatabase,
     table: str,
-    set: Values,  # noqa: A002  (the word of the tool)
+    set: Values,  # noqa: A002  (the argument's name at every door)
     where: Values | None = None,
     row_ids: Sequence[int] | None = None,
 ) -> dict[str, Any]:

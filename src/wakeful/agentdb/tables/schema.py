@@ -1,5 +1,4 @@
 """Operations that create tables and add columns, and descriptions of tables."""
-# pyright: reportUnknownMemberType=false
 
 import re
 from collections.abc import Collection, Mapping, Sequence
@@ -185,7 +184,7 @@ def check_name(name: str, what: str) -> None:
         raise Refusal(
             "invalid",
             f"A column must not be named {name!r}, SQLite's name for the row id. Use another name, such as "
-            f"{free_name(name, ())!r}.",
+            f"{free_names([name])[name]!r}.",
             field="columns",
         )
     if what == "table" and is_table_function(name):
@@ -198,10 +197,16 @@ def check_name(name: str, what: str) -> None:
         )
 
 
-def free_name(name: str, taken: Collection[str]) -> str:
-    """Return a new name for a column that would hide the row id: `rowid_2`, or the next that is free."""
-    plain = name.strip("_")
-    return next(new for number in count(2) if (new := f"{plain}_{number}").lower() not in taken)
+def free_names(columns: Collection[str]) -> dict[str, str]:
+    """Return new names for columns that would hide the row id: `rowid_2`, or the next that is free."""
+    taken = {name.lower() for name in columns}
+    renamed: dict[str, str] = {}
+    for name in columns:
+        if name.lower() in ROW_ID_NAMES:
+            plain = name.strip("_")
+            renamed[name] = next(new for number in count(2) if (new := f"{plain}_{number}").lower() not in taken)
+            taken.add(renamed[name].lower())
+    return renamed
 
 
 def run(writer: Writer, sql: str) -> None:

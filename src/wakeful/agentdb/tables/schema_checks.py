@@ -1,6 +1,6 @@
-"""Checks of tables that a tool or a migration has made or changed, before they are kept.
+"""Checks of new and changed tables, before they are committed.
 
-SQLite itself is asked: a table is made again, empty, in a database in memory, where nothing can be lost.
+SQLite itself checks them: a table is created again, empty, in a database in memory.
 """
 # pyright: reportUnknownMemberType=false
 
@@ -23,13 +23,13 @@ Texts = Mapping[tuple[str, str], str]  # of tables and indexes, by table and nam
 
 
 def texts(connection: GuardedConnection) -> Texts:
-    """Return the schema as SQLite keeps it."""
+    """Return the schema as SQLite stores it."""
     found = connection.raw.execute("SELECT tbl_name, name, sql FROM main.sqlite_schema WHERE sql IS NOT NULL")
     return {(table, name): sql for table, name, sql in found if not is_reserved(table)}
 
 
 def check_changed(connection: GuardedConnection, before: Texts) -> None:
-    """Refuse tables that are not as they were before, and either use the host's columns or cannot be written."""
+    """Refuse changed tables that use the host's columns or tables, or have a bad default."""
     now = texts(connection)
     changed = {table for (table, name), sql in now.items() if before.get((table, name)) != sql}
     for table in sorted(changed):
@@ -40,7 +40,7 @@ def check_changed(connection: GuardedConnection, before: Texts) -> None:
 
 
 def _check_host_columns(raw: Raw, table: str, sql: str, indexes: Iterable[str]) -> None:
-    """Refuse what uses a column of the host: SQLite drops a column only if no key, index or CHECK names it."""
+    """Refuse uses of the host's columns: SQLite can drop a column only if no key, index or CHECK names it."""
     found = raw.execute(
         'SELECT name, upper(type), "notnull", dflt_value FROM pragma_table_xinfo(?, ?) WHERE NOT pk AND NOT hidden',
         (table, "main"),
@@ -48,7 +48,7 @@ def _check_host_columns(raw: Raw, table: str, sql: str, indexes: Iterable[str]) 
     plain = {name for name, *shape in found if tuple(shape) in _HOSTS_OWN}
     for column in SYSTEM_COLUMNS:
         if column not in plain:
-            raise _kept_by_host(table, column)
+            raise _managed_by_host(table, column)
     with closing(_empty_database()) as clone:
         for text in (sql, *indexes):
             clone.execute(text)
@@ -56,10 +56,10 @@ def _check_host_columns(raw: Raw, table: str, sql: str, indexes: Iterable[str]) 
             try:
                 clone.execute(f"ALTER TABLE {quoted(table)} DROP COLUMN {column}")
             except apsw.SQLError:
-                raise _kept_by_host(table, column) from None
+                raise _managed_by_host(table, column) from None
 
 
-def _kept_by_host(table: str, column: str) -> Refusal:
+def _managed_by_host(table: str, column: str) -> Refusal:
     return Refusal(
         "refused",
         f"The column {column!r} of {table!r} is managed by the host: no CHECK, DEFAULT, NOT NULL, key or index may use "
@@ -80,19 +80,19 @@ def _check_foreign_keys(raw: Raw, table: str) -> None:
 
 
 def check_defaults(raw: Raw, table: str) -> None:
-    """Refuse a default that the table's own rows could not hold, or that nobody could read."""
+    """Refuse a default that a row of the table could not have, or that could not be read."""
     [(is_strict,)] = raw.execute("SELECT strict FROM pragma_table_list(?) WHERE schema = 'main'", (table,)).fetchall()
     for column, kind, default in raw.execute(
         "SELECT name, type, dflt_value FROM pragma_table_info(?, ?)", (table, "main")
     ).fetchall():
         if default is not None and (problem := _try_default(kind, default, is_strict=bool(is_strict))):
             raise Refusal(
-                "invalid", f"The default of {column!r} in {table!r} cannot be kept: {problem}.", field="columns"
+                "invalid", f"The default of {column!r} in {table!r} cannot be stored: {problem}.", field="columns"
             )
 
 
 def _try_default(kind: str, default: str, *, is_strict: bool) -> str | None:
-    """Return what is wrong with a default, by keeping it once."""
+    """Insert a default into a table in memory; return what is wrong with it, or None."""
     strict = "STRICT" if is_strict else ""
     with closing(_empty_database()) as clone:
         try:
@@ -108,7 +108,7 @@ def _try_default(kind: str, default: str, *, is_strict: bool) -> str | None:
 
 
 def with_name(sql: str, table: str, name: str) -> str:
-    """Return the statement that makes a table, with another name for it."""
+    """Return the statement that creates a table, with another name for it."""
     with closing(_empty_database()) as clone:
         clone.execute(sql)
         clone.execute(f"ALTER TABLE {quoted(table)} RENAME TO {quoted(name)}")
@@ -117,6 +117,6 @@ def with_name(sql: str, table: str, name: str) -> str:
 
 def _empty_database() -> Any:
     clone = apsw.Connection(":memory:")
-    clone.authorizer = SqlGuard()  # which lets the host do everything but open other files
+    clone.authorizer = SqlGuard()  # the host may do everything but attach other files
     clone.limit(apsw.SQLITE_LIMIT_LENGTH, files.MAX_VALUE)
     return clone

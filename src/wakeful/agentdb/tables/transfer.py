@@ -1,5 +1,4 @@
 """Rows as CSV, JSON and JSON lines: the operation `export`, and reading a file to import."""
-# pyright: reportUnknownMemberType=false
 
 import csv
 import io
@@ -34,7 +33,7 @@ csv.field_size_limit(1_000_000)
 @operation("export", is_long=True, path="GET /tables/{table}/export", command="export")
 def export(
     db: OpenDatabase,
-    format: str,  # noqa: A002  (the word of every door)
+    format: str,  # noqa: A002  (the argument's name at every door)
     table: str | None = None,
     show: str = "active",
     sql: str | None = None,
@@ -152,7 +151,7 @@ def _read_json(text: str) -> Iterator[dict[str, Any]]:
     whole = _load(text, "The file")
     if not isinstance(whole, list):
         raise Refusal("invalid", "The file must be a JSON list of objects.", field="path")
-    for number, each in enumerate(whole, 1):  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+    for number, each in enumerate(cast("list[Any]", whole), 1):
         yield _object(each, f"Entry {number}")
 
 
@@ -166,7 +165,7 @@ def _load(text: str, where: str) -> Any:
 def _object(value: Any, where: str) -> dict[str, Any]:
     if not isinstance(value, Mapping):
         raise Refusal("invalid", f"{where} is not a JSON object.", field="path")
-    return dict(value)  # pyright: ignore[reportUnknownArgumentType]
+    return dict(cast("Mapping[str, Any]", value))
 
 
 _READERS = {"csv": _read_csv, "json": _read_json, "jsonl": _read_jsonl}

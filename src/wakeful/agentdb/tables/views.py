@@ -1,5 +1,4 @@
 """Operations on saved views: a SELECT with a name, named parameters and a chart type."""
-# pyright: reportUnknownMemberType=false
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -58,9 +57,7 @@ def define(
     old = writer.raw.execute("SELECT created_at, is_pinned FROM _views WHERE name = ?", (name,)).fetchone()
     [(count,)] = writer.raw.execute("SELECT count(*) FROM _views").fetchall()
     if old is None and count >= MAX_VIEWS:
-        raise Refusal(
-            "limit", f"A database must have at most {MAX_VIEWS} views. Drop one with {name_of('drop_view')} first."
-        )
+        raise Refusal("limit", f"A database must have at most {MAX_VIEWS} views. Use {name_of('drop_view')} first.")
     pinned = bool(old[1]) if pinned is None and old else bool(pinned)
     row = (
         name,
@@ -135,9 +132,7 @@ def _check_parameters(used: Sequence[str | None], declared: Sequence[Mapping[str
         raise Refusal("invalid", f"A parameter is declared twice: {', '.join(names)}.", field="parameters")
     used_names = {str(name) for name in used}
     if missing := sorted(used_names - set(names)):
-        raise Refusal(
-            "invalid", f"'parameters' lacks names that the statement uses: {', '.join(missing)}.", field="parameters"
-        )
+        raise Refusal("invalid", f"'parameters' must also declare: {', '.join(missing)}.", field="parameters")
     if extra := sorted(set(names) - used_names):
         raise Refusal("invalid", f"The statement does not use the parameters: {', '.join(extra)}.", field="parameters")
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, cast
 
 from wakeful.agentdb.database import quoted
 from wakeful.agentdb.errors import Refusal
@@ -44,14 +44,13 @@ def need_column(name: str, columns: Sequence[str], *, field: str) -> None:
 def _conditions(column: str, wanted: Any) -> list[tuple[str, list[Any]]]:
     name = quoted(column)
     if isinstance(wanted, list):
-        return [_listed(name, wanted, "IN")]  # pyright: ignore[reportUnknownArgumentType]
+        return [_listed(name, cast("list[Any]", wanted), "IN")]
     if not isinstance(wanted, dict):
         return [(f"{name} IS NULL", [])] if wanted is None else [(f"{name} = ?", [from_json(wanted)])]
     if not wanted:
-        raise Refusal(
-            "invalid", f"The condition on {column!r} must have one of: {', '.join(OPERATORS)}.", field="where"
-        )
-    return [_compare(column, name, str(operator), value) for operator, value in wanted.items()]  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+        raise Refusal("invalid", f"{column!r} in 'where' must have one of: {', '.join(OPERATORS)}.", field="where")
+    operators = cast("dict[str, Any]", wanted)
+    return [_compare(column, name, operator, value) for operator, value in operators.items()]
 
 
 def _compare(column: str, name: str, operator: str, value: Any) -> tuple[str, list[Any]]:
@@ -59,14 +58,14 @@ def _compare(column: str, name: str, operator: str, value: Any) -> tuple[str, li
         if value is None:
             raise Refusal("invalid", f"{operator!r} on {column!r} needs a value; for NULL use is_null.", field="where")
         return f"{name} {_COMPARE[operator]} ?", [from_json(value)]
-    match operator:
-        case "ne":
+    match operator, value:
+        case "ne", _:
             return f"{name} IS NOT ?", [from_json(value)]
-        case "in" | "not_in" if isinstance(value, list):
-            return _listed(name, value, "IN" if operator == "in" else "NOT IN")  # pyright: ignore[reportUnknownArgumentType]
-        case "between" if isinstance(value, list) and len(value) == 2:  # pyright: ignore[reportUnknownArgumentType]
-            return f"{name} BETWEEN ? AND ?", [from_json(value[0]), from_json(value[1])]
-        case "is_null" if isinstance(value, bool):
+        case "in" | "not_in", [*values]:
+            return _listed(name, values, "IN" if operator == "in" else "NOT IN")
+        case "between", [low, high]:
+            return f"{name} BETWEEN ? AND ?", [from_json(low), from_json(high)]
+        case "is_null", bool():
             return f"{name} IS {'' if value else 'NOT '}NULL", []
         case _:
             raise Refusal(
@@ -79,7 +78,5 @@ def _compare(column: str, name: str, operator: str, value: Any) -> tuple[str, li
 
 def _listed(name: str, values: list[Any], word: str) -> tuple[str, list[Any]]:
     if not 1 <= len(values) <= MAX_LISTED:
-        raise Refusal(
-            "invalid", f"A list in 'where' must have 1 to {MAX_LISTED} values, got {len(values)}.", field="where"
-        )
+        raise Refusal("invalid", f"A list must have 1 to {MAX_LISTED} values, got {len(values)}.", field="where")
     return f"{name} {word} ({', '.join('?' * len(values))})", [from_json(value) for value in values]

@@ -103,7 +103,9 @@ async def _ask_first(state: RunState, call: ToolCallPart, verdict: ApprovalVerdi
 
 def _follow(state: RunState, call: ToolCallPart, verdict: ApprovalVerdict) -> "Followed[ToolResult]":
     tools, tool = state.deps.tools, state.tools.get(call.tool_name)
-    return Followed(state.deps.clock, lambda _: _perform(state, call, verdict), partial(tools.catalog.tell_call, tool))
+    return Followed(
+        state.deps.clock, lambda _: _perform(state, call, verdict), partial(tools.catalog.waiting_for_call, tool)
+    )
 
 
 async def _perform(

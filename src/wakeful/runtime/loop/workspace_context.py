@@ -21,10 +21,10 @@ async def look_around(
     looking: "Followed[Briefing]",
 ) -> Briefing:
     """Start what the agent's tools need, read what it is to know, and return a briefing that says so."""
-    looking.explain(partial(tools.catalog.tell_starting, briefing.agent))
+    looking.explain(partial(tools.catalog.waiting_for_start, briefing.agent))
     with stop.cuts_off():
         notes = await tools.catalog.prepare(briefing.agent)
-    for frame in tools.catalog.tell_failed(briefing.agent):
+    for frame in tools.catalog.failed_starts(briefing.agent):
         await looking.say(frame)
     there = await instructions.for_prompt(briefing.agent)
     names = briefing.session_config.get("skills")

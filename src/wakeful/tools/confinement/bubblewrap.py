@@ -1,4 +1,4 @@
-"""bubblewrap: namespaces in which a program sees nothing but its own files and processes."""
+"""bubblewrap: namespaces in which a program sees only the files and processes that it may."""
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -6,7 +6,7 @@ if TYPE_CHECKING:
 
 
 def wrapped(rules: "ConfinementRules", temp: str, filter_descriptor: int, directory: str) -> "list[str]":
-    """Return the start of a command line; the program to run comes after it."""
+    """Return the arguments of bubblewrap; the program and its arguments follow them."""
     words = [
         rules["bwrap"], "--die-with-parent", "--new-session",
         "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try",
@@ -18,7 +18,7 @@ def wrapped(rules: "ConfinementRules", temp: str, filter_descriptor: int, direct
     shown: list[str] = []
     writable: list[str] = []
     binds = [("--ro-bind", path) for path in rules["read"]] + [("--bind", path) for path in rules["write"]]
-    for how, path in sorted(binds, key=lambda bind: len(bind[1])):  # a directory first, then what is inside it
+    for how, path in sorted(binds, key=lambda bind: len(bind[1])):  # a directory before what is inside it
         known = writable if how == "--bind" else shown
         if path.startswith("/proc/") or any(path == each or path.startswith(each + "/") for each in known):
             continue

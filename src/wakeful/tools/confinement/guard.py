@@ -1,8 +1,8 @@
-"""Runs a program, and takes it and everything it has started along when the server is gone, however that ended.
+"""Runs a program, and kills it and all its descendants when the server exits, also when the server is killed.
 
-Started as a script of its own, with nothing but the standard library and the modules of `confinement` that it needs:
+It is a script of its own, which imports only the standard library and the modules of `confinement` that it needs:
 `guard.py SERVER-PID RULES PROGRAM ARGUMENT…`. The rules are JSON; with `null` the program runs unconfined. They are
-applied to the program alone, not to its guard, and if one cannot be applied the program is not started.
+applied to the program, not to its guard, and if one cannot be applied the program is not started.
 """
 
 import _thread
@@ -14,7 +14,7 @@ import signal
 import sys
 import time
 
-TYPE_CHECKING = False  # `typing` and `pathlib` would take longer to import than most commands last
+TYPE_CHECKING = False  # importing `typing` and `pathlib` takes longer than most commands
 if TYPE_CHECKING:
     import _socket
     from typing import NoReturn
@@ -23,32 +23,32 @@ if TYPE_CHECKING:
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
-_HEARD = {signal.SIGTERM, signal.SIGCHLD}
+_SIGNALS = {signal.SIGTERM, signal.SIGCHLD}
 _MAX_ROUNDS = 500
 _NOT_CONFINED, _NOT_STARTED = 126, 127
 
 
 def guarded(*command: str, rules: "ConfinementRules | None") -> list[str]:
-    """Return how this process starts a command under a guard; without rules it is not confined."""
+    """Return the command line that runs a command under a guard; without rules it is not confined."""
     return [sys.executable, "-I", "-S", __file__, str(os.getpid()), json.dumps(rules), *command]
 
 
 def main(server: int, rules: "ConfinementRules | None", command: list[str]) -> int:
-    """Run a command to its end, or to ours."""
+    """Run a command until it exits or we get SIGTERM; return the exit code."""
     libc = ctypes.CDLL(None)
-    # What leaves the group, as daemons do, becomes our child when its parent ends, so nothing gets away.
+    # A process that leaves the group, as daemons do, becomes our child when its parent exits, so we can kill it.
     libc.prctl(_PR_SET_CHILD_SUBREAPER, 1)
-    # Waited for, not handled: a handler that runs just before we wait for the program would leave us waiting.
-    signal.pthread_sigmask(signal.SIG_BLOCK, _HEARD)
+    # Blocked, for sigwait: a handler could run just before we wait, and the wait would miss it.
+    signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
     libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
-    if os.getppid() != server:  # it died before we had said that we want to know
+    if os.getppid() != server:  # it exited before the prctl
         return 1
     temp = None
     try:
         temp = None if rules is None else _make_temp(rules)
         child = _start(rules, temp, command)
         nothing = os.open(os.devnull, os.O_RDWR)
-        for descriptor in (0, 1, 2):  # else the pipes would stay open when the program closes them
+        for descriptor in (0, 1, 2):  # else the pipes would stay open after the program closes them
             os.dup2(nothing, descriptor)
         status = _wait(child)
         _kill_all()
@@ -83,19 +83,19 @@ def _start_in_bubblewrap(rules: "ConfinementRules", temp: str, command: list[str
     os.write(descriptor, make_filter(is_network_allowed=rules["network"], has_own_files=True))
     os.lseek(descriptor, 0, os.SEEK_SET)
     try:
-        return _spawn([*wrapped(rules, temp, descriptor, os.getcwd()), *command])  # noqa: PTH109
+        return _spawn([*wrapped(rules, temp, descriptor, os.getcwd()), *command])
     finally:
         os.close(descriptor)
 
 
 def _start_in_landlock(rules: "ConfinementRules", command: list[str]) -> int:
-    """Fork, confine the child and have it become the program. There is one thread only, so Python can run there."""
+    """Fork, confine the child and execute the program in it. We have one thread, so Python can run after the fork."""
     import _socket
 
     from wakeful.tools.confinement.kernel import drop_capabilities
     from wakeful.tools.confinement.supervisor import supervise
 
-    drop_capabilities()  # also our own: we change files for the program
+    drop_capabilities()  # of the guard too: it changes files for the program
     ours, theirs = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_STREAM)
     child = os.fork()
     if child == 0:
@@ -103,7 +103,7 @@ def _start_in_landlock(rules: "ConfinementRules", command: list[str]) -> int:
     theirs.close()
     _, carried, _, _ = ours.recvmsg(1, _socket.CMSG_SPACE(4))
     ours.close()
-    if carried:  # else it has said on its standard error why it could not be confined, and ended
+    if carried:  # else it could not be confined, has written the reason to stderr, and exited
         listener = int.from_bytes(carried[0][2], sys.byteorder)
         _thread.start_new_thread(supervise, (listener, rules["write"]))
     return child
@@ -125,7 +125,7 @@ def _become(rules: "ConfinementRules", command: list[str], guard: "_socket.socke
         for number in (signal.SIGPIPE, signal.SIGXFSZ):
             signal.signal(number, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
-    except BaseException as error:  # noqa: BLE001  (the program must not run half confined)
+    except BaseException as error:  # noqa: BLE001  (whatever failed, the program must not run half confined)
         os.write(2, f"{command[0]} cannot be confined, so it is not started: {error}\n".encode())
         os._exit(_NOT_CONFINED)
     try:
@@ -136,28 +136,28 @@ def _become(rules: "ConfinementRules", command: list[str], guard: "_socket.socke
 
 
 def _make_temp(rules: "ConfinementRules") -> str:
-    """Make a temporary directory that is the program's alone."""
+    """Create a temporary directory for the program alone."""
     path = f"{rules['temp']}/wakeful-{os.urandom(8).hex()}"
-    os.mkdir(path, 0o700)  # noqa: PTH102
+    os.mkdir(path, 0o700)
     os.environ["TMPDIR"] = path
     return path
 
 
 def _remove(directory: str) -> None:
     try:
-        os.rmdir(directory)  # noqa: PTH106
+        os.rmdir(directory)
     except OSError:
         import shutil
 
         try:
             _make_writable(directory)
             shutil.rmtree(directory, ignore_errors=True)
-        except (OSError, RecursionError):  # what is left is in the system's temporary directory, which cleans itself
+        except (OSError, RecursionError):  # the rest stays in the system's temporary directory, which is cleaned anyway
             return
 
 
 def _make_writable(directory: str) -> None:
-    os.chmod(directory, 0o700)  # noqa: PTH101
+    os.chmod(directory, 0o700)
     with os.scandir(directory) as entries:
         for entry in entries:
             if entry.is_dir(follow_symlinks=False):
@@ -165,8 +165,8 @@ def _make_writable(directory: str) -> None:
 
 
 def _wait(child: int) -> int | None:
-    """Return how the program ended, or None if we were told to end first."""
-    while signal.sigwait(_HEARD) != signal.SIGTERM:
+    """Return the exit status of the program; None: we got SIGTERM first."""
+    while signal.sigwait(_SIGNALS) != signal.SIGTERM:
         status = _reap(child)
         if status is not None:
             return status
@@ -174,7 +174,7 @@ def _wait(child: int) -> int | None:
 
 
 def _reap(child: int) -> int | None:
-    """Bury whoever has ended, and return how the program did, if it is among them."""
+    """Reap exited children, and return the exit status of the program if it is among them."""
     while True:
         ended, status = os.waitpid(-1, os.WNOHANG)
         if ended == child:
@@ -184,22 +184,22 @@ def _reap(child: int) -> int | None:
 
 
 def _die_of(number: int) -> "NoReturn":
-    """End as the program did, so that whoever waits for us learns how."""
+    """Die of the same signal as the program, so that our parent sees it."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     if number not in (signal.SIGKILL, signal.SIGSTOP):
         signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})
     os.kill(os.getpid(), number)
-    os._exit(128 + number)  # by a signal that ends nobody
+    os._exit(128 + number)  # if the signal does not end a process
 
 
 def _kill_all() -> None:
-    """Kill our children until there are none; those of a child that died become ours."""
+    """Kill our children until there are none; the children of a killed one become ours."""
     for _ in range(_MAX_ROUNDS):
         try:
-            with open(f"/proc/self/task/{os.getpid()}/children", encoding="ascii") as file:  # noqa: PTH123
+            with open(f"/proc/self/task/{os.getpid()}/children", encoding="ascii") as file:
                 children = file.read().split()
-        except OSError:  # a system that does not tell: then at least everything in our group, and ourselves
+        except OSError:  # no such file on this system: kill our process group, which includes us
             os.killpg(0, signal.SIGKILL)
             return
         if not children:
@@ -208,13 +208,12 @@ def _kill_all() -> None:
             try:
                 os.kill(int(pid), signal.SIGKILL)
                 os.waitpid(int(pid), os.WNOHANG)
-            except (ProcessLookupError, ChildProcessError):
+            except (ProcessLookupError, ChildProcessError):  # it has exited
                 pass
         time.sleep(0.005)
 
 
 if __name__ == "__main__":
-    sys.path.append(
-        __file__[: -len("/wakeful/tools/confinement/guard.py")]
-    )  # last, so that the standard library comes first
+    # Last, so that the standard library comes first.
+    sys.path.append(__file__[: -len("/wakeful/tools/confinement/guard.py")])
     sys.exit(main(int(sys.argv[1]), json.loads(sys.argv[2]), sys.argv[3:]))

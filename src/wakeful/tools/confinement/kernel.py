@@ -1,4 +1,4 @@
-"""System calls that Python has no function for, and giving up privileges."""
+"""System calls that Python has no function for, and dropping privileges."""
 
 import ctypes
 import os
@@ -33,18 +33,18 @@ def control_process(option: int, *arguments: int) -> None:
 
 
 def refuse_new_privileges() -> None:
-    """Have setuid programs run without their owner's rights. Landlock and seccomp ask for it."""
+    """Make setuid programs run without their owner's rights, as Landlock and seccomp require."""
     control_process(_PR_SET_NO_NEW_PRIVS, 1)
 
 
 def drop_capabilities() -> None:
-    """Give up every capability for good. A server that runs as root would hand all of them on."""
+    """Drop every capability for good. Children of a server that runs as root would inherit all of them."""
     if os.geteuid() == 0:
         for capability in range(_LAST_CAPABILITY + 1):
             try:
                 control_process(_PR_CAPBSET_DROP, capability)
             except OSError:
-                break  # beyond the last one that this kernel knows; one that we may not drop, we do not have
+                break  # beyond the last one of this kernel; one that we may not drop, we do not have
     control_process(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL)
     header = _CAPABILITY_VERSION_3.to_bytes(4, "little") + bytes(4)
     system_call(_CAPSET[os.uname().machine], header, bytes(24))

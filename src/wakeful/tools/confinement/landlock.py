@@ -1,4 +1,4 @@
-"""Landlock: which files a process and its children can open, and whom they can signal."""
+"""Landlock: limits the files that a process and its children can open, and the processes they can signal."""
 
 import errno
 import os
@@ -7,7 +7,7 @@ import struct
 
 from wakeful.tools.confinement.kernel import system_call
 
-NEEDED_ABI = 6  # Linux 6.12, the first that can keep signals inside
+NEEDED_ABI = 6  # Linux 6.12, the first that can limit signals
 
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
 _CREATE_RULESET_VERSION = 1
@@ -20,7 +20,7 @@ _EVERYTHING = (1 << 16) - 1
 _FOR_FILES = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL_DEV
 
 READ = _EXECUTE | _READ_FILE | _READ_DIR
-# A device node made by root would be a way to the disk itself.
+# A device node, which root can create, would give access to the disk itself.
 WRITE = _EVERYTHING & ~(_MAKE_CHAR | _MAKE_BLOCK | _MAKE_SOCK | _IOCTL_DEV)
 DEVICE = _READ_FILE | _WRITE_FILE | _IOCTL_DEV
 DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")

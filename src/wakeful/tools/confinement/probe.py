@@ -1,4 +1,4 @@
-"""Which level of confinement works on this machine, found by trying."""
+"""Find the level of confinement that works on this machine, by trying."""
 
 import logging
 import subprocess

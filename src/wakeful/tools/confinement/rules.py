@@ -1,4 +1,4 @@
-"""What a confined program may reach: rules as the guard takes them."""
+"""Rules for the guard: what a confined program may read, write and connect to."""
 
 import os
 import tempfile
@@ -31,14 +31,14 @@ SYSTEM = (
 
 
 class ConfinementRules(TypedDict):
-    """How the guard confines one program."""
+    """The limits of one program."""
 
     level: Literal["bubblewrap", "landlock"]
-    bwrap: str  # where bubblewrap is; empty for Landlock
+    bwrap: str  # path of bubblewrap; empty for Landlock
     read: list[str]
     write: list[str]
     network: bool
-    temp: str  # where the program's own temporary directory is made
+    temp: str  # where the program's own temporary directory is created
 
 
 def make_rules(
@@ -49,7 +49,7 @@ def make_rules(
     network: bool = False,
     hidden: Sequence[Path] = (),
 ) -> ConfinementRules:
-    """Make rules with the directories of the system to read, and none of the hidden directories among them."""
+    """Return rules that also allow reading the system's software, but none of the hidden directories."""
     return ConfinementRules(
         level=level,
         bwrap=find_bubblewrap() or "",
@@ -61,22 +61,23 @@ def make_rules(
 
 
 def _spellings(paths: Iterable[str | Path]) -> list[str]:
-    """Return paths as they are and without links: bubblewrap shows nothing under another name."""
+    """Return paths as given and with links resolved: inside bubblewrap, a path exists only as it was bound."""
     return list(dict.fromkeys(each for path in paths for each in (str(path), os.path.realpath(path))))
 
 
 def find_bubblewrap() -> str | None:
-    """Return where bubblewrap is installed."""
+    """Return the path of bubblewrap, or None."""
     return which("bwrap", path=SEARCH_PATH)
 
 
 @cache
 def _system(hidden: tuple[Path, ...]) -> tuple[str, ...]:
-    """List what of the system can be read. Neither Landlock nor bubblewrap knows exceptions, so the way to a hidden
-    directory is listed entry by entry.
+    """Return the readable paths of the system.
+
+    Landlock and bubblewrap have no exceptions, so a directory with a hidden one below it is listed entry by entry.
     """
-    out_of_sight = [path.resolve() for path in hidden]
-    return tuple(str(found) for path in SYSTEM for found in _without(Path(path), out_of_sight))
+    resolved = [path.resolve() for path in hidden]
+    return tuple(str(found) for path in SYSTEM for found in _without(Path(path), resolved))
 
 
 def _without(path: Path, hidden: Sequence[Path]) -> list[Path]:

@@ -1,7 +1,7 @@
-"""seccomp: the system calls that a confined program does not get, as a BPF filter.
+"""seccomp: a BPF filter that denies system calls to a confined program.
 
-Landlock rules over opening files. This filter closes the other ways out: sockets, io_uring (which would make sockets
-behind the filter's back), other processes' limits and priorities, shared memory, namespaces and mounts.
+Landlock limits opening files. This filter denies the rest: sockets, io_uring (which can open sockets without a system
+call), limits and priorities of other processes, shared memory, namespaces and mounts.
 """
 
 import errno
@@ -10,7 +10,7 @@ import struct
 
 from wakeful.tools.confinement.kernel import system_call
 
-# Each with its number on x86_64 and on aarch64; None: there is none. From 424 on they are the same.
+# Numbers on x86_64 and on aarch64; None: there is no such call. From 424 on they are the same.
 NUMBERS: "dict[str, tuple[int | None, int | None]]" = {
     "add_key": (248, 217), "bpf": (321, 280), "chmod": (90, None), "chown": (92, None), "chroot": (161, 51),
     "clone": (56, 220), "clone3": (435, 435), "fanotify_init": (300, 262), "fchmod": (91, 52), "fchmodat": (268, 53),
@@ -33,7 +33,7 @@ NUMBERS: "dict[str, tuple[int | None, int | None]]" = {
     "socket": (41, 198), "socketpair": (53, 199), "umount2": (166, 39), "unshare": (272, 97),
     "userfaultfd": (323, 282), "utime": (132, None), "utimensat": (280, 88), "utimes": (235, None),
 }  # fmt: skip
-_LAST_KNOWN = 469  # a newer call answers as on an older kernel
+_LAST_KNOWN = 469  # newer calls fail as on an older kernel
 
 
 def _words(text: str) -> "tuple[str, ...]":
@@ -48,12 +48,12 @@ DENIED = _words(
     "setns unshare open_by_handle_at fanotify_init init_module finit_module kexec_load kexec_file_load reboot "
     "shmget shmat shmctl semget semop semtimedop semctl msgget msgsnd msgrcv msgctl mq_open mq_unlink"
 )
-_NO_SUCH_CALL = ("clone3",)  # its flags are in memory, where no filter can look; libraries go back to clone
-_ZERO_ONLY = {  # calls that reach another process by its id, and the argument that holds it; 0 is oneself
+_NO_SUCH_CALL = ("clone3",)  # its flags are in memory, which a filter cannot read; libraries then use clone
+_ZERO_ONLY = {  # calls with a process id, and the position of that argument; 0 is the caller
     "prlimit64": 0, "sched_setscheduler": 0, "sched_setparam": 0, "sched_setattr": 0, "setpriority": 1, "ioprio_set": 1,
 }  # fmt: skip
 
-# Where all files of the machine are in sight, Landlock does not keep these from the ones it does not let open.
+# Landlock does not limit these, so they would work on any file of the machine that is visible.
 _ATTRIBUTES = _words(
     "setxattr lsetxattr fsetxattr removexattr lremovexattr fremovexattr setxattrat removexattrat file_setattr"
 )
@@ -73,10 +73,10 @@ _NEW_LISTENER, _WAIT_KILLABLE = 1 << 3, 1 << 5
 
 
 def machine() -> str:
-    """Return the architecture. Raises OSError for one that this module has no numbers for."""
+    """Return the architecture. Raises OSError if this module has no numbers for it."""
     name = os.uname().machine
     if name not in _AUDIT_ARCHITECTURE:
-        raise OSError(errno.ENOSYS, f"system calls of {name} are not known here, only of x86_64 and aarch64")
+        raise OSError(errno.ENOSYS, f"the system calls of {name} are not known, only those of x86_64 and aarch64")
     return name
 
 
@@ -86,10 +86,10 @@ def number_of(call: str) -> "int | None":
 
 
 def make_filter(*, is_network_allowed: bool, has_own_files: bool) -> bytes:
-    """Make the filter's program.
+    """Return the filter's BPF program.
 
-    `has_own_files`: bubblewrap shows the program nothing but its own files, so changing attributes needs no watch.
-    It has a network namespace of its own unless network is allowed, so Unix sockets need none either.
+    `has_own_files`: bubblewrap shows the program only its own files, so it may change their attributes. Unless network
+    is allowed, it also has a network namespace of its own, so it may use Unix sockets.
     """
     program = [
         _load(_ARCHITECTURE_AT),
@@ -124,7 +124,7 @@ def make_filter(*, is_network_allowed: bool, has_own_files: bool) -> bytes:
 
 
 def install(program: bytes, *, has_listener: bool) -> int:
-    """Put a filter on this process for good, and return the descriptor on which supervised calls arrive."""
+    """Install a filter for this process, for good; return the descriptor on which supervised calls arrive."""
     import ctypes
 
     code = ctypes.create_string_buffer(program, len(program))
@@ -143,7 +143,7 @@ def _sockets(*, is_network_allowed: bool, are_unix_allowed: bool) -> "list[bytes
         block += _allow_if_equal(family)
     program = _on("socket", [*block, _return(_ERRNO | errno.EACCES)])
     if not are_unix_allowed:
-        # A pair of datagram sockets could be connected anew, to any socket with a path.
+        # A datagram socket of a pair could be connected again, to any socket with a path.
         kinds = [
             _argument(1),
             _instruction(_AND, 0xF),
@@ -155,7 +155,7 @@ def _sockets(*, is_network_allowed: bool, are_unix_allowed: bool) -> "list[bytes
 
 
 def _on(call: str, block: "list[bytes]") -> "list[bytes]":
-    """Do something at one call. The block must return, because it may have loaded something else."""
+    """Run a block for one call. The block must return, because it may have loaded another value."""
     number = number_of(call)
     return [] if number is None else [_jump(_JUMP_EQUAL, number, 0, len(block)), *block]
 
@@ -165,7 +165,7 @@ def _allow_if_equal(value: int) -> "list[bytes]":
 
 
 def _argument(position: int) -> bytes:
-    """Load the low half of an argument; all that are looked at are 32 bits wide, and these machines little-endian."""
+    """Load the low half of an argument; those that are checked have 32 bits, and both machines are little-endian."""
     return _load(_ARGUMENTS_AT + 8 * position)
 
 

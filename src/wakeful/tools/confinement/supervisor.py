@@ -1,8 +1,8 @@
-"""Changes of mode, owner and times, made for a confined program on files that it may write.
+"""Executes chmod, chown and utime for a confined program, on files that it may write.
 
-Landlock rules over opening files, not over chmod, chown and utime: a confined program of the same user could lock the
-server out of its own data. So the filter hands these calls to the guard. It makes them itself, on a descriptor that it
-has checked, so nothing can be exchanged between the check and the change.
+Landlock does not limit these calls: a confined program of the same user could lock the server out of its own data. So
+the filter passes them to the guard, which executes them on a descriptor that it has checked, so that the file cannot be
+replaced between the check and the change.
 """
 
 import ctypes
@@ -24,7 +24,7 @@ _REQUEST = struct.Struct("=QIIiIQ6Q")
 _ANSWER = struct.Struct("=QqiI")
 
 _OPENAT2 = 437
-_RESOLVE_NO_MAGICLINKS = 0x02  # /proc/self would be the guard's own
+_RESOLVE_NO_MAGICLINKS = 0x02  # /proc/self would be that of the guard
 _AT_FDCWD = -100
 _AT_SYMLINK_NOFOLLOW, _AT_EMPTY_PATH = 0x100, 0x1000
 _PATH_MAX = 4096
@@ -34,7 +34,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def supervise(listener: int, write: "list[str]") -> None:
-    """Answer calls until the last process under the filter has ended. Runs in a thread of the guard."""
+    """Answer calls until the last process with the filter has exited. Runs in a thread of the guard."""
     roots = [os.path.realpath(path) for path in write]
     calls = {seccomp.number_of(name): name for name in seccomp.SUPERVISED}
     while True:
@@ -51,7 +51,7 @@ def supervise(listener: int, write: "list[str]") -> None:
             refusal = 0
         except OSError as error:
             refusal = error.errno or errno.EPERM
-        except Exception:  # noqa: BLE001  (an unanswered call would hang for ever)
+        except Exception:  # noqa: BLE001  (the caller gets EPERM; an unanswered call would hang for ever)
             refusal = errno.EPERM
         try:
             fcntl.ioctl(listener, _SEND, _ANSWER.pack(number, 0, -refusal, 0))
@@ -60,20 +60,20 @@ def supervise(listener: int, write: "list[str]") -> None:
 
 
 def _make(call: str, pid: int, arguments: "list[int]", roots: "list[str]", check_alive: "Callable[[], None]") -> None:
-    """Make one call in the place of a process. Raises OSError as the kernel would."""
+    """Execute one call for a process. Raises OSError as the kernel would."""
     base, path_at, rest, flags = _shape(call, arguments)
-    with open(f"/proc/{pid}/mem", "rb", buffering=0) as memory:  # noqa: PTH123
+    with open(f"/proc/{pid}/mem", "rb", buffering=0) as memory:
         path = b"" if path_at is None else _text(memory, path_at)
         times = _times(call, memory, rest)
-        check_alive()  # else the id may be another process's by now, and its memory not the caller's
+        check_alive()  # else the id, and the memory, may belong to another process by now
     target = _open(pid, base, path, flags, is_descriptor=path_at is None)
     try:
-        shown = os.readlink(f"/proc/self/fd/{target}")  # noqa: PTH115
+        shown = os.readlink(f"/proc/self/fd/{target}")
         if not any(shown == root or shown.startswith(root + "/") for root in roots):
-            raise PermissionError(errno.EPERM, "not in a directory that it may write")
+            raise PermissionError(errno.EPERM, "outside the directories that it may write")
         name = f"/proc/self/fd/{target}".encode()
         if "chmod" in call:
-            os.chmod(name, rest[0] & 0o7777)  # noqa: PTH101
+            os.chmod(name, rest[0] & 0o7777)
         elif "chown" in call:
             os.chown(name, *(-1 if each & _UNCHANGED == _UNCHANGED else each & _UNCHANGED for each in rest[:2]))
         elif _libc.utimensat(_AT_FDCWD, name, times, 0) < 0:
@@ -83,7 +83,7 @@ def _make(call: str, pid: int, arguments: "list[int]", roots: "list[str]", check
 
 
 def _shape(call: str, arguments: "list[int]") -> "tuple[int, int | None, list[int], int]":
-    """Return the descriptor that a path starts from, where the path is, the other arguments, and the flags."""
+    """Return the directory descriptor of a call, the address of its path, the other arguments, and the flags."""
     if call in ("fchmod", "fchown"):
         return _signed(arguments[0]), None, arguments[1:], 0
     if call in ("chmod", "chown", "lchown", "utime", "utimes"):
@@ -95,13 +95,13 @@ def _shape(call: str, arguments: "list[int]") -> "tuple[int, int | None, list[in
 
 
 def _open(pid: int, base: int, path: bytes, flags: int, *, is_descriptor: bool) -> int:
-    """Open what a process means, without reading or writing it."""
+    """Open the file that a call is about, without read or write access."""
     start = f"/proc/{pid}/cwd" if base == _AT_FDCWD else f"/proc/{pid}/fd/{base}"
     if is_descriptor or (not path and flags & _AT_EMPTY_PATH):
         if base == _AT_FDCWD and is_descriptor:
             raise OSError(errno.EFAULT, "no path")
         return os.open(start, os.O_PATH | os.O_CLOEXEC)
-    # The C library changes a file that it has open by this name, where the kernel has no call for it.
+    # The C library uses this path for an open file, where the kernel has no call for a descriptor.
     folder, _, number = path.rpartition(b"/")
     if folder in (b"/proc/self/fd", f"/proc/{pid}/fd".encode()) and number.isdigit():
         return os.open(f"/proc/{pid}/fd/{int(number)}", os.O_PATH | os.O_CLOEXEC)
@@ -117,7 +117,7 @@ def _open(pid: int, base: int, path: bytes, flags: int, *, is_descriptor: bool) 
 
 
 def _times(call: str, memory: "io.FileIO", rest: "list[int]") -> "bytes | None":
-    """Read the two times that a call gives, in the form that utimensat takes; None: now."""
+    """Read the two times of a call, in the format of utimensat; None: now."""
     if "utime" not in call or rest[0] == 0:
         return None
     memory.seek(rest[0])
@@ -131,7 +131,7 @@ def _times(call: str, memory: "io.FileIO", rest: "list[int]") -> "bytes | None":
 
 
 def _text(memory: "io.FileIO", address: int) -> bytes:
-    """Read a path, page by page: the next page need not be there."""
+    """Read a path, page by page: the next page need not be mapped."""
     text = b""
     while len(text) < _PATH_MAX:
         memory.seek(address + len(text))

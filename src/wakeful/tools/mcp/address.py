@@ -15,15 +15,15 @@ MAX_ANSWER = 4 * 1024 * 1024  # bytes of one message
 
 @asynccontextmanager
 async def reached(server: McpServer) -> AsyncGenerator[TransportStreams]:
-    """Connect, with the headers that the settings file gives."""
+    """Connect, with the headers of the settings file."""
     assert server.url is not None
     # Each call has its own timeout; the client itself only limits connecting.
     timeout = httpx2.Timeout(None, connect=CONNECT_SECONDS)
     async with (
         httpx2.AsyncClient(headers=dict(server.headers), timeout=timeout, event_hooks={"response": [_bound]}) as client,
-        streamable_http_client(server.url, http_client=client, max_sse_event_size=MAX_ANSWER) as line,
+        streamable_http_client(server.url, http_client=client, max_sse_event_size=MAX_ANSWER) as transport,
     ):
-        yield line
+        yield transport
 
 
 async def _bound(response: httpx2.Response) -> None:

@@ -2,7 +2,7 @@
 
 The SDK's `mcp.client.stdio` is not used. It takes a line of any length and copies all of it for each chunk (2.3.0: a
 line of 4 MB takes 0.3 s of CPU, 16 MB 2.4 s, 64 MB is not read within 10 s), logs lines that it cannot parse with their
-content, passes on USER, SHELL and LOGNAME of this process, and does not tell how the child ended.
+content, passes on USER, SHELL and LOGNAME of this process, and does not report the exit code of the child.
 """
 
 import asyncio
@@ -28,17 +28,17 @@ from wakeful.tools.confinement.rules import SEARCH_PATH, ConfinementRules
 log = logging.getLogger(__name__)
 
 MAX_LINE = 4 * 1024 * 1024  # bytes of one message
-MAX_WORDS = 4_000  # bytes of its standard error that are kept
-STEP_SECONDS = 2.0  # for each step of ending it
+MAX_STDERR = 4_000  # bytes of its standard error that are kept, the last ones
+STEP_SECONDS = 2.0  # for each step of stopping it
 
 
 @asynccontextmanager
 async def started(
-    server: McpServer, home: Path, rules: ConfinementRules | None, on_end: Callable[[], None], last_words: bytearray
+    server: McpServer, home: Path, rules: ConfinementRules | None, on_end: Callable[[], None], stderr: bytearray
 ) -> AsyncGenerator[TransportStreams]:
-    """Start the program, confined unless `rules` is None; end it and its children when the block is left.
+    """Start the program, confined unless `rules` is None; stop it and its children at the end of the block.
 
-    `on_end` is called at the end of its output, before pending calls fail. `last_words` holds the end of its stderr.
+    `on_end` is called at the end of its output, before pending calls fail. `stderr` gets the end of its stderr.
     """
     await asyncio.to_thread(make_private_directory, home)
     process = await asyncio.create_subprocess_exec(
@@ -60,7 +60,7 @@ async def started(
         asyncio.create_task(_read(process.stdout, to_us, server.name, on_end)),
         asyncio.create_task(_write(process.stdin, from_us)),
     ]
-    words = asyncio.create_task(_keep_last_words(process.stderr, last_words))
+    reading = asyncio.create_task(_keep_end(process.stderr, stderr))
     try:
         yield incoming, outgoing
     finally:
@@ -68,7 +68,7 @@ async def started(
             await _end(process, tasks)
             for stream in (to_us, incoming, outgoing, from_us):
                 stream.close()
-            await _note_end(server, process, words, last_words)
+            await _log_end(server, process, reading, stderr)
 
 
 async def _read(
@@ -79,7 +79,7 @@ async def _read(
 ) -> None:
     """Pass messages from stdout to the session until stdout ends; then close the stream, so pending calls fail."""
     async with to_us:
-        with contextlib.suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+        with contextlib.suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):  # the session was closed
             while line := await _line(stdout, name):
                 try:
                     message = jsonrpc_message_adapter.validate_json(line, by_name=False)
@@ -100,30 +100,31 @@ async def _line(stdout: asyncio.StreamReader, name: str) -> bytes:
 
 async def _write(stdin: asyncio.StreamWriter, from_us: ObjectReceiveStream[SessionMessage]) -> None:
     async with from_us:
-        with contextlib.suppress(ConnectionError):  # it has ended; the reader says so
+        with contextlib.suppress(ConnectionError):  # it has exited, which `_read` reports
             async for each in from_us:
                 stdin.write(each.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n")
                 await stdin.drain()
 
 
-async def _keep_last_words(stderr: asyncio.StreamReader, words: bytearray) -> None:
-    while piece := await stderr.read(65_536):
-        words += piece
-        del words[:-MAX_WORDS]
+async def _keep_end(output: asyncio.StreamReader, kept: bytearray) -> None:
+    while piece := await output.read(65_536):
+        kept += piece
+        del kept[:-MAX_STDERR]
 
 
 async def _end(process: asyncio.subprocess.Process, tasks: list[asyncio.Task[None]]) -> None:
-    """Close stdin, as the protocol wants; then SIGTERM to the guard; then SIGKILL to its process group."""
+    """Close stdin, as the protocol requires; then SIGTERM to the guard; then SIGKILL to its process group."""
     assert process.stdin is not None
     assert process.stdout is not None
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
     process.stdin.close()
-    draining = asyncio.create_task(_drain(process.stdout))  # `wait` returns only after the pipe is read to its end
+    # `wait` returns only after the pipe is read to its end.
+    draining = asyncio.create_task(_keep_end(process.stdout, bytearray()))
     for number in (None, signal.SIGTERM, signal.SIGKILL):
         if number is not None and process.returncode is None:
-            with contextlib.suppress(ProcessLookupError):
+            with contextlib.suppress(ProcessLookupError):  # it has just exited
                 if number == signal.SIGKILL:
                     os.killpg(process.pid, number)
                 else:
@@ -135,16 +136,11 @@ async def _end(process: asyncio.subprocess.Process, tasks: list[asyncio.Task[Non
     await asyncio.gather(draining, return_exceptions=True)
 
 
-async def _drain(stdout: asyncio.StreamReader) -> None:
-    while await stdout.read(65_536):
-        pass
-
-
-async def _note_end(
-    server: McpServer, process: asyncio.subprocess.Process, reading: "asyncio.Task[None]", last_words: bytearray
+async def _log_end(
+    server: McpServer, process: asyncio.subprocess.Process, reading: "asyncio.Task[None]", stderr: bytearray
 ) -> None:
-    """Log how it ended, and the end of its standard error without its secrets."""
+    """Log the exit code, and the end of its standard error without its secrets."""
     await asyncio.wait([reading], timeout=STEP_SECONDS)
     reading.cancel()
-    said = hide_secrets(last_words.decode(errors="replace"), server)
-    log.info("MCP server ended", extra={"server": server.name, "exit_code": process.returncode, "last_words": said})
+    wrote = hide_secrets(stderr.decode(errors="replace"), server)
+    log.info("MCP server ended", extra={"server": server.name, "exit_code": process.returncode, "last_words": wrote})

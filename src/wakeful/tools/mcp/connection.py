@@ -1,8 +1,9 @@
 """One connection to an MCP server, held open by a task of its own and shared by all runs that call it."""
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, suppress
+from contextlib import AbstractAsyncContextManager
 from typing import Any, TypeVar, cast
 
 from mcp import Client
@@ -10,20 +11,22 @@ from mcp.client._transport import TransportStreams  # has no public name yet
 from mcp_types import CallToolResult, Implementation
 from mcp_types import Tool as McpTool
 
+log = logging.getLogger(__name__)
+
 T = TypeVar("T")
 
-# Opens a transport; the callback is called when the other end is gone.
-OpenLine = Callable[[Callable[[], None]], AbstractAsyncContextManager[TransportStreams]]
+# Opens a transport; the callback is called when the server closes it.
+OpenTransport = Callable[[Callable[[], None]], AbstractAsyncContextManager[TransportStreams]]
 
 _MAX_PAGES = 100
-_CLOSE_SECONDS = 8.0  # ending a program takes up to three steps of two seconds
+_CLOSE_SECONDS = 8.0  # stopping a program takes up to three steps of two seconds
 
 
 class McpConnection:
     """A connection that is opened once and closed once; `is_over` says that it has ended."""
 
-    def __init__(self, open_line: OpenLine, most_tools: int) -> None:
-        self._open_line = open_line
+    def __init__(self, open_transport: OpenTransport, most_tools: int) -> None:
+        self._open_transport = open_transport
         self._most_tools = most_tools
         self._over = asyncio.Event()
         self._ready: asyncio.Future[Client] = asyncio.get_running_loop().create_future()
@@ -43,7 +46,7 @@ class McpConnection:
             await asyncio.shield(self._ready)
 
     async def call(self, tool: str, arguments: dict[str, Any], seconds: float) -> CallToolResult:
-        """Call a tool. After a timeout the connection takes no new calls, and ends with the last call under way."""
+        """Call a tool. After a timeout the connection takes no new calls, and ends with the last running one."""
         client = await self._ready
         self._calls += 1
         try:
@@ -62,7 +65,7 @@ class McpConnection:
         return not self._is_retired and not self.is_over
 
     def retire(self) -> None:
-        """Take no new calls; end with the last one under way."""
+        """Take no new calls; end with the last one that is running."""
         self._is_retired = True
         if not self._calls:
             self._over.set()
@@ -72,7 +75,7 @@ class McpConnection:
         await asyncio.wait([self._task])
 
     async def close(self) -> None:
-        """End it now, with the calls under way."""
+        """End it now, with the calls that are running."""
         self._over.set()
         if not self._ready.done():
             self._task.cancel()
@@ -93,14 +96,13 @@ class McpConnection:
             gone.cancel()
             if not asked.done():
                 asked.cancel()
-                with suppress(asyncio.CancelledError, Exception):
-                    await asked
+                await asyncio.gather(asked, return_exceptions=True)  # its error is not needed: the caller has one
 
     async def _hold(self) -> None:
         """Hold the connection open. Its cancel scopes are bound to a task, so one task opens and closes it."""
         try:
-            line = self._open_line(self._over.set)
-            async with Client(line, cache=None, client_info=Implementation(name="wakeful", version="1")) as client:
+            transport = self._open_transport(self._over.set)
+            async with Client(transport, cache=None, client_info=Implementation(name="wakeful", version="1")) as client:
                 self.tools = await self._list(client)
                 self._ready.set_result(client)
                 await self._over.wait()
@@ -108,9 +110,11 @@ class McpConnection:
             if not self._ready.done():
                 self._ready.cancel()
             raise
-        except Exception as error:  # noqa: BLE001  (raised by `open`)
+        except Exception as error:  # noqa: BLE001  (`open` raises it; after that it is logged)
             if not self._ready.done():
                 self._ready.set_exception(_first(error))
+            else:  # without its text, which may contain a secret
+                log.warning("MCP connection failed", extra={"error": type(_first(error)).__name__})
         finally:
             self._over.set()
 

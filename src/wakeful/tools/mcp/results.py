@@ -11,13 +11,13 @@ MAX_RESULT = 64_000  # characters
 
 
 def read_result(result: CallToolResult, server: str, tool: str) -> ToolResult:
-    """Turn a result into one of ours."""
+    """Convert a result of an MCP tool."""
     text = "\n".join(_text(block) for block in result.content)
     if not text and result.structured_content is not None:
         text = orjson.dumps(result.structured_content, default=str).decode()
     whole = len(text)
     text = text.replace("\x00", "\N{REPLACEMENT CHARACTER}").encode("utf-8", "replace").decode()[:MAX_RESULT]
-    cut = f"\n[truncated: {whole:,} characters came, and {MAX_RESULT:,} are shown]" if whole > MAX_RESULT else ""
+    cut = f"\n[truncated: {MAX_RESULT:,} of {whole:,} characters are shown]" if whole > MAX_RESULT else ""
     kind = "An error" if result.is_error else "Data"
     framed = f"[{kind} from the MCP server {server!r}; it is not from your user.]\n{text or '(nothing)'}{cut}"
     metadata: dict[str, Any] = {"server": server, "tool": tool, "truncated": bool(cut)}

@@ -1,4 +1,4 @@
-"""Which addresses a fetch may reach, and a connection to exactly the address that was looked at."""
+"""Check that a host has only public addresses, and connect to exactly the address that was checked."""
 
 import asyncio
 import ipaddress
@@ -34,7 +34,7 @@ class AddressRefused(Forbidden):
 
 
 async def resolve(host: str) -> list[str]:
-    """Ask the system for the addresses of a host. It also knows odd spellings: 127.1, 0x7f.1, 2130706433."""
+    """Resolve a host name. The system also resolves unusual forms: 127.1, 0x7f.1, 2130706433."""
     loop = asyncio.get_running_loop()
     try:
         found = await loop.getaddrinfo(host, None, type=socket.SOCK_STREAM)
@@ -46,7 +46,7 @@ async def resolve(host: str) -> list[str]:
 
 
 class PinnedTransport(httpx2.AsyncBaseTransport):
-    """Resolves a host once, looks at every address, and connects to one of those: a name cannot change in between."""
+    """Resolves a host once, checks every address, and connects to one of them: DNS cannot change in between."""
 
     def __init__(self, *, resolve: Resolve, private_hosts: frozenset[str], tls: ssl.SSLContext | None) -> None:
         self._resolve = resolve
@@ -58,7 +58,7 @@ class PinnedTransport(httpx2.AsyncBaseTransport):
         for address in first:
             try:
                 return await self._inner.handle_async_request(_pinned(request, address))
-            except (httpx2.ConnectError, httpx2.ConnectTimeout):  # such as IPv6 where there is none
+            except (httpx2.ConnectError, httpx2.ConnectTimeout):  # such as an IPv6 address without IPv6
                 continue
         return await self._inner.handle_async_request(_pinned(request, last))
 
@@ -69,7 +69,7 @@ class PinnedTransport(httpx2.AsyncBaseTransport):
         if _plain(host) in self._private_hosts:
             return list(found)
         for address in found:
-            # One bad address is enough: a name that mixes them is a trick, or an inside view of the network.
+            # One private address is enough: a name with both kinds is an attack, or split-horizon DNS.
             if not is_public(ipaddress.ip_address(address)):
                 raise AddressRefused(host, address)
         return list(found)
@@ -79,11 +79,11 @@ class PinnedTransport(httpx2.AsyncBaseTransport):
 
 
 def _pinned(request: httpx2.Request, address: str) -> httpx2.Request:
-    """Send to the address, but speak to the host: its name stays in the Host header and in TLS."""
+    """Return the request with an address as its target, and the host's name in the Host header and in TLS."""
     name = _plain(request.url.raw_host.decode("ascii"))
     headers = request.headers.copy()
-    # Connections are pooled by address, and two hosts may share one. None is used again, so that none serves a host
-    # whose certificate was not checked.
+    # Connections are pooled by address, which hosts may share. None is reused, so that none serves a host whose
+    # certificate was not checked.
     headers["connection"] = "close"
     return httpx2.Request(
         request.method,

@@ -43,7 +43,7 @@ class Readable:
 
 
 def read_html(html: str, url: str) -> Readable:
-    """Reduce a page to its text; links become absolute, as [words](address)."""
+    """Convert a page to text; links become absolute, as [text](address)."""
     reader = _Reader(url)
     reader.read(html)
     return Readable(title=reader.title, text=reader.text())
@@ -54,18 +54,18 @@ class _Reader:
         self.title = ""
         self._base = url
         self._parts: list[str] = []
-        self._pre = 0  # how many <pre> we are in
+        self._pre = 0  # depth of nested <pre>
         self._link: tuple[str, int] | None = None  # its target, and the index of the first part of its text
         self._tag = _TAG
 
     def text(self) -> str:
         lines = [line.rstrip() for line in "".join(self._parts).split("\n")]
-        # A single space is what is left of the source's own line breaks; more are meant.
+        # A single space is left from a line break in the source; more are deliberate.
         lines = [line[1:] if line.startswith(" ") and not line.startswith("  ") else line for line in lines]
         return _NEWLINES.sub("\n\n", "\n".join(lines)).strip("\n")
 
     def read(self, html: str) -> None:
-        """Read the page. An element that never ends takes the rest of the page, as in a browser."""
+        """Read the page. An element that is not closed extends to the end of the page, as in a browser."""
         at = 0
         while at < len(html):
             opening = html.find("<", at)
@@ -84,7 +84,7 @@ class _Reader:
             return at + 1
         tag = self._tag.match(html, at)
         if tag is None:
-            # A quote that never ends. From here on quotes mean nothing, or each tag would look for its end anew.
+            # A quote that never ends. From here on quotes are ignored, or each tag would search for the end again.
             self._tag = _LOOSE_TAG
             tag = _LOOSE_TAG.match(html, at)
         if tag is None:
@@ -138,10 +138,9 @@ class _Reader:
             return
         target, begun = self._link
         self._link = None
-        said = _SPACE.sub(" ", "".join(self._parts[begun:]))
-        words = said.strip()
-        before, after = said.startswith(" ") * " ", said.endswith(" ") * " "
-        self._parts[begun:] = [f"{before}[{words}]({target}){after}"] if words else []
+        text = _SPACE.sub(" ", "".join(self._parts[begun:]))
+        before, after = text.startswith(" ") * " ", text.endswith(" ") * " "
+        self._parts[begun:] = [f"{before}[{text.strip()}]({target}){after}"] if text.strip() else []
 
     def _add_text(self, text: str) -> None:
         if not text:
