@@ -26,7 +26,7 @@ from wakeful.app.listening import serve
 from wakeful.clock import Clock
 from wakeful.config import Settings
 from wakeful.domain.types import Run, Wake
-from wakeful.domain.wakes import wakes
+from wakeful.domain.wakes.create import create
 from wakeful.runtime.loop.loop import AgentLoop, RetryLimits
 from wakeful.runtime.models.openai_chat.model import ModelTimeouts
 
@@ -242,7 +242,7 @@ class Server:
         session = await self.node.store.read(lambda tx: tx.sessions.find(session_id))
         assert session is not None
         now = self.node.clock.now()
-        wake = wakes.create(
+        wake = create(
             agent_id=session.agent_id,
             user_id=session.user_id,
             session_id=session_id,

@@ -12,7 +12,9 @@ from wakeful.domain.bounds.limits import Rules
 from wakeful.domain.inbox import channels
 from wakeful.domain.people import accounts
 from wakeful.domain.types import FOREVER, Channel, Pause, User
-from wakeful.domain.wakes import wakes
+from wakeful.domain.wakes import edits
+from wakeful.domain.wakes.create import create
+from wakeful.domain.wakes.fire import Facts, fire
 from wakeful.domain.wakes.recurrence import Grid
 from wakeful.domain.wakes.wrong_clock import put_pause_right, put_right
 
@@ -21,7 +23,7 @@ AGES = [MINUTE, HOUR, DAY, 26_000 * DAY]
 
 
 def make(*, at=NOON, now=NOON, **rule):
-    wake = wakes.create(
+    wake = create(
         kind="recall",
         agent_id="agent",
         user_id="user",
@@ -40,7 +42,7 @@ def make(*, at=NOON, now=NOON, **rule):
 
 def fired_at(wake, now):
     """Return what firing makes of a wake."""
-    return wakes.fire(wake, wakes.Facts(agent_timezone="UTC"), now, Rules())
+    return fire(wake, Facts(agent_timezone="UTC"), now, Rules())
 
 
 @pytest.mark.parametrize("rule", RULES, ids=str)
@@ -98,9 +100,9 @@ def test_a_cron_time_that_comes_again_does_not_fire_again():
     "wake",
     [
         pytest.param(make(every=5 * MINUTE, at=NOON + DAY), id="the first time"),
-        pytest.param(wakes.skip(make(every=5 * MINUTE, at=NOON + 4 * MINUTE), NOON).wake, id="one left out"),
+        pytest.param(edits.skip(make(every=5 * MINUTE, at=NOON + 4 * MINUTE), NOON).wake, id="one left out"),
         pytest.param(
-            wakes.edit(make(every=5 * MINUTE), {"nominal_at": NOON + 3 * HOUR}, NOON, Rules()), id="another next time"
+            edits.edit(make(every=5 * MINUTE), {"nominal_at": NOON + 3 * HOUR}, NOON, Rules()), id="another next time"
         ),
         pytest.param(make(cron="0 9 * * *", at=NOON + 10 * DAY), id="a rule from a day on"),
         pytest.param(make(at=NOON + HOUR), id="once"),

@@ -9,8 +9,7 @@ from wakeful.domain.bounds.limits import Rules
 from wakeful.domain.errors import Forbidden, Invalid, NotFound
 from wakeful.domain.texts import check_text, show
 from wakeful.domain.types import FOREVER, Agent, OnMiss, Priority, Run, ScheduledBy, Wake
-from wakeful.domain.wakes import wakes
-from wakeful.domain.wakes.wakes import Wish, wish_of
+from wakeful.domain.wakes.create import MAX_INSTRUCTIONS, Wish, create, wish_of
 from wakeful.domain.wakes.when import BadTime, parse_when, read_instant
 
 MAX_SECONDS = 10 * 366 * 86_400  # ten years either way; the agent's own horizon is nearer
@@ -145,13 +144,13 @@ def make(
 
     It belongs to no session: it gets a fresh one, and outlives the one it was booked in.
     """
-    return wakes.create(
+    return create(
         kind="next_run",
         agent_id=agent.id,
         user_id=agent.user_id,
         session_id=None,
         call_type="once",
-        instructions=check_text("instructions", request.instructions, wakes.MAX_INSTRUCTIONS),
+        instructions=check_text("instructions", request.instructions, MAX_INSTRUCTIONS),
         timezone=agent.known_zone,
         scheduled_by=by,
         now=now,

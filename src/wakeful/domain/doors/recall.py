@@ -9,8 +9,7 @@ from wakeful.domain.bounds.limits import Rules
 from wakeful.domain.errors import Invalid, NotFound
 from wakeful.domain.texts import check_note, check_text, show
 from wakeful.domain.types import Agent, CallType, OnMiss, Priority, ScheduledBy, Wake
-from wakeful.domain.wakes import wakes
-from wakeful.domain.wakes.wakes import Wish, wish_of
+from wakeful.domain.wakes.create import MAX_COMMENT, MAX_INSTRUCTIONS, Wish, create, wish_of
 from wakeful.domain.wakes.when import BadWhen, parse_when
 from wakeful.domain.zones import load_zone, offset_zone
 
@@ -79,8 +78,8 @@ def make(
     tools: tuple[str, ...] | None = None,
 ) -> Wake:
     """Make the wake of a recall, or say what is wrong with the request."""
-    check_text("additional_context_message", request.instructions, wakes.MAX_INSTRUCTIONS)
-    check_note("internal_comment", request.comment, wakes.MAX_COMMENT)
+    check_text("additional_context_message", request.instructions, MAX_INSTRUCTIONS)
+    check_note("internal_comment", request.comment, MAX_COMMENT)
     _check_call_type(request)
     _check_number("interval_seconds", request.interval_seconds, MAX_SECONDS)
     _check_number("max_runs", request.max_runs, MAX_RUNS)
@@ -91,7 +90,7 @@ def make(
         wish = wish_of(request.when, meant, _zone_name(request, name))
     if meant is not None and meant.zone is not None and request.cron is None:
         name = meant.zone
-    return wakes.create(
+    return create(
         kind="recall",
         agent_id=agent.id,
         user_id=user_id,
@@ -125,9 +124,9 @@ def read_changes(
     `known_zone` is the agent's or its user's, for a wake that has none of its own.
     """
     if "additional_context_message" in asked:
-        check_text("additional_context_message", asked["additional_context_message"], wakes.MAX_INSTRUCTIONS)
+        check_text("additional_context_message", asked["additional_context_message"], MAX_INSTRUCTIONS)
     if "internal_comment" in asked:
-        check_note("internal_comment", asked["internal_comment"], wakes.MAX_COMMENT)
+        check_note("internal_comment", asked["internal_comment"], MAX_COMMENT)
     changes: dict[str, Any] = {_FIELDS.get(name, name): value for name, value in asked.items()}
     # A new rule takes the place of the one before, of whichever kind that was.
     if (changes.get("every") is None) != (changes.get("cron") is None):

@@ -12,8 +12,7 @@ from wakeful.domain.doors import session_config
 from wakeful.domain.errors import Conflict, Invalid, NotFound
 from wakeful.domain.texts import check_note, check_text, show
 from wakeful.domain.types import Agent, Run, ScheduledBy, Wake
-from wakeful.domain.wakes import wakes
-from wakeful.domain.wakes.wakes import Wish, wish_of
+from wakeful.domain.wakes.create import MAX_INSTRUCTIONS, Wish, create, wish_of
 from wakeful.domain.wakes.when import BadTime, parse_when, read_instant
 
 ScheduleKind = Literal["message", "session"]
@@ -135,7 +134,7 @@ def make(
     booked_by_run: str | None = None,
 ) -> Wake:
     """Make the wake of a schedule, or say what is wrong with the request."""
-    message = check_text("message", request.message, wakes.MAX_INSTRUCTIONS)
+    message = check_text("message", request.message, MAX_INSTRUCTIONS)
     label = check_note("label", request.label.strip(), MAX_LABEL, is_one_line=True)
     if request.kind == "session" and request.session_config is None:
         raise Invalid(
@@ -153,7 +152,7 @@ def make(
     if request.session_config is not None:
         config = session_config.check(request.session_config, models=models, tools=tools, skills=skills)
     at, wish = _read_time(request, agent, now)
-    return wakes.create(
+    return create(
         kind=request.kind,
         agent_id=agent.id,
         user_id=user_id,

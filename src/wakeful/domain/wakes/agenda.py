@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from wakeful.domain.bounds.limits import Rules
 from wakeful.domain.types import Agent, Pause, Wake
-from wakeful.domain.wakes import wakes
+from wakeful.domain.wakes.fire import Facts, fire
 from wakeful.domain.wakes.kinds import is_bounded
 
 MOST = 2_000  # entries; a wake every ten seconds fills any week
@@ -58,7 +58,7 @@ def _runs_of(wake: Wake, around: AgendaContext, now: datetime, until: datetime, 
         at = max(at, wake.attempt_at)
         if at > until:
             return
-        verdict = wakes.fire(wake, _facts(wake, around, now, at), at, rules)
+        verdict = fire(wake, _facts(wake, around, now, at), at, rules)
         if verdict.wake.status == "pending" and not verdict.runs and verdict.wake.attempt_at > at:
             reason = verdict.wake.held_by
         for run in verdict.runs:
@@ -79,10 +79,10 @@ def _runs_of(wake: Wake, around: AgendaContext, now: datetime, until: datetime, 
         wake = verdict.wake
 
 
-def _facts(wake: Wake, around: AgendaContext, now: datetime, at: datetime) -> wakes.Facts:
+def _facts(wake: Wake, around: AgendaContext, now: datetime, at: datetime) -> Facts:
     agent = around.agents[wake.agent_id]
     is_today = at - now < timedelta(days=1)
-    return wakes.Facts(
+    return Facts(
         agent_timezone=agent.zone,
         bounds=agent.bounds if is_bounded(wake) else None,
         pauses=[

@@ -11,7 +11,7 @@ from wakeful.domain.agents import agents as rules
 from wakeful.domain.bounds.bounds import PRESETS, local_day_start
 from wakeful.domain.doors.next_run import SelfSchedulingOff
 from wakeful.domain.types import Agent, User
-from wakeful.domain.wakes import wakes
+from wakeful.domain.wakes import edits
 from wakeful.service.runs.run_endings import end_all
 from wakeful.store.runs.usage import Spent
 from wakeful.store.store import Store, Tx
@@ -214,6 +214,6 @@ async def _turn_off(tx: Tx, wake_id: str, now: datetime) -> None:
     if not wake.is_live:  # another node has begun it since
         return
     await tx.runs.end_queued_of_wake(wake_id, "skipped", _OFF, now)
-    after = wakes.cancel(wake, _OFF, now)
+    after = edits.cancel(wake, _OFF, now)
     await tx.wakes.move([(after, "cancelled")])
-    await tx.notices.record([wakes.say_cancelled(after, _OFF, now)])
+    await tx.notices.record([edits.say_cancelled(after, _OFF, now)])

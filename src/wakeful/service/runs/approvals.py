@@ -22,7 +22,7 @@ from wakeful.domain.runs.approvals import (
 )
 from wakeful.domain.runs.runs import NotFromAWake
 from wakeful.domain.types import Run
-from wakeful.domain.wakes import wakes
+from wakeful.domain.wakes import edits
 from wakeful.store.store import Store, Tx
 
 
@@ -137,7 +137,7 @@ class Approvals:
         now = self._clock.now()
         if run.wake_id is None:
             raise NotFromAWake(run)
-        verdict = wakes.run_again(await tx.wakes.read(run.wake_id, run.user_id), now)
+        verdict = edits.run_again(await tx.wakes.read(run.wake_id, run.user_id), now)
         await tx.sessions.add(verdict.sessions)
         await tx.runs.add(verdict.runs)
         again = verdict.runs[0]

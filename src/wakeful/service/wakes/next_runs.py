@@ -14,7 +14,7 @@ from wakeful.domain.doors import next_run
 from wakeful.domain.doors.next_run import NextRunRequest
 from wakeful.domain.errors import Unavailable
 from wakeful.domain.types import Agent, Run, Wake
-from wakeful.domain.wakes.wakes import Wish
+from wakeful.domain.wakes.create import Wish
 from wakeful.service.wakes.time_words import tell_time
 from wakeful.service.wakes.wakes import WakeService, put_in_slot
 from wakeful.store.store import Store, Tx

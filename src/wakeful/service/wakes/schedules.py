@@ -12,8 +12,8 @@ from wakeful.domain.bounds.limits import Rules
 from wakeful.domain.doors import schedule, session_config
 from wakeful.domain.doors.schedule import Schedule, ScheduleRequest, ScheduleStatus
 from wakeful.domain.types import Agent, Run, Wake
+from wakeful.domain.wakes.edits import WakeNotLive
 from wakeful.domain.wakes.kinds import is_schedule
-from wakeful.domain.wakes.wakes import WakeNotLive
 from wakeful.service.wakes.time_words import tell_time
 from wakeful.service.wakes.wakes import WakeService
 from wakeful.store.store import Store, Tx

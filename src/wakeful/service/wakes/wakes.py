@@ -10,7 +10,8 @@ from wakeful.domain.doors.next_run import SelfSchedulingOff
 from wakeful.domain.errors import WakefulError
 from wakeful.domain.inbox import notices
 from wakeful.domain.types import Decision, Run, ScheduledBy, Wake
-from wakeful.domain.wakes import explain, wakes
+from wakeful.domain.wakes import edits, explain
+from wakeful.domain.wakes.create import SlotTaken, TooManySchedules, Wish, wish_detail
 from wakeful.service.agents.directories import Directories
 from wakeful.store.drivers.batching import Together
 from wakeful.store.store import Store, Tx
@@ -67,9 +68,7 @@ class WakeService:
     async def of_session(self, session_id: str, most: int = 50) -> list[Wake]:
         return await self._store.read(lambda tx: tx.wakes.of_session(session_id, most))
 
-    async def edit(
-        self, wake_id: str, user_id: str, changes: Mapping[str, Any], wish: wakes.Wish | None = None
-    ) -> Wake:
+    async def edit(self, wake_id: str, user_id: str, changes: Mapping[str, Any], wish: Wish | None = None) -> Wake:
         """Change a pending wake; the wish is kept with the change, for `why`."""
         now = self._clock.now()
 
@@ -84,10 +83,10 @@ class WakeService:
 
         async def work(tx: Tx) -> Wake:
             before = await tx.wakes.get(wake_id, user_id)
-            after = wakes.cancel(before, reason, now)
+            after = edits.cancel(before, reason, now)
             await tx.runs.end_queued_of_wake(wake_id, "skipped", "cancelled", now)
             await tx.wakes.move([(after, "cancelled")])
-            await tx.notices.record([wakes.say_cancelled(before, reason, now)])
+            await tx.notices.record([edits.say_cancelled(before, reason, now)])
             return after
 
         return await self._store.write(work)
@@ -110,10 +109,10 @@ class WakeService:
             wake = await tx.wakes.get(wake_id)
             if wake_id not in await tx.wakes.forgotten_recalls(before, wake_id=wake_id):
                 return  # another node was here first, or its user came back
-            after = wakes.cancel(wake, "forgotten", now)
+            after = edits.cancel(wake, "forgotten", now)
             await tx.runs.end_queued_of_wake(wake_id, "skipped", "forgotten", now)
             await tx.wakes.move([(after, "cancelled")])
-            await tx.notices.record([wakes.say_cancelled(wake, "forgotten", now)])
+            await tx.notices.record([edits.say_cancelled(wake, "forgotten", now)])
             await tx.notices.add(notices.forgotten(wake, days, now))
 
         await self._store.write(work)
@@ -124,7 +123,7 @@ class WakeService:
 
         async def work(tx: Tx) -> Wake:
             before = await tx.wakes.get(wake_id, user_id)
-            verdict = wakes.skip(before, now)
+            verdict = edits.skip(before, now)
             await tx.wakes.move([(verdict.wake, verdict.action)])
             await tx.runs.add(verdict.runs)
             if by == "user":
@@ -143,7 +142,7 @@ class WakeService:
             await tx.wakes.see(wake_id, now)
             if wake.status == "queued":  # its run is there already, and waits for a slot, its session or a pause
                 return (await tx.runs.hurry(wake_id))[0]
-            verdict = wakes.run_now(wake, now)
+            verdict = edits.run_now(wake, now)
             await tx.wakes.move([(verdict.wake, verdict.action)])
             await tx.sessions.add(verdict.sessions)
             await tx.runs.add(verdict.runs)
@@ -169,9 +168,9 @@ class WakeService:
         if wake.scheduled_by == "agent" and not agent.self_scheduling:
             return SelfSchedulingOff(agent)
         if wake.slot is None:
-            return wakes.TooManySchedules()
+            return TooManySchedules()
         slot = wake.slot
-        return wakes.SlotTaken(await self._store.write(lambda tx: tx.wakes.live_in_slot(slot)) or wake)
+        return SlotTaken(await self._store.write(lambda tx: tx.wakes.live_in_slot(slot)) or wake)
 
     async def _replace_in_slot(self, wake: Wake) -> Wake:
         now = self._clock.now()
@@ -183,12 +182,12 @@ class WakeService:
 
 
 async def edit(
-    tx: Tx, before: Wake, changes: Mapping[str, Any], wish: wakes.Wish | None, now: datetime, rules: Rules
+    tx: Tx, before: Wake, changes: Mapping[str, Any], wish: Wish | None, now: datetime, rules: Rules
 ) -> Wake:
     """Change a pending wake that this transaction has locked, and record the change."""
-    after = wakes.edit(before, changes, now, rules)
+    after = edits.edit(before, changes, now, rules)
     await tx.wakes.edit(after)
-    told = {} if wish is None else wakes.wish_detail(wish, changes["nominal_at"], after.nominal_at, after.cron)
+    told = {} if wish is None else wish_detail(wish, changes["nominal_at"], after.nominal_at, after.cron)
     await tx.notices.record([_said(before, "edited", now, changed=sorted(changes), **told)])
     return after
 
@@ -201,7 +200,7 @@ async def put_in_slot(tx: Tx, wake: Wake, now: datetime) -> bool:
         return True  # put there by a try whose answer got lost
     if before is not None:
         await tx.runs.end_queued_of_wake(before.id, "skipped", "superseded", now)
-        await tx.wakes.move([(wakes.supersede(before, now), "cancelled")])
+        await tx.wakes.move([(edits.supersede(before, now), "cancelled")])
         await tx.notices.record([_said(before, "superseded", now, by=wake.id)])
     return bool(await tx.wakes.add([wake]))
 
