@@ -44,7 +44,7 @@ def is_schedule(wake: Wake) -> bool:
 
 
 def is_bounded(wake: Wake) -> bool:
-    """Return whether modes, quiet hours, days and the daily cap apply: to a next run that the agent booked itself."""
+    """Return whether modes, quiet hours, days and the daily cap apply: only if the agent itself booked it."""
     return kind_of(wake).is_bounded and wake.scheduled_by == "agent"
 
 

@@ -155,7 +155,7 @@ class Firing:
                 if await tx.runs.recover(after):
                     await _note_recovery(tx, after, now, self._rules)
                     recovered.append(after)
-                    frame = runs.last_words(after)
+                    frame = runs.last_frame(after)
                     if frame is not None and after.session_id is not None:
                         tx.say(after.session_id, [frame], now, run_id=after.id)
             await hold_wakes(tx, [run for run in recovered if run.status != "queued"], now, self._rules)
