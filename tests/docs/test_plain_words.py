@@ -67,7 +67,6 @@ ROOMS = {
     "src/wakeful/agentdb": 94,
     "src/wakeful/app": 21,
     "src/wakeful/cli": 22,
-    "src/wakeful/domain": 21,
     "src/wakeful/runtime": 125,
     "src/wakeful/server": 38,
     "src/wakeful/service": 203,

@@ -14,7 +14,7 @@ from wakeful.domain.wakes.recurrence import MICROSECOND, Grid
 
 @dataclass(frozen=True, slots=True)
 class Lateness:
-    """How late a wake is: decided once, when no pause or limit holds it any more."""
+    """Lateness of a wake: decided once, when no pause or limit holds it any more."""
 
     first_due_at: datetime
     is_missed: bool
