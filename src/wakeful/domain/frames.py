@@ -7,6 +7,7 @@ from typing import Any, Protocol
 from wakeful.domain.events import RecallUpdate, RunUpdate, ScheduleUpdate, SessionFrame, UserFrame, wire_name
 from wakeful.domain.news import RunChanged, WakeChanged
 from wakeful.domain.types import CallType, Run, Wake, WakeKind, WakeStatus
+from wakeful.domain.wakes.kinds import kind_of
 
 _RECALL_STATUS: dict[WakeStatus, str] = {
     "pending": "pending",
@@ -56,7 +57,7 @@ def wake_fired(wake_id: str, run: Run) -> WakeChanged:
 
 def wake_update(wake: Wake, change: WakeChanged) -> RecallUpdate | ScheduleUpdate:
     """Return the frame about a change of a wake; of the wake itself only fields that never change are used."""
-    if wake.kind == "recall" and wake.session_id is not None:
+    if kind_of(wake).is_recall and wake.session_id is not None:
         return recall_update(wake, change)
     return ScheduleUpdate(
         wake_id=wake.id,

@@ -72,7 +72,7 @@ def interrupted(run: Run, now: datetime) -> Notice:
 
 def unfirable(wake: SetAside, error: str, now: datetime) -> Notice:
     """The scheduler could not fire a wake, perhaps not even read it."""
-    is_over = wake.kind == "session"
+    is_over = wake.status == "failed"
     after = "Its session could not be created; book it again." if is_over else "It is retried every five minutes."
     return _about(
         wake,

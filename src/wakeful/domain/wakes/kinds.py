@@ -17,6 +17,7 @@ class Kind:
 
     landing: Landing
     slot: Slot | None = None  # at most one live wake for each session or agent; None: any number
+    is_recall: bool = False  # its changes are `recall_update` frames in its session; others are `schedule_update`
     is_schedule: bool = False  # booked through the scheduler door, which limits how many wait in a session
     can_recur: bool = False
     can_defer: bool = False  # put off while someone talks in its session; otherwise its run queues there
@@ -26,7 +27,7 @@ class Kind:
 
 KINDS: Mapping[WakeKind, Kind] = MappingProxyType(
     {
-        "recall": Kind(landing="origin", slot="session", can_recur=True, can_defer=True),
+        "recall": Kind(landing="origin", slot="session", is_recall=True, can_recur=True, can_defer=True),
         "message": Kind(landing="origin", is_schedule=True),
         "session": Kind(landing="fresh", is_schedule=True),
         "next_run": Kind(landing="fresh", slot="agent", is_bounded=True, on_miss="skip"),

@@ -1,4 +1,4 @@
-"""Subagents: another worker on the same run, for one task. Only its answer reaches the one who gave the task."""
+"""Subagents: another agent does one task within the same run. The parent gets only its answer."""
 
 import logging
 from collections.abc import Mapping
@@ -53,19 +53,19 @@ class NoSuchHelper(Invalid):
     code = "no_such_subagent"
 
     def __init__(self, asked: str, names: list[str]) -> None:
-        known = ", ".join(map(repr, names)) or "nobody"
-        super().__init__(f"There is no agent {asked!r} that you may give a task to. You may give one to: {known}.")
+        known = ", ".join(map(repr, names)) or "none"
+        super().__init__(f"There is no agent {asked!r} that you may give a task to. There are: {known}.")
 
 
 class TooManySubagents(LimitReached):
     code = "too_many_subagents"
 
     def __init__(self, most: int) -> None:
-        super().__init__(f"This run has had its {most} subagents. Do the rest yourself.")
+        super().__init__(f"This run has used its limit of {most} subagents. Do the rest yourself.")
 
 
 async def spawn(parent: RunState, subagent_id: str, say: Say, asked: str, task: str) -> ToolResult:
-    """Have a task done by another agent and return its answer."""
+    """Let another agent do a task, and return its answer."""
     helper = _find(parent, asked)
     most = parent.deps.subagents.per_run
     if parent.budget.subagents >= most:
@@ -79,9 +79,9 @@ async def spawn(parent: RunState, subagent_id: str, say: Say, asked: str, task: 
     try:
         async with aclosing(parent.deps.take_turns(state)) as events:
             async for event in events:
-                told = voice.translate(event)
-                if told is not None:
-                    await say(told)
+                translated = voice.translate(event)
+                if translated is not None:
+                    await say(translated)
     except StoreUnavailable:
         raise  # the whole run waits for the store, or is released
     except WakefulError as error:
@@ -95,7 +95,7 @@ async def spawn(parent: RunState, subagent_id: str, say: Say, asked: str, task: 
 
 
 def saved_result(parent: RunState, subagent_id: str) -> ToolResult | None:
-    """Return the result of a subagent whose final answer was saved before a crash, for the call that has none yet."""
+    """Return the result of a call whose subagent had saved its final answer before a crash."""
     steps: list[Message] = []
     for message in reversed(parent.messages):
         if message.role == "assistant":  # with the calls that have no result yet
@@ -115,12 +115,12 @@ def saved_result(parent: RunState, subagent_id: str) -> ToolResult | None:
 def _result(name: str, metadata: Mapping[str, Any], answer: str, reason: str | None) -> ToolResult:
     if reason is None:
         return ToolResult(text=answer, metadata=metadata)
-    text = f"The agent {name!r} ended early ({reason}). Its last words: {answer}"
+    text = f"The agent {name!r} ended early ({reason}). Its last output: {answer}"
     return ToolResult(text=text, success=False, metadata={**metadata, "code": reason})
 
 
 class _Voice:
-    """What a subagent says and saves, as it is told and kept by the one who gave it its task."""
+    """Translates the events and steps of a subagent into those of its parent."""
 
     def __init__(self, parent: RunState, helper: Agent, subagent_id: str) -> None:
         self._parent = parent
@@ -131,7 +131,7 @@ class _Voice:
         self.reason: str | None = None
 
     def translate(self, event: RunEvent) -> RunEvent | None:
-        """Return what is passed on: no deltas, thoughts in one piece, and every frame marked as its own."""
+        """Return the event to pass on: no deltas, thinking in one piece, and every frame marked with the subagent."""
         match event:
             case StepSaved():
                 return self.keep(event)
@@ -153,12 +153,12 @@ class _Voice:
         return None
 
     def keep(self, step: StepSaved) -> StepSaved:
-        """Keep a step in the session's transcript, in a role that no model is sent."""
+        """Save a step in the session's transcript, with a role that is never sent to a model."""
         data = step.data or {}
         if step.role != "subagent":
             about = {"subagent_id": self._id, "agent": self._helper.name, "role": step.role}
             data = about | {key: data[key] for key in _KEPT if key in data}
-        else:  # of a subagent's subagent; their calls may have the same ids as the parent's
+        else:  # of a nested subagent; its calls may have the same ids as the parent's
             data = {**data, "within": self._id}
         return self._parent.step("subagent", step.content, data)
 
@@ -175,7 +175,7 @@ def _find(parent: RunState, asked: str) -> Agent:
 
 
 def _begin(parent: RunState, helper: Agent, task: str) -> RunState:
-    """Make the work of a subagent: another mind in the parent's rooms, with no more than the parent's tools."""
+    """Return the state of a subagent: its own model and prompt, with the parent's workspace and at most its tools."""
     briefing, agent = parent.briefing, parent.briefing.agent
     may_go_on = parent.depth + 1 < parent.deps.subagents.depth
     allowed = set(agent.subagents) & set(helper.subagents) if may_go_on else set[str]()
@@ -189,7 +189,7 @@ def _begin(parent: RunState, helper: Agent, task: str) -> RunState:
         planning=helper.planning,
         max_iterations=helper.max_iterations,
         ask_before=(*agent.ask_before, *helper.ask_before),
-        profiles=(),  # the session is not its to hand over
+        profiles=(),  # it must not hand over the parent's session
         subagents=tuple(each.id for each in briefing.helpers if each.id in allowed),
     )
     tools = parent.deps.tools

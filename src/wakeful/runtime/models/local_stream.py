@@ -1,4 +1,4 @@
-"""An answer that is made here, piece by piece, as a pydantic-ai stream."""
+"""A pydantic-ai stream of an answer that is generated locally, piece by piece."""
 
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
@@ -24,7 +24,7 @@ class Think:
 @dataclass(frozen=True, slots=True)
 class LocalCall:
     tool: str
-    arguments: Mapping[str, Any] | str = field(default_factory=dict[str, Any])  # a string goes out as it is
+    arguments: Mapping[str, Any] | str = field(default_factory=dict[str, Any])  # a string is sent unchanged
     id: str | None = None  # None: one is made
 
 
@@ -41,7 +41,7 @@ Piece = Say | Think | LocalCall | Spend
 
 @dataclass
 class Playback(StreamedResponse):
-    """Turns pieces into events as they are made."""
+    """Yields the events of the pieces."""
 
     _pieces: AsyncIterator[Piece]
     _name: str

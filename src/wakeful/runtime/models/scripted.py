@@ -1,4 +1,4 @@
-"""A model for tests that says what its script says, and fails the test when the script is not used up.
+"""A model for tests that plays a script, and fails the test if the script is not used up.
 
     with scripted([Call("read_file", {"path": "a.txt"})], [Say("It says hello.")]) as model:
         ...
@@ -77,7 +77,7 @@ class ScriptedModel(StreamingModel):
 
 @contextmanager
 def scripted(*turns: Turn, clock: Clock | None = None) -> Generator[ScriptedModel]:
-    """Make a model for the block and fail if its script was not used up; a failure in the block goes first."""
+    """Make a model for the block and fail if its script was not used up; an error in the block takes precedence."""
     model = ScriptedModel(*turns, clock=clock)
     yield model
     model.check_used_up()

@@ -1,4 +1,4 @@
-"""What our own models have in common: they stream, and an answer in one piece is a stream read to its end."""
+"""Base of our own models: they stream, and `request` reads the stream to its end."""
 
 from pydantic_ai.messages import ModelMessage, ModelResponse
 from pydantic_ai.models import Model, ModelRequestParameters
@@ -8,7 +8,7 @@ from pydantic_ai.settings import ModelSettings
 class StreamingModel(Model[None]):
     """A model that defines `request_stream` alone."""
 
-    _announces_system_voice = False  # the system prompt goes out as it was written
+    _announces_system_voice = False  # the system prompt is sent unchanged
 
     async def request(
         self,
