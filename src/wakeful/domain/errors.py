@@ -10,12 +10,15 @@ class WakefulError(Exception):
     """Base of every error that a caller can handle."""
 
     code: ClassVar[str] = "error"
+    text: ClassVar[str] = ""  # the message, if it has no arguments
+    field: str | None = None
+    hint: str | None = None
 
-    def __init__(self, message: str, *, field: str | None = None, hint: str | None = None) -> None:
-        super().__init__(message)
-        self.message = message
-        self.field = field
-        self.hint = hint
+    def __init__(self, message: str | None = None, *, field: str | None = None, hint: str | None = None) -> None:
+        self.message = message or self.text
+        super().__init__(self.message)
+        self.field = field or self.field
+        self.hint = hint or self.hint
 
 
 class Invalid(WakefulError):
@@ -59,7 +62,7 @@ class StoreUnavailable(Unavailable):
 
     code = "store_unavailable"
 
-    def __init__(self, message: str, *, is_in_doubt: bool = False) -> None:
+    def __init__(self, message: str | None = None, *, is_in_doubt: bool = False) -> None:
         super().__init__(message)
         self.is_in_doubt = is_in_doubt  # the change may have been made: the response was lost
 
@@ -68,19 +71,14 @@ class StoreBusy(StoreUnavailable):
     """Another transaction holds a lock on a row for too long."""
 
     code = "store_busy"
-
-    def __init__(self) -> None:
-        super().__init__(
-            "Another node holds a lock on what this would change and has not released it in time, so nothing was "
-            "changed. If that node has stopped, PostgreSQL releases it within a few seconds. Try again then."
-        )
+    text = (
+        "Another node holds a lock on what this would change and has not released it in time, so nothing was "
+        "changed. If that node has stopped, PostgreSQL releases it within a few seconds. Try again then."
+    )
 
 
 class DiskFull(Unavailable):
     """The disk of the data directory is full (not a quota)."""
 
     code = "disk_full"
-
-    def __init__(self, message: str | None = None, *, field: str | None = None, hint: str | None = None) -> None:
-        text = "The server's disk is full, so nothing was written. Try again when its operator has freed space."
-        super().__init__(message or text, field=field, hint=hint)
+    text = "The server's disk is full, so nothing was written. Try again when its operator has freed space."

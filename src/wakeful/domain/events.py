@@ -19,7 +19,7 @@ class _Stored:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _OfWorker(_Stored):
+class WorkerFrame(_Stored):
     """A frame of the agent itself or of one of its subagents."""
 
     is_subagent: bool = False
@@ -80,7 +80,7 @@ class ThinkingEnd(_Stored):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TurnThinking(_OfWorker):
+class TurnThinking(WorkerFrame):
     """The whole reasoning of a turn that was not streamed: planning and subagents."""
 
     type: Literal["turn_thinking"] = "turn_thinking"
@@ -88,7 +88,7 @@ class TurnThinking(_OfWorker):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlanningStatus(_OfWorker):
+class PlanningStatus(WorkerFrame):
     """The current phase of planning: 1 analysis, 2 reflection, 3 plan."""
 
     type: Literal["planning_status"] = "planning_status"
@@ -97,7 +97,7 @@ class PlanningStatus(_OfWorker):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlanReady(_OfWorker):
+class PlanReady(WorkerFrame):
     """The steps of the plan."""
 
     type: Literal["plan_ready"] = "plan_ready"
@@ -105,7 +105,7 @@ class PlanReady(_OfWorker):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ApprovalRequested(_OfWorker):
+class ApprovalRequested(WorkerFrame):
     """A call waits for a person's approval; after a crash the run asks again."""
 
     type: Literal["approval_requested"] = "approval_requested"
@@ -115,7 +115,7 @@ class ApprovalRequested(_OfWorker):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ApprovalAnswered(_OfWorker):
+class ApprovalAnswered(WorkerFrame):
     """A person has answered, and the run continues."""
 
     type: Literal["approval_answered"] = "approval_answered"
@@ -126,7 +126,7 @@ class ApprovalAnswered(_OfWorker):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Waiting(_OfWorker):
+class Waiting(WorkerFrame):
     """The run waits for a model or an MCP server, until the next frame of the same agent."""
 
     type: Literal["waiting"] = "waiting"
@@ -136,7 +136,7 @@ class Waiting(_OfWorker):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ToolStarted(_OfWorker):
+class ToolStarted(WorkerFrame):
     """A tool is about to be called."""
 
     type: Literal["tool_started"] = "tool_started"
@@ -146,7 +146,7 @@ class ToolStarted(_OfWorker):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ToolCall(_OfWorker):
+class ToolCall(WorkerFrame):
     """A tool has returned."""
 
     type: Literal["tool_call"] = "tool_call"
@@ -167,7 +167,7 @@ class StreamDelta(_Stored):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CompressionStarted(_OfWorker):
+class CompressionStarted(WorkerFrame):
     """The context is about to be compressed."""
 
     type: Literal["compression_started"] = "compression_started"
@@ -176,7 +176,7 @@ class CompressionStarted(_OfWorker):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ContextCompressed(_OfWorker):
+class ContextCompressed(WorkerFrame):
     """The context was compressed; the saved transcript is unchanged."""
 
     type: Literal["context_compressed"] = "context_compressed"

@@ -37,12 +37,8 @@ class BadAgent(Invalid):
 
 class ShellNotGranted(Forbidden):
     code = "shell_not_granted"
-
-    def __init__(self) -> None:
-        super().__init__(
-            "Only an owner of this server can give an agent the toolset 'shell'. Ask one of them, or leave it out.",
-            field="toolsets",
-        )
+    field = "toolsets"
+    text = "Only an owner of this server can give an agent the toolset 'shell'. Ask one of them, or leave it out."
 
 
 class RoomNotGranted(Forbidden):

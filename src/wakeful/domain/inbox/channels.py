@@ -34,9 +34,7 @@ class ChannelNameTaken(Conflict):
 
 class TooManyChannels(LimitReached):
     code = "too_many_channels"
-
-    def __init__(self) -> None:
-        super().__init__(f"You have {MAX_CHANNELS} channels, which is the limit. Delete one first.")
+    text = f"You have {MAX_CHANNELS} channels, which is the limit. Delete one first."
 
 
 class BadAddress(Invalid):

@@ -39,64 +39,49 @@ class NotSignedIn(WakefulError):
     """The caller is not authenticated."""
 
     code = "not_signed_in"
-
-    def __init__(
-        self,
-        message: str = "This needs a token, and the request has none.",
-        hint: str = "Send it as 'Authorization: Bearer TOKEN', or open a login link in the browser.",
-    ) -> None:
-        super().__init__(message, hint=hint)
+    text = "This needs a token, and the request has none."
+    hint = "Send it as 'Authorization: Bearer TOKEN', or open a login link in the browser."
 
 
 class WrongToken(NotSignedIn):
     code = "wrong_token"
-
-    def __init__(self) -> None:
-        super().__init__("The token is not known here, or it has expired or been revoked.")
+    text = "The token is not known here, or it has expired or been revoked."
 
 
 class LoginEnded(NotSignedIn):
     """A browser's cookie is unknown."""
 
     code = "login_ended"
-
-    def __init__(self) -> None:
-        super().__init__("This browser's login has expired or was revoked, or it belongs to another server.", NEW_LINK)
+    text = "This browser's login has expired or was revoked, or it belongs to another server."
+    hint = NEW_LINK
 
 
 class LoginOutdated(NotSignedIn):
     """A browser logged in before the page had a secret beside the cookie."""
 
     code = "login_outdated"
-
-    def __init__(self) -> None:
-        super().__init__(
-            "Wakeful was upgraded, and a cookie alone no longer logs a browser in. Log in once more.", NEW_LINK
-        )
+    text = "Wakeful was upgraded, and a cookie alone no longer logs a browser in. Log in once more."
+    hint = NEW_LINK
 
 
 class PageSecretMissing(NotSignedIn):
     """A browser sent its cookie without the secret that belongs to it."""
 
     code = "page_secret_missing"
-
-    def __init__(self) -> None:
-        super().__init__(
-            "The login cookie was sent without the secret that the page keeps in the browser's storage, or with a "
-            "wrong one. The browser may have cleared that storage.",
-            NEW_LINK,
-        )
+    text = (
+        "The login cookie was sent without the secret that the page keeps in the browser's storage, or with a "
+        "wrong one. The browser may have cleared that storage."
+    )
+    hint = NEW_LINK
 
 
 class LoginTooOld(Forbidden):
     code = "login_too_old"
-
-    def __init__(self) -> None:
-        super().__init__(
-            f"This browser logged in more than {FRESH_LOGIN // timedelta(minutes=1)} minutes ago, and only a newer "
-            "login may make tokens and login links.",
-            hint=f"{NEW_LINK} Or call this route with a bearer token instead.",
-        )
+    text = (
+        f"This browser logged in more than {FRESH_LOGIN // timedelta(minutes=1)} minutes ago, and only a newer "
+        "login may make tokens and login links."
+    )
+    hint = f"{NEW_LINK} Or call this route with a bearer token instead."
 
 
 class WrongPass(NotSignedIn):
@@ -108,7 +93,7 @@ class WrongPass(NotSignedIn):
             "ticket": ("ticket", "Make a new one with POST /ws-ticket. It opens one socket, within 30 seconds."),
             "download": ("ticket", "Make a new one with POST /download-tickets, for this very path, and use it once."),
         }[purpose]
-        super().__init__(f"The {name} is not known, was used before, or is too old.", hint)
+        super().__init__(f"The {name} is not known, was used before, or is too old.", hint=hint)
 
 
 class TooManyTries(LimitReached):
@@ -150,9 +135,7 @@ class ScopeTooLarge(Forbidden):
 
 class OwnersOnly(Forbidden):
     code = "owners_only"
-
-    def __init__(self) -> None:
-        super().__init__("Only an owner of this server may do this. Ask one of them.")
+    text = "Only an owner of this server may do this. Ask one of them."
 
 
 class LastOwner(Conflict):

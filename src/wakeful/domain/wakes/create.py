@@ -34,12 +34,10 @@ class SlotTaken(Conflict):
 
 class TooManySchedules(LimitReached):
     code = "too_many_schedules"
-
-    def __init__(self) -> None:
-        super().__init__(
-            f"This session has {MAX_LIVE_SCHEDULES} pending schedules, which is the limit. "
-            "Cancel one that is no longer needed, then book the new one."
-        )
+    text = (
+        f"This session has {MAX_LIVE_SCHEDULES} pending schedules, which is the limit. "
+        "Cancel one that is no longer needed, then book the new one."
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

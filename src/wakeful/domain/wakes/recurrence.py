@@ -64,12 +64,8 @@ class RecurrenceUnclear(Invalid):
     """Neither an interval nor a cron expression is given, or both are."""
 
     code = "recurrence_unclear"
-
-    def __init__(self) -> None:
-        super().__init__(
-            "A recurring wake needs either a positive interval or a cron expression.",
-            field="interval_seconds",
-        )
+    field = "interval_seconds"
+    text = "A recurring wake needs either a positive interval or a cron expression."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -116,20 +116,22 @@ class RunState:
 
     def step(self, role: str, content: str, data: Mapping[str, Any] | None = None, **more: Any) -> StepSaved:
         """Add a message to the transcript, and return the event that saves it."""
-        assert self.run.session_id is not None
-        self.messages.append(
-            Message(
-                id="",
-                session_id=self.run.session_id,
-                position=0,
-                role=role,
-                content=content,
-                created_at=self.deps.clock.now(),
-                run_id=self.run.id,
-                data=data,
-            )
-        )
+        self.messages.append(self.message(role, content, data))
         return StepSaved(role=role, content=content, data=data, usage=self.budget.usage, **more)
+
+    def message(self, role: str, content: str, data: Mapping[str, Any] | None = None) -> Message:
+        """Return a new message of this run; the store gives it an id and a position when it is saved."""
+        assert self.run.session_id is not None
+        return Message(
+            id="",
+            session_id=self.run.session_id,
+            position=0,
+            role=role,
+            content=content,
+            created_at=self.deps.clock.now(),
+            run_id=self.run.id,
+            data=data,
+        )
 
     def end(self, content: str) -> StreamEnd:
         """Return the last frame."""

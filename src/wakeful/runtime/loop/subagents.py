@@ -9,23 +9,15 @@ from typing import Any
 from wakeful.domain.agents.agents import SCHEDULING
 from wakeful.domain.errors import Invalid, LimitReached, StoreUnavailable, WakefulError
 from wakeful.domain.events import (
-    ApprovalAnswered,
-    ApprovalRequested,
-    CompressionStarted,
-    ContextCompressed,
     EndedEarly,
-    PlanningStatus,
-    PlanReady,
     RunEvent,
     StepSaved,
     StreamDelta,
     StreamEnd,
     ThinkingDelta,
     ThinkingEnd,
-    ToolCall,
-    ToolStarted,
     TurnThinking,
-    Waiting,
+    WorkerFrame,
 )
 from wakeful.domain.types import Agent, Message
 from wakeful.runtime.loop.parallel import Say
@@ -34,18 +26,6 @@ from wakeful.tools.registry import ToolResult
 
 log = logging.getLogger(__name__)
 
-_MARKED = (
-    PlanningStatus
-    | PlanReady
-    | TurnThinking
-    | ApprovalRequested
-    | ApprovalAnswered
-    | Waiting
-    | ToolStarted
-    | ToolCall
-    | CompressionStarted
-    | ContextCompressed
-)
 _KEPT = ("thinking", "tool_calls", "call_id", "tool", "args", "success", "metadata", "phase", "note", "cut_off")
 
 
@@ -146,7 +126,7 @@ class _Voice:
                 self.reason = event.reason
             case StreamDelta():
                 pass
-            case _ if isinstance(event, _MARKED) and not event.is_subagent:
+            case WorkerFrame(is_subagent=False):
                 return replace(event, is_subagent=True, subagent_id=self._id)
             case _:
                 return event
@@ -195,16 +175,6 @@ def _begin(parent: RunState, helper: Agent, task: str) -> RunState:
     tools = parent.deps.tools
     shown = [tool for tool in tools.catalog.shown_to(helper, None) if tool.name in parent.tools]
     only = [tool.name for tool in shown if tool.toolset not in SCHEDULING]
-    assert parent.run.session_id is not None
-    asked = Message(
-        id="",
-        session_id=parent.run.session_id,
-        position=0,
-        role="user",
-        content=task,
-        created_at=parent.deps.clock.now(),
-        run_id=parent.run.id,
-    )
     return RunState(
         parent.deps,
         parent.run,
@@ -213,7 +183,7 @@ def _begin(parent: RunState, helper: Agent, task: str) -> RunState:
             agent=worker,
             helpers=[each for each in briefing.helpers if each.id in allowed],
             task_from=agent.name,
-            messages=[asked],
+            messages=[parent.message("user", task)],
             images={},
             session_config={"tool_ids": only},
         ),

@@ -20,7 +20,7 @@ from pydantic_ai.settings import ModelSettings
 
 from wakeful.clock import Clock, SystemClock
 from wakeful.runtime.models.local_stream import LocalCall, Piece, Playback, Say, Spend, Think
-from wakeful.runtime.models.openai_chat.streaming import StreamingModel
+from wakeful.runtime.models.streaming import StreamingModel
 
 __all__ = ["LocalCall", "Say", "ScriptedModel", "Spend", "Think", "Turn", "scripted"]
 
@@ -72,7 +72,7 @@ class ScriptedModel(StreamingModel):
         if len(self.asked) > len(self._turns):
             self.check_used_up()
         async with aclosing(_play(self._turns[len(self.asked) - 1])) as pieces:
-            yield Playback(model_request_parameters, pieces, self.model_name, self._clock.now())
+            yield Playback(model_request_parameters, self, self._clock.now(), pieces)
 
 
 @contextmanager

@@ -28,7 +28,7 @@ from wakeful.domain.errors import Invalid
 from wakeful.domain.wakes.when import WEEKDAYS, parse_when
 from wakeful.runtime.models.demo.sentences import CHART, MEMORIES, MEMORIES_TABLE, SENTENCES, capital, reply_to
 from wakeful.runtime.models.local_stream import LocalCall, Piece, Playback, Say, Spend, Think
-from wakeful.runtime.models.openai_chat.streaming import StreamingModel
+from wakeful.runtime.models.streaming import StreamingModel
 
 DELAY = 0.01  # seconds between deltas, so that a person sees a stream
 MAX_SENTENCE = 20_000  # characters
@@ -107,7 +107,7 @@ class DemoModel(StreamingModel):
         shown = frozenset(tool.name for tool in model_request_parameters.function_tools)
         size = sum(len(str(getattr(part, "content", ""))) for message in messages for part in message.parts)
         async with aclosing(self._stream(_answer(messages, shown), size // CHARACTERS_PER_TOKEN)) as stream:
-            yield Playback(model_request_parameters, stream, self.model_name, self._clock.now())
+            yield Playback(model_request_parameters, self, self._clock.now(), stream)
 
     async def _stream(self, pieces: Sequence[Piece], tokens: int) -> AsyncGenerator[Piece]:
         yield Spend(tokens, 0)

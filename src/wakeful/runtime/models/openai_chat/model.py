@@ -7,7 +7,6 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any
 
 import httpx2
@@ -25,7 +24,7 @@ from wakeful.runtime.models.openai_chat.delta_buffer import DeltaBuffer, Silence
 from wakeful.runtime.models.openai_chat.endpoint import CONNECT_SECONDS, Endpoint
 from wakeful.runtime.models.openai_chat.messages import write_messages, write_tools
 from wakeful.runtime.models.openai_chat.sse import DataLines, LineTooLong
-from wakeful.runtime.models.openai_chat.streaming import StreamingModel
+from wakeful.runtime.models.streaming import ModelStream, StreamingModel
 
 LAST_BYTES_SECONDS = 1.0  # for a complete stream to end, so that its connection can be reused
 USAGE_SECONDS = 5.0  # for a complete answer to report its usage
@@ -87,7 +86,7 @@ class OpenAIChat(StreamingModel):
         reading = Reading(self._name, self._endpoint, body, self._patience)
         try:
             await reading.begin()
-            yield ChatStream(parameters, self, reading, self._clock.now())
+            yield ChatStream(parameters, self, self._clock.now(), reading)
         finally:
             await reading.aclose()
 
@@ -231,12 +230,10 @@ class Reading:
 
 
 @dataclass
-class ChatStream(StreamedResponse):
+class ChatStream(ModelStream):
     """The events of a request for pydantic-ai."""
 
-    _model: OpenAIChat
     _reading: Reading
-    _timestamp: datetime
     _begun: set[int] = field(default_factory=set[int], init=False)
     _usage_received: bool | None = field(default=False, init=False)
 
@@ -271,19 +268,3 @@ class ChatStream(StreamedResponse):
 
     async def close_stream(self) -> None:
         await self._reading.aclose()
-
-    @property
-    def model_name(self) -> str:
-        return self._model.model_name
-
-    @property
-    def provider_name(self) -> str:
-        return self._model.system
-
-    @property
-    def provider_url(self) -> str:
-        return self._model.base_url
-
-    @property
-    def timestamp(self) -> datetime:
-        return self._timestamp
