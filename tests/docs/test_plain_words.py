@@ -67,7 +67,7 @@ ROOMS = {
     "src/wakeful/agentdb": 94,
     "src/wakeful/app": 21,
     "src/wakeful/cli": 22,
-    "src/wakeful/runtime": 125,
+    "src/wakeful/runtime": 22,
     "src/wakeful/server": 38,
     "src/wakeful/service": 203,
     "src/wakeful/store": 84,

@@ -165,12 +165,12 @@ def _with_preparation(pieces: list[Piece], shown: frozenset[str], has_memories: 
 
 
 def _obey(text: str, shown: frozenset[str]) -> list[Piece]:
-    """Think, and call the tools that a sentence means; say so if there is no such sentence or tool."""
+    """Return the calls that a sentence means, or a text if there is no such sentence or tool."""
     if HELP.fullmatch(text.rstrip("!.?") or "?"):
         return [Think("This is the demo model. I say what I can do."), Say(f"{INTRODUCTION} {_can_do(shown)}")]
     calls = _read(text) if len(text) <= MAX_SENTENCE else []
     if not calls:
-        unknown = Think("This is the demo model. I know no sentence like that.")
+        unknown = Think("This is the demo model. I do not know that sentence.")
         return [unknown, Say(f"I do not understand that. {_can_do(shown)}")]
     tool = calls[0].tool
     if tool not in shown:
@@ -181,10 +181,10 @@ def _obey(text: str, shown: frozenset[str]) -> list[Piece]:
 
 
 def _plan(phase: int, pieces: Sequence[Piece]) -> list[Piece]:
-    """Answer a planner's question about the task that these pieces would answer."""
+    """Return the answer to a question of the planner, given the pieces that answer the task itself."""
     tool = next((piece.tool for piece in pieces if isinstance(piece, LocalCall)), None)
     if phase < 3:
-        known = "I know no sentence like that" if tool is None else f"I know this sentence: it means {tool}"
+        known = "I do not know that sentence" if tool is None else f"I know this sentence: it means {tool}"
         return [Think("This is the demo model. I look for a sentence that I know."), Say(f"{known}.")]
     return [Say("1. Say what I can do" if tool is None else f"1. Call {tool}\n2. Say what it answered")]
 
@@ -227,7 +227,7 @@ def _next_run(when: str, work: str, then: str = "") -> LocalCall | None:
 
 
 def _brief(text: str, then: str = "") -> str | None:
-    """Write a sentence as a brief that names its tool, or None if it would not be understood later."""
+    """Return a sentence as a brief that names its tool, or None if it would not be understood later."""
     call = _understand(text)
     if call is None:
         return None
@@ -236,7 +236,7 @@ def _brief(text: str, then: str = "") -> str | None:
 
 
 def _schedule(text: str, then: str = "") -> LocalCall | None:
-    """Read a sentence with a time in it, before or after the work."""
+    """Return the booking that a sentence with a time means; the time is before or after the work."""
     timings: list[tuple[dict[str, Any] | None, str]] = []
     if match := RIGHT_AWAY.fullmatch(text):
         timings.append(({"call_type": "immediate"}, match["rest"]))
@@ -253,7 +253,7 @@ def _schedule(text: str, then: str = "") -> LocalCall | None:
 
 
 def _times_in(text: str) -> list[tuple[str, str]]:
-    """Cut a text into a time and the rest in every way there is, the longest time first."""
+    """Divide a text into a time and the rest in every possible way, the longest time first."""
     words = text.split(" ")
     near_an_end = (count for count in range(1, len(words)) if min(count, len(words) - count) <= MAX_WORDS_OF_A_TIME)
     cuts = [(" ".join(words[:count]), " ".join(words[count:])) for count in near_an_end]
@@ -263,7 +263,7 @@ def _times_in(text: str) -> list[tuple[str, str]]:
 
 
 def _recurring(said: dict[str, Any]) -> dict[str, Any] | None:
-    """Write a rhythm as the tool takes it: a cron rule, or an interval."""
+    """Return the tool's arguments for a rhythm: a cron rule, or an interval."""
     if "clock" in said:
         clock, day = _seconds(f"today at {said['clock'].lower()}"), said["day"].lower()
         cron = None if clock is None else f"{clock // 60 % 60} {clock // 3600} * * {CRON_DAYS.get(day, day[:3])}"
@@ -275,7 +275,7 @@ def _recurring(said: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def _seconds(when: str) -> int | None:
-    """Return how far ahead of a midnight a time is, or None if the text is no time."""
+    """Return the seconds from midnight to a time, or None if the text is not a time."""
     try:
         return int((parse_when(when, SOME_DAY, UTC).at - SOME_DAY).total_seconds())
     except Invalid:
