@@ -266,6 +266,13 @@ class Run:
         return self.trigger != "message"
 
 
+@value
+class ClaimedRun(Run):
+    """A run that a process holds and executes: it always has a session."""
+
+    session_id: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
     """One entry of a session's transcript; a run's own entries are its saved steps."""

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import Protocol
 
 from wakeful.domain.events import RunEvent
-from wakeful.domain.types import Message, Run
+from wakeful.domain.types import ClaimedRun, Message
 
 
 class RunStopped(Exception):
@@ -66,5 +66,5 @@ class Executor(Protocol):
     """
 
     def execute(
-        self, run: Run, saved_steps: Sequence[Message], stop: Stop, before_call: BeforeCall, /
+        self, run: ClaimedRun, saved_steps: Sequence[Message], stop: Stop, before_call: BeforeCall, /
     ) -> AsyncGenerator[RunEvent]: ...

@@ -12,7 +12,7 @@ from wakeful.domain.agents import skills
 from wakeful.domain.errors import WakefulError
 from wakeful.domain.events import EndedEarly, RunEvent, StepSaved, StreamStart
 from wakeful.domain.frames import recall_update, wake_fired
-from wakeful.domain.types import Message, Run, RunNote, Wake
+from wakeful.domain.types import ClaimedRun, Message, RunNote, Wake
 from wakeful.domain.wakes.kinds import kind_of
 from wakeful.runtime.executor import BeforeCall, RunStopped, Stop
 from wakeful.runtime.loop.budget import FINISH, NOTES
@@ -62,7 +62,7 @@ class AgentLoop:
         self.subagents = subagents or SubagentLimits()
 
     async def execute(
-        self, run: Run, saved_steps: Sequence[Message], stop: Stop, before_call: BeforeCall
+        self, run: ClaimedRun, saved_steps: Sequence[Message], stop: Stop, before_call: BeforeCall
     ) -> AsyncGenerator[RunEvent]:
         """Execute a run from where its session's transcript ends."""
         # Only in data of 0.1: since then the answer and the end of the run are saved together.
@@ -102,7 +102,7 @@ class AgentLoop:
         finally:
             await state.put_away()
 
-    async def _brief(self, run: Run, stop: Stop, looking: "Followed[Briefing]") -> Briefing:
+    async def _brief(self, run: ClaimedRun, stop: Stop, looking: "Followed[Briefing]") -> Briefing:
         await self.directories.check(run.agent_id)
         briefing = await self.briefings.read(run)
         await self.directories.check(briefing.agent.id)

@@ -8,7 +8,7 @@ from typing import Any
 
 from wakeful.clock import Clock
 from wakeful.domain.events import RunEvent, StepSaved, StreamEnd
-from wakeful.domain.types import Message, Run, RunUsage
+from wakeful.domain.types import ClaimedRun, Message, Run, RunUsage
 from wakeful.runtime.executor import BeforeCall, Stop
 from wakeful.runtime.loop.budget import Budget, Mishaps
 from wakeful.runtime.models.providers import Models
@@ -63,7 +63,7 @@ class RunState:
     """The state of one worker, the agent or a subagent. Subagents share the run's budget, stop and time limit."""
 
     def __init__(
-        self, deps: RunDeps, run: Run, briefing: Briefing, stop: Stop, *, of: "RunState | None" = None
+        self, deps: RunDeps, run: ClaimedRun, briefing: Briefing, stop: Stop, *, of: "RunState | None" = None
     ) -> None:
         self.deps = deps
         self.run = run
@@ -121,7 +121,6 @@ class RunState:
 
     def message(self, role: str, content: str, data: Mapping[str, Any] | None = None) -> Message:
         """Return a new message of this run; the store gives it an id and a position when it is saved."""
-        assert self.run.session_id is not None
         return Message(
             id="",
             session_id=self.run.session_id,

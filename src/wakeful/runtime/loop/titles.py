@@ -11,7 +11,7 @@ from wakeful.clock import Clock
 from wakeful.domain.errors import StoreUnavailable
 from wakeful.domain.runs.runs import Outcome
 from wakeful.domain.texts import first_words
-from wakeful.domain.types import Run
+from wakeful.domain.types import ClaimedRun
 from wakeful.runtime.loop.budget import Budget
 from wakeful.runtime.loop.context import tokens_in
 from wakeful.runtime.models.providers import DEMO, Models
@@ -39,9 +39,9 @@ class Titles:
         self._clock = clock
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def note_finished(self, run: Run, outcome: Outcome) -> None:
+    def note_finished(self, run: ClaimedRun, outcome: Outcome) -> None:
         """Start naming the session of a finished run if it needs a title."""
-        if outcome.status != "success" or run.session_id is None or run.is_headless:
+        if outcome.status != "success" or run.is_headless:
             return
         task = asyncio.create_task(self._name(run), name=f"title-{run.id}")
         self._tasks.add(task)
@@ -53,11 +53,10 @@ class Titles:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def _name(self, run: Run) -> None:
+    async def _name(self, run: ClaimedRun) -> None:
         try:
             briefing = await self._briefings.read(run)
             if not briefing.session.title:
-                assert run.session_id is not None
                 await self._sessions.give_title(run.session_id, await self._find(briefing))
         except StoreUnavailable as error:
             log.warning("session left without a title", extra={"session_id": run.session_id, "problem": error.message})

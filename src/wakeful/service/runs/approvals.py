@@ -21,7 +21,7 @@ from wakeful.domain.runs.approvals import (
     is_granted,
 )
 from wakeful.domain.runs.runs import NotFromAWake
-from wakeful.domain.types import Run
+from wakeful.domain.types import ClaimedRun, Run
 from wakeful.domain.wakes import edits
 from wakeful.store.store import Store, Tx
 
@@ -37,7 +37,7 @@ class Approvals:
         store.on(LookAgain, lambda _: _set_all(event for events in self._waiting.values() for event in events))
 
     async def ask(
-        self, run: Run, call_id: str, tool: str, args: Mapping[str, Any], *, is_resumed: bool = False
+        self, run: ClaimedRun, call_id: str, tool: str, args: Mapping[str, Any], *, is_resumed: bool = False
     ) -> Approval:
         """Ask about a call, and return how it stands.
 
@@ -45,7 +45,6 @@ class Approvals:
         at once, with a notice in the inbox, unless a person approved this very call for it.
         """
         now = self._clock.now()
-        assert run.session_id is not None
         fresh = Approval(
             run_id=run.id,
             call_id=call_id,

@@ -12,7 +12,7 @@ from wakeful.domain.bounds.limits import Rules
 from wakeful.domain.doors import brief, recall
 from wakeful.domain.doors.recall import RecallRequest
 from wakeful.domain.errors import Unavailable
-from wakeful.domain.types import Agent, Run, ScheduledBy, Session, Wake
+from wakeful.domain.types import Agent, ClaimedRun, Run, ScheduledBy, Session, Wake
 from wakeful.service.wakes.time_words import tell_time
 from wakeful.service.wakes.wakes import WakeService, edit
 from wakeful.store.sessions.sessions import NoSuchSession
@@ -51,10 +51,9 @@ class Recalls:
         self._rules = rules
 
     async def book_in_run(
-        self, request: RecallRequest, run: Run, agent: Agent, only: Collection[str] | None = None
+        self, request: RecallRequest, run: ClaimedRun, agent: Agent, only: Collection[str] | None = None
     ) -> Booked:
         """Book what an agent asks for from inside a run. Its text must say what to do, and with what."""
-        assert run.session_id is not None
         now = self._clock.now()
         tools = within(self._tools_of(agent), only)
         wake = recall.make(

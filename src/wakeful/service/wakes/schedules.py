@@ -11,7 +11,7 @@ from wakeful.domain.agents.skills import Skill
 from wakeful.domain.bounds.limits import Rules
 from wakeful.domain.doors import schedule, session_config
 from wakeful.domain.doors.schedule import Schedule, ScheduleRequest, ScheduleStatus
-from wakeful.domain.types import Agent, Run, Wake
+from wakeful.domain.types import Agent, ClaimedRun, Wake
 from wakeful.domain.wakes.edits import WakeNotLive
 from wakeful.domain.wakes.kinds import is_schedule
 from wakeful.service.wakes.time_words import tell_time
@@ -55,10 +55,9 @@ class Schedules:
         self._default_model = default_model
 
     async def book_in_run(
-        self, request: ScheduleRequest, run: Run, agent: Agent, only: Collection[str] | None = None
+        self, request: ScheduleRequest, run: ClaimedRun, agent: Agent, only: Collection[str] | None = None
     ) -> BookedSchedule:
         """Book what an agent asks for from inside a run. What it wakes never has more tools than that run."""
-        assert run.session_id is not None
         now = self._clock.now()
         tools = within(self._tools_of(agent), only)
         wake = schedule.make(
