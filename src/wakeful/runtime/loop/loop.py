@@ -1,7 +1,7 @@
 """The agent loop: ask the model, stream its reply, call its tools, save each step, until it has answered."""
 
 from collections.abc import AsyncGenerator, Callable, Generator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from wakeful.domain.agents import skills
 from wakeful.domain.errors import WakefulError
 from wakeful.domain.events import EndedEarly, RunEvent, StepSaved, StreamStart
 from wakeful.domain.frames import recall_update, wake_fired
-from wakeful.domain.types import ClaimedRun, Message, RunNote, Wake
+from wakeful.domain.types import ClaimedRun, Message, Run, RunNote, Wake
 from wakeful.domain.wakes.kinds import kind_of
 from wakeful.runtime.executor import BeforeCall, RunStopped, Stop
 from wakeful.runtime.loop.budget import FINISH, NOTES
@@ -21,7 +21,7 @@ from wakeful.runtime.loop.context import view
 from wakeful.runtime.loop.model_call import BudgetSpent, Reply, ask
 from wakeful.runtime.loop.planning import plan
 from wakeful.runtime.loop.prompt import steer, system_prompt
-from wakeful.runtime.loop.run_state import RetryLimits, RunDeps, RunState, SubagentLimits
+from wakeful.runtime.loop.run_state import RetryLimits, RunState, SubagentLimits
 from wakeful.runtime.loop.tool_calls import call_all, shown
 from wakeful.runtime.loop.transcript import final_answer, open_calls, to_data, to_model
 from wakeful.runtime.models.providers import Models
@@ -30,36 +30,24 @@ from wakeful.service.agents.directories import Directories
 from wakeful.service.agents.instruction_files import InstructionFiles
 from wakeful.service.retrying import insist
 from wakeful.service.runs.approvals import Approvals
-from wakeful.service.sessions.briefing import Briefing, Briefings
+from wakeful.service.sessions.briefing import Briefing, Briefings, Spent
 from wakeful.tools.registry import Tools
 
 
+@dataclass(eq=False)
 class AgentLoop:
     """Executes runs with a model and tools."""
 
-    def __init__(
-        self,
-        briefings: Briefings,
-        models: Models,
-        tools: Tools,
-        clock: Clock,
-        workspace_of: Callable[[str], Path],
-        approvals: Approvals,
-        instructions: InstructionFiles,
-        directories: Directories,
-        patience: RetryLimits | None = None,
-        subagents: SubagentLimits | None = None,
-    ) -> None:
-        self.briefings = briefings
-        self.models = models
-        self.tools = tools
-        self.clock = clock
-        self.workspace_of = workspace_of
-        self.approvals = approvals
-        self.instructions = instructions
-        self.directories = directories
-        self.patience = patience or RetryLimits()
-        self.subagents = subagents or SubagentLimits()
+    briefings: Briefings
+    models: Models
+    tools: Tools
+    clock: Clock
+    workspace_of: Callable[[str], Path]
+    approvals: Approvals
+    instructions: InstructionFiles
+    directories: Directories
+    patience: RetryLimits = field(default_factory=RetryLimits)
+    subagents: SubagentLimits = field(default_factory=SubagentLimits)
 
     async def execute(
         self, run: ClaimedRun, saved_steps: Sequence[Message], stop: Stop, before_call: BeforeCall
@@ -67,40 +55,36 @@ class AgentLoop:
         """Execute a run from where its session's transcript ends."""
         # Only in data of 0.1: since then the answer and the end of the run are saved together.
         ended = final_answer(saved_steps)
-        if ended is None:
-            yield StreamStart()
-        deps = RunDeps(
-            brief=lambda: Followed(self.clock, lambda looking: insist(lambda: self._brief(run, stop, looking))),
-            before_call=before_call,
-            approvals=self.approvals,
-            models=self.models,
-            tools=self.tools,
-            clock=self.clock,
-            workspace_of=self.workspace_of,
-            directories=self.directories,
-            spent_today=lambda run: insist(lambda: self.briefings.spent_today(run)),
-            patience=self.patience,
-            subagents=self.subagents,
-            take_turns=take_turns,
-        )
         if ended is not None:
-            for event in _end_as_saved(RunState(deps, run, await self.briefings.read(run), stop), ended):
+            for event in _end_as_saved(RunState(self, run, await self.briefings.read(run), stop, before_call), ended):
                 yield event
             return
-        looking = deps.brief()
+        yield StreamStart()
+        looking = self.brief(run, stop)
         try:
             async for event in looking.events(set()):
                 yield event
         except RunStopped:
             return
-        state = RunState(deps, run, looking.result, stop)
+        state = RunState(self, run, looking.result, stop, before_call)
         try:
             async for event in _begin(state):
                 yield event
-            async for event in take_turns(state):
+            async for event in self.take_turns(state):
                 yield event
         finally:
             await state.put_away()
+
+    def take_turns(self, state: RunState) -> AsyncGenerator[RunEvent]:
+        """Run the loop for an agent or a subagent."""
+        return take_turns(state)
+
+    async def spent_today(self, run: Run) -> Spent:
+        return await insist(lambda: self.briefings.spent_today(run))
+
+    def brief(self, run: ClaimedRun, stop: Stop) -> "Followed[Briefing]":
+        """Read what the agent of a run needs to know, and start the servers of its tools."""
+        return Followed(self.clock, lambda looking: insist(lambda: self._brief(run, stop, looking)))
 
     async def _brief(self, run: ClaimedRun, stop: Stop, looking: "Followed[Briefing]") -> Briefing:
         await self.directories.check(run.agent_id)

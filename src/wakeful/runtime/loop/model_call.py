@@ -319,7 +319,7 @@ async def _stream(state: RunState, messages: list[ModelMessage], tools: Sequence
 async def _read(state: RunState, messages: list[ModelMessage], tools: Sequence[Tool], trying: _Trying) -> RequestUsage:
     reply, followed = trying.reply, trying.followed
     model = await state.deps.models.load(state.model)
-    await state.deps.before_call()
+    await state.before_call()
     trying.note_asked()
     async with model_request_stream(
         model,

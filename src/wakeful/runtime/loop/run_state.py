@@ -1,10 +1,10 @@
 """The state of a run while it executes, of its agent or of a subagent: dependencies, messages, budget, saving steps."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from wakeful.clock import Clock
 from wakeful.domain.events import RunEvent, StepSaved, StreamEnd
@@ -41,33 +41,40 @@ class SubagentLimits:
     per_run: int = 20
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunDeps:
-    """Dependencies of every run and subagent."""
+class RunDeps(Protocol):
+    """Dependencies of every run and subagent: the agent loop."""
 
-    brief: "Callable[[], Followed[Briefing]]"  # reads the briefing of the run again
-    before_call: BeforeCall
     approvals: Approvals
     models: Models
     tools: Tools
     clock: Clock
     workspace_of: Callable[[str], Path]
     directories: Directories
-    spent_today: Callable[[Run], Awaitable[Spent]]
     patience: RetryLimits
     subagents: SubagentLimits
-    take_turns: "Callable[[RunState], AsyncGenerator[RunEvent]]"  # the loop; the same for subagents
+
+    def brief(self, run: ClaimedRun, stop: Stop) -> "Followed[Briefing]": ...
+    def take_turns(self, state: "RunState") -> AsyncGenerator[RunEvent]: ...
+    async def spent_today(self, run: Run) -> Spent: ...
 
 
 class RunState:
     """The state of one worker, the agent or a subagent. Subagents share the run's budget, stop and time limit."""
 
     def __init__(
-        self, deps: RunDeps, run: ClaimedRun, briefing: Briefing, stop: Stop, *, of: "RunState | None" = None
+        self,
+        deps: RunDeps,
+        run: ClaimedRun,
+        briefing: Briefing,
+        stop: Stop,
+        before_call: BeforeCall,
+        *,
+        of: "RunState | None" = None,  # the parent of a subagent
     ) -> None:
         self.deps = deps
         self.run = run
         self.stop = stop
+        self.before_call = before_call
         self.depth: int = 0 if of is None else of.depth + 1
         self.subagent_id: str | None = None
         self.take_on(briefing)

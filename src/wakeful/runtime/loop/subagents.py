@@ -188,5 +188,6 @@ def _begin(parent: RunState, helper: Agent, task: str) -> RunState:
             session_config={"tool_ids": only},
         ),
         parent.stop,
+        parent.before_call,
         of=parent,
     )

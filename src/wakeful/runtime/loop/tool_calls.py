@@ -59,7 +59,7 @@ async def call_all(
             for event in _note(state, call, result):
                 yield event
             if call.tool_name == SWITCH_PROFILE and result.success:
-                looking = state.deps.brief()
+                looking = state.deps.brief(state.run, state.stop)
                 async for event in looking.events(state.at_side):
                     yield event
                 state.take_on(looking.result)
@@ -131,7 +131,7 @@ async def _perform(
         skills=state.briefing.session_config.get("skills"),
         spawn=None if say is None else partial(spawn, state, call.tool_call_id, say),
     )
-    await state.deps.before_call()
+    await state.before_call()
     result = await insist(lambda: state.deps.tools.call(call.tool_name, args, context))
     return replace(result, text=keepable(to_keep(result.text)))
 
