@@ -4,9 +4,9 @@ A run and its subagents share one budget.
 """
 
 import asyncio
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from pydantic_ai.usage import RequestUsage
@@ -33,15 +33,6 @@ class PriceUnknown(Conflict):
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _Limit:
-    """One limit: what is left of it for this run, and what the run has used."""
-
-    most: int
-    used: int
-    in_flight: int  # estimate for calls in progress
-
-
 class Budget:
     """The usage of a run. Checked before each model call, so it overshoots by one call at most."""
 
@@ -50,8 +41,7 @@ class Budget:
         self.spent_today = spent_today
         self.usage = usage
         self.subagents = 0
-        self._in_flight: list[RequestUsage] = []
-        self._costs_in_flight: list[int] = []
+        self._in_flight: list[Spent] = []  # estimates of the calls in progress
         self._one_ended = asyncio.Event()
 
     @property
@@ -64,31 +54,30 @@ class Budget:
 
     def is_spent(self) -> bool:
         """Return whether no further model call is allowed."""
-        return any(limit.used >= limit.most for limit in self._applying())
+        return any(used >= most for used, most in self._limits_of(self._used()))
 
     def is_nearly_spent(self) -> bool:
         """Return whether the run has used most of its budget, or of what is left of the day's."""
-        return any(limit.used >= NEARLY * limit.most for limit in self._applying())
+        return any(used >= NEARLY * most for used, most in self._limits_of(self._used()))
 
     @contextmanager
-    def in_flight(self, size: RequestUsage, cost_micros: int | None) -> Generator[None]:
+    def in_flight(self, size: Spent) -> Generator[None]:
         """Count a call as in progress, with an estimate of its size."""
-        cost = cost_micros or 0
         self._in_flight.append(size)
-        self._costs_in_flight.append(cost)
         try:
             yield
         finally:
             self._in_flight.remove(size)
-            self._costs_in_flight.remove(cost)
             self._one_ended.set()
 
-    async def wait_for_room(self, size: RequestUsage, cost_micros: int | None) -> None:
+    async def wait_for_room(self, size: Spent) -> None:
         """Wait until a call fits in with those of other subagents, so that together they overshoot by one at most.
 
         A single call may always start.
         """
-        while self._in_flight and not self._has_room(size, cost_micros or 0):
+        while self._in_flight and any(
+            used > most for used, most in self._limits_of(self._used(*self._in_flight, size))
+        ):
             self._one_ended.clear()
             await self._one_ended.wait()
 
@@ -106,25 +95,23 @@ class Budget:
     def count_tool_call(self) -> None:
         self.usage = replace(self.usage, tool_calls=self.usage.tool_calls + 1)
 
-    def _has_room(self, size: RequestUsage, cost: int) -> bool:
-        wanted = {"tokens": size.input_tokens + size.output_tokens, "cost": cost}
-        return all(limit.used + limit.in_flight + wanted[kind] <= limit.most for kind, limit in self._by_kind())
+    def _used(self, *more: Spent) -> Spent:
+        usage = self.usage
+        return Spent(
+            usage.input_tokens + usage.output_tokens + sum(each.tokens for each in more),
+            (usage.cost_micros or 0) + sum(each.cost_micros for each in more),
+        )
 
-    def _applying(self) -> Iterable[_Limit]:
-        return [limit for _, limit in self._by_kind()]
-
-    def _by_kind(self) -> Iterable[tuple[str, _Limit]]:
-        limits, today, usage = self._limits, self.spent_today, self.usage
-        tokens, cost = usage.input_tokens + usage.output_tokens, usage.cost_micros or 0
-        tokens_begun = sum(size.input_tokens + size.output_tokens for size in self._in_flight)
-        cost_begun = sum(self._costs_in_flight)
+    def _limits_of(self, size: Spent) -> list[tuple[int, int]]:
+        """Return, for each limit, what of a size counts, and what is left of the limit for this run."""
+        limits, today = self._limits, self.spent_today
         return [
-            (kind, _Limit(most - before, used, begun))
-            for kind, most, before, used, begun in (
-                ("tokens", limits.run_tokens, 0, tokens, tokens_begun),
-                ("tokens", limits.day_tokens, today.tokens, tokens, tokens_begun),
-                ("cost", limits.run_cost_micros, 0, cost, cost_begun),
-                ("cost", limits.day_cost_micros, today.cost_micros, cost, cost_begun),
+            (counts, most - before)
+            for counts, most, before in (
+                (size.tokens, limits.run_tokens, 0),
+                (size.tokens, limits.day_tokens, today.tokens),
+                (size.cost_micros, limits.run_cost_micros, 0),
+                (size.cost_micros, limits.day_cost_micros, today.cost_micros),
             )
             if most is not None
         ]

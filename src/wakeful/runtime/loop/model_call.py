@@ -34,6 +34,7 @@ from wakeful.runtime.models.errors import ModelBusy, ModelCutOff, ModelSilent
 from wakeful.runtime.models.openai_chat.chunks import MAX_CALLS
 from wakeful.runtime.waiting import EVERY, FIRST_SHOWN, Followed, pause
 from wakeful.service.resources import shortage
+from wakeful.service.sessions.briefing import Spent
 from wakeful.tools.registry import Tool
 
 log = logging.getLogger(__name__)
@@ -292,13 +293,13 @@ async def _stream(state: RunState, messages: list[ModelMessage], tools: Sequence
     """Ask once, and say the frames of the answer."""
     reply = trying.reply
     reply.calls = 0  # without those of a failed attempt
-    size = RequestUsage(input_tokens=state.context_tokens, output_tokens=_OUTPUT)
-    cost = _price(state, size)
-    await state.budget.wait_for_room(size, cost)
+    cost = _price(state, RequestUsage(input_tokens=state.context_tokens, output_tokens=_OUTPUT))
+    size = Spent(state.context_tokens + _OUTPUT, cost or 0)
+    await state.budget.wait_for_room(size)
     if state.budget.is_spent():  # by the calls that it waited for
         raise BudgetSpent
     try:
-        with state.budget.in_flight(size, cost):  # without an await after the check, so no other call comes between
+        with state.budget.in_flight(size):  # without an await after the check, so no other call comes between
             used = await _read(state, messages, tools, trying)
     except WakefulError:
         raise
