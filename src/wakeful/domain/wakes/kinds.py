@@ -20,7 +20,7 @@ class Kind:
     is_recall: bool = False  # its changes are `recall_update` frames in its session; others are `schedule_update`
     is_schedule: bool = False  # booked through the scheduler door, which limits how many wait in a session
     can_recur: bool = False
-    can_defer: bool = False  # put off while someone talks in its session; otherwise its run queues there
+    can_defer: bool = False  # deferred while its session is busy; otherwise its run is queued there
     is_bounded: bool = False  # modes, quiet hours, days and the daily cap apply if the agent itself booked it
     on_miss: OnMiss = "run_once"
 

@@ -73,7 +73,7 @@ class AgentLoop:
             async for event in self.take_turns(state):
                 yield event
         finally:
-            await state.put_away()
+            await state.cancel_tasks()
 
     def take_turns(self, state: RunState) -> AsyncGenerator[RunEvent]:
         """Run the loop for an agent or a subagent."""
@@ -133,7 +133,7 @@ async def take_turns(state: RunState) -> AsyncGenerator[RunEvent]:
                 yield event
             if state.budget.usage.model_calls > calls_before:  # a summary was made: check the limits again
                 continue
-            if state.budget.is_nearly_spent() and not state.is_told_to_finish:
+            if state.budget.is_nearly_spent() and not state.was_asked_to_finish:
                 yield state.step("notice", FINISH, {"note": "budget"})
             reply = Reply()
             try:

@@ -149,7 +149,7 @@ async def ask(
             raise OutOfTime(state, "no time is left for a call.")
         attempt = trying.begin(lambda _: _stream(state, messages, tools, trying), is_streamed=is_streamed)
         try:
-            async for event in attempt.events(state.at_side, state.stop):
+            async for event in attempt.events(state.tasks, state.stop):
                 yield event
         except ModelBusy as busy:
             trying.note(busy)

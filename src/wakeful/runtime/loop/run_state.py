@@ -77,7 +77,7 @@ class RunState:
         self.before_call = before_call
         self.depth: int = 0 if of is None else of.depth + 1
         self.subagent_id: str | None = None
-        self.take_on(briefing)
+        self.switch_to(briefing)
         # Its own steps come last: a message that arrived while it waited to be resumed was answered before.
         self.messages = sorted(briefing.messages, key=lambda message: message.run_id == run.id)
         self.mishaps = Mishaps()
@@ -86,10 +86,10 @@ class RunState:
         self.is_without_summary = False  # once one has failed
         self.has_ended = False
         self.budget = self._open_budget() if of is None else of.budget
-        self.at_side: set[asyncio.Task[Any]] = set() if of is None else of.at_side  # tasks of this run
+        self.tasks: set[asyncio.Task[Any]] = set() if of is None else of.tasks  # subagents and model calls of this run
         self._began: float = deps.clock.monotonic() if of is None else of._began
 
-    def take_on(self, briefing: Briefing) -> None:
+    def switch_to(self, briefing: Briefing) -> None:
         """Continue as the agent of this briefing."""
         self.briefing = briefing
         self.model = briefing.agent.model or self.deps.models.default
@@ -112,7 +112,7 @@ class RunState:
         return self.briefing.agent.planning and self.plan is None and self.turns == 0
 
     @property
-    def is_told_to_finish(self) -> bool:
+    def was_asked_to_finish(self) -> bool:
         return bool(self.own("notice"))
 
     async def is_spent(self) -> bool:
@@ -157,11 +157,11 @@ class RunState:
         limit = self.briefing.agent.run_limit.total_seconds()
         return limit - min(_LAST_MOMENT, limit / 10) - (self.deps.clock.monotonic() - self._began)
 
-    async def put_away(self) -> None:
+    async def cancel_tasks(self) -> None:
         """Cancel the tasks that still run: subagents and model calls."""
-        for task in self.at_side:
+        for task in self.tasks:
             task.cancel()
-        await asyncio.gather(*self.at_side, return_exceptions=True)
+        await asyncio.gather(*self.tasks, return_exceptions=True)
 
     def _open_budget(self) -> Budget:
         run, briefing = self.run, self.briefing

@@ -53,13 +53,13 @@ async def spawn(parent: RunState, subagent_id: str, say: Say, asked: str, task: 
     parent.budget.subagents += 1
     state = _begin(parent, helper, task)
     state.subagent_id = subagent_id if parent.subagent_id is None else f"{parent.subagent_id}.{subagent_id}"
-    voice = _Voice(parent, helper, subagent_id)
-    await say(voice.keep(StepSaved(role="user", content=task)))
+    translator = _Translator(parent, helper, subagent_id)
+    await say(translator.keep(StepSaved(role="user", content=task)))
     metadata: dict[str, Any] = {"subagent_id": subagent_id, "agent_id": helper.id, "agent": helper.name}
     try:
         async with aclosing(parent.deps.take_turns(state)) as events:
             async for event in events:
-                translated = voice.translate(event)
+                translated = translator.translate(event)
                 if translated is not None:
                     await say(translated)
     except StoreUnavailable:
@@ -68,10 +68,10 @@ async def spawn(parent: RunState, subagent_id: str, say: Say, asked: str, task: 
         log.warning("subagent failed", extra={"run_id": parent.run.id, "code": error.code, "error": error.message})
         text = f"The agent {helper.name!r} failed: {error.message}"
         return ToolResult(text=text, success=False, metadata={**metadata, "code": error.code})
-    if voice.answer is None:
+    if translator.answer is None:
         text = f"The agent {helper.name!r} was stopped before it had an answer."
         return ToolResult(text=text, success=False, metadata={**metadata, "code": "stopped"})
-    return _result(helper.name, metadata, voice.answer, voice.reason)
+    return _result(helper.name, metadata, translator.answer, translator.reason)
 
 
 def saved_result(parent: RunState, subagent_id: str) -> ToolResult | None:
@@ -99,7 +99,7 @@ def _result(name: str, metadata: Mapping[str, Any], answer: str, reason: str | N
     return ToolResult(text=text, success=False, metadata={**metadata, "code": reason})
 
 
-class _Voice:
+class _Translator:
     """Translates the events and steps of a subagent into those of its parent."""
 
     def __init__(self, parent: RunState, helper: Agent, subagent_id: str) -> None:

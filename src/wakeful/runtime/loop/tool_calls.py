@@ -53,16 +53,16 @@ async def call_all(
                 return
             yield _started(call)
             performing = _follow(state, call, verdict)
-            async for event in performing.events(state.at_side):
+            async for event in performing.events(state.tasks):
                 yield event
             result = performing.result
             for event in _note(state, call, result):
                 yield event
             if call.tool_name == SWITCH_PROFILE and result.success:
                 looking = state.deps.brief(state.run, state.stop)
-                async for event in looking.events(state.at_side):
+                async for event in looking.events(state.tasks):
                     yield event
-                state.take_on(looking.result)
+                state.switch_to(looking.result)
 
 
 def shown(calls: Sequence[ToolCallPart]) -> list[dict[str, Any]]:
@@ -88,7 +88,7 @@ async def _call_together(state: RunState, calls: Sequence[ToolCallPart], *, is_b
             await say(event)
 
     workers: list[Worker] = [partial(follow, call) for call in calls]
-    async for event in merge_events(workers, state.at_side, at_once=_AT_ONCE):
+    async for event in merge_events(workers, state.tasks, at_once=_AT_ONCE):
         yield event
 
 

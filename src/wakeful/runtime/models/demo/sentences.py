@@ -20,8 +20,8 @@ MEMORIES_TABLE: dict[str, Any] = {
 CHART = "_by_day"  # the suffix of the views that "draw a chart" makes
 
 # A tool and the pattern of its sentence. The help text shows it as an example: without optional parts, with the first
-# of several alternatives. {name:words} is an argument, with the words of the example; its pattern is in ARGUMENT or
-# stands before them as {name=pattern:words}, otherwise it is `.+?`.
+# of several alternatives. {name:words} is an argument, with the words of the example; its pattern is in ARGUMENT
+# or before them, as in {name=pattern:words}, otherwise it is `.+?`.
 TABLE = r"""
 spawn_agent: ask {agent:Wakeful} to {task:list files}
 db_insert: (remember|note|keep in mind)( that|) {note:the plumber comes on Friday}
