@@ -41,7 +41,7 @@ class TooManySchedules(LimitReached):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
+class RequestedTime:
     """The time that was asked for, saved with the time that was booked."""
 
     requested: str  # as written
@@ -63,7 +63,7 @@ def create(
     now: datetime,
     rules: Rules,
     at: datetime | None = None,
-    wish: Wish | None = None,
+    asked_time: RequestedTime | None = None,
     wall_clock: str | None = None,
     every: timedelta | None = None,
     cron: str | None = None,
@@ -110,30 +110,30 @@ def create(
     )
     check_fields(wake, rules)
     first = _first_time(wake, at, now)
-    booking = None if wish is None else wish_detail(wish, at, first, cron)
+    booking = None if asked_time is None else booking_detail(asked_time, at, first, cron)
     wake = replace(wake, nominal_at=first, attempt_at=first, booking=booking)
     check_end(wake)
     return wake
 
 
-def wish_of(text: str, meant: When, zone: str | None) -> Wish:
+def requested_time(text: str, meant: When, zone: str | None) -> RequestedTime:
     """Return a time as it was written, with the instant it means in a zone."""
     read_in = None if meant.wall_clock is None else meant.zone or zone
-    return Wish(requested=text, at=meant.at, zone=read_in, moved_by=meant.moved_by)
+    return RequestedTime(requested=text, at=meant.at, zone=read_in, moved_by=meant.moved_by)
 
 
-def wish_detail(wish: Wish, at: datetime | None, final: datetime, cron: str | None) -> dict[str, Any]:
+def booking_detail(asked_time: RequestedTime, at: datetime | None, final: datetime, cron: str | None) -> dict[str, Any]:
     """Return the requested and the booked time for the record; `at` is the time before the wake's rule was applied."""
-    moved_by = list(wish.moved_by)
+    moved_by = list(asked_time.moved_by)
     if at is not None and final != at:
         moved_by.append("past" if cron is None else "cron")
     detail: dict[str, Any] = {
-        "requested": wish.requested,
-        "requested_at": None if wish.at is None else wish.at.isoformat(),
+        "requested": asked_time.requested,
+        "requested_at": None if asked_time.at is None else asked_time.at.isoformat(),
         "moved_by": moved_by,
         "final": final.isoformat(),
     }
-    return detail if wish.zone is None else {**detail, "zone": wish.zone}
+    return detail if asked_time.zone is None else {**detail, "zone": asked_time.zone}
 
 
 def first_by_cron(cron: str, timezone: str | None, not_before: datetime | None, now: datetime) -> datetime:

@@ -117,8 +117,8 @@ class Recalls:
             if wake is None:
                 raise recall.NoRecall(session_id)
             agent = await tx.agents.get(wake.agent_id, wake.user_id)
-            changes, wish = recall.read_changes(asked, wake, now, agent.known_zone)
-            return await edit(tx, wake, changes, wish, now, self._rules)
+            changes, asked_time = recall.read_changes(asked, wake, now, agent.known_zone)
+            return await edit(tx, wake, changes, asked_time, now, self._rules)
 
         return await self._store.write(work)
 

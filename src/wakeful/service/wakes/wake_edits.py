@@ -33,10 +33,10 @@ class Bookings:
             wake = await tx.wakes.get(wake_id, user_id)
             _check_fields(wake, asked)
             agent = await tx.agents.get(wake.agent_id, wake.user_id)
-            changes, wish = recall.read_changes(asked, wake, now, agent.known_zone)
+            changes, asked_time = recall.read_changes(asked, wake, now, agent.known_zone)
             if "nominal_at" in changes:
                 _check_horizon(wake, agent, changes["nominal_at"], now)
-            return await edit(tx, wake, changes, wish, now, self._rules)
+            return await edit(tx, wake, changes, asked_time, now, self._rules)
 
         return await self._store.write(work)
 

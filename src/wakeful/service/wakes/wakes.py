@@ -11,7 +11,7 @@ from wakeful.domain.errors import WakefulError
 from wakeful.domain.inbox import notices
 from wakeful.domain.types import Decision, Run, ScheduledBy, Wake
 from wakeful.domain.wakes import edits, explain
-from wakeful.domain.wakes.create import SlotTaken, TooManySchedules, Wish, wish_detail
+from wakeful.domain.wakes.create import RequestedTime, SlotTaken, TooManySchedules, booking_detail
 from wakeful.service.agents.directories import Directories
 from wakeful.store.drivers.batching import Together
 from wakeful.store.store import Store, Tx
@@ -68,12 +68,14 @@ class WakeService:
     async def of_session(self, session_id: str, most: int = 50) -> list[Wake]:
         return await self._store.read(lambda tx: tx.wakes.of_session(session_id, most))
 
-    async def edit(self, wake_id: str, user_id: str, changes: Mapping[str, Any], wish: Wish | None = None) -> Wake:
-        """Change a pending wake; the wish is kept with the change, for `why`."""
+    async def edit(
+        self, wake_id: str, user_id: str, changes: Mapping[str, Any], asked_time: RequestedTime | None = None
+    ) -> Wake:
+        """Change a pending wake; the requested time is saved with the change, for `why`."""
         now = self._clock.now()
 
         async def work(tx: Tx) -> Wake:
-            return await edit(tx, await tx.wakes.get(wake_id, user_id), changes, wish, now, self._rules)
+            return await edit(tx, await tx.wakes.get(wake_id, user_id), changes, asked_time, now, self._rules)
 
         return await self._store.write(work)
 
@@ -182,12 +184,12 @@ class WakeService:
 
 
 async def edit(
-    tx: Tx, before: Wake, changes: Mapping[str, Any], wish: Wish | None, now: datetime, rules: Rules
+    tx: Tx, before: Wake, changes: Mapping[str, Any], asked_time: RequestedTime | None, now: datetime, rules: Rules
 ) -> Wake:
     """Change a pending wake that this transaction has locked, and record the change."""
     after = edits.edit(before, changes, now, rules)
     await tx.wakes.edit(after)
-    told = {} if wish is None else wish_detail(wish, changes["nominal_at"], after.nominal_at, after.cron)
+    told = {} if asked_time is None else booking_detail(asked_time, changes["nominal_at"], after.nominal_at, after.cron)
     await tx.notices.record([_said(before, "edited", now, changed=sorted(changes), **told)])
     return after
 
