@@ -119,7 +119,7 @@ def make(
 def read_changes(
     asked: Mapping[str, Any], wake: Wake, now: datetime, known_zone: str | None
 ) -> tuple[dict[str, Any], RequestedTime | None]:
-    """Turn the door's names and forms into those of a wake's own fields, and return the new time as it was requested, if any.
+    """Return the changes as fields of a wake, and the new time as it was requested, if any.
 
     `known_zone` is the agent's or its user's, for a wake that has none of its own.
     """
