@@ -16,6 +16,10 @@ NEEDS_APPROVAL = "needs_approval"
 MAX_TITLE = 200
 MAX_BODY = 4_000
 PER_HOUR = 20  # of one agent
+_CAUSE = (
+    "That happens when its journal ({journal}) is truncated or deleted, or when an older copy replaces it. It is used "
+    "as it is now. If you have a newer copy of it with its journal, stop the server and restore both."
+)
 
 
 class TooManyNotices(LimitReached):
@@ -120,7 +124,7 @@ def needs_approval(run: Run, agent: Agent, call_id: str, tool: str, now: datetim
         run,
         now,
         code=NEEDS_APPROVAL,
-        title=f"{agent.name} needs your approval"[:MAX_TITLE],
+        title=f"{agent.name} needs your approval",
         body=f"It tried to call {tool} while you were not there, so the call was not made. Look at it in its run; you "
         "can approve exactly this call and run it again.",
         once_key=f"{NEEDS_APPROVAL}:{run.id}:{call_id}",
@@ -155,7 +159,7 @@ def database_unreadable(agent: Agent, what: str, path: str | None, now: datetime
         agent,
         now,
         code="database_unreadable",
-        title=f"{agent.name}'s database could not be read"[:MAX_TITLE],
+        title=f"{agent.name}'s database could not be read",
         body=(
             f"The file {what}. {left} Nothing was deleted. The agent starts with a new one. To go back to the old one, "
             "stop the server and restore its db.sqlite, its db.sqlite-wal if there is one, and its db.key from a "
@@ -172,12 +176,8 @@ def database_behind(agent: Agent, known: tuple[int, str], last: int, at: str | N
         agent,
         now,
         code="database_behind",
-        title=f"Changes of {agent.name}'s database are missing"[:MAX_TITLE],
-        body=(
-            f"Change {known[0]} was written to it, but {reached}. That happens when its journal (db.sqlite-wal) is "
-            "truncated or deleted, or when an older copy replaces it. The agent continues with what is there. If you "
-            "have a newer copy of the file with its journal, stop the server and restore both."
-        ),
+        title=f"Changes of {agent.name}'s database are missing",
+        body=(f"Change {known[0]} was written to it, but {reached}. {_CAUSE.format(journal='db.sqlite-wal')}"),
         once_key=f"database_behind:{agent.id}:{known[0]}:{known[1][:16]}",
     )
 
@@ -188,7 +188,7 @@ def instructions_changed(agent: Agent, path: str, digest: str, now: datetime) ->
         agent,
         now,
         code="instructions_changed",
-        title=f"{path} of {agent.name} changed"[:MAX_TITLE],
+        title=f"{path} of {agent.name} changed",
         body=(
             "It was not saved here, so a program may have written it. Runs do not use it until you have read and "
             "accepted it, in Configure of the agent or with `wakeful agent accept`."
@@ -256,7 +256,7 @@ def database_key_shown(agent: Agent, now: datetime) -> Notice:
         agent,
         now,
         code="database_key_shown",
-        title=f"The key of {agent.name}'s database was shown"[:MAX_TITLE],
+        title=f"The key of {agent.name}'s database was shown",
         body=(
             f"Someone with your account requested it at {now:%Y-%m-%d %H:%M} UTC. With it and a copy of the file, all "
             "data can be read. If that was not you, revoke your tokens and change the key: `wakeful db rekey`."
@@ -271,7 +271,7 @@ def shell_refused(agent: Agent, confinement: Confinement, now: datetime) -> Noti
         agent,
         now,
         code="shell_refused",
-        title=f"{agent.name}'s commands are not run"[:MAX_TITLE],
+        title=f"{agent.name}'s commands are not run",
         body=(
             "This server's machine cannot confine commands, and one that is not confined could read the server's keys "
             f"({'; '.join(confinement.problems)}). To allow them, {REMEDY}. Or, if you trust this agent's model and "
@@ -293,9 +293,7 @@ def store_behind(owner: User, since: datetime | None, until: datetime, number: i
         title="A part of the server's data is missing",
         body=(
             f"The store is older than before: wakes, messages and runs that were written {missing} may be missing. "
-            "That happens when its journal (wakeful.sqlite-wal) is truncated or deleted, or when an older copy "
-            "replaces it. The server continues with what is there. If you have a newer copy of the store with its "
-            "journal, stop the server and restore both."
+            f"{_CAUSE.format(journal='wakeful.sqlite-wal')}"
         ),
         once_key=f"store_behind:{number}:{until.isoformat()}:{owner.id}",
         created_at=now,
@@ -324,16 +322,17 @@ def _about(
     what: Wake | SetAside | Run | Agent, now: datetime, *, code: str, title: str, body: str, once_key: str
 ) -> Notice:
     """Return a notice for the owner of something, with links to it."""
+    is_agent = isinstance(what, Agent)
     return Notice(
         id=ids.new_id(now),
         user_id=what.user_id,
-        agent_id=what.id if isinstance(what, Agent) else what.agent_id,
+        agent_id=what.id if is_agent else what.agent_id,
         code=code,
-        title=title,
+        title=title[:MAX_TITLE],
         body=body,
         once_key=once_key,
         created_at=now,
-        wake_id=None if isinstance(what, Agent) else what.wake_id if isinstance(what, Run) else what.id,
+        wake_id=None if is_agent else what.wake_id if isinstance(what, Run) else what.id,
         run_id=what.id if isinstance(what, Run) else None,
-        session_id=None if isinstance(what, Agent) else what.session_id,
+        session_id=None if is_agent else what.session_id,
     )
