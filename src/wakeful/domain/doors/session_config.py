@@ -47,7 +47,7 @@ def check(
         )
     allowed: dict[str, Collection[str]] = {
         "model": models,
-        "tool_ids": tools,
+        "tool_ids": sorted(tools),
         "cache_breakpoints": _BREAKPOINTS,
         "prompt_component_selection": _COMPONENTS,
     }
@@ -167,14 +167,6 @@ def _check_skills(names: Collection[str], available: Sequence[Skill]) -> None:
         )
 
 
-def _tool_ids(field: str, value: object, allowed: Collection[str]) -> list[str]:
-    names = _texts(field, value)
-    for name in names:
-        if name not in allowed:
-            _refuse(field, name, f"one of the tools of the booking run: {', '.join(sorted(allowed)) or 'none'}")
-    return names
-
-
 def _preloaded(field: str, value: object, _allowed: Collection[str]) -> list[dict[str, str]]:
     given = _list(field, value, f"a list of messages such as {_MESSAGE}")
     check_size(field, len(given), MAX_PRELOADED, "messages", BadSessionConfig)
@@ -219,7 +211,7 @@ def _some_of(field: str, value: object, known: Collection[str]) -> list[str]:
     names = _texts(field, value)
     for name in names:
         if name not in known:
-            _refuse(field, name, f"one of: {', '.join(known)}")
+            _refuse(field, name, f"one of: {', '.join(known) or 'none'}")
     return names
 
 
@@ -252,7 +244,7 @@ _CHECKS: Mapping[str, Callable[[str, object, Collection[str]], Any]] = {
     "model": _model,
     "thinking_level": _thinking,
     "skills": _skills,
-    "tool_ids": _tool_ids,
+    "tool_ids": _some_of,
     "developer_prompt": _prompt,
     "developer_prompt_source": _name,
     "preloaded_messages": _preloaded,
