@@ -18,7 +18,7 @@ from wakeful.domain import ids
 from wakeful.domain.bounds.bounds import PRESETS
 from wakeful.domain.events import RunEvent
 from wakeful.domain.types import Agent, Message, Run, User
-from wakeful.domain.wakes import wakes
+from wakeful.domain.wakes.create import create
 from wakeful.runtime.executor import Stop
 
 OUT = Path(__file__).parent / "out" / "absence.json"
@@ -53,7 +53,7 @@ async def book(node: Wakeful) -> User:
     await node.agents.add(agent)
     for number in range(RULES):
         session = await node.sessions.open(agent.id, user.id)
-        wake = wakes.create(
+        wake = create(
             kind="recall",
             agent_id=agent.id,
             user_id=user.id,

@@ -29,7 +29,7 @@ from wakeful.domain import ids
 from wakeful.domain.bounds.bounds import PRESETS
 from wakeful.domain.events import RunEvent
 from wakeful.domain.types import Agent, Message, Run, User, Wake
-from wakeful.domain.wakes import wakes
+from wakeful.domain.wakes.create import create
 from wakeful.runtime.executor import BeforeCall, Stop
 
 OUT = Path(__file__).parent / "out" / "engine.json"
@@ -114,7 +114,7 @@ class Booker:
 
     def wake(self, at: datetime) -> Wake:
         number = self._next = (self._next + 1) % FIRES
-        return wakes.create(
+        return create(
             kind="recall",
             agent_id=self._agents[number % 20].id,
             user_id=self._user.id,
@@ -132,7 +132,7 @@ class Booker:
         """Make a schedule for some day; a session may hold several of these."""
         number = self._next = (self._next + 1) % FIRES
         current = self._node.clock.now()
-        return wakes.create(
+        return create(
             kind="session",
             agent_id=self._agents[number % 20].id,
             user_id=self._user.id,

@@ -56,7 +56,7 @@ ON_ONE_STORE = (
     "server/people/test_channels.py",
     "server/runs/",
     "server/wakes/test_pains.py",
-    "server/wakes/test_wishes.py",
+    "server/wakes/test_requested_times.py",
     "server/wakes/test_woken_tools.py",
     "server/wakes/test_zones.py",
     "server/ws/test_socket_frames.py",

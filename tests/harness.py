@@ -16,7 +16,7 @@ from wakeful.domain import ids
 from wakeful.domain.bounds.bounds import PRESETS
 from wakeful.domain.events import RunEvent
 from wakeful.domain.types import Agent, Decision, Message, Notice, Run, Session, User, Wake
-from wakeful.domain.wakes import wakes
+from wakeful.domain.wakes.create import create
 from wakeful.runtime.executor import BeforeCall, Stop
 from wakeful.service.wakes.wakes import edit
 from wakeful.store.store import Tx
@@ -163,7 +163,7 @@ class Harness:
             defaults["at"] = now + HOUR
         if call_type == "recurring" and "cron" not in request:
             defaults["every"] = HOUR
-        wake = wakes.create(
+        wake = create(
             agent_id=agent.id,
             user_id=self.user.id,
             session_id=session.id if session else None,

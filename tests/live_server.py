@@ -27,7 +27,7 @@ from wakeful.clock import Clock
 from wakeful.config import Settings
 from wakeful.domain import ids
 from wakeful.domain.types import Run, User, Wake
-from wakeful.domain.wakes import wakes
+from wakeful.domain.wakes.create import create
 from wakeful.runtime.loop.loop import AgentLoop, RetryLimits
 from wakeful.runtime.models.openai_chat.model import ModelTimeouts
 
@@ -281,7 +281,7 @@ class Server:
         session = await self.node.store.read(lambda tx: tx.sessions.find(session_id))
         assert session is not None
         now = self.node.clock.now()
-        wake = wakes.create(
+        wake = create(
             agent_id=session.agent_id,
             user_id=session.user_id,
             session_id=session_id,

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from wakeful.app.build_base import Base
 from wakeful.domain.runs.runs import Outcome
-from wakeful.domain.types import Run
+from wakeful.domain.types import ClaimedRun
 from wakeful.runtime.engine import Engine
 from wakeful.runtime.executor import Executor
 from wakeful.runtime.heartbeat import LeaseHeartbeat
@@ -25,7 +25,7 @@ def build_engine(
     services: Services,
     outbox: Outbox,
     executor: Executor,
-    note_finished: Callable[[Run, Outcome], None],
+    note_finished: Callable[[ClaimedRun, Outcome], None],
 ) -> Engine:
     """Build scheduler, runner and upkeep, and the engine that starts and stops them."""
     settings, store, clock, rules = base.settings, base.store, base.clock, base.rules

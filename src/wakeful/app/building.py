@@ -19,7 +19,7 @@ from wakeful.config import Settings
 from wakeful.domain.bounds.limits import Rules
 from wakeful.domain.news import LookAgain, RunQueued, StopAsked, WakeDueSooner
 from wakeful.domain.runs.runs import Outcome
-from wakeful.domain.types import Run
+from wakeful.domain.types import ClaimedRun
 from wakeful.runtime.engine import Engine
 from wakeful.runtime.executor import Executor
 from wakeful.runtime.loop.titles import Titles
@@ -126,7 +126,7 @@ def build(settings: Settings, *, executor: Executor | None = None, clock: Clock 
     titles = Titles(briefings, services.sessions, services.runs, models, clock)
     outbox = Outbox(store, clock, services.channels)
 
-    def note_finished(run: Run, outcome: Outcome) -> None:
+    def note_finished(run: ClaimedRun, outcome: Outcome) -> None:
         services.metrics.note_finished(run, outcome)
         titles.note_finished(run, outcome)
 

@@ -1,4 +1,4 @@
-"""Which addresses belong to the public internet."""
+"""Public and private IP addresses."""
 
 import ipaddress
 
@@ -12,7 +12,7 @@ _REFUSED = tuple(
         "10.0.0.0/8",
         "100.64.0.0/10",  # carrier-grade NAT; also one cloud's metadata server
         "127.0.0.0/8",
-        "168.63.129.16/32",  # a public number, and yet one cloud's inside
+        "168.63.129.16/32",  # public range, but an internal service of one cloud
         "169.254.0.0/16",  # link-local; the other clouds' metadata servers
         "172.16.0.0/12",
         "192.0.0.0/24",
@@ -30,12 +30,12 @@ _REFUSED = tuple(
         "3fff::/20",
     )
 )
-# The rest of IPv6 is loopback, local, multicast, or IPv4 in disguise (mapped, NAT64).
+# The rest of IPv6 is loopback, local, multicast, or contains an IPv4 address (mapped, NAT64).
 _GLOBAL_IPV6 = ipaddress.IPv6Network("2000::/3")
 
 
 def is_public(address: Address) -> bool:
-    """Return whether an address belongs to the public internet and to nothing nearer."""
+    """Return whether an address is on the public internet."""
     if isinstance(address, ipaddress.IPv6Address) and address not in _GLOBAL_IPV6:
         return False
     return not any(address in network for network in _REFUSED if network.version == address.version)

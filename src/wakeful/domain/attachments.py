@@ -1,4 +1,4 @@
-"""Limits of what a person attaches to a message."""
+"""Limits of images attached to a message."""
 
 MAX_IMAGES = 10  # in one message
 MAX_IMAGE_BYTES = 5 * 1024 * 1024

@@ -7,15 +7,18 @@ from typing import ClassVar
 
 
 class WakefulError(Exception):
-    """Base of every error that a caller can answer."""
+    """Base of every error that a caller can handle."""
 
     code: ClassVar[str] = "error"
+    text: ClassVar[str] = ""  # the message, if it has no arguments
+    field: str | None = None
+    hint: str | None = None
 
-    def __init__(self, message: str, *, field: str | None = None, hint: str | None = None) -> None:
-        super().__init__(message)
-        self.message = message
-        self.field = field
-        self.hint = hint
+    def __init__(self, message: str | None = None, *, field: str | None = None, hint: str | None = None) -> None:
+        self.message = message or self.text
+        super().__init__(self.message)
+        self.field = field or self.field
+        self.hint = hint or self.hint
 
 
 class Invalid(WakefulError):
@@ -37,7 +40,7 @@ class Conflict(WakefulError):
 
 
 class LimitReached(WakefulError):
-    """A bound that people set stands in the way."""
+    """A limit does not allow it."""
 
     code = "limit_reached"
 
@@ -49,38 +52,33 @@ class Forbidden(WakefulError):
 
 
 class Unavailable(WakefulError):
-    """Something we depend on does not answer; the same request may work later."""
+    """Something that the server depends on does not respond; the same request may work later."""
 
     code = "unavailable"
 
 
 class StoreUnavailable(Unavailable):
-    """The database of this server does not answer, or refuses to write; nothing of it is the caller's fault."""
+    """The server's own database does not respond, or refuses to write; the caller did nothing wrong."""
 
     code = "store_unavailable"
 
-    def __init__(self, message: str, *, is_in_doubt: bool = False) -> None:
+    def __init__(self, message: str | None = None, *, is_in_doubt: bool = False) -> None:
         super().__init__(message)
-        self.is_in_doubt = is_in_doubt  # the change may have been made: only its answer got lost
+        self.is_in_doubt = is_in_doubt  # the change may have been made: the response was lost
 
 
 class StoreBusy(StoreUnavailable):
-    """A row that is needed is held by someone else for too long."""
+    """Another transaction holds a lock on a row for too long."""
 
     code = "store_busy"
-
-    def __init__(self) -> None:
-        super().__init__(
-            "Another node holds what this would change and has not released it in time, so nothing was changed. If "
-            "that node has stopped, PostgreSQL releases it within a few seconds. Try again then."
-        )
+    text = (
+        "Another node holds a lock on what this would change and has not released it in time, so nothing was "
+        "changed. If that node has stopped, PostgreSQL releases it within a few seconds. Try again then."
+    )
 
 
 class DiskFull(Unavailable):
-    """The disk under the server's data is full; this is not about a quota."""
+    """The disk of the data directory is full (not a quota)."""
 
     code = "disk_full"
-
-    def __init__(self, message: str | None = None, *, field: str | None = None, hint: str | None = None) -> None:
-        words = "The server's disk is full, so nothing was written. Try again when its operator has freed space."
-        super().__init__(message or words, field=field, hint=hint)
+    text = "The server's disk is full, so nothing was written. Try again when its operator has freed space."

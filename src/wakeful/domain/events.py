@@ -1,4 +1,4 @@
-"""Frames: what runs stream while they work and what the sockets send, as one closed union."""
+"""Frames: everything that runs stream and sockets send, as one closed union."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,15 +12,15 @@ RecallAction = Literal["scheduled", "deferred", "fired", "rescheduled", "skipped
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Stored:
-    """A frame that is saved before it is sent. The store gives it its place in the session."""
+    """A frame that is saved before it is sent. The store numbers it within its session."""
 
     seq: int | None = None
     run_id: str | None = None  # None: outside of a run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _OfWorker(_Stored):
-    """A frame of the top-level agent or of one it has spawned."""
+class WorkerFrame(_Stored):
+    """A frame of the agent itself or of one of its subagents."""
 
     is_subagent: bool = False
     subagent_id: str | None = None
@@ -28,14 +28,14 @@ class _OfWorker(_Stored):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamStart(_Stored):
-    """A run begins. A second one in the same run: it was cut off and goes on from its last saved step."""
+    """A run starts. A second one in the same run: it was interrupted and resumes from its last saved step."""
 
     type: Literal["stream_start"] = "stream_start"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamEnd(_Stored):
-    """A run ended well; the session takes the next message."""
+    """A run succeeded; the session accepts the next message."""
 
     type: Literal["stream_end"] = "stream_end"
     content: str
@@ -56,7 +56,7 @@ class StreamStopped(_Stored):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorFrame(_Stored):
-    """A run failed, or (without seq) a client's own frame was refused."""
+    """A run failed, or (without seq) a frame of the client was refused."""
 
     type: Literal["error"] = "error"
     message: str
@@ -80,7 +80,7 @@ class ThinkingEnd(_Stored):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TurnThinking(_OfWorker):
+class TurnThinking(WorkerFrame):
     """The whole reasoning of a turn that was not streamed: planning and subagents."""
 
     type: Literal["turn_thinking"] = "turn_thinking"
@@ -88,8 +88,8 @@ class TurnThinking(_OfWorker):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlanningStatus(_OfWorker):
-    """How far planning is: 1 analysis, 2 reflection, 3 plan."""
+class PlanningStatus(WorkerFrame):
+    """The current phase of planning: 1 analysis, 2 reflection, 3 plan."""
 
     type: Literal["planning_status"] = "planning_status"
     phase: Literal[1, 2, 3]
@@ -97,15 +97,15 @@ class PlanningStatus(_OfWorker):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlanReady(_OfWorker):
-    """The steps the agent means to take."""
+class PlanReady(WorkerFrame):
+    """The steps of the plan."""
 
     type: Literal["plan_ready"] = "plan_ready"
     plan: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ApprovalRequested(_OfWorker):
+class ApprovalRequested(WorkerFrame):
     """A call waits for a person's approval; after a crash the run asks again."""
 
     type: Literal["approval_requested"] = "approval_requested"
@@ -115,8 +115,8 @@ class ApprovalRequested(_OfWorker):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ApprovalAnswered(_OfWorker):
-    """A person has answered, and the run goes on."""
+class ApprovalAnswered(WorkerFrame):
+    """A person has answered, and the run continues."""
 
     type: Literal["approval_answered"] = "approval_answered"
     tool: str
@@ -126,17 +126,17 @@ class ApprovalAnswered(_OfWorker):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Waiting(_OfWorker):
-    """The run waits for a model or an MCP server. The next frame of the same worker ends the waiting."""
+class Waiting(WorkerFrame):
+    """The run waits for a model or an MCP server, until the next frame of the same agent."""
 
     type: Literal["waiting"] = "waiting"
     for_: Literal["model", "mcp_server"]  # `for` on the wire
     reason: str
-    retry_in: float | None = None  # seconds until the next try; None: it is being tried
+    retry_in: float | None = None  # seconds until the next attempt; None: an attempt is in progress
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ToolStarted(_OfWorker):
+class ToolStarted(WorkerFrame):
     """A tool is about to be called."""
 
     type: Literal["tool_started"] = "tool_started"
@@ -146,8 +146,8 @@ class ToolStarted(_OfWorker):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ToolCall(_OfWorker):
-    """A tool has answered."""
+class ToolCall(WorkerFrame):
+    """A tool has returned."""
 
     type: Literal["tool_call"] = "tool_call"
     tool: str
@@ -167,7 +167,7 @@ class StreamDelta(_Stored):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CompressionStarted(_OfWorker):
+class CompressionStarted(WorkerFrame):
     """The context is about to be compressed."""
 
     type: Literal["compression_started"] = "compression_started"
@@ -176,8 +176,8 @@ class CompressionStarted(_OfWorker):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ContextCompressed(_OfWorker):
-    """The context was compressed; the saved transcript is whole as before."""
+class ContextCompressed(WorkerFrame):
+    """The context was compressed; the saved transcript is unchanged."""
 
     type: Literal["context_compressed"] = "context_compressed"
     messages_before: int
@@ -189,7 +189,7 @@ class ContextCompressed(_OfWorker):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProfileSwitched(_Stored):
-    """Another agent goes on in this session."""
+    """Another agent takes over this session."""
 
     type: Literal["profile_switched"] = "profile_switched"
     profile_id: str
@@ -218,7 +218,7 @@ class SessionSync:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayStart:
-    """So many frames follow that were sent before this client connected."""
+    """`count` frames follow that were sent before this client connected."""
 
     type: Literal["replay_start"] = "replay_start"
     count: int
@@ -233,21 +233,21 @@ class ReplayEnd:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heartbeat:
-    """The connection is alive, though nothing happens."""
+    """The connection is alive."""
 
     type: Literal["heartbeat"] = "heartbeat"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _OfUser:
-    """A change of something that a user owns; seq counts these alone."""
+    """A change of something that a user owns, numbered separately from session frames."""
 
     seq: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionUpdate(_OfUser):
-    """A session was made, changed or deleted."""
+    """A session was created, changed or deleted."""
 
     type: Literal["session_update"] = "session_update"
     session_id: str
@@ -272,7 +272,7 @@ class RunUpdate(_OfUser):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentUpdate(_OfUser):
-    """An agent was made, changed or deleted."""
+    """An agent was created, changed or deleted."""
 
     type: Literal["agent_update"] = "agent_update"
     agent_id: str
@@ -300,13 +300,13 @@ class DbUpdate(_OfUser):
     type: Literal["db_update"] = "db_update"
     agent_id: str
     table: str | None = None
-    in_flight: int = 0  # writes under way
-    last_change: int | None = None  # number in the changelog; absent: a write has begun or failed
+    in_flight: int = 0  # writes in progress
+    last_change: int | None = None  # number in the changelog; absent: a write has started or failed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notification(_OfUser):
-    """Something for the inbox."""
+    """A new notification in the inbox."""
 
     type: Literal["notification"] = "notification"
     notification_id: str
@@ -361,9 +361,9 @@ ENDS = ("stream_end", "stream_stopped", "error")  # the last frame of a run is o
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepSaved:
-    """A piece of the transcript that must survive a crash; it is durable before the executor goes on.
+    """An entry of the transcript that must survive a crash; it is durable before the executor continues.
 
-    The last one is saved in the transaction that finishes the run, so a saved final answer is never asked for again.
+    The last one is saved in the transaction that finishes the run, so the model is not asked again for a saved answer.
     """
 
     role: str
@@ -378,13 +378,13 @@ class StepSaved:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndedEarly:
-    """The run ends well, but for a reason worth noting, such as the iteration limit."""
+    """The run succeeds, but ends for a reason worth noting, such as the iteration limit."""
 
     reason: RunNote
 
 
 def wire_name(field_name: str) -> str:
-    """Return what a frame's field is called on the wire; one named like a Python keyword ends in `_` here."""
+    """Return the JSON name of a frame's field; a name that is a Python keyword ends in `_` here."""
     return field_name.removesuffix("_")
 
 

@@ -1,19 +1,13 @@
-"""Frames from wakes and runs: the one mapping, used by everything that writes frames; and frames as plain data."""
+"""Frames from wakes and runs: one mapping for everything that writes frames; and frames as plain data."""
 
 from dataclasses import fields
 from functools import cache
 from typing import Any, Protocol
 
-from wakeful.domain.events import (
-    RecallUpdate,
-    RunUpdate,
-    ScheduleUpdate,
-    SessionFrame,
-    UserFrame,
-    wire_name,
-)
+from wakeful.domain.events import RecallUpdate, RunUpdate, ScheduleUpdate, SessionFrame, UserFrame, wire_name
 from wakeful.domain.news import RunChanged, WakeChanged
 from wakeful.domain.types import CallType, Run, Wake, WakeKind, WakeStatus
+from wakeful.domain.wakes.kinds import kind_of
 
 _RECALL_STATUS: dict[WakeStatus, str] = {
     "pending": "pending",
@@ -37,14 +31,14 @@ class Recall(Protocol):
 
 
 def recall_status(status: WakeStatus) -> str:
-    """Return the status of a recall in the words of its door."""
+    """Return the status of a recall as its API shows it."""
     return _RECALL_STATUS.get(status, "cancelled")
 
 
 def recall_update(recall: Recall, change: WakeChanged) -> RecallUpdate:
-    """Make the frame about a change of a recall."""
+    """Return the frame about a change of a recall."""
     assert recall.session_id is not None
-    # A recurring recall stays pending while a run of it is at work.
+    # A recurring recall stays pending while one of its runs executes.
     is_pending = change.action == "fired" and recall.call_type == "recurring"
     return RecallUpdate(
         session_id=recall.session_id,
@@ -57,13 +51,13 @@ def recall_update(recall: Recall, change: WakeChanged) -> RecallUpdate:
 
 
 def wake_fired(wake_id: str, run: Run) -> WakeChanged:
-    """Return the change of a wake that the start of its run is."""
+    """Return the change of a wake when its run starts."""
     return WakeChanged(wake_id, "fired", "running", run.nominal_at)
 
 
 def wake_update(wake: Wake, change: WakeChanged) -> RecallUpdate | ScheduleUpdate:
-    """Make the frame about a change of a wake; of the wake itself only what never changes is used."""
-    if wake.kind == "recall" and wake.session_id is not None:
+    """Return the frame about a change of a wake; of the wake itself only fields that never change are used."""
+    if kind_of(wake).is_recall and wake.session_id is not None:
         return recall_update(wake, change)
     return ScheduleUpdate(
         wake_id=wake.id,
@@ -76,7 +70,7 @@ def wake_update(wake: Wake, change: WakeChanged) -> RecallUpdate | ScheduleUpdat
 
 
 def run_update(run: Run, change: RunChanged) -> RunUpdate:
-    """Make the frame about a change of a run; of the run itself only what never changes is used."""
+    """Return the frame about a change of a run; of the run itself only fields that never change are used."""
     return RunUpdate(
         run_id=run.id,
         agent_id=run.agent_id,
@@ -89,7 +83,7 @@ def run_update(run: Run, change: RunChanged) -> RunUpdate:
 
 
 def to_wire(frame: SessionFrame | UserFrame, run_id: str | None = None) -> dict[str, Any]:
-    """Return a frame's fields under their names on the wire, `type` first, without those that are None."""
+    """Return a frame's fields under their JSON names, `type` first, without those that are None."""
     written = {key: value for name, key in _fields(type(frame)) if (value := getattr(frame, name)) is not None}
     if run_id is not None:
         written["run_id"] = run_id

@@ -1,6 +1,6 @@
-"""Identities: UUIDs that begin with their time, so that rows written together lie together in every index.
+"""Ids: UUIDs that begin with a timestamp, so that rows written together are next to each other in every index.
 
-A run's is made from its wake and planned instant, so the same occurrence can never become two.
+A run's id is made from its wake and planned time, so one occurrence can never become two runs.
 """
 
 from datetime import UTC, datetime, timedelta
@@ -14,23 +14,23 @@ _RANDOM_BYTES = 10
 
 
 def new_id(now: datetime | None = None) -> str:
-    """Make an identity that nobody else has; with a time, one that sorts by it."""
+    """Return a new unique id; with a time, one that sorts by it."""
     return str(uuid4()) if now is None else _with_time(now, token_bytes(_RANDOM_BYTES), version=7)
 
 
 def run_id(wake_id: str, nominal_at: datetime) -> str:
-    """Name the run of one occurrence; the same wake and instant always give the same name."""
+    """Return the id of the run of one occurrence: always the same for the same wake and time."""
     digest = blake2b(f"{wake_id}@{nominal_at.isoformat()}".encode(), digest_size=_RANDOM_BYTES).digest()
     return _with_time(nominal_at, digest, version=8)
 
 
 def session_id_of(run: str, now: datetime) -> str:
-    """Name the fresh session of a run that gets one."""
+    """Return the id of the new session in which a run executes."""
     return _with_time(now, blake2b(f"session of {run}".encode(), digest_size=_RANDOM_BYTES).digest(), version=8)
 
 
 def first_agent_of(user: str) -> str:
-    """Name the agent a user begins with, so that two nodes that start at once make the same one."""
+    """Return the id of a user's first agent, so that two nodes that start at once create the same one."""
     return _with_time(_EPOCH, blake2b(f"first agent of {user}".encode(), digest_size=_RANDOM_BYTES).digest(), version=8)
 
 
@@ -40,7 +40,7 @@ def could_be_id(text: str) -> bool:
 
 
 def _with_time(at: datetime, rest: bytes, *, version: int) -> str:
-    """Lay out a UUID as RFC 9562 has it: 48 bits of milliseconds, the version, 74 further bits."""
+    """Return a UUID in the layout of RFC 9562: 48 bits of milliseconds, the version, 74 further bits."""
     milliseconds = max(0, (at - _EPOCH) // _MILLISECOND)
     bits = milliseconds << 80 | int.from_bytes(rest)
     text = f"{bits & ~(0xF000 << 64 | 0xC000 << 48) | version << 76 | 0x8000 << 48:032x}"

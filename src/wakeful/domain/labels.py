@@ -8,7 +8,7 @@ from wakeful.domain.types import RunNote, RunStatus, ScheduleMode, WakeKind
 
 @dataclass(frozen=True, slots=True)
 class Toolset:
-    """A set of tools that an agent is given or not."""
+    """A set of tools that can be turned on for an agent."""
 
     label: str
     hint: str
@@ -70,7 +70,7 @@ RUN_NOTES: Mapping[RunNote, str] = {
     "answer_too_long": "answer too long",
 }
 
-# Why a run was moved, skipped or ended as it did, and the decisions of a wake's history.
+# Reasons why a run was moved, skipped or ended, and the decisions in a wake's history.
 REASONS: Mapping[str, str] = {
     "quiet_hours": "quiet hours",
     "day_not_allowed": "not allowed on this day",

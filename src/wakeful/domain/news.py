@@ -1,7 +1,7 @@
-"""News: what a transaction has changed, for subscribers in this process and on other nodes.
+"""News: changes made by a transaction, for subscribers in this process and on other nodes.
 
 A closed union. The store's writing methods leave news by themselves, and the store delivers it after the commit. News
-is a hint: the tables are the truth, and after `LookAgain` a subscriber reads them.
+is only a hint: the tables are the truth, and after `LookAgain` a subscriber reads them.
 """
 
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from wakeful.domain.types import RunStatus, WakeStatus
 
 @dataclass(frozen=True, slots=True)
 class WakeChanged:
-    """A wake was booked, changed or ended; as it was after that change."""
+    """A wake was booked, changed or ended; the fields are from after that change."""
 
     wake_id: str
     action: RecallAction
@@ -24,7 +24,7 @@ class WakeChanged:
 
 @dataclass(frozen=True, slots=True)
 class WakeDueSooner:
-    """Something may be due earlier than schedulers know."""
+    """A wake may be due earlier than schedulers know."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +43,12 @@ class RunChanged:
 
 @dataclass(frozen=True, slots=True)
 class StopAsked:
-    """A run at work is to be stopped."""
+    """A stop was requested for an executing run."""
 
 
 @dataclass(frozen=True, slots=True)
 class SessionChanged:
-    """A session was opened, renamed, handed over, or has a new message of a person."""
+    """A session was created, renamed or handed over, or has a new message of a person."""
 
     session_id: str
 
@@ -63,7 +63,7 @@ class SessionGone:
 
 @dataclass(frozen=True, slots=True)
 class AgentChanged:
-    """An agent was made, changed, paused, resumed or deleted."""
+    """An agent was created, changed, paused, resumed or deleted."""
 
     agent_id: str
     user_id: str
@@ -71,7 +71,7 @@ class AgentChanged:
 
 @dataclass(frozen=True, slots=True)
 class NoticeAdded:
-    """A notice was put into the inbox."""
+    """A notice was added to the inbox."""
 
     notice_id: str
 
@@ -85,7 +85,7 @@ class ApprovalChanged:
 
 @dataclass(frozen=True, slots=True)
 class DatabaseChanged:
-    """An agent's own database is being written to, or was. Known on this node alone: it is in no table of the store."""
+    """An agent's own database is being written to, or was. Not sent to other nodes."""
 
     agent_id: str
     user_id: str

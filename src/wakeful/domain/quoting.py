@@ -1,4 +1,4 @@
-"""Quoting text that the host did not write, so that it cannot pass for the host's own words in a prompt."""
+"""Quote untrusted text, so that it cannot be mistaken for the server's own instructions in a prompt."""
 
 import unicodedata
 
@@ -14,7 +14,7 @@ def quote_line(text: str, most: int = MAX_LINE) -> str:
 
 
 def quote_block(text: str) -> str:
-    """Return a text with "> " before every line, whatever it uses to break lines."""
+    """Return a text with "> " before every line, for every kind of line break."""
     return "\n".join(f"> {line}" for line in text.splitlines()) or "> "
 
 

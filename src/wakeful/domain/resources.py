@@ -14,29 +14,31 @@ _LACKING = {
 
 
 class OutOfResources(Unavailable):
-    """The server lacks something that comes back by itself; a run that needs it is released and tried again."""
+    """The server lacks something that becomes free by itself; a run that needs it is released and retried."""
 
     code = "out_of_resources"
 
 
 def lacking(what: str) -> OutOfResources:
     return OutOfResources(
-        f"The server has no {what} left, so this was not done. It works again once others are done; try again later."
+        f"The server has no {what} left, so this was not done. Try again when other work has finished."
     )
 
 
 def words_of(error: Exception) -> str:
-    """Say what an unexpected error is, without the path that an error of the system names."""
+    """Return the type and text of an unexpected error; an OSError without the path it names."""
     text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     return f"{type(error).__name__}: {text}"
 
 
 def find_shortage(error: BaseException) -> Unavailable | None:
-    """Return what an error of the system means if something has run out, also when a library has wrapped it.
+    """Return the error to report if a resource has run out, also when a library has wrapped the OSError.
 
-    The words name no path: those of the system's own errors do.
+    Its text names no path, unlike that of the OSError.
     """
-    if isinstance(error, BlockingIOError) and error.errno == errno.EAGAIN:  # of fork; sockets' are never raised so far
+    if (
+        isinstance(error, BlockingIOError) and error.errno == errno.EAGAIN
+    ):  # from fork; asyncio handles those of sockets
         return lacking("processes")
     seen: set[int] = set()
     waiting: list[BaseException | None] = [error]

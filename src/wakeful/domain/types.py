@@ -1,6 +1,6 @@
-"""The nouns: agents, sessions, wakes, runs, pauses.
+"""Types of the domain: users, agents, sessions, wakes, runs, notices.
 
-Every instant is an aware UTC datetime. Values are never changed; a rule returns a new one.
+Every datetime is aware and in UTC. Values are immutable; a rule returns a new one.
 """
 
 from collections.abc import Mapping
@@ -45,7 +45,7 @@ class User:
     id: str
     name: str
     role: Role
-    timezone: str | None = None  # IANA; None: neither a browser nor a command line has told it yet
+    timezone: str | None = None  # IANA; None: neither a browser nor a command line has sent it yet
     created_at: datetime
     deleted_at: datetime | None = None
 
@@ -76,7 +76,7 @@ class Token:
     created_at: datetime
     expires_at: datetime | None = None
     revoked_at: datetime | None = None
-    page_digest: str | None = None  # of the secret that a browser's page sends beside the cookie
+    page_digest: str | None = None  # of the secret that the web page sends with the cookie
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,23 +97,23 @@ class Agent:
     user_id: str
     name: str
     description: str = ""
-    model: str | None = None  # None: the server's own
-    allowed_models: tuple[str, ...] = ()  # that a schedule may ask for besides; set by the server's owner
+    model: str | None = None  # None: the server's default
+    allowed_models: tuple[str, ...] = ()  # others that its schedules may ask for; set by the server's owner
     system_prompt: str = ""
     toolsets: tuple[str, ...] = ()
     mcp_servers: tuple[str, ...] = ()  # names from the settings file
     ask_before: tuple[str, ...] = ()  # tools that need a person's approval; a name, or a prefix with *
-    profiles: tuple[str, ...] = ()  # ids of those it may hand over to
+    profiles: tuple[str, ...] = ()  # ids of the agents it may hand a session over to
     may_write_skills: bool = False  # its skills, and AGENTS.md in its workspace
     subagents: tuple[str, ...] = ()  # ids of the agents it may give a task to
     planning: bool = False
-    thinking_level: ThinkingLevel | None = None  # None: as the model pleases
+    thinking_level: ThinkingLevel | None = None  # None: the model's default
     max_iterations: int = 50  # model calls in one run
     budgets: Budgets = Budgets()
-    database_mb: int | None = None  # how much its own database may hold; None: as the server's settings say
+    database_mb: int | None = None  # quota of its own database; None: the server's setting
     timezone: str | None = None  # IANA; None: its user's
-    user_timezone: str | None = None  # of its user, read along with it
-    offers_zone: bool = False  # its user is still to be asked whether it should use theirs
+    user_timezone: str | None = None  # of its user, read in the same query
+    offers_zone: bool = False  # ask its user whether the agent should use theirs
     self_scheduling: bool
     bounds: Bounds
     run_limit: timedelta  # wall-clock limit of one run
@@ -127,29 +127,29 @@ class Agent:
 
     @property
     def zone(self) -> str:
-        """Return the zone of quiet hours, days and "today": UTC for as long as none is known."""
+        """Return the time zone of quiet hours, days and "today": UTC if none is known."""
         return self.known_zone or "UTC"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
-    """One conversation of one agent with its user, or with nobody."""
+    """A conversation of an agent with its user, or an unattended one."""
 
     id: str
     agent_id: str
     user_id: str
     title: str
     created_at: datetime
-    updated_at: datetime  # when something was last said there
+    updated_at: datetime  # the last message
     tool_limit: tuple[str, ...] | None = None  # None: every tool of its agent
-    origin_session_id: str | None = None  # set when a wake made this session
+    origin_session_id: str | None = None  # set if a wake created this session
     origin_wake_id: str | None = None
     origin_label: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pause:
-    """A stretch of time in which an agent's wakes wait."""
+    """A period in which an agent's wakes do not fire."""
 
     id: str
     user_id: str
@@ -161,37 +161,37 @@ class Pause:
 
 @value
 class Wake:
-    """One promise to wake an agent."""
+    """A promise to wake an agent: once, at once, or repeatedly."""
 
     id: str
     kind: WakeKind
     agent_id: str
     user_id: str
-    session_id: str | None  # where it was booked; a recall and a message land there
+    session_id: str | None  # where it was booked; recalls and messages run there
     slot: str | None  # unique among live wakes
     call_type: CallType
     every: timedelta | None = None
     cron: str | None = None
-    timezone: str | None = None  # IANA; the zone of the wall-clock rule. None: it needed none, and none was known
-    wall_clock: str | None = None  # the words' local meaning, for a once-wake given by wall clock
+    timezone: str | None = None  # IANA; the zone of its wall-clock times. None: it needed none, and none was known
+    wall_clock: str | None = None  # the local time that was asked for, if it fires once at a wall-clock time
     until: datetime | None = None
     max_runs: int | None = None
-    booking: Mapping[str, Any] | None = None  # the time asked for and what became of it; None: booked by 0.1
+    booking: Mapping[str, Any] | None = None  # the requested time and why it was moved; None: booked by 0.1
     nominal_at: datetime  # the planned instant; never moved by a deferral
-    attempt_at: datetime  # when the scheduler looks next
-    first_due_at: datetime | None = None  # when it first found it due and free
-    is_missed: bool = False  # judged once, at first_due_at
+    attempt_at: datetime  # when the scheduler tries next
+    first_due_at: datetime | None = None  # when it was first due and not held
+    is_missed: bool = False  # decided once, at first_due_at
     held_by: str | None = None  # why attempt_at is later than nominal_at
     comment: str = ""
-    instructions: str  # what the agent reads when it wakes
+    instructions: str  # the prompt of its runs
     context_views: tuple[str, ...] = ()
     session_config: Mapping[str, Any] | None = None
     priority: Priority = "normal"
     on_miss: OnMiss = "run_once"
     scheduled_by: ScheduledBy
     booked_by_run: str | None = None
-    tools: tuple[str, ...] | None = None  # what the run that booked it had; None: a person did, so no limit
-    ephemeral: bool = False  # forgotten at the next start
+    tools: tuple[str, ...] | None = None  # tools of the run that booked it; None: a person did, so no limit
+    ephemeral: bool = False  # deleted at the next start of the server
     status: WakeStatus = "pending"
     reason: str | None = None
     error: str | None = None
@@ -200,8 +200,8 @@ class Wake:
     deferrals: int = 0
     failures: int = 0  # in a row
     runs_started: int = 0
-    muted: bool = False  # what it has to tell goes to the inbox alone
-    seen_at: datetime | None = None  # when a person last had a hand in it; None: never
+    muted: bool = False  # its notices go to the inbox only
+    seen_at: datetime | None = None  # when a person last edited it or wrote in its session; None: never
     version: int = 1
     created_at: datetime
     updated_at: datetime
@@ -217,7 +217,7 @@ class Wake:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetAside:
-    """A wake that could not be decided about: what is known of it without reading the rest."""
+    """The readable part of a wake that could not be fired."""
 
     id: str
     kind: WakeKind
@@ -231,7 +231,7 @@ class SetAside:
 
 @value
 class Run:
-    """One execution of an agent in a session, or the record of one that was not to be."""
+    """One execution of an agent in a session, or the record of one that was skipped."""
 
     id: str
     agent_id: str
@@ -242,28 +242,35 @@ class Run:
     trigger: Trigger
     scheduled_by: ScheduledBy
     nominal_at: datetime  # the first planned instant it covers
-    covers: int = 1  # how many planned instants; 0 for an extra run a person asked for
+    covers: int = 1  # number of planned instants; 0 for an extra run by hand
     priority: Priority = "normal"
-    turn: int = 0  # its place in the queue, fair between agents; 0 for what a person waits for
+    turn: int = 0  # place in the queue, fair between agents; 0 if a person waits for it
     status: RunStatus = "queued"
     reason: str | None = None
-    note: RunNote | None = None  # what people should know about one that succeeded
+    note: RunNote | None = None  # worth knowing about a run that succeeded
     error: str | None = None
     queued_at: datetime
     started_at: datetime | None = None
     finished_at: datetime | None = None
     owner: str | None = None  # random per process start
     lease_until: datetime | None = None
-    fence: int = 0  # grows with every claim; a stale owner knows an old one
-    attempt: int = 0  # grows with every claim; a start that reached no model or tool call gives it back
-    has_called: bool = False  # the present start has reached a model or tool call
-    lost_starts: int = 0  # starts that a crash cut off before that
-    is_resuming: bool = False  # came back from a crash and has not saved a step since
+    fence: int = 0  # incremented by every claim; an expired owner has an old one
+    attempt: int = 0  # incremented by every claim; a start without a model or tool call does not count
+    has_called: bool = False  # the current start has reached a model or tool call
+    lost_starts: int = 0  # starts that ended in a crash before that
+    is_resuming: bool = False  # resumed after a crash, and no step saved since
     stop_requested_at: datetime | None = None
 
     @property
     def is_headless(self) -> bool:
         return self.trigger != "message"
+
+
+@value
+class ClaimedRun(Run):
+    """A run that a process holds and executes: it always has a session."""
+
+    session_id: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -281,7 +288,7 @@ class Message:
     source: str | None = None
     wake_id: str | None = None
     label: str | None = None
-    data: Mapping[str, Any] | None = None  # tool calls, thinking, images: what is not plain text
+    data: Mapping[str, Any] | None = None  # tool calls, thinking, images: everything but plain text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -295,14 +302,14 @@ class RunUsage:
     model: str
     input_tokens: int = 0
     output_tokens: int = 0
-    cost_micros: int | None = None  # millionths of a dollar; None: nobody knows the price
+    cost_micros: int | None = None  # millionths of a dollar; None: the price is unknown
     model_calls: int = 0
     tool_calls: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Upload:
-    """A file a person gave to a session."""
+    """A file that a person uploaded to a session."""
 
     id: str
     session_id: str
@@ -314,7 +321,7 @@ class Upload:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """Why an occurrence ran, waited or did not run: one link of the chain."""
+    """One decision about a wake: why an occurrence ran, waited or was skipped."""
 
     wake_id: str
     nominal_at: datetime
@@ -339,10 +346,10 @@ class Notice:
     wake_id: str | None = None
     run_id: str | None = None
     session_id: str | None = None
-    view_ref: str | None = None  # the name of a saved view of its agent that shows more
+    view_ref: str | None = None  # name of a saved view with details
     read_at: datetime | None = None
-    taken_at: datetime | None = None  # when someone took it on to tell it to the channels; None: nobody yet
-    told_at: datetime | None = None  # when they were done with that, whatever each channel did
+    taken_at: datetime | None = None  # when sending it over the channels started; None: not yet
+    told_at: datetime | None = None  # when sending ended, with whatever result
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -353,9 +360,9 @@ class Channel:
     user_id: str
     name: str
     url: str
-    shown: str  # what may be seen of the address
+    shown: str  # the public part of the address
     enabled: bool = True
-    hour_from: datetime | None = None  # since when this hour's messages are counted
+    hour_from: datetime | None = None  # start of the hour whose messages are counted
     hour_count: int = 0
     last_sent_at: datetime | None = None
     last_error: str | None = None

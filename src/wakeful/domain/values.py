@@ -1,4 +1,4 @@
-"""Values: what is made once and never changed. A change is another value."""
+"""Immutable values: a fast dataclass decorator, and a copy with some fields changed."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
@@ -11,10 +11,10 @@ T = TypeVar("T")
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)
 def value(kind: type[T]) -> type[T]:
-    """Make a class of values, of which a busy engine makes tens of thousands a second.
+    """Make a dataclass for values that a busy engine creates by the tens of thousands a second.
 
-    Fields are read-only: the type checker enforces it. Enforcing it at run time too, with `frozen=True`,
-    would make each of them take seven times as long.
+    Fields are read-only, which only the type checker enforces: with `frozen=True`, creating one would take seven times
+    as long.
     """
     return dataclass(slots=True, kw_only=True, unsafe_hash=True)(kind)
 

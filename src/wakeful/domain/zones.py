@@ -1,4 +1,4 @@
-"""Time zones: loading one by name, and turning a wall clock into an instant."""
+"""Time zones: loading one by name, and converting wall-clock times to instants."""
 
 import difflib
 import re
@@ -12,12 +12,12 @@ from wakeful.domain.errors import Invalid
 _UTC = frozenset(
     f"{prefix}{name}" for prefix in ("", "Etc/") for name in ("UTC", "UCT", "GMT", "Zulu", "Universal", "Greenwich")
 )
-MAX_OFFSET = timedelta(hours=14)  # Kiritimati; no place on Earth goes further
+MAX_OFFSET = timedelta(hours=14)  # Kiritimati has the largest offset
 OFFSET = re.compile(r"([+-])(\d\d):([0-5]\d)", re.ASCII)
 
 
 class UnknownZone(Invalid):
-    """The name is in no IANA list."""
+    """The name is not an IANA time zone."""
 
     code = "unknown_zone"
 
@@ -28,7 +28,7 @@ class UnknownZone(Invalid):
 
 
 class BadOffset(Invalid):
-    """The text is not an offset from UTC that any place uses."""
+    """The text is not a UTC offset of any time zone."""
 
     code = "bad_offset"
 
@@ -42,14 +42,14 @@ class BadOffset(Invalid):
 @cache
 def load_zone(name: str) -> ZoneInfo:
     """Return the IANA zone of that exact name."""
-    # ZoneInfo alone would also open 'right/...' (leap seconds) and, on some disks, any spelling of the case.
+    # ZoneInfo alone also loads 'right/...' (leap seconds) and, on some file systems, names in the wrong case.
     if name not in _zone_names():
         raise UnknownZone(name)
     return ZoneInfo(name)
 
 
 def find_zone(name: str) -> str | None:
-    """Return the IANA name that is spelled so in any case, if there is one."""
+    """Return the IANA name that equals this one, ignoring case, if there is one."""
     return _by_lower_case().get(name.lower())
 
 
@@ -78,7 +78,7 @@ def resolve_wall_clock(local: datetime, zone: tzinfo) -> datetime:
     at = local.replace(tzinfo=zone, fold=0).astimezone(UTC)
     if at.astimezone(zone).replace(tzinfo=None, fold=0) == local:
         return at
-    # In a gap, fold=0 reads the clock as it was before and so lands behind the change, fold=1 ahead of it.
+    # In a gap, fold=0 uses the offset from before the change and gives a time after it; fold=1 one before it.
     ahead = local.replace(tzinfo=zone, fold=1).astimezone(UTC)
     return clock_change(zone, ahead, at) or at
 
@@ -102,7 +102,7 @@ def offset_at(zone: tzinfo, at: datetime) -> timedelta:
 
 @cache
 def _zone_names() -> frozenset[str]:
-    # Neither is a place: one is this machine's own setting, the other says that nobody made one.
+    # Neither is a place: one is this machine's setting, the other means that there is none.
     return frozenset(available_timezones() - {"localtime", "Factory"})
 
 
@@ -112,7 +112,7 @@ def _by_lower_case() -> dict[str, str]:
 
 
 def _nearest(name: str) -> str | None:
-    """Return the known zone spelled most like the name, also by its city alone."""
+    """Return the known zone with the most similar name; the city alone is enough."""
     spellings = {known.rpartition("/")[2].lower(): known for known in sorted(_zone_names(), reverse=True)}
     spellings |= {known.lower(): known for known in _zone_names()}
     wanted = name[:80].strip().lower().replace(" ", "_")

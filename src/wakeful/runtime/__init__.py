@@ -1,1 +1,1 @@
-"""What moves by itself: the scheduler, the runner and the loop."""
+"""The engine: scheduler, runner, agent loop and models."""

@@ -1,4 +1,4 @@
-"""The one interface between the engine and whatever does the work of a run."""
+"""The interface between the engine and what executes a run."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequence
@@ -6,19 +6,19 @@ from contextlib import contextmanager
 from typing import Protocol
 
 from wakeful.domain.events import RunEvent
-from wakeful.domain.types import Message, Run
+from wakeful.domain.types import ClaimedRun, Message
 
 
 class RunStopped(Exception):
-    """A person's wish to stop cut off what was under way."""
+    """A stop request interrupted the execution."""
 
 
 class Stop:
-    """A person's wish that a run end now. Executors look at it before each thing that costs time or money."""
+    """A person's stop request. Executors check it before everything that costs time or money."""
 
     def __init__(self) -> None:
         self._event = asyncio.Event()
-        self._cuts: set[asyncio.Task[object]] = set()  # what waits and may be cut off; subagents wait side by side
+        self._cuts: set[asyncio.Task[object]] = set()  # tasks to cancel; subagents run in parallel
 
     @property
     def is_requested(self) -> bool:
@@ -35,9 +35,9 @@ class Stop:
 
     @contextmanager
     def cuts_off(self) -> Generator[None]:
-        """Break off what the block waits for as soon as the wish is there, by raising Stopped.
+        """Cancel what the block awaits as soon as a stop is requested; the block then raises RunStopped.
 
-        Never yield an event from inside: the wish would then cut off whoever saves it.
+        Never yield an event inside the block: the stop would then cancel the saving of that event.
         """
         if self.is_requested:
             raise RunStopped
@@ -47,7 +47,7 @@ class Stop:
         try:
             yield
         except asyncio.CancelledError:
-            if task not in self._cuts and task.uncancel() == 0:  # else someone besides us wants the task to end
+            if task not in self._cuts and task.uncancel() == 0:  # else the task was cancelled from elsewhere too
                 raise RunStopped from None
             raise
         finally:
@@ -58,13 +58,13 @@ BeforeCall = Callable[[], Awaitable[None]]  # cheap after the first time
 
 
 class Executor(Protocol):
-    """Does the work of a run and says what happens as events.
+    """Executes a run, and yields what happens as events.
 
-    It goes on from the saved steps of earlier attempts, ends by itself, and raises if it fails. A `StepSaved` is
-    durable before it is asked for the next event; the last one is saved with the run's end. It awaits `before_call`
-    before each model or tool call: a start that a crash cuts off earlier than that spends no attempt.
+    It resumes from the saved steps of earlier attempts, ends by itself, and raises if it fails. A `StepSaved` is
+    durable before the next event is requested; the last one is saved with the end of the run. It awaits `before_call`
+    before each model or tool call: a start that crashes before the first one does not count as an attempt.
     """
 
     def execute(
-        self, run: Run, saved_steps: Sequence[Message], stop: Stop, before_call: BeforeCall, /
+        self, run: ClaimedRun, saved_steps: Sequence[Message], stop: Stop, before_call: BeforeCall, /
     ) -> AsyncGenerator[RunEvent]: ...

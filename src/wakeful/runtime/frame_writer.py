@@ -1,4 +1,4 @@
-"""Saves the frames of a run, then publishes them: the first at once, later ones ten times a second."""
+"""Save the frames of a run, then publish them: the first at once, later ones ten times a second."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -18,7 +18,7 @@ class FrameWriter:
     def __init__(self, save: Save) -> None:
         self._save = save
         self._waiting: list[RunFrame] = []
-        self._merging: type[StreamDelta | ThinkingDelta] | None = None  # what the pieces will be a frame of
+        self._merging: type[StreamDelta | ThinkingDelta] | None = None  # the kind of frame that the pieces become
         self._pieces: list[str] = []
         self._saved_at = 0.0
         self._has_more = asyncio.Event()
@@ -28,22 +28,22 @@ class FrameWriter:
         self.has_spoken = False
 
     async def __aenter__(self) -> "FrameWriter":
-        """Save in the background what is said, as long as the block lasts."""
+        """Save frames in the background until the block ends."""
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if self._task is None:  # nothing was said
+        if self._task is None:  # there were no frames
             return
-        # Cut off, perhaps because the store is away: nothing to wait for.
+        # Cancelled, perhaps because the store is unavailable: do not wait for it.
         is_cut_off = kind is not None and issubclass(kind, asyncio.CancelledError)
-        # What is being written stands in no queue any more: cut off in the middle, it would be lost.
+        # Frames that are being written are no longer queued, so cancelling the write would lose them.
         async with nullcontext() if is_cut_off else self._one_at_a_time:
             self._task.cancel()
         with suppress(asyncio.CancelledError):
             await self._task
 
     async def say(self, frame: RunFrame) -> None:
-        """Say something. It is saved, and then shown, within a moment."""
+        """Queue a frame, to be saved and then published within 0.1 s."""
         if self._failure is not None:
             raise self._failure
         self.has_spoken = True
@@ -59,15 +59,15 @@ class FrameWriter:
             await self.flush()
 
     async def save(self, step: StepSaved) -> None:
-        """Save a step, with everything said before it, and return when it is durable."""
+        """Save a step with all frames before it, and return when it is durable."""
         await self._write(step)
 
     async def flush(self) -> None:
-        """Return when everything said so far is saved and shown."""
+        """Return when all frames so far are saved and published."""
         await self._write(None)
 
     def take_unsaved(self) -> list[RunFrame]:
-        """Return what was said and is not saved yet, after the block: it is saved with the end of the run."""
+        """Return the unsaved frames after the block; they are saved with the end of the run."""
         self._close_merged()
         unsaved, self._waiting = self._waiting, []
         return unsaved
@@ -90,7 +90,7 @@ class FrameWriter:
             await asyncio.sleep(max(0.0, self._saved_at + _SAVE_EVERY - loop.time()))
             try:
                 await self._write(None)
-            except Exception as error:  # noqa: BLE001  (the run gets it, at its next word)
+            except Exception as error:  # noqa: BLE001  (raised by the next `say`)
                 self._failure = error
                 return
 

@@ -17,7 +17,7 @@ from wakeful.domain.errors import StoreUnavailable, Unavailable, WakefulError
 from wakeful.domain.events import EndedEarly, ErrorFrame, RunFrame, StepSaved, StreamEnd, StreamStopped
 from wakeful.domain.resources import words_of
 from wakeful.domain.runs.runs import LeaseLost, Outcome
-from wakeful.domain.types import Run, RunNote
+from wakeful.domain.types import ClaimedRun, RunNote
 from wakeful.runtime.executor import Executor, Stop
 from wakeful.runtime.frame_writer import FrameWriter
 from wakeful.service.resources import shortage
@@ -39,7 +39,7 @@ _LONGEST_SHORTAGE_PAUSE = 30.0
 class _Held:
     """A run that this process is at work on."""
 
-    run: Run
+    run: ClaimedRun
     limit: timedelta
     teller: FrameWriter
     stop: Stop = field(default_factory=Stop)
@@ -79,7 +79,7 @@ class Runner:
         clock: Clock,
         executor: Executor,
         max_headless: int,
-        on_finished: Callable[[Run, Outcome], None] = lambda _run, _outcome: None,
+        on_finished: Callable[[ClaimedRun, Outcome], None] = lambda _run, _outcome: None,
     ) -> None:
         self._claims = claims
         self._on_finished = on_finished
@@ -354,7 +354,7 @@ class Runner:
             await insist(lambda: self._claims.note_call(held.run), Unavailable)
             held.has_called = True
 
-    async def _save(self, run: Run, step: StepSaved | None, frames: Sequence[RunFrame]) -> None:
+    async def _save(self, run: ClaimedRun, step: StepSaved | None, frames: Sequence[RunFrame]) -> None:
         writing_id = ids.new_id(self._clock.now())  # one for all tries: the first may have come through
         await insist(lambda: self._claims.save(run, step, frames, writing_id), Unavailable)
 

@@ -1,4 +1,4 @@
-"""Waiting that shows: while a piece of work says nothing, its follower says what it waits for and since when."""
+"""Run work in a task and yield its events; while it is silent, yield `waiting` frames that say why."""
 
 import asyncio
 from collections import deque
@@ -13,27 +13,27 @@ from wakeful.runtime.executor import Stop
 
 T = TypeVar("T")
 
-FIRST_SHOWN = 3.0  # seconds of silence after which waiting is shown; people begin to wonder
+FIRST_SHOWN = 3.0  # seconds of silence until the first `waiting` frame
 EVERY = 20.0  # then at 10 s, 20 s, 40 s, … so that a stream is never silent for half a minute
 _STEPS = (FIRST_SHOWN, 10.0)
 _MOMENT = 0.1  # seconds
-_MOST_UNHEARD = 64  # events; beyond, the work waits for its follower
+_MAX_QUEUED = 64  # events; beyond, the work waits for its consumer
 
-Describe = Callable[[float], Waiting | None]  # what is waited for, after so many seconds; None: nothing to tell
+Describe = Callable[[float], Waiting | None]  # the frame after that many seconds of waiting; None: no frame
 
 
 def next_step(waited: float) -> float:
-    """Return after how many seconds of waiting it is told the next time."""
+    """Return after how many seconds of waiting the next frame is due."""
     return next((step for step in _STEPS if waited < step), (waited // EVERY + 1) * EVERY)
 
 
 async def pause(clock: Clock, seconds: float, nudged: asyncio.Event) -> None:
-    """Wait by the clock, or until nudged; perhaps shorter, so the caller looks at the clock again."""
+    """Wait for some seconds, or until nudged; it may return early, so the caller checks the clock again."""
     await clock.wait(clock.now() + timedelta(seconds=seconds), nudged)
 
 
 class Followed(Generic[T]):
-    """A piece of work in a task of its own. It says events, and `events` passes them on and tells of its silences."""
+    """Work in a task of its own. `events` yields the events that it says, and `waiting` frames while it is silent."""
 
     result: T
 
@@ -44,7 +44,7 @@ class Followed(Generic[T]):
         describe: Describe = lambda _: None,
         *,
         is_shown: Callable[[RunEvent], bool] = lambda _: True,  # whether people see an event
-        until: Callable[[], float] = lambda: float("inf"),  # by the monotonic clock; raises if that is past
+        until: Callable[[], float] = lambda: float("inf"),  # a deadline by the monotonic clock; raises if it has passed
     ) -> None:
         self._clock = clock
         self._work = work
@@ -62,19 +62,19 @@ class Followed(Generic[T]):
         return self._clock.monotonic() - self.alive_at
 
     def note_alive(self) -> None:
-        """Count from here how long the work has been silent."""
+        """Restart the count of how long the work has been silent."""
         self.alive_at = self._clock.monotonic()
 
     async def say(self, event: RunEvent) -> None:
-        """Pass on an event; waits while the follower is far behind."""
+        """Queue an event; waits while the consumer is far behind."""
         self._said.append(event)
         self._news.set()
-        while len(self._said) >= _MOST_UNHEARD:
+        while len(self._said) >= _MAX_QUEUED:
             self._room.clear()
             await self._room.wait()
 
     def explain(self, describe: Describe) -> None:
-        """Say by this function what is waited for from now on, the first time in a moment if it still is."""
+        """Use this function for `waiting` frames from now on; the first one is due in 0.1 s."""
         self._describe = describe
         asyncio.get_running_loop().call_later(_MOMENT, self._nudge)
 
@@ -83,9 +83,9 @@ class Followed(Generic[T]):
         self._news.set()
 
     async def events(self, tasks: "set[asyncio.Task[Any]]", stop: Stop | None = None) -> AsyncGenerator[RunEvent]:
-        """Let it work, and yield what it says and what it waits for; afterwards there is its result.
+        """Start the work and yield its events and its waiting; then `result` is set.
 
-        Its task stands in `tasks` for whoever ends the run. A wish to stop cuts it off.
+        Its task is in `tasks` while it runs, so that the end of the run can cancel it. A stop request cancels it.
         """
         task = asyncio.create_task(self._work(self))
         tasks.add(task)
@@ -108,7 +108,7 @@ class Followed(Generic[T]):
                     frame = self._describe(waited)
                     if frame is not None:
                         yield frame
-                        continue  # the frame took time to save: look again
+                        continue  # saving the frame took time, so check the clock again
                 left = min(shown_at + next_step(waited), until) - now
                 with nullcontext() if stop is None else stop.cuts_off():
                     await pause(self._clock, left, self._news)
@@ -123,4 +123,4 @@ async def _end(task: "asyncio.Task[Any]") -> None:
         task.cancel()
         await asyncio.wait([task])
     if not task.cancelled():
-        task.exception()  # its follower has it, or no longer wants it
+        task.exception()  # retrieved, so that asyncio does not log it

@@ -15,6 +15,7 @@ from wakeful.domain.types import (
     Bounds,
     Budgets,
     Channel,
+    ClaimedRun,
     Decision,
     Message,
     Notice,
@@ -171,6 +172,7 @@ SESSIONS = Table(Session)
 MESSAGES = Table(Message)
 WAKES = Table(Wake, every="interval_seconds")
 RUNS = Table(Run)
+CLAIMED_RUNS = Table(ClaimedRun)
 PAUSES = Table(Pause)
 DECISIONS = Table(Decision)
 NOTICES = Table(Notice)

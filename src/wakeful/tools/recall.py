@@ -65,7 +65,6 @@ def make_tools(deps: ToolDeps) -> list[Tool]:
         )
 
     async def manage_recall(context: ToolContext, asked: ManageRecall) -> ToolResult:
-        assert context.run.session_id is not None
         session_id = context.run.session_id if asked.session_id is None else asked.session_id
         user_id = await service.reach(session_id, context.run)
         if asked.action == "list":

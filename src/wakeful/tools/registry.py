@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from wakeful.domain.agents.agents import SCHEDULING, shown_toolsets
 from wakeful.domain.errors import Invalid, StoreUnavailable, WakefulError
 from wakeful.domain.events import RunFrame, Waiting
-from wakeful.domain.types import Agent, Run
+from wakeful.domain.types import Agent, ClaimedRun
 from wakeful.service.resources import shortage
 
 log = logging.getLogger(__name__)
@@ -34,7 +34,7 @@ A = TypeVar("A", bound=Arguments)
 class ToolContext:
     """The run that calls a tool, set by the host; the model cannot change it."""
 
-    run: Run
+    run: ClaimedRun
     agent: Agent
     workspace: Path  # the agent's own directory; it need not exist yet
     only: Collection[str] | None = None  # the tools this run has; None: all of the agent's

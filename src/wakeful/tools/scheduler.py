@@ -94,7 +94,6 @@ def make_tools(deps: ToolDeps) -> list[Tool]:
         )
 
     async def listed(context: ToolContext, _asked: SchedulerTool) -> ToolResult:
-        assert context.run.session_id is not None
         found = await service.pending(context.run.session_id, context.run.user_id)
         lines = [_line(schedule, service.describe_time(schedule.fire_at, context.agent)) for schedule in found]
         return ToolResult(

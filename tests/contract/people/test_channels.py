@@ -379,7 +379,7 @@ async def test_a_name_is_taken_once_and_a_person_has_so_many(harness, channels, 
         await channels.add(harness.user.id, "phone", "json://127.0.0.1/y")
     with pytest.raises(ChannelNameTaken):
         await channels.change("channel-mail", harness.user.id, {"name": "phone"})
-    for number in range(rules.MOST - 2):
+    for number in range(rules.MAX_CHANNELS - 2):
         await add(harness, "json://127.0.0.1/x", f"n{number}")
     with pytest.raises(TooManyChannels):
         await channels.add(harness.user.id, "one more", "json://127.0.0.1/y")

@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from harness import HOUR, MINUTE, NOON, SECOND, doing
-from wakeful.domain.wakes import wakes
-from wakeful.domain.wakes.wakes import Facts, SlotTaken
+from wakeful.domain.wakes.create import SlotTaken
+from wakeful.domain.wakes.fire import Facts, fire
 from wakeful.service.wakes import firing
 
 
@@ -168,7 +168,7 @@ async def change(harness, wake, how):
 async def test_a_verdict_about_a_wake_that_was_changed_meanwhile_changes_nothing(harness, how, status):
     wake = await harness.book(kind="next_run", at=NOON)
     [due] = await harness.node.store.write(lambda tx: tx.wakes.due(NOON, 10))
-    verdict = wakes.fire(due.wake, Facts(agent_timezone="UTC"), NOON, harness.node.rules)
+    verdict = fire(due.wake, Facts(agent_timezone="UTC"), NOON, harness.node.rules)
     await change(harness, wake, how)
     changed = await harness.wake(wake)
     await harness.node.store.write(lambda tx: firing._write(tx, [verdict]))
@@ -181,7 +181,7 @@ async def test_a_recall_replaced_between_read_and_claim_survives(harness):
     session = await harness.session()
     old = await harness.book(session=session, at=NOON)
     [due] = await harness.node.store.write(lambda tx: tx.wakes.due(NOON, 10))
-    verdict = wakes.fire(due.wake, Facts(agent_timezone="UTC"), NOON, harness.node.rules)
+    verdict = fire(due.wake, Facts(agent_timezone="UTC"), NOON, harness.node.rules)
     await harness.node.wakes.cancel(old.id, harness.user.id)
     new = await harness.book(session=session, at=NOON + MINUTE)
     await harness.node.store.write(lambda tx: firing._write(tx, [verdict]))

@@ -72,7 +72,7 @@ async def test_its_own_runs_and_messages_elsewhere_do_not_keep_it(harness, sessi
     await tidy(harness, 30 * DAY + HOUR)
     assert (await harness.wake(wake)).reason == "forgotten"
     [notice] = [each for each in await harness.notices() if each.code == "forgotten"]
-    assert "came back 30 times" in notice.body
+    assert "ran 30 times" in notice.body
 
 
 @pytest.mark.parametrize("act", ["edit", "skip", "run_now", "mute"])

@@ -12,7 +12,7 @@ from wakeful.domain.doors.brief import BriefRefused
 from wakeful.domain.doors.recall import NotRecurring, OutOfReach, RecallRequest
 from wakeful.domain.errors import Invalid, NotFound
 from wakeful.domain.types import User
-from wakeful.domain.wakes.wakes import SlotTaken
+from wakeful.domain.wakes.create import SlotTaken
 from wakeful.store.sessions.sessions import NoSuchSession
 from wakeful.tools.recall import make_tools
 from wakeful.tools.registry import ToolContext, ToolDeps, Tools

@@ -9,7 +9,7 @@ from wakeful.config import Settings
 from wakeful.domain.doors.schedule import DelayOutOfBounds, NoSuchSchedule, NotCancellable, ScheduleRequest
 from wakeful.domain.errors import NotFound
 from wakeful.domain.events import StepSaved
-from wakeful.domain.wakes.wakes import MAX_LIVE_SCHEDULES, TooManySchedules
+from wakeful.domain.wakes.create import MAX_LIVE_SCHEDULES, TooManySchedules
 from wakeful.runtime.models.scripted import LocalCall, Say, scripted
 from wakeful.store.errors import StoreUnavailable
 from wakeful.tools.registry import ToolContext, ToolDeps, Tools

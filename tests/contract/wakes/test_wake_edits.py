@@ -4,7 +4,7 @@ import pytest
 
 from harness import DAY, HOUR, MINUTE, NOON
 from wakeful.domain.errors import NotFound
-from wakeful.domain.wakes.wakes import WakeFiresOnce, WakeNotLive
+from wakeful.domain.wakes.edits import WakeFiresOnce, WakeNotLive
 
 
 async def told(harness, wake):

@@ -47,7 +47,7 @@ async def test_a_start_in_2098_leaves_no_recurring_wake_silent(harness, rule, la
     after = await harness.wake(wake)
     assert harness.clock.now() < after.nominal_at <= latest  # the first instant was made up for in 2098
     [notice] = await told(harness)
-    assert notice.title == "A recurring wake was planned again"
+    assert notice.title == "A recurring wake was rescheduled"
     assert f"'Look' at {after.nominal_at:%Y-%m-%d %H:%M} UTC" in notice.body
     said = [each for each in await harness.why(wake) if each.code == "replanned"]
     assert [each.detail["was"] for each in said] == [planned.isoformat()]
@@ -64,7 +64,7 @@ async def test_everyone_is_told_once_about_all_of_theirs(harness):
     for _ in range(3):
         await put_right(harness)
     [notice] = await told(harness)
-    assert notice.title == "7 recurring wakes were planned again"
+    assert notice.title == "7 recurring wakes were rescheduled"
     assert notice.body.count(" at ") == 6  # five of them, and "at least"
     assert ", and 2 more." in notice.body
 

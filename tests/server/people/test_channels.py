@@ -65,7 +65,7 @@ async def test_what_the_host_tells_arrives_too(server, outside):
         await client.ask("Go on by yourself")
     [agent] = (await server.call("GET", "/agents"))["agents"]
     await server.call("POST", f"/agents/{agent['id']}/next-run/run-now")
-    assert "no longer wakes itself" in (await outside.next())["title"]
+    assert "has no next run scheduled" in (await outside.next())["title"]
 
 
 async def test_one_that_fails_shows_it_on_its_row_and_the_inbox_has_it_all_the_same(server, outside):

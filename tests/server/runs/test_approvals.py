@@ -219,7 +219,7 @@ async def test_a_headless_run_goes_on_at_once_and_can_be_approved_and_run_again(
     session = await server.session()
     run = await wake(server, session, use(*NOTE), say("I could not."))
     assert run["status"] == "success"
-    assert "nobody is here to give it" in server.provider.last["messages"][-1]["content"]
+    assert "your user is not here" in server.provider.last["messages"][-1]["content"]
     assert not file_of(server, agent).exists()
     [notice] = (await server.call("GET", "/notifications"))["notifications"]
     assert (notice["code"], notice["run_id"]) == ("needs_approval", run["id"])

@@ -7,7 +7,7 @@ import pytest
 from live_server import Tap, eventually, of_kind
 from openai_server import call, say, stream, text, usage
 
-HOUSEKEEPING = "Come to an end now"
+HOUSEKEEPING = "Finish now"
 
 
 def look(number, spent):

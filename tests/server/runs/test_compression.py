@@ -181,7 +181,7 @@ async def test_a_summary_that_fails_costs_the_oldest_results_and_says_so(server,
     assert "left out" in done["summary"]
     assert done["context_tokens"] < of_kind(frames, "compression_started")[0]["context_tokens"]
     results = {message["tool_call_id"]: message["content"] for message in sent(server) if message["role"] == "tool"}
-    assert "left out to save room" in results["a"]
+    assert "left out to save space" in results["a"]
     assert "File d." in results["d"]
     check_pairs(sent(server))
     saved = [message for message in await server.messages(session) if message["role"] == "tool"]

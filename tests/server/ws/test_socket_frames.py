@@ -90,7 +90,7 @@ async def test_a_turn_that_only_thinks_ends_its_thinking(server, client):
     server.provider.then(stream(*thinking("Nothing to say."), usage(1, 1)))
     frames = await client.ask("Well?")
     assert kinds(frames) == ["stream_start", "thinking_delta", "thinking_end", "stream_end"]
-    assert frames[-1]["content"] == "I ended without a word."
+    assert frames[-1]["content"] == "I ended without an answer."
 
 
 async def test_a_tool_call_that_works_is_shown_before_and_after(server, client):

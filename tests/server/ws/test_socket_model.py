@@ -289,7 +289,7 @@ async def test_an_empty_answer_ends_the_run_with_a_note(server, session, client)
     server.provider.then(stream(chunk({"role": "assistant"})), say("Here."))
     frames = await client.ask("Hello?")
     assert kinds(frames) == ["stream_start", "stream_end"]
-    assert frames[-1]["content"] == "I ended without a word."
+    assert frames[-1]["content"] == "I ended without an answer."
     run = await server.run(frames[0]["run_id"])
     assert (run["status"], run["reason"]) == ("success", "empty_answer")
     assert (await client.ask("Hello?"))[-1]["content"] == "Here."

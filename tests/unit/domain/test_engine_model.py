@@ -33,7 +33,7 @@ from conftest import IS_LONG
 from harness import DAY, HOUR, MINUTE, NOON, SECOND, Harness
 from wakeful.domain.runs.runs import Outcome
 from wakeful.domain.types import FOREVER, Run, Wake
-from wakeful.domain.wakes.wakes import WakeNotLive
+from wakeful.domain.wakes.edits import WakeNotLive
 from wakeful.service.runs.claims import Claims
 from wakeful.service.wakes.firing import Firing
 

@@ -2,11 +2,12 @@
 
 from harness import HOUR, NOON, SECOND
 from wakeful.domain.bounds.limits import Rules
-from wakeful.domain.wakes import explain, wakes
+from wakeful.domain.wakes import edits, explain
+from wakeful.domain.wakes.create import create
 
 
 def test_a_booking_comes_first_even_if_another_node_ended_it_by_an_earlier_clock():
-    wake = wakes.create(
+    wake = create(
         kind="next_run",
         agent_id="agent",
         user_id="user",
@@ -19,5 +20,5 @@ def test_a_booking_comes_first_even_if_another_node_ended_it_by_an_earlier_clock
         now=NOON,
         rules=Rules(),
     )
-    replaced = wakes.supersede(wake, NOON - SECOND)
+    replaced = edits.supersede(wake, NOON - SECOND)
     assert [said.code for said in explain.explain(replaced, [], [])] == ["booked", "wake_superseded"]

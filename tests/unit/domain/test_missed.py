@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from harness import DAY, HOUR, MINUTE, NOON, SECOND
 from wakeful.domain.bounds.limits import Rules
-from wakeful.domain.wakes import wakes
+from wakeful.domain.wakes.create import create
 from wakeful.domain.wakes.missed import Lateness, Piece, divide, join
 from wakeful.domain.wakes.recurrence import Grid
 
@@ -18,7 +18,7 @@ GRACE, MOST = 5 * MINUTE, 10
 
 def make_wake(on_miss="run_once", *, every=HOUR, missed_at=None, **changes):
     """A wake planned for noon; `missed_at`: when it was found due, and too late."""
-    wake = wakes.create(
+    wake = create(
         kind="recall",
         agent_id="agent",
         user_id="user",

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from conftest import IS_LONG
 from wakeful.domain.wakes.when import (
     FORMS,
-    LONGEST,
+    MAX_LENGTH,
     BadWhen,
     When,
     WhenAmbiguous,
@@ -366,9 +366,9 @@ def test_what_the_calendar_cannot_hold_is_refused(text):
 
 
 def test_a_long_text_is_refused_and_echoed_in_part():
-    assert parse_when("1m" + " " * (LONGEST - 2), NOW, None)
+    assert parse_when("1m" + " " * (MAX_LENGTH - 2), NOW, None)
     with pytest.raises(WhenUnreadable) as refused:
-        parse_when("1m" + " " * (LONGEST - 1), NOW, None)
+        parse_when("1m" + " " * (MAX_LENGTH - 1), NOW, None)
     assert len(refused.value.message) < 500
 
 

@@ -12,16 +12,18 @@ from wakeful.domain.bounds.limits import Rules
 from wakeful.domain.inbox import channels
 from wakeful.domain.people import accounts
 from wakeful.domain.types import FOREVER, Channel, Pause, User
-from wakeful.domain.wakes import wakes
+from wakeful.domain.wakes import edits
+from wakeful.domain.wakes.create import create
+from wakeful.domain.wakes.fire import Facts, fire
 from wakeful.domain.wakes.recurrence import Grid
-from wakeful.domain.wakes.wrong_clock import put_pause_right, put_right
+from wakeful.domain.wakes.wrong_clock import replan, restart_pause
 
 RULES = [{"every": 10 * SECOND}, {"every": HOUR}, {"every": 7 * DAY}, {"cron": "* * * * *"}, {"cron": "30 2 * * 1"}]
 AGES = [MINUTE, HOUR, DAY, 26_000 * DAY]
 
 
 def make(*, at=NOON, now=NOON, **rule):
-    wake = wakes.create(
+    wake = create(
         kind="recall",
         agent_id="agent",
         user_id="user",
@@ -40,7 +42,7 @@ def make(*, at=NOON, now=NOON, **rule):
 
 def fired_at(wake, now):
     """Return what firing makes of a wake."""
-    return wakes.fire(wake, wakes.Facts(agent_timezone="UTC"), now, Rules())
+    return fire(wake, Facts(agent_timezone="UTC"), now, Rules())
 
 
 @pytest.mark.parametrize("rule", RULES, ids=str)
@@ -48,7 +50,7 @@ def fired_at(wake, now):
 def test_a_recurring_wake_comes_at_most_one_period_after_the_clock_was_put_right(rule, ahead):
     wake = make(**rule)
     verdict = fired_at(wake, max(NOON + ahead, wake.nominal_at))
-    right = put_right(verdict.wake, {run.nominal_at for run in verdict.runs if run.nominal_at > NOON}, NOON)
+    right = replan(verdict.wake, {run.nominal_at for run in verdict.runs if run.nominal_at > NOON}, NOON)
     grid = Grid.of(wake)
     if wake.every is not None:
         assert NOON < right.nominal_at <= NOON + wake.every + MINUTE
@@ -76,13 +78,13 @@ def test_however_often_the_clock_goes_back_no_interval_instant_has_the_same_name
                 names.add(run.id)
                 fired.add(run.nominal_at)
         now -= step
-        wake = put_right(wake, {at for at in fired if at > now}, now)
+        wake = replan(wake, {at for at in fired if at > now}, now)
         assert wake.nominal_at <= now + every + MINUTE + SECOND
 
 
 def test_a_few_seconds_back_leave_an_interval_where_it_is():
     wake = fired_at(make(every=HOUR), NOON).wake
-    assert put_right(wake, {NOON}, NOON - 20 * SECOND).nominal_at == NOON + HOUR
+    assert replan(wake, {NOON}, NOON - 20 * SECOND).nominal_at == NOON + HOUR
 
 
 def test_a_cron_time_that_comes_again_does_not_fire_again():
@@ -91,24 +93,24 @@ def test_a_cron_time_that_comes_again_does_not_fire_again():
     for number in range(1, 7):
         verdict = fired_at(wake, NOON + number * 10 * MINUTE)
         wake, fired = verdict.wake, fired | {run.nominal_at for run in verdict.runs}
-    assert put_right(wake, fired, NOON).nominal_at == NOON + 70 * MINUTE
+    assert replan(wake, fired, NOON).nominal_at == NOON + 70 * MINUTE
 
 
 @pytest.mark.parametrize(
     "wake",
     [
         pytest.param(make(every=5 * MINUTE, at=NOON + DAY), id="the first time"),
-        pytest.param(wakes.skip(make(every=5 * MINUTE, at=NOON + 4 * MINUTE), NOON).wake, id="one left out"),
+        pytest.param(edits.skip(make(every=5 * MINUTE, at=NOON + 4 * MINUTE), NOON).wake, id="one left out"),
         pytest.param(
-            wakes.edit(make(every=5 * MINUTE), {"nominal_at": NOON + 3 * HOUR}, NOON, Rules()), id="another next time"
+            edits.edit(make(every=5 * MINUTE), {"nominal_at": NOON + 3 * HOUR}, NOON, Rules()), id="another next time"
         ),
         pytest.param(make(cron="0 9 * * *", at=NOON + 10 * DAY), id="a rule from a day on"),
         pytest.param(make(at=NOON + HOUR), id="once"),
     ],
 )
 def test_a_time_that_someone_asked_for_stays(wake):
-    assert put_right(wake, set(), NOON - HOUR).nominal_at == wake.nominal_at
-    assert put_right(wake, set(), NOON - HOUR).attempt_at == wake.nominal_at
+    assert replan(wake, set(), NOON - HOUR).nominal_at == wake.nominal_at
+    assert replan(wake, set(), NOON - HOUR).attempt_at == wake.nominal_at
 
 
 def test_a_once_wake_of_2098_stays_but_what_held_it_is_let_go():
@@ -120,10 +122,10 @@ def test_a_once_wake_of_2098_stays_but_what_held_it_is_let_go():
         is_missed=True,
         updated_at=NOON + 26_000 * DAY,
     )
-    right = put_right(wake, set(), NOON)
+    right = replan(wake, set(), NOON)
     assert (right.nominal_at, right.attempt_at) == (NOON + HOUR, NOON + HOUR)
     assert (right.first_due_at, right.is_missed) == (None, False)
-    assert put_right(wake, set(), NOON + 2 * HOUR).attempt_at == NOON + 2 * HOUR
+    assert replan(wake, set(), NOON + 2 * HOUR).attempt_at == NOON + 2 * HOUR
 
 
 @pytest.mark.parametrize(("lasts", "until"), [(2 * HOUR, NOON + 2 * HOUR), (None, FOREVER)])
@@ -132,7 +134,7 @@ def test_a_pause_of_2098_lasts_as_long_as_it_was_to_last(lasts, until):
     pause = Pause(
         id="1", user_id="user", agent_id=None, started_at=began, until=began + lasts if lasts else FOREVER, reason=""
     )
-    right = put_pause_right(pause, NOON)
+    right = restart_pause(pause, NOON)
     assert (right.started_at, right.until) == (NOON, until)
 
 

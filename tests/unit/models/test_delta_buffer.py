@@ -2,7 +2,7 @@ import asyncio
 
 import pytest
 
-from wakeful.runtime.models.openai_chat.delta_buffer import MAX_WAITING, Mailbox, Silence
+from wakeful.runtime.models.openai_chat.delta_buffer import MAX_WAITING, DeltaBuffer, Silence
 
 TEXT, THOUGHT = object(), object()
 
@@ -11,82 +11,82 @@ def never() -> float:
     return asyncio.get_running_loop().time() + 60
 
 
-async def taking(mailbox: Mailbox[object]) -> asyncio.Task[list[tuple[object, str]]]:
+async def taking(buffer: DeltaBuffer[object]) -> asyncio.Task[list[tuple[object, str]]]:
     """Return a reader that already waits."""
-    task = asyncio.create_task(mailbox.take(never))
+    task = asyncio.create_task(buffer.take(never))
     await asyncio.sleep(0)
     return task
 
 
-async def begun(window: float) -> Mailbox[object]:
-    """Return a mailbox whose first piece was taken just now."""
-    mailbox = Mailbox[object](window)
-    mailbox.put(TEXT, "one ")
-    assert await mailbox.take(never) == [(TEXT, "one ")]
-    return mailbox
+async def begun(window: float) -> DeltaBuffer[object]:
+    """Return a buffer whose first piece was taken just now."""
+    buffer = DeltaBuffer[object](window)
+    buffer.put(TEXT, "one ")
+    assert await buffer.take(never) == [(TEXT, "one ")]
+    return buffer
 
 
 async def test_the_first_piece_wakes_the_reader_at_once():
-    mailbox = Mailbox[object](window=60)
-    reader = await taking(mailbox)
-    mailbox.put(TEXT, "one")
-    mailbox.tell()
+    buffer = DeltaBuffer[object](window=60)
+    reader = await taking(buffer)
+    buffer.put(TEXT, "one")
+    buffer.notify()
     async with asyncio.timeout(1):
         assert await reader == [(TEXT, "one")]
 
 
 async def test_pieces_within_the_window_go_out_together_when_it_is_over():
     loop = asyncio.get_running_loop()
-    mailbox = await begun(window=0.02)
+    buffer = await begun(window=0.02)
     taken_at = loop.time()
-    mailbox.put(TEXT, "two ")
-    reader = await taking(mailbox)
+    buffer.put(TEXT, "two ")
+    reader = await taking(buffer)
     await asyncio.sleep(0.003)
-    mailbox.put(TEXT, "three")
-    mailbox.tell()
+    buffer.put(TEXT, "three")
+    buffer.notify()
     async with asyncio.timeout(1):
         assert await reader == [(TEXT, "two three")]
     assert loop.time() - taken_at >= 0.019  # timers count in steps of their own
 
 
 async def test_pieces_of_different_kinds_keep_their_order():
-    mailbox = Mailbox[object]()
+    buffer = DeltaBuffer[object]()
     for target, text in ((THOUGHT, "a"), (THOUGHT, "b"), (TEXT, "c"), (THOUGHT, "d")):
-        mailbox.put(target, text)
-    assert await mailbox.take(never) == [(THOUGHT, "ab"), (TEXT, "c"), (THOUGHT, "d")]
+        buffer.put(target, text)
+    assert await buffer.take(never) == [(THOUGHT, "ab"), (TEXT, "c"), (THOUGHT, "d")]
 
 
 async def test_the_end_does_not_wait_for_the_window():
-    mailbox = await begun(window=60)
-    mailbox.put(TEXT, "two")
-    reader = await taking(mailbox)
-    mailbox.close()
+    buffer = await begun(window=60)
+    buffer.put(TEXT, "two")
+    reader = await taking(buffer)
+    buffer.close()
     async with asyncio.timeout(1):
         assert await reader == [(TEXT, "two")]
-        assert await mailbox.take(never) == []
+        assert await buffer.take(never) == []
 
 
 async def test_a_failure_comes_after_everything_before_it():
-    mailbox = await begun(window=60)
-    mailbox.put(TEXT, "two")
-    mailbox.close(ZeroDivisionError())
-    assert await mailbox.take(never) == [(TEXT, "two")]
+    buffer = await begun(window=60)
+    buffer.put(TEXT, "two")
+    buffer.close(ZeroDivisionError())
+    assert await buffer.take(never) == [(TEXT, "two")]
     with pytest.raises(ZeroDivisionError):
-        await mailbox.take(never)
+        await buffer.take(never)
 
 
 async def test_silence_has_an_end():
     until = asyncio.get_running_loop().time() + 0.005
     with pytest.raises(Silence):
-        await Mailbox[object]().take(lambda: until)
+        await DeltaBuffer[object]().take(lambda: until)
 
 
 async def test_a_writer_waits_for_a_reader_that_is_too_far_behind():
-    mailbox = Mailbox[object]()
-    mailbox.put(TEXT, "x" * (MAX_WAITING + 1))
-    writer = asyncio.create_task(mailbox.make_room())
+    buffer = DeltaBuffer[object]()
+    buffer.put(TEXT, "x" * (MAX_WAITING + 1))
+    writer = asyncio.create_task(buffer.make_room())
     await asyncio.sleep(0)
     assert not writer.done()
-    await mailbox.take(never)
+    await buffer.take(never)
     async with asyncio.timeout(1):
         await writer

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wakeful.domain.types import Message
@@ -63,6 +63,7 @@ def summarised(rows, draw_room):
     return [*rows, row("summary", "The gist.", {"covers": keep, "dropped": 0})]
 
 
+@settings(deadline=None)
 @given(transcripts(), st.integers(0, WINDOW))
 def test_a_summary_never_parts_a_call_from_its_result(rows, room):
     sent = view(summarised(rows, room), WINDOW)
@@ -78,6 +79,7 @@ def test_a_summary_never_parts_a_call_from_its_result(rows, room):
     assert "interrupted" not in str(to_model("", sent, {}))
 
 
+@settings(deadline=None)
 @given(transcripts(), st.integers(0, WINDOW))
 def test_what_was_asked_last_is_always_sent_in_its_own_words(rows, room):
     asked = [message for message in rows if message.role == "user"]
@@ -85,6 +87,7 @@ def test_what_was_asked_last_is_always_sent_in_its_own_words(rows, room):
         assert asked[-1] in view(summarised(rows, room), WINDOW)
 
 
+@settings(deadline=None)
 @given(transcripts(), st.integers(0, WINDOW))
 def test_what_is_kept_fits_but_for_a_question_at_the_end(rows, room):
     kept = [message for message in rows[keep_from(rows, WINDOW, room) :] if message.role in ("user", "assistant")]
@@ -92,12 +95,14 @@ def test_what_is_kept_fits_but_for_a_question_at_the_end(rows, room):
         assert sum(tokens_in(message.content) for message in kept[:-1]) <= max(room, 0) + tokens_in(kept[-1].content)
 
 
+@settings(deadline=None)
 @given(transcripts())
 def test_blocks_cover_everything_from_where_they_begin(rows):
     cut = blocks(rows, 0)
     assert [index for block in cut for index in block] == list(range(cut[0].start, len(rows)) if cut else ())
 
 
+@settings(deadline=None)
 @given(transcripts())
 def test_rows_beside_the_conversation_are_not_sent(rows):
     assert {message.role for message in view(rows, WINDOW)} <= {"user", "assistant", "tool", "notice"}
@@ -119,6 +124,7 @@ def test_a_count_of_the_provider_is_good_until_a_summary():
     assert measure([*after, reply("hello", tokens=300)], WINDOW, lambda: "") == 300
 
 
+@settings(deadline=None)
 @given(st.text(max_size=3_000), st.integers(0, 2_000))
 def test_a_shortened_text_is_as_short_as_it_should_be(text, most):
     short = shorten(text, most)

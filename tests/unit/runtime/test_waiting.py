@@ -314,7 +314,7 @@ async def test_a_pause_that_the_run_has_no_time_for_is_not_waited_for(harness):
     async with OpenAIServer(answer) as server, followed(harness, server.base_url) as run:
         error, waits = await run.fail(0)
     assert (error.code, waits) == ("model_busy", [])
-    assert "The next try would be in 3600 s, and the run has 1798 s left." in error.message
+    assert "The next attempt would be in 3600 s, but the run has 1798 s left." in error.message
 
 
 async def test_stop_cuts_off_a_pause_before_a_retry(harness):

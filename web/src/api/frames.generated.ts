@@ -1,6 +1,6 @@
 // Written by `make docs` from the server's /ws/schema; edit there.
 
-/** A person has answered, and the run goes on. */
+/** A person has answered, and the run continues. */
 export interface ApprovalAnswered {
   seq?: number | null;
   run_id?: string | null;
@@ -36,7 +36,7 @@ export interface CompressionStarted {
   max_context_tokens: number;
 }
 
-/** The context was compressed; the saved transcript is whole as before. */
+/** The context was compressed; the saved transcript is unchanged. */
 export interface ContextCompressed {
   seq?: number | null;
   run_id?: string | null;
@@ -50,7 +50,7 @@ export interface ContextCompressed {
   max_context_tokens: number;
 }
 
-/** A run failed, or (without seq) a client's own frame was refused. */
+/** A run failed, or (without seq) a frame of the client was refused. */
 export interface ErrorFrame {
   seq?: number | null;
   run_id?: string | null;
@@ -60,12 +60,12 @@ export interface ErrorFrame {
   field?: string | null;
 }
 
-/** The connection is alive, though nothing happens. */
+/** The connection is alive. */
 export interface Heartbeat {
   type: "heartbeat";
 }
 
-/** The steps the agent means to take. */
+/** The steps of the plan. */
 export interface PlanReady {
   seq?: number | null;
   run_id?: string | null;
@@ -75,7 +75,7 @@ export interface PlanReady {
   plan: string;
 }
 
-/** How far planning is: 1 analysis, 2 reflection, 3 plan. */
+/** The current phase of planning: 1 analysis, 2 reflection, 3 plan. */
 export interface PlanningStatus {
   seq?: number | null;
   run_id?: string | null;
@@ -86,7 +86,7 @@ export interface PlanningStatus {
   label: string;
 }
 
-/** Another agent goes on in this session. */
+/** Another agent takes over this session. */
 export interface ProfileSwitched {
   seq?: number | null;
   run_id?: string | null;
@@ -113,7 +113,7 @@ export interface ReplayEnd {
   type: "replay_end";
 }
 
-/** So many frames follow that were sent before this client connected. */
+/** `count` frames follow that were sent before this client connected. */
 export interface ReplayStart {
   type: "replay_start";
   count: number;
@@ -132,7 +132,7 @@ export interface StreamDelta {
   delta: string;
 }
 
-/** A run ended well; the session takes the next message. */
+/** A run succeeded; the session accepts the next message. */
 export interface StreamEnd {
   seq?: number | null;
   run_id?: string | null;
@@ -146,7 +146,7 @@ export interface StreamEnd {
   message_index: number;
 }
 
-/** A run begins. A second one in the same run: it was cut off and goes on from its last saved step. */
+/** A run starts. A second one in the same run: it was interrupted and resumes from its last saved step. */
 export interface StreamStart {
   seq?: number | null;
   run_id?: string | null;
@@ -175,7 +175,7 @@ export interface ThinkingEnd {
   type: "thinking_end";
 }
 
-/** A tool has answered. */
+/** A tool has returned. */
 export interface ToolCall {
   seq?: number | null;
   run_id?: string | null;
@@ -212,7 +212,7 @@ export interface TurnThinking {
   thinking: string;
 }
 
-/** The run waits for a model or an MCP server. The next frame of the same worker ends the waiting. */
+/** The run waits for a model or an MCP server, until the next frame of the same agent. */
 export interface Waiting {
   seq?: number | null;
   run_id?: string | null;
@@ -226,7 +226,7 @@ export interface Waiting {
 
 export type SessionFrame = StreamStart | StreamEnd | StreamStopped | ErrorFrame | ThinkingDelta | ThinkingEnd | TurnThinking | PlanningStatus | PlanReady | ApprovalRequested | ApprovalAnswered | Waiting | ToolStarted | ToolCall | StreamDelta | CompressionStarted | ContextCompressed | ProfileSwitched | RecallUpdate | SessionSync | ReplayStart | ReplayEnd | Heartbeat;
 
-/** An agent was made, changed or deleted. */
+/** An agent was created, changed or deleted. */
 export interface AgentUpdate {
   seq?: number | null;
   type: "agent_update";
@@ -245,7 +245,7 @@ export interface DbUpdate {
   last_change?: number | null;
 }
 
-/** Something for the inbox. */
+/** A new notification in the inbox. */
 export interface Notification {
   seq?: number | null;
   type: "notification";
@@ -285,7 +285,7 @@ export interface ScheduleUpdate {
   status: string;
 }
 
-/** A session was made, changed or deleted. */
+/** A session was created, changed or deleted. */
 export interface SessionUpdate {
   seq?: number | null;
   type: "session_update";

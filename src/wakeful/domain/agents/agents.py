@@ -9,6 +9,7 @@ from wakeful.domain import labels
 from wakeful.domain.agents.mcp_servers import McpServer, prefix_of
 from wakeful.domain.bounds.bounds import check_bounds
 from wakeful.domain.errors import Forbidden, Invalid
+from wakeful.domain.texts import check_size
 from wakeful.domain.types import Agent, User
 from wakeful.domain.zones import is_same_zone, load_zone
 
@@ -17,12 +18,15 @@ FIRST_TOOLSETS = tuple(name for name in TOOLSETS if name != "shell")
 NEW_TOOLSETS = ("files", "web")  # self-scheduling and the database are off until someone turns them on
 SCHEDULING = frozenset(name for name, toolset in labels.TOOLSETS.items() if toolset.needs_self_scheduling)
 
-MAX_NAMED = 200  # servers, tools or agents in one list
 MAX_NAME = 200
 MAX_TEXT = 100_000
-MAX_SUBAGENTS = 50
 MAX_DATABASE_MB = 100_000
+MAX_SUBAGENTS = 50
 MAX_MODELS = 50
+_MAX_NAMES = dict.fromkeys(("mcp_servers", "ask_before", "profiles"), 200) | {
+    "subagents": MAX_SUBAGENTS,
+    "allowed_models": MAX_MODELS,
+}
 
 _MODEL = re.compile(r"\S{1,200}")
 
@@ -33,12 +37,8 @@ class BadAgent(Invalid):
 
 class ShellNotGranted(Forbidden):
     code = "shell_not_granted"
-
-    def __init__(self) -> None:
-        super().__init__(
-            "Only an owner of this server can give an agent the toolset 'shell'. Ask one of them, or leave it out.",
-            field="toolsets",
-        )
+    field = "toolsets"
+    text = "Only an owner of this server can give an agent the toolset 'shell'. Ask one of them, or leave it out."
 
 
 class RoomNotGranted(Forbidden):
@@ -81,54 +81,42 @@ class Known:
 
     mcp_servers: Mapping[str, McpServer] = field(default_factory=dict[str, McpServer])
     tools: Collection[str] = ()
-    database_mb: int = 100  # what an agent's own database may hold unless it has its own quota
+    database_mb: int = 100  # quota of a database whose agent has no quota of its own
 
 
 def check(agent: Agent, known: Known | None = None, before: Agent | None = None) -> None:
-    """Refuse settings that cannot work. What an agent named before may stay, though it is gone since."""
+    """Refuse settings that cannot work. Names that the agent already had may stay, even if they no longer exist."""
     _check_outside(agent, known or Known(), before)
     if agent.timezone is not None:
         load_zone(agent.timezone)
     check_bounds(agent.bounds)
     if not agent.name.strip() or len(agent.name) > MAX_NAME:
         raise BadAgent(
-            f"An agent's name has 1 to {MAX_NAME} characters, not all of them spaces; {agent.name[:20]!r} has "
-            f"{len(agent.name)}.",
+            f"`name` must have 1 to {MAX_NAME} characters, not only spaces; {agent.name[:20]!r} has {len(agent.name)}.",
             field="name",
         )
     for text in ("description", "system_prompt"):
-        length = len(getattr(agent, text))
-        if length > MAX_TEXT:
-            raise BadAgent(f"{text!r} has {length:,} characters; {MAX_TEXT:,} is the most.", field=text)
-    if len(agent.subagents) > MAX_SUBAGENTS:
-        raise BadAgent(f"'subagents' has {len(agent.subagents)} names; {MAX_SUBAGENTS} is the most.", field="subagents")
+        check_size(text, len(getattr(agent, text)), MAX_TEXT, "characters", BadAgent)
+    for names, most in _MAX_NAMES.items():
+        check_size(names, len(getattr(agent, names)), most, "names", BadAgent)
     for name in agent.toolsets:
         if name not in TOOLSETS:
             raise BadAgent(f"There is no toolset {name!r}. There are: {', '.join(TOOLSETS)}.", field="toolsets")
     if agent.database_mb is not None and not 1 <= agent.database_mb <= MAX_DATABASE_MB:
-        raise BadAgent(
-            f"A database of {agent.database_mb} MB is not one of 1 to {MAX_DATABASE_MB:,}.", field="database_mb"
-        )
-    if len(agent.allowed_models) > MAX_MODELS:
-        raise BadAgent(
-            f"'allowed_models' has {len(agent.allowed_models)} names; {MAX_MODELS} is the most.",
-            field="allowed_models",
-        )
+        raise BadAgent(f"`database_mb` must be 1 to {MAX_DATABASE_MB:,}, got {agent.database_mb}.", field="database_mb")
     for name in agent.allowed_models:
         if not _MODEL.fullmatch(name):
             raise BadAgent(
-                f"{name[:80]!r} cannot be a model's name: it has 1 to 200 characters and no blanks, such as "
+                f"{name[:80]!r} is not a model name: 1 to 200 characters without blanks, such as "
                 "'anthropic:claude-sonnet-4-5'.",
                 field="allowed_models",
             )
     if not 1 <= agent.max_iterations <= 1_000:
-        raise BadAgent(
-            f"'max_iterations' is {agent.max_iterations}; a run makes 1 to 1,000 model calls.", field="max_iterations"
-        )
+        raise BadAgent(f"`max_iterations` must be 1 to 1,000, got {agent.max_iterations}.", field="max_iterations")
 
 
 def check_grants(user: User, before: Agent | None, after: Agent, known: Known | None = None) -> None:
-    """Let only an owner grant what can do harm outside of an agent's own rooms."""
+    """Let only an owner grant what can do harm outside of the agent's own workspace and database."""
     if user.role == "owner":
         return
     had = () if before is None else (*before.toolsets, *before.mcp_servers)
@@ -148,7 +136,7 @@ def check_grants(user: User, before: Agent | None, after: Agent, known: Known | 
 
 
 def offered_zone(agent: Agent) -> str | None:
-    """Return the zone that the agent's user is to be asked about, because the agent's own is another."""
+    """Return the user's time zone, to offer it to them if the agent's own is a different one."""
     theirs = agent.user_timezone
     if not agent.offers_zone or agent.timezone is None or theirs is None or is_same_zone(agent.timezone, theirs):
         return None
@@ -161,10 +149,6 @@ def asks_before(agent: Agent, tool: str) -> bool:
 
 
 def _check_outside(agent: Agent, known: Known, before: Agent | None) -> None:
-    for field_name in ("mcp_servers", "ask_before", "profiles"):
-        count = len(getattr(agent, field_name))
-        if count > MAX_NAMED:
-            raise BadAgent(f"{field_name!r} has {count} names; {MAX_NAMED} is the most.", field=field_name)
     for name in _added("mcp_servers", agent, before):
         if name not in known.mcp_servers:
             raise BadAgent(
@@ -192,13 +176,13 @@ def _nearest(name: str, known: Collection[str]) -> str:
 
 
 def shown_toolsets(agent: Agent) -> tuple[str, ...]:
-    """Return the toolsets whose tools a model is shown; with self-scheduling off, none that books."""
+    """Return the toolsets whose tools a model is offered; without self-scheduling, none that books wakes."""
     hidden = set[str]() if agent.self_scheduling else set(SCHEDULING)
-    if not agent.subagents:  # nobody to give a task to
+    if not agent.subagents:  # it has none to give a task to
         hidden.add("subagents")
     return tuple(name for name in agent.toolsets if name not in hidden)
 
 
 def within(tools: Iterable[str], only: Collection[str] | None) -> tuple[str, ...]:
-    """Return those of these tools that a run has which is limited to some; None limits nothing."""
+    """Return the tools that are in `only`; None: all of them."""
     return tuple(tool for tool in tools if only is None or tool in only)

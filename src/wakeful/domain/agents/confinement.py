@@ -17,7 +17,7 @@ class Confinement:
     problems: tuple[str, ...] = ()  # why a stronger level does not work here
 
     def of(self, *, is_unconfined: bool) -> Confined:
-        """Return how a program is run that the owner wants unconfined, or not."""
+        """Return how a program is run, given whether the owner wants it unconfined."""
         if is_unconfined:
             return "unconfined"
         return "refused" if self.level == "none" else self.level

@@ -40,7 +40,7 @@ class MemoryElsewhere(Unavailable):
 
 
 def words(agent_id: str, directory: Directory) -> str:
-    """Say where an agent's memory is, and what to do."""
+    """Return a text that says where an agent's database and files are, and what to do."""
     where = (
         f"The database and files of agent {agent_id!r} are in the data directory {directory.place!r} "
         f"(id {directory.id}), which this node does not have."

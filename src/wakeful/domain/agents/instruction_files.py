@@ -8,7 +8,7 @@ from wakeful.domain.errors import Conflict, Forbidden, Invalid, NotFound
 
 AGENTS_FILE = "AGENTS.md"
 SKILLS_FOLDER = "skills"
-MAX_FILE = 64_000  # bytes of one file that are read; what comes after them is never used
+MAX_FILE = 64_000  # bytes of one file that are read; the rest is never used
 MAX_AGENTS_FILE = 16_000  # bytes of AGENTS.md that go into a prompt
 
 
@@ -26,10 +26,7 @@ class FileChangedSince(Conflict):
     code = "file_changed_since"
 
     def __init__(self, path: str) -> None:
-        super().__init__(
-            f"{path!r} is not what you looked at: it has changed since, or is gone. Nothing was accepted. Look at it "
-            "again."
-        )
+        super().__init__(f"{path!r} has changed or was deleted since you read it. Nothing was accepted. Read it again.")
 
 
 class InstructionsTooLong(Invalid):
@@ -37,7 +34,7 @@ class InstructionsTooLong(Invalid):
 
     def __init__(self, path: str, size: int) -> None:
         super().__init__(
-            f"{path!r} would have {size:,} bytes; {MAX_FILE:,} is the most. Nothing was saved.", field="text"
+            f"{path!r} must have at most {MAX_FILE:,} bytes, got {size:,}. Nothing was saved.", field="text"
         )
 
 
@@ -46,7 +43,7 @@ class KeptByOwner(Forbidden):
 
     def __init__(self, path: str) -> None:
         super().__init__(
-            f"{path[:200]!r} is your owner's: it tells every run how to work, so you may read it and not write it. "
+            f"{path[:200]!r} instructs every run and belongs to your owner, so you can read it but not write it. "
             "Write another file, or ask your user to change it."
         )
 

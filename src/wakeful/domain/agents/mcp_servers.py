@@ -1,4 +1,4 @@
-"""MCP servers: how the settings file names one, and what people see of it."""
+"""MCP servers: parsing them from the settings file, and their public state."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -14,7 +14,7 @@ _KEYS = ("command", "url", "env", "headers", "for_users", "read", "write", "netw
 _LIMITS = ("read", "write", "network")
 _SHORTEST_SECRET = 4  # characters
 _MAX_LINES = 5
-_MAX_QUOTED = 500  # characters of a program's own words
+_MAX_QUOTED = 500  # characters of a program's output
 _COLOUR = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _HEADER = re.compile(r"[A-Za-z0-9-]{1,100}")
@@ -27,19 +27,18 @@ SecretOf = Callable[[Literal["file", "env"], str], str]  # raises ValueError wit
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class McpServer:
-    """A program to start, or an address to speak to. Its secrets are in no text that is made of it."""
+    """A program to start, or a URL to connect to. Its `repr` contains no secrets."""
 
     name: str
     command: tuple[str, ...] = field(default=(), repr=False)
     url: str | None = field(default=None, repr=False)
     env: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
-    for_users: bool = False  # also people who are not an owner may switch it on for their agents
+    for_users: bool = False  # users who are not owners may add it to their agents too
     read: tuple[str, ...] = ()  # paths besides the system's software
     write: tuple[str, ...] = ()  # paths besides its own directory
     network: bool = False
-    # Whether the settings file limits what it reaches; None: it does not say.
-    is_limited: bool | None = None
+    is_limited: bool | None = None  # whether it is confined; None: the settings file does not say
 
     @property
     def kind(self) -> McpKind:
@@ -65,7 +64,7 @@ class McpState:
 
 
 def hide_secrets(text: str, server: McpServer, *more: str) -> str:
-    """Return a text without the values of the server's variables and headers, nor these."""
+    """Return a text without the values of the server's variables and headers, and without `more`."""
     # A value such as "1" or "-y" is not a secret, and hiding it would make the rest unreadable.
     hidden = [secret for secret in (*server.secrets, *more) if len(secret) >= _SHORTEST_SECRET]
     for secret in sorted(hidden, key=len, reverse=True):
@@ -73,9 +72,9 @@ def hide_secrets(text: str, server: McpServer, *more: str) -> str:
     return text
 
 
-def quote_last_lines(words: str) -> str:
-    """Return the last lines that a program wrote, in quotes on one line; empty if it wrote nothing."""
-    printable = _CONTROL.sub("", _COLOUR.sub("", words))
+def quote_last_lines(output: str) -> str:
+    """Return the last lines of a program's output, quoted on one line; empty if there is none."""
+    printable = _CONTROL.sub("", _COLOUR.sub("", output))
     lines = [line.strip() for line in printable.splitlines() if line.strip()]
     quoted = " / ".join(lines[-_MAX_LINES:])
     if not quoted:
@@ -84,12 +83,12 @@ def quote_last_lines(words: str) -> str:
 
 
 def prefix_of(name: str) -> str:
-    """Return what the names of a server's tools begin with."""
+    """Return the prefix of the names of a server's tools."""
     return f"{name}_"
 
 
 def read_servers(tables: object, secret_of: SecretOf) -> tuple[dict[str, McpServer], list[str]]:
-    """Read the tables `[mcp.NAME]`, and return the servers with a line for every problem. No line holds a value."""
+    """Parse the tables `[mcp.NAME]`; return the servers, and a line without values for every problem."""
     if not isinstance(tables, Mapping):
         return {}, ["`mcp` is not a table. Write one table for each server, such as [mcp.weather]."]
     servers: dict[str, McpServer] = {}
@@ -111,7 +110,7 @@ def _read(name: str, table: object, secret_of: SecretOf) -> McpServer:
     for key in given:
         if key not in _KEYS:
             [nearest] = get_close_matches(key, _KEYS, n=1, cutoff=0)
-            raise ValueError(f"{key!r} is not known there; the nearest is {nearest!r}.")
+            raise ValueError(f"there is no key {key!r}; the nearest is {nearest!r}.")
     if ("command" in given) == ("url" in given):
         raise ValueError("it takes exactly one of `command` (a program to start) and `url` (an address).")
     is_program = "command" in given
@@ -178,7 +177,7 @@ def _values(key: str, value: object, names: re.Pattern[str], secret_of: SecretOf
 
 
 def _value(where: str, value: object, secret_of: SecretOf) -> str:
-    """Read a text, or what a file or a variable of the server's own environment holds."""
+    """Return a text, or the content of a file or environment variable that it refers to."""
     if isinstance(value, str):
         return value
     if isinstance(value, Mapping):

@@ -6,7 +6,7 @@ from typing import Literal
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelTrial:
-    """A model's answer, or the reason for none in its provider's words."""
+    """A model's answer, or the provider's error."""
 
     model: str
     outcome: Literal["answered", "failed", "timed_out"]

@@ -1,4 +1,4 @@
-"""Handing a session over to another agent, which Navi calls switching the profile."""
+"""Hand a session over to another agent: switching the profile, in Navi's terms."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
@@ -14,11 +14,11 @@ class NotListed(Forbidden):
 
     def __init__(self, asked: str, listed: Sequence[Agent]) -> None:
         there_are = f"You may switch to: {', '.join(repr(agent.name) for agent in listed)}." if listed else ""
-        super().__init__(f"{asked[:100]!r} is none of the profiles that your owner listed. {there_are}".strip())
+        super().__init__(f"{asked[:100]!r} is not one of the profiles that your owner listed. {there_are}".strip())
 
 
 def acting_agent(run: Run, messages: Sequence[Message]) -> str:
-    """Return whose turn it is in a run: its own agent's, or that of the last one it was handed over to."""
+    """Return the id of the agent that executes a run now: its own, or the last one it was handed over to."""
     for message in reversed(messages):
         data = message.data or {}
         is_own = message.run_id == run.id and message.role == "tool"

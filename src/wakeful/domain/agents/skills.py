@@ -1,4 +1,4 @@
-"""Skills: Markdown files that tell an agent how something is done. Listed by name, read on demand."""
+"""Skills: Markdown files with instructions for an agent. Listed by name, read on demand."""
 
 import re
 from collections.abc import Collection, Sequence
@@ -22,12 +22,12 @@ class Skill:
 
 
 def is_name(name: str) -> bool:
-    """Return whether a skill can be called so; never a path."""
+    """Return whether this can be the name of a skill; a path cannot."""
     return _NAME.fullmatch(name) is not None and not name.startswith(".")
 
 
 def read(file: str, text: str) -> Skill:
-    """Read a file: front matter with name and description, if there is one, and the body."""
+    """Parse a file: optional front matter with name and description, and the body."""
     stem = file.removesuffix(".md")
     fields, body = _front_matter(text)
     name = fields.get("name", "")
@@ -42,12 +42,12 @@ def read(file: str, text: str) -> Skill:
 
 
 def write(name: str, description: str, body: str) -> str:
-    """Write a skill as the text of its file."""
+    """Return the text of a skill's file."""
     return f"{_FENCE}\nname: {name}\ndescription: {' '.join(description.split())}\n{_FENCE}\n\n{body.strip()}\n"
 
 
 def chosen(skills: Sequence[Skill], names: Collection[str] | None) -> list[Skill]:
-    """Return those that a session is to have: all, or the ones its configuration names."""
+    """Return the skills of a session: all, or the ones its configuration names."""
     if names is None:
         return list(skills)
     return [each for each in skills if not {each.name, each.file, each.file.removesuffix(".md")}.isdisjoint(names)]

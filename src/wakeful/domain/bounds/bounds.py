@@ -1,7 +1,7 @@
 """Limits of an agent's own next run: modes with their presets, and the times they allow.
 
 Quiet hours, days and "today" are wall clock in the agent's IANA zone. Quiet hours last from the first time that clocks
-show their beginning to the first time that they show their end, so a clock change neither tears nor loses them.
+show their beginning to the first time that they show their end, so a clock change neither splits nor skips them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ from wakeful.domain.zones import load_zone, resolve_wall_clock
 
 DAY, HOUR, MINUTE = timedelta(days=1), timedelta(hours=1), timedelta(minutes=1)
 MAX_HORIZON = 3660 * DAY
-MAX_STEPS = 1000  # a search for free time that takes more would never end: every week brings some
+MAX_STEPS = 1000  # every week has free time, so a search that takes more steps would never end
 NIGHT_FROM, NIGHT_TO = time(22), time(7)
 
 
@@ -42,7 +42,7 @@ PRESETS: Mapping[ScheduleMode, Bounds] = MappingProxyType(
 
 
 class BadBounds(Invalid):
-    """The bounds contradict themselves."""
+    """The bounds contradict each other."""
 
     code = "bad_bounds"
 
@@ -53,7 +53,7 @@ def is_customised(bounds: Bounds) -> bool:
 
 
 def check_bounds(bounds: Bounds) -> None:
-    """Refuse bounds that would never let anything run, or that nobody can have meant."""
+    """Refuse bounds that would never allow a run, or that make no sense."""
     if (bounds.quiet_from is None) != (bounds.quiet_to is None):
         raise BadBounds("Quiet hours need a beginning and an end. Give both, or neither.", field="quiet_to")
     if bounds.quiet_from is not None and bounds.quiet_from == bounds.quiet_to:
@@ -81,7 +81,7 @@ def check_bounds(bounds: Bounds) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """A time in which an agent may not run, its end not included."""
+    """A period in which an agent may not run; the end is not part of it."""
 
     start: datetime
     end: datetime
@@ -103,7 +103,7 @@ def next_midnight(at: datetime, zone_name: str) -> datetime:
 def free_from(
     at: datetime, bounds: Bounds | None, zone_name: str, pauses: Sequence[Pause]
 ) -> tuple[datetime, tuple[str, ...]]:
-    """Return the first instant from `at` on that is neither paused nor quiet nor on a forbidden day, and what was met.
+    """Return the first time from `at` on without a pause, quiet hours or a forbidden day, and the reasons met.
 
     Without bounds only the pauses count. FOREVER if there is none.
     """
@@ -122,7 +122,7 @@ def free_from(
 
 
 def stretch_at(at: datetime, bounds: Bounds | None, zone_name: str, pauses: Sequence[Pause]) -> Stretch | None:
-    """Return a pause, quiet hours or a forbidden day around `at`, the first of these that there is."""
+    """Return the pause, quiet hours or forbidden day that contains `at`: the first that applies."""
     for pause in pauses:
         if pause.started_at <= at < pause.until:
             return Stretch(pause.started_at, pause.until, "paused")

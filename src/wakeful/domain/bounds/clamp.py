@@ -1,8 +1,8 @@
 """Clamp the requested time of a next run: keep it, move it, or refuse it.
 
-The ladder for an agent: past, then `min_interval` from now, then quiet hours and forbidden days, each moving the time
-later; then the horizon, moving it back to the last free whole minute. A pause and the daily cap refuse what is left.
-A person is held only by the present and the horizon.
+For an agent, a time that is past, within `min_interval` from now, in quiet hours or on a forbidden day is moved later;
+one beyond the horizon is moved back to the last free whole minute. A pause and the daily cap refuse the result. For a
+person only the present and the horizon count.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from wakeful.domain.zones import load_zone
 
 WHY = {
     "manual": "its mode is manual, so only a person can book it",
-    "daily_cap": "its runs of that day are used up",
+    "daily_cap": "its daily limit of runs is used up",
     "paused": "it is paused then",
     "max_horizon": "no minute before its horizon is free",
 }
@@ -24,7 +24,7 @@ WHY = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clamped:
-    """The time that was asked for, and the one that was given."""
+    """The requested time, and the one that may be booked."""
 
     requested: datetime
     at: datetime
@@ -37,7 +37,7 @@ class Clamped:
 
 
 class BookingRefused(LimitReached):
-    """No time can be given; booking exactly `earliest`, if there is one, would succeed."""
+    """The time is refused; booking exactly `earliest`, if there is one, would succeed."""
 
     code = "booking_refused"
 
@@ -67,8 +67,8 @@ def clamp(
 ) -> Clamped:
     """Return the time that may be booked instead of the requested one, or refuse with the earliest acceptable time."""
     request = _Request(requested, now, bounds, zone_name, pauses, used_today)
-    at, reasons = request.climb() if by == "agent" else request.hold_loosely()
-    is_counted = by == "agent" and request.is_today(at)  # a person's booking uses up nothing of the cap
+    at, reasons = request.clamp_agent() if by == "agent" else request.clamp_person()
+    is_counted = by == "agent" and request.is_today(at)  # a person's booking does not count
     remaining = bounds.daily_cap - used_today - int(is_counted)
     return Clamped(requested=requested, at=at, reasons=reasons, remaining_today=max(remaining, 0))
 
@@ -93,14 +93,14 @@ class _Request:
     def is_today(self, at: datetime) -> bool:
         return at < next_midnight(self.now, self.zone_name)
 
-    def hold_loosely(self) -> tuple[datetime, tuple[str, ...]]:
-        """Hold a person's time to the present and the horizon."""
+    def clamp_person(self) -> tuple[datetime, tuple[str, ...]]:
+        """Move a person's time into the range from now to the horizon."""
         if self.requested < self.now:
             return self.now, ("past",)
         return (self.latest, ("max_horizon",)) if self.requested > self.latest else (self.requested, ())
 
-    def climb(self) -> tuple[datetime, tuple[str, ...]]:
-        """Take an agent's time up the ladder, to where every rung holds at once."""
+    def clamp_agent(self) -> tuple[datetime, tuple[str, ...]]:
+        """Move an agent's time to one that satisfies every limit, or refuse it."""
         if self.bounds.mode == "manual":
             raise BookingRefused(self.requested, ("manual",), None, self.zone_name)
         at, reasons = self._move_later()
@@ -135,7 +135,7 @@ class _Request:
 
     def _refusals(self, at: datetime) -> tuple[str, ...]:
         is_paused = any(pause.started_at <= at < pause.until for pause in self.pauses)
-        # A cap of 0 leaves room on no day, so a later day does not help.
+        # A cap of 0 allows no run on any day, so a later day does not help.
         is_capped = self._is_used_up and (self.is_today(at) or self.bounds.daily_cap == 0)
         return ("paused",) * is_paused + ("daily_cap",) * is_capped
 

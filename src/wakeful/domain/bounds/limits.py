@@ -11,7 +11,7 @@ class Rules:
     grace: timedelta = timedelta(minutes=5)  # a wake less late than this simply runs
     defer_by: timedelta = timedelta(seconds=60)
     max_deferrals: int = 10
-    max_catchup: int = 10  # runs made up for after a long absence
+    max_catchup: int = 10  # missed runs that are caught up on
     runs_per_hour: int = 60  # the runaway brake on an agent's own bookings
     min_every: timedelta = timedelta(seconds=10)
     max_attempts: int = 3
@@ -20,6 +20,6 @@ class Rules:
     shed_after: timedelta = timedelta(seconds=60)  # how long a low-priority run waits for a slot
     talking_within: timedelta = timedelta(minutes=2)
     hold_for: timedelta = timedelta(seconds=1)  # between a run and the next queued wake, for a person's message
-    hold_at_most: timedelta = timedelta(minutes=10)  # a queued wake gives way to a person who writes without a pause
+    hold_at_most: timedelta = timedelta(minutes=10)  # how long a queued wake waits for a person who keeps writing
     failures_before_backoff: int = 5
     max_backoff: timedelta = timedelta(days=1)

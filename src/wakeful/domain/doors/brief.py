@@ -1,10 +1,10 @@
-"""Whether a brief is one to wake up with: it names something to work with, and it is a todo, not a chat reminder.
+"""Linter of briefs: a brief must be a task that names something to work with, not a chat reminder.
 
-A brief must name a tool the agent has, a path, a URL or a table of its database, and name it outside of mere talk: what
-someone is to be told or reminded of, and news such as "Your report.pdf is ready". Whatever is not recognised as talk
-counts as work, because refusing a good brief is the worse mistake.
+It must name a tool of the agent, a path, a URL or a table of its database, and name it outside of mere talk: messages,
+reminders, and news such as "Your report.pdf is ready". A text that is not recognised as talk counts as work, because
+refusing a good brief is the worse mistake.
 
-Each pattern begins at the edge of a word and looks a bounded way ahead, so the time grows with the text and no faster.
+Every pattern starts at the edge of a word and has a bounded look-ahead, so the time is linear in the length.
 """
 
 import re
@@ -18,21 +18,21 @@ from wakeful.domain.errors import Invalid
 FIELD = "additional_context_message"
 GOOD_FORM = "'Read /tmp/build.log with read_file. If it shows errors, report the last 50 lines.'"
 NOTIFY_FORM = "'Use notify to tell the user: the oven timer is up.'"
-MAX_NAMES_SHOWN = 12  # an agent with many MCP tools needs no catalogue to correct itself
+MAX_NAMES_SHOWN = 12  # enough to correct the brief, even with many MCP tools
 
 
 def _any(words: str) -> str:
-    """Write a table of words as alternatives; an underscore stands for the space in a phrase."""
+    """Return a list of words as a pattern of alternatives; an underscore is a space in a phrase."""
     return "|".join(word.replace("_", r"\s+") for word in sorted(words.split(), reverse=True))
 
 
 # ── Things to work with ─────────────────────────────────────────────────────────────────────────────────────────────
 
-# What a name is made of. Japanese is left out, because it may touch a name: `shellで`.
+# Letters of a name. Japanese is not among them, because it may follow a name without a space: `shellで`.
 L = r"A-Za-z0-9_\u00c0-\u024f\u0370-\u052f"
-P = rf"{L}.*?~$%{{}}+/\\-"  # what a path is made of
+P = rf"{L}.*?~$%{{}}+/\\-"  # characters of a path
 
-# Only known endings make a dotted word a file: `10.30`, `e.g.`, `a.m.` and `sensor.temp` are none.
+# Only known endings make a dotted word a file: `10.30`, `e.g.`, `a.m.` and `sensor.temp` are not files.
 ENDINGS = _any("""
     txt md rst adoc log csv tsv json jsonl ndjson xml yaml yml toml ini cfg conf env lock sql db sqlite sqlite3
     parquet py pyi ipynb js mjs cjs jsx ts tsx css scss html htm vue go rs rb php java kt swift cs cpp cc hpp sh
@@ -42,16 +42,16 @@ ENDINGS = _any("""
     erl hs jl nix avif bmp tiff ttf woff2 webm ogg opus m4a avi deb rpm jar whl apk dmg exe dll gpx kml geojson
     feather arrow orc h5 npy npz pkl onnx gpg asc srt vtt tmpl j2 mdx lst
 """)
-# Products that end like a file.
+# Products that look like a file.
 PRODUCTS = r"(?:angular|chart|d3|ember|express|nest|next|node|nuxt|react|three|vue)\.js"
-# Files that have a name of their own and no ending.
+# Files without an ending.
 WHOLE_NAMES = (
     r"(?:Makefile|Dockerfile|Jenkinsfile|Vagrantfile|Procfile|Gemfile)(?:\.[a-z]+)?|README|CHANGELOG|LICENSE|crontab"
     r"|\.(?:env|gitignore|dockerignore|editorconfig|bashrc|zshrc|profile|npmrc)"
 )
-# `and/or`, `TCP/IP` and `client/server` are no paths; one that begins with a folder that every project has is.
+# `and/or`, `TCP/IP` and `client/server` are not paths; one that starts with a common folder is.
 FOLDERS = _any("src lib docs tests logs notes scripts config downloads reports backups uploads workspace")
-# Only common top-level domains make a dotted word a site, and none that is also a word: `it`, `at`, `me`, `is`.
+# Only common top-level domains make a dotted word a site, without those that are words too: `it`, `at`, `me`, `is`.
 DOMAINS = _any("com org net edu gov io dev app ai co eu de es fr uk jp ch nl ru info cloud")
 STARTS = r"""(?:^|(?<=[\s"'`(\[{=:,;|>\u2018-\u201f\u3000-\u30ff\u3400-\u9fff]))"""
 
@@ -68,7 +68,7 @@ THING = re.compile(
             rf"(?<![{P}])\\\\[{L}][{P}]*",  # UNC
             rf"(?<![@{P}])(?!{PRODUCTS}(?![{L}]))[{P}]*[{L}*}})]\.(?:{ENDINGS})(?![{L}])",  # a file by its ending
             rf"(?<=[\u3040-\u30ff\u3400-\u9fff])\.(?:{ENDINGS})(?![{L}])",
-            rf"(?<![{P}])(?=[{P}]*/)[{P}]*[{L}]\.[a-z][a-z0-9]{{1,9}}(?![{L}])",  # any ending will do in a folder
+            rf"(?<![{P}])(?=[{P}]*/)[{P}]*[{L}]\.[a-z][a-z0-9]{{1,9}}(?![{L}])",  # in a folder, any ending is enough
             rf"(?<![{P}])[{P}]*[{L}]{{3}}\.[chr](?![{L}])",  # main.c, but not `d.h.`
             rf"(?<![{P}])(?-i:{WHOLE_NAMES})(?![{L}])",
             rf"(?<![{P}])(?:{FOLDERS})[\\/][{P}]*",
@@ -82,26 +82,28 @@ THING = re.compile(
 
 # ── Talk and work ───────────────────────────────────────────────────────────────────────────────────────────────────
 
-# What a name is replaced by before the sentences are read, so that a path's dots and words are not taken for them.
+# Names are replaced by these marks before sentences are parsed, so that the dots and words in a path do not count.
 THING_MARK, TOOL_MARK = "\ue000", "\ue001"
 NAMED = re.compile(f"[{THING_MARK}{TOOL_MARK}]")
 UNKNOWN_NAME = re.compile(r"(?<!\w)[A-Za-z]+(?:_[A-Za-z0-9]+)+(?!\w)")  # looks like a tool or a table
 
-# Who is talked to. The agent itself is not among them: "Remind yourself of the plan in PLAN.md" is a todo.
+# Recipients. The agent itself is not one: "Remind yourself of the plan in PLAN.md" is a task.
 ROLES = _any("user customer client owner team boss manager family group others everyone everybody people")
 PERSON = (
     rf"(?:(?:the|my|your|our|his|her|their|all|every|dr\.?|mr\.?|mrs\.?|ms\.?)\s+){{1,2}}(?!sub-?agent|agent)[{L}'’-]+"
     rf"|(?:me|him|her|them|us|you|{ROLES})\b|(?-i:[A-Z][a-zà-ÿ]+)\b"
 )
-# Verbs that do nothing but talk once a person follows.
+# Verbs that only talk when a person follows.
 TELLING = _any(
     "tell inform notify ping message text alert warn update let email mail write write_to say_to call poke nudge "
     "report_to mention_to announce_to reply_to"
 )
-# Sending one of these is telling; sending the rows of a table is work.
+# Sending one of these is talk; sending the rows of a table is work.
 NOTE = _any("message note heads-?up reminder ping line text notification")
-ASKING = _any("remind ask congratulate thank wish greet assure encourage urge")  # what follows these is never looked up
-# A message that needs looking up first is work: "Tell the user whether /tmp/done exists".
+ASKING = _any(
+    "remind ask congratulate thank wish greet assure encourage urge"
+)  # never followed by something to look up
+# A message that has to be looked up first is work: "Tell the user whether /tmp/done exists".
 LOOKED_UP = _any("""
     whether if once as_soon_as how which what when where who why any all every everything number count total sum
     average content contents new latest
@@ -111,7 +113,7 @@ LOOKED_UP = _any("""
     combien quels? quelles? s['’]il ce_qu[ei] quand où
     quant[aeios]+ qual quais quale quali se cosa che_cosa onde dove come como o_que
 """)
-# How a chat reminder or a question to the user begins.
+# Openings of chat reminders and of questions to the user.
 REMINDERS = _any(rf"""
     don['’]?t_forget do_not_forget never_forget remember_to reminder(?!_to_(?:self|myself))
     friendly_reminder heads-?up fyi for_your_information just_letting just_wanted_to letting_you_know time_to time_for
@@ -124,7 +126,7 @@ REMINDERS = _any(rf"""
     non_dimenticar(?:e|ti)
     (?:the|my|your|our)_(?:{ROLES})_(?:should|must|needs?_to|has_to|have_to|ought_to)
 """)
-ELSEWHERE = "|".join(  # telling and reminding in German, Spanish, Russian, French, Portuguese, Italian
+ELSEWHERE = "|".join(  # telling and reminding: two patterns each for German and Spanish, then ru, fr, pt, it
     (
         r"(?:sage?|erzähle?|erinnere?|informiere?|teile?|gib|melde|schreibe?|benachrichtige?|frage?|bitte)\s+(?:bitte\s+)?"
         rf"(?:(?:de[mnr]|die)\s+[{L}]+|mir|mich|ih[mnr]|ihnen|uns|allen|(?-i:[A-ZÄÖÜ][a-zäöüß]+))\b",
@@ -151,7 +153,7 @@ QUESTION = re.compile(r"\W*(?:shall|should|may|can|could)\s+i\b|\W*(?:would|do|d
 ASKS = re.compile(rf"\W{{0,3}}(?:(?:the|of|about|for|on|le|los|la)\s+)?(?:{LOOKED_UP})\b", re.IGNORECASE)
 TO_DO_SOMETHING = re.compile(rf"(?:\s+(?!that\b)[{L}'’-]+){{0,4}}?,?\s+to\b", re.IGNORECASE)
 
-# Verbs an agent works with, as commands. They end what is being told: "Tell the user the total: count rows in signups".
+# Commands to the agent. They end the talk before them: "Tell the user the total: count rows in signups".
 WORKING = _any("""
     read open load fetch get check run execute query count compare list search look inspect parse scan download
     upload write update append save store insert delete remove clean move copy rename fix build test deploy restart
@@ -168,11 +170,11 @@ WORKING = _any("""
     fais leia abra baixe verifique consulte conte busque escreva atualize salve apague faça
     leggi apri scarica controlla esegui cerca conta confronta scrivi aggiorna salva cancella calcola fai
 """)
-# The same said to oneself: "Time to run backup_create again".
+# The same commands, addressed to itself: "Time to run backup_create again".
 TO_ITSELF = re.compile(
     rf"\W*(?:please\s+)?(?:remember\s+to|(?:it['’]?s\s+)?time\s+to)\s+(?:{WORKING}|{TOOL_MARK})", re.IGNORECASE
 )
-# What else begins a sentence without being its subject.
+# Other first words of a sentence that are not its subject.
 NO_NOUN = _any("""
     if when whenever once until unless while because since as in on at for after before ensure confirm make see wait
     determine decide note keep retry
@@ -181,10 +183,10 @@ NO_NOUN = _any("""
     если когда как убедись
     quand se quando
 """)
-SAME = r"(?:[^,;:]|(?<=\d),(?=\d))"  # the same clause still
-# What is said when something is over.
+SAME = r"(?:[^,;:]|(?<=\d),(?=\d))"  # within the same clause
+# Phrases for something that is over.
 CLOSED = _any("done_with finished_with all_done all_set job_done mission_accomplished fertig_mit listo_con готово")
-# News: a subject first, then what it is or was. With "must" or "should" it is a todo in other words.
+# News: a subject, then what it is or was. With "must" or "should" it is a task.
 SUBJECTS = _any("""
     the your my our his her their this that these those it he she they we i you there a an all everything
     der die das dein deine ihr ihre mein unser es wir ich du ein eine
@@ -199,7 +201,7 @@ BEING = (
 )
 DONE = r"(?:finished|failed|arrived|completed?)\b"
 WELL = r"(?:now\s+)?(?:compiles|works|builds|passes)\b"
-# What happened. Looked for behind a subject only: in a command, such a word is a participle.
+# Past tense. Searched after a subject only: in a command, such a word is a participle.
 PAST = (
     r"\b(?:[a-z]{3,20}[a-z]ed|wrote|sent|made|ran|did|came|went|took|got|gave|found|showed|lost|left|kept|began|broke"
     r"|looks|seems|reads|says?|contains|ended|hieß|kam|ging|lief|brachte|fand)\b"
@@ -210,7 +212,7 @@ OUGHT = _any("""
     debe tiene_que hay_que
     нужно надо должен должна
 """)
-# Without an article, a noun is told from a command by what follows the name: "Report report.pdf is ready".
+# Without an article, the verb after the name distinguishes a noun from a command: "Report report.pdf is ready".
 NEWS = re.compile(
     rf"[^\w{THING_MARK}{TOOL_MARK}]*(?:(?:(?:{SUBJECTS})\b|{THING_MARK})(?!.*\b(?:{OUGHT})\b)(?:{SAME}*{BEING}|\s+[^\s,;:]+\s{SAME}*{PAST})"
     rf"|{THING_MARK}+\s+{WELL}"
@@ -225,7 +227,7 @@ TO_THE_USER = re.compile(
     r"|ton|votre|vos|seu|sua|tuo|tua)\b",
     re.IGNORECASE,
 )
-# A text that opens like a letter is one, to its end.
+# A text that starts like a letter is one, to its end.
 GREETINGS = _any("""
     hi hello hey dear good_morning good_evening great_news good_news congratulations just_so_you_know
     hallo guten_morgen liebe lieber
@@ -234,7 +236,7 @@ GREETINGS = _any("""
     hooray hurray yay woohoo bonjour salut olá bom_dia ciao buongiorno 你好 您好
 """)
 GREETING = re.compile(rf"\W*(?:{GREETINGS})\b", re.IGNORECASE)
-# A tool reached by one of these is the means of telling, so there is something to do: "Remind the user through notify".
+# With one of these, a tool is the means of telling, so there is work to do: "Remind the user through notify".
 MEANS = re.compile(
     r"\b(?:with|via|through|using|by|mit|über|per|con|por|mediante|usando|через|помощью|avec|com|tramite)\s+"
     r"(?:(?:the|a|an|la|el|le|il|o)\s+)?[`\"'*]*"
@@ -252,23 +254,23 @@ BACK_TO_WORK = re.compile(
     r"|\bbased\s+on\b|\b(?:computed|calculated|taken)\s+from\b|\b(?:after|by)\s+[a-z]{2,20}ing\b|\b(?:nachdem\s+du|después\s+de|tras|после\s+того)\b",
     re.IGNORECASE,
 )
-# After "remind the user to …" an "and open …" is still the user's work; only these turn back to the agent.
+# After "remind the user to …" an "and open …" is still the user's work; only these address the agent again.
 FIRST_WORK = re.compile(
     rf"(?:;|\b(?:but\s+first|first|before\s+that|zuerst|vorher|primero|antes|сначала|d['’]abord|primeiro|prima)\b){HEADS}",
     re.IGNORECASE,
 )
 
-# Japanese puts the verb last, so each clause tells by its end: news, or telling without any work in it.
+# In Japanese the verb comes last, so the end of each clause decides: news, or telling without any work in it.
 JAPANESE_NEWS = re.compile(r"(?:ました|でした|ています|です|あります)(?:[！\s]*$|[:：])")
 JAPANESE_TALK = re.compile("伝え|知らせ|教え|思い出させ|リマインド|忘れ(?:ずに|ないで)")
-JAPANESE_ERRAND = re.compile(r"よう(?:に)?\s*(?:伝え|リマインド|言)")  # someone else is to do it
+JAPANESE_ERRAND = re.compile(r"よう(?:に)?\s*(?:伝え|リマインド|言)")  # work for someone else
 JAPANESE_WORK = re.compile(
     "確認|読|調べ|取得|実行|開い|比較|集計|数え|要約|検索|更新|計算|保存|チェック|見て|使|たら|れば|なら"
 )
 JAPANESE_CLAUSE = re.compile(r"[^、。\n]+")
 KANA = re.compile(r"[\u3040-\u30ff]")
 
-# Chinese puts the verb first, so each clause tells by its beginning: work, or telling; news has its own words.
+# In Chinese the verb comes first, so the start of each clause decides: work or telling; news has its own words.
 CHINESE_WORK = re.compile(
     r"\W*(?:请|先|再|然后|并)?(?:读|检查|查|打开|运行|执行|下载|统计|比较|对比|总结|更新|写|保存|搜索|计算|分析|整理|用|使用|通过"
     "|如果|若|等|把|将|从)"
@@ -279,7 +281,8 @@ CHINESE_ASKS = re.compile("多少|是否|哪些|什么|几|怎么|有没有")
 CHINESE_CLAUSE = re.compile(r"[^，、；：。\n]+")
 HAN = re.compile(r"[\u3400-\u9fff]")
 
-# A tool of one word may be an ordinary word; it is meant after a command, a means or in a list, or before arguments.
+# A tool of one word may be an ordinary word. It counts as the tool after a command or a means, in a list, or before
+# arguments.
 LEADS = _any("using with via through by in from the a an one and or then ask mit per über con por через avec com")
 FOLLOWS = _any("with to for that tool and or if when mit um und con para y и")
 TOOL_BEFORE = re.compile(rf"(?:^|[^{L}\s]|\n|\b(?:{LEADS}|{WORKING}))\s*$", re.IGNORECASE)
@@ -287,8 +290,8 @@ TOOL_AFTER = re.compile(rf"\s*(?:$|[^{L}\s]|(?:{FOLLOWS})\b)", re.IGNORECASE)
 OWNER_BEFORE = re.compile(r"\b(?:my|your|his|her|their)\s+$", re.IGNORECASE)
 OWNER_AFTER = re.compile(r"\s+(?:my|your|our|his|her|their|me|us|you)\b", re.IGNORECASE)
 
-QUOTED = re.compile(r'"[^"\n]*"|“[^“”]*”|「[^「」]*」|«[^«»]*»')  # each stops at the next opening: no second look
-ONE_PIECE = str.maketrans(".!?。！？\n", "       ")  # what is quoted stays in the sentence that quotes it
+QUOTED = re.compile(r'"[^"\n]*"|“[^“”]*”|「[^「」]*」|«[^«»]*»')  # each stops at the next opening, to stay linear
+ONE_PIECE = str.maketrans(".!?。！？\n", "       ")  # a quotation stays in the sentence that quotes it
 ABBREVIATED = "".join(rf"(?<!\b{short})" for short in ("Dr", "Mr", "Mrs", "Ms", "Prof", "Hr", "Fr", "Sr", "Sra", "vs"))
 SENTENCE_END = re.compile(rf"{ABBREVIATED}[.!?](?=\s)|[。！？\n]")
 
@@ -297,14 +300,14 @@ SENTENCE_END = re.compile(rf"{ABBREVIATED}[.!?](?=\s)|[。！？\n]")
 
 
 class BriefRefused(Invalid):
-    """The agent could do nothing with this brief when it wakes."""
+    """The agent could do nothing with this brief when it is woken."""
 
     code = "brief_refused"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """What is wrong with a brief: agents are refused with it, people are warned."""
+    """A problem of a brief: an agent's booking is refused with it, people are only warned."""
 
     kind: Literal["names_nothing", "only_talks"]
     message: str
@@ -319,7 +322,7 @@ def check_brief(text: str, *, tools: Collection[str], tables: Collection[str] = 
 
 
 def find_problem(text: str, *, tools: Collection[str], tables: Collection[str] = ()) -> Problem | None:
-    """Return what is wrong with a brief, or None."""
+    """Return the problem of a brief, or None."""
     marked = _mark(text, tools, tables)
     if not NAMED.search(marked):
         return _names_nothing(text, tools, tables)
@@ -329,7 +332,7 @@ def find_problem(text: str, *, tools: Collection[str], tables: Collection[str] =
 
 
 def _mark(text: str, tools: Collection[str], tables: Collection[str]) -> str:
-    """Replace what can be worked with by marks of the same length."""
+    """Replace the names of things to work with by marks of the same length."""
     marked = text.translate({ord(THING_MARK): " ", ord(TOOL_MARK): " "})
     marked = THING.sub(_mark_thing, marked)
     if tools:
@@ -345,27 +348,27 @@ def _whole(patterns: Iterable[str]) -> re.Pattern[str]:
 
 
 def _words_of(tool: str) -> str:
-    """Write the pattern of a tool's name: the identifier or its words, `read_file` or "read file"."""
+    """Return the pattern of a tool's name: the identifier or its words, `read_file` or "read file"."""
     words = re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+", tool)
     return rf"{re.escape(tool)}|{'[ _.-]{0,2}'.join(words)}" if len(words) > 1 else re.escape(tool)
 
 
 def _mark_thing(found: re.Match[str]) -> str:
-    name = found[0].rstrip(".,;:!?)'\"`")  # the end of the sentence is not the end of the path
+    name = found[0].rstrip(".,;:!?)'\"`")  # punctuation of the sentence is not part of the path
     return THING_MARK * len(name) + found[0][len(name) :]
 
 
 def _mark_tool(found: re.Match[str]) -> str:
     if found[0].isalpha():  # may be an ordinary word: "notify your bank", "buy shell pasta"
         before = found.string[max(0, found.start() - 24) : found.start()]
-        is_meant = TOOL_BEFORE.search(before) or TOOL_AFTER.match(found.string, found.end())
-        if not is_meant or OWNER_BEFORE.search(before) or OWNER_AFTER.match(found.string, found.end()):
+        is_tool = TOOL_BEFORE.search(before) or TOOL_AFTER.match(found.string, found.end())
+        if not is_tool or OWNER_BEFORE.search(before) or OWNER_AFTER.match(found.string, found.end()):
             return found[0]
     return TOOL_MARK * len(found[0])
 
 
 def _is_todo(marked: str) -> bool:
-    """Tell whether a name stands outside of talk, or work follows on the talk that names it."""
+    """Return whether a name is outside of talk, or work follows the talk that names it."""
     if GREETING.match(marked):
         return False
     for sentence in SENTENCE_END.split(QUOTED.sub(lambda found: found[0].translate(ONE_PIECE), marked)):
@@ -373,12 +376,12 @@ def _is_todo(marked: str) -> bool:
         if NAMED.search(work) or WORKS.match(work):
             return True
         if NEWS.match(sentence) and TO_THE_USER.search(sentence):
-            return False  # a letter to the user, and what it goes on to ask for is asked of the user
+            return False  # a letter to the user: the rest of it is for the user too
     return False
 
 
 def _without_talk(sentence: str) -> str:
-    """Return what is left of a sentence without the telling, the reminding and the news in it."""
+    """Return a sentence without the messages, reminders and news in it."""
     if KANA.search(sentence):
         return " ".join(clause for clause in JAPANESE_CLAUSE.findall(sentence) if not _is_japanese_talk(clause))
     if HAN.search(sentence):
@@ -418,10 +421,10 @@ def _names_nothing(text: str, tools: Collection[str], tables: Collection[str]) -
         kind="names_nothing",
         message=(
             "The brief names nothing to work with: no tool you have, no file path, no URL, no table or view of yours."
-            + (f" {shorten(unknown[0], 60)!r} is none of them." if unknown else "")
+            + (f" {shorten(unknown[0], 60)!r} is none of these." if unknown else "")
             + f" Your tools: {_listed(tools)}; tables and views: {_listed(tables)}."
         ),
-        hint=f"Write a todo for yourself that says what to use, such as {GOOD_FORM}"
+        hint=f"Write a task for yourself that names what to use, such as {GOOD_FORM}"
         + (f" {_how_to_tell(tools)}" if any(talk.search(text) for talk in (TELL, JAPANESE_TALK, CHINESE_TALK)) else ""),
     )
 
@@ -429,15 +432,15 @@ def _names_nothing(text: str, tools: Collection[str], tables: Collection[str]) -
 def _only_talks(text: str, tools: Collection[str]) -> Problem:
     return Problem(
         kind="only_talks",
-        message=f"The brief {shorten(text, 60)!r} only tells or reminds someone; it is no todo for you.",
-        hint=f"Say what to do when you wake, such as {GOOD_FORM} {_how_to_tell(tools)}",
+        message=f"The brief {shorten(text, 60)!r} only tells or reminds someone; it is not a task for you.",
+        hint=f"Say what to do when you are woken, such as {GOOD_FORM} {_how_to_tell(tools)}",
     )
 
 
 def _how_to_tell(tools: Collection[str]) -> str:
     if "notify" in tools:
-        return f"To say something at that time, name the tool: {NOTIFY_FORM}"
-    return f"The form that only says something, {NOTIFY_FORM}, needs the tool notify, which you do not have."
+        return f"To send a message at that time, name the tool: {NOTIFY_FORM}"
+    return f"A brief that only sends a message, {NOTIFY_FORM}, needs the tool notify, which you do not have."
 
 
 def _listed(names: Collection[str]) -> str:

@@ -9,8 +9,7 @@ from wakeful.domain.bounds.limits import Rules
 from wakeful.domain.errors import Forbidden, Invalid, NotFound
 from wakeful.domain.texts import check_text, show
 from wakeful.domain.types import FOREVER, Agent, OnMiss, Priority, Run, ScheduledBy, Wake
-from wakeful.domain.wakes import wakes
-from wakeful.domain.wakes.wakes import Wish, wish_of
+from wakeful.domain.wakes.create import MAX_INSTRUCTIONS, RequestedTime, create, requested_time
 from wakeful.domain.wakes.when import BadTime, parse_when, read_instant
 
 MAX_SECONDS = 10 * 366 * 86_400  # ten years either way; the agent's own horizon is nearer
@@ -81,7 +80,7 @@ def is_own(booked: Run | Wake) -> bool:
     return booked.kind == "next_run" and booked.scheduled_by == "agent"
 
 
-def read_time(request: NextRunRequest, now: datetime, known_zone: str | None = None) -> Wish:
+def read_time(request: NextRunRequest, now: datetime, known_zone: str | None = None) -> RequestedTime:
     """Return the instant that is asked for, past or not, or say what is wrong with it."""
     if request.when is not None:
         if request.scheduled_at is not None or request.in_seconds is not None:
@@ -90,7 +89,7 @@ def read_time(request: NextRunRequest, now: datetime, known_zone: str | None = N
                 field="when",
             )
         zone = request.timezone or known_zone
-        return wish_of(request.when, parse_when(request.when, now, zone), zone)
+        return requested_time(request.when, parse_when(request.when, now, zone), zone)
     if request.scheduled_at is not None and request.in_seconds is not None:
         raise BadTime(
             f"Both 'scheduled_at' ({show(request.scheduled_at)}) and 'in_seconds' ({request.in_seconds}) are given. "
@@ -98,7 +97,7 @@ def read_time(request: NextRunRequest, now: datetime, known_zone: str | None = N
             field="in_seconds",
         )
     if request.in_seconds is not None:
-        return Wish(requested=f"in {request.in_seconds} s", at=_read_seconds(request.in_seconds, now))
+        return RequestedTime(requested=f"in {request.in_seconds} s", at=_read_seconds(request.in_seconds, now))
     if request.scheduled_at is not None:
         at = read_instant(request.scheduled_at, "scheduled_at", "in_seconds")
         if not _EARLIEST <= at < FOREVER:  # some zone could not tell such a time
@@ -107,7 +106,7 @@ def read_time(request: NextRunRequest, now: datetime, known_zone: str | None = N
                 "9998.",
                 field="scheduled_at",
             )
-        return Wish(requested=request.scheduled_at, at=at)
+        return RequestedTime(requested=request.scheduled_at, at=at)
     raise BadTime(
         "No time is given. Give exactly one of 'in_seconds' (a whole number of seconds from now) and 'scheduled_at' "
         f"({_ISO_FORM}).",
@@ -131,7 +130,7 @@ def check_view(name: str, known: Collection[str], field: str) -> None:
 
 def make(
     request: NextRunRequest,
-    wish: Wish,
+    asked_time: RequestedTime,
     clamped: Clamped,
     agent: Agent,
     now: datetime,
@@ -145,19 +144,19 @@ def make(
 
     It belongs to no session: it gets a fresh one, and outlives the one it was booked in.
     """
-    return wakes.create(
+    return create(
         kind="next_run",
         agent_id=agent.id,
         user_id=agent.user_id,
         session_id=None,
         call_type="once",
-        instructions=check_text("instructions", request.instructions, wakes.MAX_INSTRUCTIONS),
+        instructions=check_text("instructions", request.instructions, MAX_INSTRUCTIONS),
         timezone=agent.known_zone,
         scheduled_by=by,
         now=now,
         rules=rules,
         at=clamped.at,
-        wish=replace(wish, moved_by=(*wish.moved_by, *clamped.reasons)),
+        asked_time=replace(asked_time, moved_by=(*asked_time.moved_by, *clamped.reasons)),
         context_views=request.context_views,
         priority=request.priority,
         on_miss=request.on_miss,

@@ -9,8 +9,7 @@ from wakeful.domain.bounds.limits import Rules
 from wakeful.domain.errors import Invalid, NotFound
 from wakeful.domain.texts import check_note, check_text, show
 from wakeful.domain.types import Agent, CallType, OnMiss, Priority, ScheduledBy, Wake
-from wakeful.domain.wakes import wakes
-from wakeful.domain.wakes.wakes import Wish, wish_of
+from wakeful.domain.wakes.create import MAX_COMMENT, MAX_INSTRUCTIONS, RequestedTime, create, requested_time
 from wakeful.domain.wakes.when import BadWhen, parse_when
 from wakeful.domain.zones import load_zone, offset_zone
 
@@ -79,19 +78,19 @@ def make(
     tools: tuple[str, ...] | None = None,
 ) -> Wake:
     """Make the wake of a recall, or say what is wrong with the request."""
-    check_text("additional_context_message", request.instructions, wakes.MAX_INSTRUCTIONS)
-    check_note("internal_comment", request.comment, wakes.MAX_COMMENT)
+    check_text("additional_context_message", request.instructions, MAX_INSTRUCTIONS)
+    check_note("internal_comment", request.comment, MAX_COMMENT)
     _check_call_type(request)
     _check_number("interval_seconds", request.interval_seconds, MAX_SECONDS)
     _check_number("max_runs", request.max_runs, MAX_RUNS)
     zone, name = _zone(request, agent)
     meant = None if request.when is None else parse_when(request.when, now, zone)
-    wish = Wish(requested=request.cron or request.call_type)
+    asked_time = RequestedTime(requested=request.cron or request.call_type)
     if request.when is not None and meant is not None:
-        wish = wish_of(request.when, meant, _zone_name(request, name))
+        asked_time = requested_time(request.when, meant, _zone_name(request, name))
     if meant is not None and meant.zone is not None and request.cron is None:
         name = meant.zone
-    return wakes.create(
+    return create(
         kind="recall",
         agent_id=agent.id,
         user_id=user_id,
@@ -103,7 +102,7 @@ def make(
         now=now,
         rules=rules,
         at=None if meant is None else meant.at,
-        wish=wish,
+        asked_time=asked_time,
         wall_clock=None if meant is None else meant.wall_clock,
         every=None if request.interval_seconds is None else timedelta(seconds=request.interval_seconds),
         cron=request.cron,
@@ -119,36 +118,36 @@ def make(
 
 def read_changes(
     asked: Mapping[str, Any], wake: Wake, now: datetime, known_zone: str | None
-) -> tuple[dict[str, Any], Wish | None]:
-    """Turn the door's names and forms into those of a wake's own fields, and return the new time's wish, if any.
+) -> tuple[dict[str, Any], RequestedTime | None]:
+    """Return the changes as fields of a wake, and the new time as it was requested, if any.
 
     `known_zone` is the agent's or its user's, for a wake that has none of its own.
     """
     if "additional_context_message" in asked:
-        check_text("additional_context_message", asked["additional_context_message"], wakes.MAX_INSTRUCTIONS)
+        check_text("additional_context_message", asked["additional_context_message"], MAX_INSTRUCTIONS)
     if "internal_comment" in asked:
-        check_note("internal_comment", asked["internal_comment"], wakes.MAX_COMMENT)
+        check_note("internal_comment", asked["internal_comment"], MAX_COMMENT)
     changes: dict[str, Any] = {_FIELDS.get(name, name): value for name, value in asked.items()}
     # A new rule takes the place of the one before, of whichever kind that was.
     if (changes.get("every") is None) != (changes.get("cron") is None):
         changes = {"every": None, "cron": None} | changes
     # The wake's own zone counts if its rule or time is in it; otherwise it is only where its agent was at the time.
     own = wake.timezone if wake.cron or wake.wall_clock else None
-    zone, wish = changes.get("timezone") or own or known_zone or wake.timezone, None
+    zone, asked_time = changes.get("timezone") or own or known_zone or wake.timezone, None
     if changes.get("cron") is not None and zone != wake.timezone:
         changes["timezone"] = zone
     if "when" in changes:
         text = changes.pop("when")
         meant = parse_when(text, now, zone)
-        wish = wish_of(text, meant, zone)
+        asked_time = requested_time(text, meant, zone)
         changes |= {"nominal_at": meant.at, "wall_clock": meant.wall_clock}
-        if wish.zone not in (None, wake.timezone) and changes.get("cron", wake.cron) is None:
-            changes["timezone"] = wish.zone
+        if asked_time.zone not in (None, wake.timezone) and changes.get("cron", wake.cron) is None:
+            changes["timezone"] = asked_time.zone
     if changes.get("until") is not None:
         changes["until"] = _read_until(changes["until"], now, zone)
     if changes.get("every") is not None:
         changes["every"] = timedelta(seconds=changes["every"])
-    return changes, wish
+    return changes, asked_time
 
 
 _FIELDS = {

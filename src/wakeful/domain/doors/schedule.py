@@ -12,8 +12,7 @@ from wakeful.domain.doors import session_config
 from wakeful.domain.errors import Conflict, Invalid, NotFound
 from wakeful.domain.texts import check_note, check_text, show
 from wakeful.domain.types import Agent, Run, ScheduledBy, Wake
-from wakeful.domain.wakes import wakes
-from wakeful.domain.wakes.wakes import Wish, wish_of
+from wakeful.domain.wakes.create import MAX_INSTRUCTIONS, RequestedTime, create, requested_time
 from wakeful.domain.wakes.when import BadTime, parse_when, read_instant
 
 ScheduleKind = Literal["message", "session"]
@@ -135,7 +134,7 @@ def make(
     booked_by_run: str | None = None,
 ) -> Wake:
     """Make the wake of a schedule, or say what is wrong with the request."""
-    message = check_text("message", request.message, wakes.MAX_INSTRUCTIONS)
+    message = check_text("message", request.message, MAX_INSTRUCTIONS)
     label = check_note("label", request.label.strip(), MAX_LABEL, is_one_line=True)
     if request.kind == "session" and request.session_config is None:
         raise Invalid(
@@ -152,8 +151,8 @@ def make(
     config = None
     if request.session_config is not None:
         config = session_config.check(request.session_config, models=models, tools=tools, skills=skills)
-    at, wish = _read_time(request, agent, now)
-    return wakes.create(
+    at, asked_time = _read_time(request, agent, now)
+    return create(
         kind=request.kind,
         agent_id=agent.id,
         user_id=user_id,
@@ -165,7 +164,7 @@ def make(
         now=now,
         rules=rules,
         at=at,
-        wish=wish,
+        asked_time=asked_time,
         comment=label,
         session_config=config,
         booked_by_run=booked_by_run,
@@ -174,7 +173,7 @@ def make(
     )
 
 
-def _read_time(request: ScheduleRequest, agent: Agent, now: datetime) -> tuple[datetime, Wish]:
+def _read_time(request: ScheduleRequest, agent: Agent, now: datetime) -> tuple[datetime, RequestedTime]:
     """Return the planned instant, and the time that was asked for."""
     if request.when is not None:
         if request.delay_ms is not None or request.at is not None:
@@ -185,12 +184,12 @@ def _read_time(request: ScheduleRequest, agent: Agent, now: datetime) -> tuple[d
         zone = request.timezone or agent.known_zone
         meant = parse_when(request.when, now, zone)
         check_ahead("when", meant.at - now)
-        return meant.at, wish_of(request.when, meant, zone)
+        return meant.at, requested_time(request.when, meant, zone)
     at = fire_at(request.delay_ms, request.at, now)
     if request.at is None:
-        return at, Wish(requested=f"in {request.delay_ms} ms", at=at)
+        return at, RequestedTime(requested=f"in {request.delay_ms} ms", at=at)
     asked_at = read_instant(request.at, "at", "delay_ms")
-    return at, Wish(requested=request.at, at=asked_at, moved_by=("past",) if at > asked_at else ())
+    return at, RequestedTime(requested=request.at, at=asked_at, moved_by=("past",) if at > asked_at else ())
 
 
 def fire_at(delay_ms: int | None, at: str | None, now: datetime) -> datetime:

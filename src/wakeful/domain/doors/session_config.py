@@ -8,7 +8,7 @@ from wakeful.domain.agents.mcp_servers import prefix_of
 from wakeful.domain.agents.skills import Skill, missing
 from wakeful.domain.errors import Invalid
 from wakeful.domain.quoting import quote_block, quote_line
-from wakeful.domain.texts import check_text, say_no, show
+from wakeful.domain.texts import check_size, check_text, refuse_value, show
 from wakeful.domain.types import Agent, ScheduledBy, ThinkingLevel
 from wakeful.domain.values import replace
 from wakeful.domain.wakes.when import BadTime, read_instant
@@ -18,7 +18,7 @@ MAX_PROMPT = 32_000
 MAX_SKILLS = 50
 MAX_PRELOADED = 50
 MAX_PRELOADED_BYTES = 64 * 1024
-CACHING_PROVIDERS = ("anthropic", "bedrock")  # take breakpoints, also behind the gateway; others cache by themselves
+CACHING_PROVIDERS = ("anthropic", "bedrock")  # accept breakpoints, also through the gateway; others cache by themselves
 
 _BREAKPOINTS = ("system", "tools", "messages")
 _COMPONENTS = ("base", "tools", "schema", "skills", "preamble")
@@ -34,9 +34,9 @@ class BadSessionConfig(Invalid):
 def check(
     asked: object, *, models: Collection[str], tools: Collection[str], skills: Sequence[Skill] = ()
 ) -> dict[str, Any]:
-    """Return a session's configuration in the form that is kept, or say which key is wrong and what it accepts.
+    """Return a session's configuration in the form that is stored, or refuse it, naming the key.
 
-    The models are those its owner allows, the tools those of the run that books, the skills those the agent has.
+    `models` are those that the owner allows, `tools` those of the run that books, `skills` those that the agent has.
     """
     given = _object("session_config", asked, "a JSON object")
     unknown = sorted(set(given) - set(_CHECKS))
@@ -45,7 +45,12 @@ def check(
             f"session_config has no key {', '.join(map(show, unknown))}. Its keys: {', '.join(_CHECKS)}.",
             field=f"session_config.{unknown[0]}",
         )
-    allowed = {"model": models, "tool_ids": tools}
+    allowed: dict[str, Collection[str]] = {
+        "model": models,
+        "tool_ids": sorted(tools),
+        "cache_breakpoints": _BREAKPOINTS,
+        "prompt_component_selection": _COMPONENTS,
+    }
     checked = {
         key: _CHECKS[key](f"session_config.{key}", value, allowed.get(key, ()))
         for key, value in given.items()
@@ -56,12 +61,12 @@ def check(
 
 
 def names_skills(asked: object) -> bool:
-    """Return whether a configuration chooses skills, so that those of the agent have to be read."""
+    """Return whether a configuration names skills, so that the agent's skills have to be read."""
     return isinstance(asked, Mapping) and bool(cast("Mapping[str, object]", asked).get("skills"))
 
 
 def names_tool_of(agent: Agent, asked: object) -> bool:
-    """Return whether a configuration names what may be a tool of one of an agent's MCP servers."""
+    """Return whether a configuration may name a tool of one of the agent's MCP servers."""
     named: object = cast("Mapping[str, object]", asked).get("tool_ids") if isinstance(asked, Mapping) else None
     prefixes = tuple(map(prefix_of, agent.mcp_servers))
     names = cast("list[object]", named) if isinstance(named, list) else []
@@ -83,22 +88,22 @@ def summarise(config: Mapping[str, Any] | None) -> dict[str, Any] | None:
 
 
 def ignored_keys(config: Mapping[str, Any] | None, model: str) -> list[str]:
-    """Return the keys that are kept and do nothing with this model."""
+    """Return the keys that have no effect with this model."""
     has_breakpoints = bool(config and config.get("cache_breakpoints"))
     return ["cache_breakpoints"] if has_breakpoints and caching_provider(model) is None else []
 
 
 def caching_provider(model: str) -> str | None:
-    """Return the provider of a model if it takes cache breakpoints."""
+    """Return the provider of a model if it accepts cache breakpoints."""
     provider = model.partition(":")[0].removeprefix("gateway/")
     return provider if provider in CACHING_PROVIDERS else None
 
 
 def apply(agent: Agent, config: Mapping[str, Any], booked_by: ScheduledBy) -> Agent:
-    """Return the agent as it works in a session that was begun like this. The owner's prompt comes first and stays.
+    """Return the agent with the settings of this session. The owner's prompt stays and comes first.
 
-    Prompts that an agent wrote when it booked the session are quoted and named as its words: only people, and the
-    host, speak in a system prompt's own voice.
+    Prompts that an agent wrote when it booked the session are quoted and attributed to it: only people and the server
+    write plain text in a system prompt.
     """
     system, developer = config.get("system_prompt", ""), config.get("developer_prompt", "")
     source = quote_line(config.get("developer_prompt_source", "the schedule that began this session"))
@@ -131,11 +136,7 @@ def _prompt(field: str, value: object, _allowed: Collection[str]) -> str:
 
 def _model(field: str, value: object, allowed: Collection[str]) -> str:
     if not isinstance(value, str) or value not in allowed:
-        _refuse(
-            field,
-            value,
-            f"the agent's own model or one that the server's owner allows it: {', '.join(sorted(allowed))}",
-        )
+        _refuse(field, value, f"the agent's own model or one that the owner allows: {', '.join(sorted(allowed))}")
     return value
 
 
@@ -148,18 +149,17 @@ def _thinking(field: str, value: object, _allowed: Collection[str]) -> str:
 
 def _skills(field: str, value: object, _allowed: Collection[str]) -> list[str]:
     names = _texts(field, value)
-    if len(names) > MAX_SKILLS:
-        raise BadSessionConfig(f"`{field}` has {len(names)} names; {MAX_SKILLS} is the most.", field=field)
+    check_size(field, len(names), MAX_SKILLS, "names", BadSessionConfig)
     for name in names:
         if not _SKILL.fullmatch(name):
             _refuse(field, name, "the name of a Markdown file in the agent's `skills/`, without a path")
     return names
 
 
-def _check_skills(names: Collection[str], there: Sequence[Skill]) -> None:
-    unknown = missing(there, names)
+def _check_skills(names: Collection[str], available: Sequence[Skill]) -> None:
+    unknown = missing(available, names)
     if unknown:
-        known = ", ".join(sorted(skill.name for skill in there))
+        known = ", ".join(sorted(skill.name for skill in available))
         raise BadSessionConfig(
             f"`session_config.skills` names {', '.join(map(repr, unknown))}, which the agent does not have. "
             + (f"Its skills: {known}." if known else "It has no skills: there is no Markdown file in its `skills/`."),
@@ -167,30 +167,12 @@ def _check_skills(names: Collection[str], there: Sequence[Skill]) -> None:
         )
 
 
-def _tool_ids(field: str, value: object, allowed: Collection[str]) -> list[str]:
-    names = _texts(field, value)
-    for name in names:
-        if name not in allowed:
-            _refuse(field, name, f"one of the tools of the booking run: {', '.join(sorted(allowed)) or 'none'}")
-    return names
-
-
-def _breakpoints(field: str, value: object, _allowed: Collection[str]) -> list[str]:
-    return _some_of(field, value, _BREAKPOINTS)
-
-
-def _components(field: str, value: object, _allowed: Collection[str]) -> list[str]:
-    return _some_of(field, value, _COMPONENTS)
-
-
 def _preloaded(field: str, value: object, _allowed: Collection[str]) -> list[dict[str, str]]:
     given = _list(field, value, f"a list of messages such as {_MESSAGE}")
-    if len(given) > MAX_PRELOADED:
-        raise BadSessionConfig(f"`{field}` has {len(given)} messages; {MAX_PRELOADED} is the most.", field=field)
+    check_size(field, len(given), MAX_PRELOADED, "messages", BadSessionConfig)
     messages = [_message(f"{field}.{number}", each) for number, each in enumerate(given)]
     size = sum(len(message["content"].encode()) for message in messages)
-    if size > MAX_PRELOADED_BYTES:
-        raise BadSessionConfig(f"`{field}` has {size:,} bytes; {MAX_PRELOADED_BYTES:,} is the most.", field=field)
+    check_size(field, size, MAX_PRELOADED_BYTES, "bytes", BadSessionConfig)
     return messages
 
 
@@ -216,7 +198,7 @@ def _message(field: str, value: object) -> dict[str, str]:
 
 
 def _content(field: str, value: object) -> str:
-    """Read a message's text: as it is, or in parts as providers write it."""
+    """Return a message's text: given as a text, or in parts as in provider APIs."""
     if isinstance(value, list):
         parts = [_object(field, part, _PART) for part in cast("list[object]", value)]
         if any(part.get("type") != "text" or not isinstance(part.get("text"), str) for part in parts):
@@ -229,7 +211,7 @@ def _some_of(field: str, value: object, known: Collection[str]) -> list[str]:
     names = _texts(field, value)
     for name in names:
         if name not in known:
-            _refuse(field, name, f"one of: {', '.join(known)}")
+            _refuse(field, name, f"one of: {', '.join(known) or 'none'}")
     return names
 
 
@@ -253,7 +235,7 @@ def _object(field: str, value: object, accepted: str) -> Mapping[str, object]:
 
 
 def _refuse(field: str, value: object, accepted: str) -> NoReturn:
-    say_no(field, value, accepted, BadSessionConfig)
+    refuse_value(field, value, accepted, BadSessionConfig)
 
 
 _CHECKS: Mapping[str, Callable[[str, object, Collection[str]], Any]] = {
@@ -262,11 +244,11 @@ _CHECKS: Mapping[str, Callable[[str, object, Collection[str]], Any]] = {
     "model": _model,
     "thinking_level": _thinking,
     "skills": _skills,
-    "tool_ids": _tool_ids,
+    "tool_ids": _some_of,
     "developer_prompt": _prompt,
     "developer_prompt_source": _name,
     "preloaded_messages": _preloaded,
-    "cache_breakpoints": _breakpoints,
-    "prompt_component_selection": _components,
+    "cache_breakpoints": _some_of,
+    "prompt_component_selection": _some_of,
 }
 KEYS = tuple(_CHECKS)

@@ -1,4 +1,4 @@
-"""Rules about the ways to reach a person outside of the inbox."""
+"""Channels: ways to reach a person outside of the inbox."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -7,13 +7,13 @@ from typing import Literal
 from wakeful.domain.errors import Conflict, Forbidden, Invalid, LimitReached, NotFound
 from wakeful.domain.types import Channel
 
-MOST = 20  # of one person
+MAX_CHANNELS = 20  # of one person
 MAX_NAME = 100
 MAX_URL = 2_000
 PER_HOUR = 30  # messages over one channel
 _HOUR = timedelta(hours=1)
 _HIDDEN = "****"
-_TAKEN = ("inbox", "browser")  # what the answer of `notify` calls our own ways
+_TAKEN = ("inbox", "browser")  # names of Wakeful's own channels in the result of `notify`
 
 Outcome = Literal["sent", "failed", "timed_out", "rate_limited"]
 
@@ -34,13 +34,11 @@ class ChannelNameTaken(Conflict):
 
 class TooManyChannels(LimitReached):
     code = "too_many_channels"
-
-    def __init__(self) -> None:
-        super().__init__(f"You have {MOST} channels, and that is the most. Delete one first.")
+    text = f"You have {MAX_CHANNELS} channels, which is the limit. Delete one first."
 
 
 class BadAddress(Invalid):
-    """An address that cannot be a channel. It is not repeated: it is a secret."""
+    """An address that cannot be a channel. The message does not contain it, because it is a secret."""
 
     code = "bad_address"
 
@@ -48,7 +46,7 @@ class BadAddress(Invalid):
         super().__init__(
             f"This {schema!r} address cannot be a channel: {problem}.",
             field="url",
-            hint="An address is written as apprise does, such as ntfy://TOPIC, mailto://USER:PASSWORD@HOST or "
+            hint="Write the address as an Apprise URL, such as ntfy://TOPIC, mailto://USER:PASSWORD@HOST or "
             "json://HOST/PATH.",
         )
 
@@ -77,9 +75,9 @@ def check_name(name: str) -> str:
     """Return a name without blanks around it, or refuse it."""
     name = name.strip()
     if not name or len(name) > MAX_NAME:
-        raise Invalid(f"A channel's name has 1 to {MAX_NAME} characters; {name[:20]!r} has {len(name)}.", field="name")
+        raise Invalid(f"`name` must have 1 to {MAX_NAME} characters; {name[:20]!r} has {len(name)}.", field="name")
     if name.lower() in _TAKEN:
-        raise Invalid(f"{name!r} is what Wakeful's own way to tell you is called. Choose another name.", field="name")
+        raise Invalid(f"{name!r} is the name of one of Wakeful's own channels. Choose another name.", field="name")
     return name
 
 
@@ -95,13 +93,13 @@ def check_url(url: str) -> str:
 
 
 def show(schema: str, host: str | None) -> str:
-    """Write what may be seen of an address: where it goes, never what opens the door there."""
+    """Return the public part of an address: where it goes, without its secrets."""
     return f"{schema}://{host or _HIDDEN}"
 
 
 def count(channel: Channel, now: datetime) -> Channel | None:
-    """Count one more message over a channel; None if this hour's are used up."""
-    # An hour that begins ahead is from before the clock was set back.
+    """Count one more message over a channel; None if this hour's limit is reached."""
+    # An hour that starts in the future is from before the clock was set back.
     if channel.hour_from is None or abs(now - channel.hour_from) >= _HOUR:
         return replace(channel, hour_from=now, hour_count=1)
     if channel.hour_count >= PER_HOUR:
@@ -110,13 +108,13 @@ def count(channel: Channel, now: datetime) -> Channel | None:
 
 
 def free_at(channel: Channel) -> datetime:
-    """Return when a channel whose hour is used up takes messages again."""
+    """Return when a channel whose hourly limit is reached accepts messages again."""
     assert channel.hour_from is not None
     return channel.hour_from + _HOUR
 
 
 def note(channel: Channel, delivery: Delivery, now: datetime) -> Channel:
-    """Keep on a channel's row how its last message went."""
+    """Return a channel with the result of its last message."""
     if delivery.outcome == "sent":
         return replace(channel, last_sent_at=now, last_error=None, last_error_at=None)
     return replace(channel, last_error=delivery.reason or delivery.outcome, last_error_at=now)

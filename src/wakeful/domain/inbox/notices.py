@@ -8,13 +8,18 @@ from wakeful.domain import ids
 from wakeful.domain.agents.confinement import REMEDY, Confinement
 from wakeful.domain.agents.directories import MEMORY_ELSEWHERE, Directory, words
 from wakeful.domain.errors import Invalid, LimitReached
+from wakeful.domain.texts import check_size
 from wakeful.domain.types import Agent, Notice, Run, SetAside, User, Wake
 
-NOTIFY = "notify"  # the code of what an agent says itself
+NOTIFY = "notify"  # the code of notifications from an agent
 NEEDS_APPROVAL = "needs_approval"
 MAX_TITLE = 200
 MAX_BODY = 4_000
 PER_HOUR = 20  # of one agent
+_CAUSE = (
+    "That happens when its journal ({journal}) is truncated or deleted, or when an older copy replaces it. It is used "
+    "as it is now. If you have a newer copy of it with its journal, stop the server and restore both."
+)
 
 
 class TooManyNotices(LimitReached):
@@ -22,23 +27,23 @@ class TooManyNotices(LimitReached):
 
     def __init__(self, free_at: datetime) -> None:
         super().__init__(
-            f"You have sent {PER_HOUR} notifications within an hour, and that is the most. This one was not sent. "
-            f"The next one is possible at {free_at:%Y-%m-%d %H:%M:%S} UTC; put together what belongs together."
+            f"You have sent {PER_HOUR} notifications within an hour, which is the limit. This one was not sent. The "
+            f"next one is possible at {free_at:%Y-%m-%d %H:%M:%S} UTC; combine several into one."
         )
 
 
 def braked(wake: Wake, until: datetime, now: datetime) -> Notice:
-    """An agent's own bookings start more runs than it may."""
+    """An agent's own bookings have started too many runs within an hour."""
     return _about(
         wake,
         now,
         code="brake",
         title="The runaway brake is on",
         body=(
-            "This agent's own bookings started as many runs as they may in an hour. "
+            "This agent's own bookings have started the maximum number of runs within an hour. "
             f"The rest wait until {until:%H:%M} UTC."
         ),
-        once_key=f"brake:{wake.agent_id}:{until:%Y-%m-%dT%H}",  # by its end, which all that wait have in common
+        once_key=f"brake:{wake.agent_id}:{until:%Y-%m-%dT%H}",  # the same for all wakes that wait
     )
 
 
@@ -50,7 +55,7 @@ def backing_off(wake: Wake, now: datetime) -> Notice:
         code="backoff",
         title="A recurring wake keeps failing",
         body=(
-            f"It failed {wake.failures} times in a row and comes back less often now: "
+            f"It failed {wake.failures} times in a row, so it now runs less often: "
             f"next at {wake.attempt_at:%Y-%m-%d %H:%M} UTC."
         ),
         once_key=f"backoff:{wake.id}:{wake.created_at.isoformat()}:{now:%Y-%m-%d}",
@@ -58,21 +63,21 @@ def backing_off(wake: Wake, now: datetime) -> Notice:
 
 
 def interrupted(run: Run, now: datetime) -> Notice:
-    """A run was cut off and is not tried again by itself."""
+    """A run was interrupted and is not retried by itself."""
     return _about(
         run,
         now,
         code="interrupted",
         title="A run was interrupted",
-        body=f"{run.error or 'It was cut off.'} Continue takes it up from its last saved step.",
+        body=f"{run.error or 'It was interrupted.'} Continue resumes it from its last saved step.",
         once_key=f"interrupted:{run.id}:{run.fence}",
     )
 
 
 def unfirable(wake: SetAside, error: str, now: datetime) -> Notice:
-    """The scheduler could not decide about a wake at all, perhaps not even read it."""
-    is_over = wake.kind == "session"
-    after = "Its session could not be made; book it again." if is_over else "It is tried again every five minutes."
+    """The scheduler could not fire a wake, perhaps not even read it."""
+    is_over = wake.status == "failed"
+    after = "Its session could not be created; book it again." if is_over else "It is retried every five minutes."
     return _about(
         wake,
         now,
@@ -84,20 +89,20 @@ def unfirable(wake: SetAside, error: str, now: datetime) -> Notice:
 
 
 def loop_ended(run: Run, agent: Agent, now: datetime) -> Notice:
-    """An agent that kept itself going has booked nothing more."""
+    """An agent that booked its own runs has booked no next one."""
     how = run.status if run.reason in (None, run.status) else f"{run.status}, {run.reason}"
     return _about(
         run,
         now,
         code="loop_ended",
-        title=f"{agent.name} no longer wakes itself",
-        body=f"Its last run ({how}) ended without another one booked. Run it now, or book its next run yourself.",
+        title=f"{agent.name} has no next run scheduled",
+        body=f"Its last run ({how}) ended without booking another one. Run it now, or book its next run yourself.",
         once_key=f"loop_ended:{run.wake_id}",
     )
 
 
 def forgotten(wake: Wake, days: int, now: datetime) -> Notice:
-    """A recurring recall went on for long with nobody there."""
+    """A recurring recall was ended, because its user was absent for long."""
     label = f" {wake.comment!r}" if wake.comment else ""
     return _about(
         wake,
@@ -105,23 +110,22 @@ def forgotten(wake: Wake, days: int, now: datetime) -> Notice:
         code="forgotten",
         title="A recurring recall has ended",
         body=(
-            f"The recall{label} came back {wake.runs_started} times, and for {days} days you neither wrote in its "
-            "session nor changed it. To have it back, ask the agent there, or book it again with `wakeful wake add "
-            f"--session {wake.session_id}` or POST /sessions/{wake.session_id}/recall. Its text is kept with wake "
-            f"{wake.id}."
+            f"The recall{label} ran {wake.runs_started} times, and for {days} days you neither wrote in its session "
+            f"nor edited it. To restore it, ask the agent there, or book it again with `wakeful wake add --session "
+            f"{wake.session_id}` or POST /sessions/{wake.session_id}/recall. Wake {wake.id} still has its text."
         ),
         once_key=f"forgotten:{wake.id}",
     )
 
 
 def needs_approval(run: Run, agent: Agent, call_id: str, tool: str, now: datetime) -> Notice:
-    """A headless run came to a call that a person must approve."""
+    """A headless run reached a call that a person must approve."""
     return _about(
         run,
         now,
         code=NEEDS_APPROVAL,
-        title=f"{agent.name} needs your approval"[:MAX_TITLE],
-        body=f"It wanted to call {tool} while nobody was there, so nothing was done. Look at the call in its run; you "
+        title=f"{agent.name} needs your approval",
+        body=f"It tried to call {tool} while you were not there, so the call was not made. Look at it in its run; you "
         "can approve exactly this call and run it again.",
         once_key=f"{NEEDS_APPROVAL}:{run.id}:{call_id}",
     )
@@ -134,36 +138,32 @@ def call_to_approve(notice: Notice) -> str | None:
 
 
 def storage_low(agent: Agent, used: int, quota: int, now: datetime) -> Notice:
-    """An agent's database gets full."""
+    """An agent's database is nearly full."""
     return _about(
         agent,
         now,
         code="storage_low",
         title=f"{agent.name}'s database is {used / quota:.0%} full",
         body=(
-            f"It holds {used / 1024**2:.1f} of {quota / 1024**2:.1f} MB. When it is full, the agent can only delete. "
-            "Delete rows that are no longer needed, or give it more room."
+            f"It has {used / 1024**2:.1f} of {quota / 1024**2:.1f} MB. When it is full, the agent can only delete. "
+            "Delete rows that are no longer needed, or raise its quota."
         ),
-        once_key=f"storage_low:{agent.id}:{now.isoformat()}",  # told once per crossing; the file knows
+        once_key=f"storage_low:{agent.id}:{now.isoformat()}",  # once per crossing; the file records it
     )
 
 
 def database_unreadable(agent: Agent, what: str, path: str | None, now: datetime) -> Notice:
-    """An agent's file is damaged, empty or missing, and what is left of it was put aside."""
-    left = (
-        "Nothing is left of it here."
-        if path is None
-        else f"What is left was put aside at {path} in the data directory."
-    )
+    """The file of an agent's database is damaged, empty or missing; the rest of it was moved aside."""
+    left = "Nothing is left of it here." if path is None else f"What is left was moved to {path} in the data directory."
     return _about(
         agent,
         now,
         code="database_unreadable",
-        title=f"{agent.name}'s database could not be read"[:MAX_TITLE],
+        title=f"{agent.name}'s database could not be read",
         body=(
-            f"The file {what}. {left} Nothing was deleted. The agent begins a new one. To go on with the old one, stop "
-            "the server and put its db.sqlite, its db.sqlite-wal if there is one, and its db.key back from a backup. "
-            "To have tables of a snapshot: `wakeful db snapshots` lists them, `wakeful db recover` copies a table."
+            f"The file {what}. {left} Nothing was deleted. The agent starts with a new one. To go back to the old one, "
+            "stop the server and restore its db.sqlite, its db.sqlite-wal if there is one, and its db.key from a "
+            "backup. To copy tables of a snapshot, use `wakeful db snapshots` and `wakeful db recover`."
         ),
         once_key=f"database_unreadable:{agent.id}:{now.isoformat()}",
     )
@@ -171,30 +171,26 @@ def database_unreadable(agent: Agent, what: str, path: str | None, now: datetime
 
 def database_behind(agent: Agent, known: tuple[int, str], last: int, at: str | None, now: datetime) -> Notice:
     """An agent's database lacks changes that were written to it."""
-    reached = "it has no changes at all now" if not last else f"the last one it has now is change {last} of {at}"
+    reached = "now it has no changes" if not last else f"now its last one is change {last} of {at}"
     return _about(
         agent,
         now,
         code="database_behind",
-        title=f"Changes of {agent.name}'s database are missing"[:MAX_TITLE],
-        body=(
-            f"Change {known[0]} was written to it, and {reached}. That happens when its journal (db.sqlite-wal) is cut "
-            "or deleted, or when an older copy is put in its place. The agent goes on with what is there. If you have "
-            "a newer copy of the file with its journal, stop the server and put both back."
-        ),
+        title=f"Changes of {agent.name}'s database are missing",
+        body=(f"Change {known[0]} was written to it, but {reached}. {_CAUSE.format(journal='db.sqlite-wal')}"),
         once_key=f"database_behind:{agent.id}:{known[0]}:{known[1][:16]}",
     )
 
 
 def instructions_changed(agent: Agent, path: str, digest: str, now: datetime) -> Notice:
-    """A file that goes into an agent's prompts is not one that a person saved or accepted."""
+    """A file that is part of an agent's prompts was not saved or accepted by a person."""
     return _about(
         agent,
         now,
         code="instructions_changed",
-        title=f"{path} of {agent.name} changed"[:MAX_TITLE],
+        title=f"{path} of {agent.name} changed",
         body=(
-            "It was not saved here, so a program may have written it. Runs leave it out until you have read and "
+            "It was not saved here, so a program may have written it. Runs do not use it until you have read and "
             "accepted it, in Configure of the agent or with `wakeful agent accept`."
         ),
         once_key=f"instructions_changed:{agent.id}:{path}:{digest}",
@@ -208,21 +204,21 @@ def memory_elsewhere(run: Run, directory: Directory, now: datetime) -> Notice:
         now,
         code=MEMORY_ELSEWHERE,
         title="An agent waits for its data directory",
-        body=(f"{words(run.agent_id, directory)} Its wakes keep their place and run when that node is back."),
+        body=f"{words(run.agent_id, directory)} Its wakes keep their place and run when that node is back.",
         once_key=f"{MEMORY_ELSEWHERE}:{run.agent_id}:{directory.seen_at.isoformat()}",  # once each time it goes away
     )
 
 
 def memory_forked(agent: Agent, directory: Directory, other_id: str, unused: str, now: datetime) -> Notice:
-    """Files of an agent are in two data directories, as nodes with separate disks made them before 0.2."""
+    """An agent has files in two data directories, created before 0.2 by nodes with separate disks."""
     return _about(
         agent,
         now,
         code="memory_forked",
         title=f"{agent.name} has files in two data directories",
         body=(
-            f"It works with those in {directory.place!r} (id {directory.id}). Those in {unused!r} are not used, and "
-            "nothing of them was deleted. Copy what you need of them by hand, then move that folder away."
+            f"It uses those in {directory.place!r} (id {directory.id}). Those in {unused!r} are not used, and none of "
+            "them was deleted. Copy what you need by hand, then move that folder away."
         ),
         once_key=f"memory_forked:{agent.id}:{other_id}",
     )
@@ -231,11 +227,11 @@ def memory_forked(agent: Agent, directory: Directory, other_id: str, unused: str
 def columns_renamed(
     agent: Agent, renamed: Mapping[str, Mapping[str, str]], views: Sequence[str], snapshot: str, now: datetime
 ) -> Notice:
-    """Columns of an agent's database that hid SQLite's row id have another name now."""
+    """Columns of an agent's database that hid SQLite's row id were renamed."""
     changed = [f"{table}.{old} is now {new}" for table, names in renamed.items() for old, new in names.items()]
     body = (
-        f"They were named like SQLite's row id, so a change of one row could hit others: {_listed(changed)}. "
-        f"The rows are as they were; the file as it was before is {snapshot}, among the snapshots."
+        f"They were named like SQLite's row id, so a change of one row could affect others: {_listed(changed)}. "
+        f"The rows are unchanged; the snapshot {snapshot} is the file before the change."
     )
     if views:
         body += f" Saved views that use these columns have to be rewritten: {_listed(views)}."
@@ -255,38 +251,38 @@ def _listed(names: Sequence[str], most: int = 20) -> str:
 
 
 def database_key_shown(agent: Agent, now: datetime) -> Notice:
-    """Someone was given the key of an agent's database."""
+    """The key of an agent's database was shown to someone."""
     return _about(
         agent,
         now,
         code="database_key_shown",
-        title=f"The key of {agent.name}'s database was shown"[:MAX_TITLE],
+        title=f"The key of {agent.name}'s database was shown",
         body=(
-            f"It was asked for with your account, at {now:%Y-%m-%d %H:%M} UTC. With it and a copy of the file, all of "
-            "it can be read. If that was not you, revoke your tokens and give it a new key: `wakeful db rekey`."
+            f"Someone with your account requested it at {now:%Y-%m-%d %H:%M} UTC. With it and a copy of the file, all "
+            "data can be read. If that was not you, revoke your tokens and change the key: `wakeful db rekey`."
         ),
         once_key=f"database_key_shown:{agent.id}:{now.isoformat()}",
     )
 
 
 def shell_refused(agent: Agent, confinement: Confinement, now: datetime) -> Notice:
-    """An agent wanted to run a command on a machine that cannot confine it."""
+    """An agent tried to run a command on a machine that cannot confine it."""
     return _about(
         agent,
         now,
         code="shell_refused",
-        title=f"{agent.name}'s commands are not run"[:MAX_TITLE],
+        title=f"{agent.name}'s commands are not run",
         body=(
             "This server's machine cannot confine commands, and one that is not confined could read the server's keys "
-            f"({'; '.join(confinement.problems)}). To have them run, {REMEDY}. Or, if you trust this agent's model and "
-            "everything it reads, write shell_unconfined = true into the server's settings file and start it again."
+            f"({'; '.join(confinement.problems)}). To allow them, {REMEDY}. Or, if you trust this agent's model and "
+            "everything it reads, set shell_unconfined = true in the server's settings file and restart the server."
         ),
         once_key=f"shell_refused:{agent.id}:{now:%Y-%m-%d}",
     )
 
 
 def store_behind(owner: User, since: datetime | None, until: datetime, number: int, now: datetime) -> Notice:
-    """The embedded store is older than what was seen of it before."""
+    """The embedded store lacks transactions that were committed before."""
     seen = f"{until:%Y-%m-%d %H:%M:%S} UTC"
     missing = f"until {seen}" if since is None else f"between {since:%Y-%m-%d %H:%M:%S} and {seen}"
     return Notice(
@@ -296,10 +292,8 @@ def store_behind(owner: User, since: datetime | None, until: datetime, number: i
         code="store_behind",
         title="A part of the server's data is missing",
         body=(
-            f"The store is older than it was: what was written {missing} may be missing, such as wakes, messages and "
-            "runs. That happens when its journal (wakeful.sqlite-wal) is cut or deleted, or when an older copy is put "
-            "in its place. The server goes on with what is there. If you have a newer copy of the store with its "
-            "journal, stop the server and put both back."
+            f"The store is older than before: wakes, messages and runs that were written {missing} may be missing. "
+            f"{_CAUSE.format(journal='wakeful.sqlite-wal')}"
         ),
         once_key=f"store_behind:{number}:{until.isoformat()}:{owner.id}",
         created_at=now,
@@ -307,38 +301,38 @@ def store_behind(owner: User, since: datetime | None, until: datetime, number: i
 
 
 def from_agent(run: Run, title: str, body: str, now: datetime) -> Notice:
-    """An agent has something to say to its user."""
+    """Return the notice that an agent sends with the tool `notify`."""
     title, body = title.strip(), body.strip()
     for field, text, most in (("title", title, MAX_TITLE), ("body", body, MAX_BODY)):
         if not text:
             raise Invalid(f"{field!r} is empty. Write 1 to {most:,} characters.", field=field)
-        if len(text) > most:
-            raise Invalid(f"{field!r} has {len(text):,} characters; {most:,} is the most.", field=field)
-    said = blake2b(f"{title}\x00{body}".encode(), digest_size=16).hexdigest()
+        check_size(field, len(text), most, "characters")
+    digest = blake2b(f"{title}\x00{body}".encode(), digest_size=16).hexdigest()
     return _about(
         run,
         now,
         code=NOTIFY,
         title=title,
         body=body,
-        once_key=f"{NOTIFY}:{run.agent_id}:{said}:{now:%Y-%m-%dT%H}",  # two runs that say the same at once say it once
+        once_key=f"{NOTIFY}:{run.agent_id}:{digest}:{now:%Y-%m-%dT%H}",  # the same text of two runs is sent once
     )
 
 
 def _about(
     what: Wake | SetAside | Run | Agent, now: datetime, *, code: str, title: str, body: str, once_key: str
 ) -> Notice:
-    """Address a notice to the one whose it is, with the way to what it is about."""
+    """Return a notice for the owner of something, with links to it."""
+    is_agent = isinstance(what, Agent)
     return Notice(
         id=ids.new_id(now),
         user_id=what.user_id,
-        agent_id=what.id if isinstance(what, Agent) else what.agent_id,
+        agent_id=what.id if is_agent else what.agent_id,
         code=code,
-        title=title,
+        title=title[:MAX_TITLE],
         body=body,
         once_key=once_key,
         created_at=now,
-        wake_id=None if isinstance(what, Agent) else what.wake_id if isinstance(what, Run) else what.id,
+        wake_id=None if is_agent else what.wake_id if isinstance(what, Run) else what.id,
         run_id=what.id if isinstance(what, Run) else None,
-        session_id=None if isinstance(what, Agent) else what.session_id,
+        session_id=None if is_agent else what.session_id,
     )

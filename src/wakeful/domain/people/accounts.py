@@ -16,7 +16,7 @@ SCOPES: tuple[Scope, ...] = ("read", "chat", "schedule", "admin")  # each includ
 LOGIN_LASTS = timedelta(minutes=10)
 TICKET_LASTS = timedelta(seconds=30)
 BROWSER_LASTS = timedelta(days=90)
-FRESH_LOGIN = timedelta(minutes=10)  # how long a browser may make tokens and login links after its login
+FRESH_LOGIN = timedelta(minutes=10)  # how long after its login a browser may create tokens and login links
 
 NEW_LINK = (
     "Open a new login link: the server prints one each time it starts, and POST /login-links with the owner's token "
@@ -36,67 +36,52 @@ class Identity:
 
 
 class NotSignedIn(WakefulError):
-    """Nobody knows who asks."""
+    """The caller is not authenticated."""
 
     code = "not_signed_in"
-
-    def __init__(
-        self,
-        message: str = "This needs a token, and none came with the request.",
-        hint: str = "Send it as 'Authorization: Bearer TOKEN', or open a login link in the browser.",
-    ) -> None:
-        super().__init__(message, hint=hint)
+    text = "This needs a token, and the request has none."
+    hint = "Send it as 'Authorization: Bearer TOKEN', or open a login link in the browser."
 
 
 class WrongToken(NotSignedIn):
     code = "wrong_token"
-
-    def __init__(self) -> None:
-        super().__init__("The token is not known here, or it has expired or been revoked.")
+    text = "The token is not known here, or it has expired or been revoked."
 
 
 class LoginEnded(NotSignedIn):
     """A browser's cookie is unknown."""
 
     code = "login_ended"
-
-    def __init__(self) -> None:
-        super().__init__("This browser's login has expired or was revoked, or it belongs to another server.", NEW_LINK)
+    text = "This browser's login has expired or was revoked, or it belongs to another server."
+    hint = NEW_LINK
 
 
 class LoginOutdated(NotSignedIn):
     """A browser logged in before the page had a secret beside the cookie."""
 
     code = "login_outdated"
-
-    def __init__(self) -> None:
-        super().__init__(
-            "Wakeful was upgraded, and a cookie alone no longer logs a browser in. Log in once more.", NEW_LINK
-        )
+    text = "Wakeful was upgraded, and a cookie alone no longer logs a browser in. Log in once more."
+    hint = NEW_LINK
 
 
 class PageSecretMissing(NotSignedIn):
-    """A browser's cookie came without the secret that belongs to it."""
+    """A browser sent its cookie without the secret that belongs to it."""
 
     code = "page_secret_missing"
-
-    def __init__(self) -> None:
-        super().__init__(
-            "The login cookie came without the secret that the page keeps beside it in the browser's storage, or with "
-            "another one. The browser may have cleared that storage.",
-            NEW_LINK,
-        )
+    text = (
+        "The login cookie was sent without the secret that the page keeps in the browser's storage, or with a "
+        "wrong one. The browser may have cleared that storage."
+    )
+    hint = NEW_LINK
 
 
 class LoginTooOld(Forbidden):
     code = "login_too_old"
-
-    def __init__(self) -> None:
-        super().__init__(
-            f"This browser logged in more than {FRESH_LOGIN // timedelta(minutes=1)} minutes ago, and only a newer "
-            "login may make tokens and login links.",
-            hint=f"{NEW_LINK} Or call this route with a bearer token instead.",
-        )
+    text = (
+        f"This browser logged in more than {FRESH_LOGIN // timedelta(minutes=1)} minutes ago, and only a newer "
+        "login may make tokens and login links."
+    )
+    hint = f"{NEW_LINK} Or call this route with a bearer token instead."
 
 
 class WrongPass(NotSignedIn):
@@ -108,7 +93,7 @@ class WrongPass(NotSignedIn):
             "ticket": ("ticket", "Make a new one with POST /ws-ticket. It opens one socket, within 30 seconds."),
             "download": ("ticket", "Make a new one with POST /download-tickets, for this very path, and use it once."),
         }[purpose]
-        super().__init__(f"The {name} is not known, was used before, or is too old.", hint)
+        super().__init__(f"The {name} is not known, was used before, or is too old.", hint=hint)
 
 
 class TooManyTries(LimitReached):
@@ -150,9 +135,7 @@ class ScopeTooLarge(Forbidden):
 
 class OwnersOnly(Forbidden):
     code = "owners_only"
-
-    def __init__(self) -> None:
-        super().__init__("Only an owner of this server may do this. Ask one of them.")
+    text = "Only an owner of this server may do this. Ask one of them."
 
 
 class LastOwner(Conflict):
@@ -199,7 +182,7 @@ class ExpiresTooLate(Invalid):
 
 
 class TokenTaken(Conflict):
-    """The owner's token that the settings name cannot be used."""
+    """The owner's token in the settings cannot be used."""
 
     code = "token_taken"
 
@@ -208,7 +191,7 @@ class TokenTaken(Conflict):
 
 
 def includes(held: Scope, needed: Scope) -> bool:
-    """Return whether a scope reaches as far as another."""
+    """Return whether one scope includes another."""
     return SCOPES.index(held) >= SCOPES.index(needed)
 
 
@@ -218,7 +201,7 @@ def check_scope(caller: Identity, needed: Scope) -> None:
 
 
 def check_manages(caller: Identity, user_id: str) -> None:
-    """Refuse who may not manage this user: everyone may manage themselves, an owner everyone."""
+    """Refuse a caller who may not manage this user: everyone may manage themselves, an owner everyone."""
     check_scope(caller, "admin")
     if caller.user.id != user_id:
         check_owner(caller)
@@ -230,8 +213,8 @@ def check_owner(caller: Identity) -> None:
         raise OwnersOnly
 
 
-def why_no_browser(token: Token | None, now: datetime) -> NotSignedIn:
-    """Say why a browser is not let in, from what its cookie was once given out for."""
+def login_problem(token: Token | None, now: datetime) -> NotSignedIn:
+    """Return why a browser's cookie does not authenticate it."""
     if token is None or token.kind != "browser" or token.revoked_at is not None:
         return LoginEnded()
     if token.expires_at is not None and token.expires_at <= now:
@@ -240,19 +223,19 @@ def why_no_browser(token: Token | None, now: datetime) -> NotSignedIn:
 
 
 def check_fresh(caller: Identity, now: datetime) -> None:
-    """Refuse a browser whose login was long ago: who has found it open must not leave with a token."""
+    """Refuse a browser whose login was long ago: a stranger who finds it open must not be able to create a token."""
     if caller.kind == "browser" and (caller.logged_in_at is None or abs(now - caller.logged_in_at) > FRESH_LOGIN):
         raise LoginTooOld
 
 
 def check_grant(caller: Identity, asked: Scope) -> None:
-    """Refuse a token that could do more than the one it is made with."""
+    """Refuse to create a token with a larger scope than the caller's own."""
     if not includes(caller.scope, asked):
         raise ScopeTooLarge(caller.scope, asked)
 
 
 def read_expiry(expires_at: datetime | None, now: datetime) -> datetime | None:
-    """Return the end of a token's life in UTC; refuse one that has passed or that no calendar reaches."""
+    """Return when a token expires, in UTC; refuse a time that has passed or is out of range."""
     if expires_at is None:
         return None
     if expires_at <= now:
@@ -265,7 +248,7 @@ def read_expiry(expires_at: datetime | None, now: datetime) -> datetime | None:
 def change_user(
     user: User, *, name: str | None, role: Role | None, owners: Collection[str], timezone: str | None = None
 ) -> User:
-    """Change what is given. `owners` are the ids of all owners there are."""
+    """Return a user with the given fields changed. `owners` are the ids of all owners."""
     if timezone is not None:
         load_zone(timezone)
     if role is not None and role != "owner":

@@ -1,4 +1,4 @@
-"""Calls that a person is asked about before they are made."""
+"""Tool calls that need a person's approval."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,16 +8,16 @@ from typing import Any, Literal
 from wakeful.domain.errors import Conflict, NotFound
 from wakeful.domain.types import Run
 
-# refused: nobody was there to be asked. used: the call was begun, so after a crash it is in doubt.
+# refused: no person was present. used: the call was started, so after a crash it is not known whether it happened.
 ApprovalStatus = Literal["pending", "approved", "denied", "refused", "used"]
 
 MAX_NOTICES = 5  # of one run
-GRANT = "granted:"  # begins the id under which a call of an earlier run was approved for this one
+GRANT = "granted:"  # prefix of the id of a call of an earlier run that was approved for this one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Approval:
-    """One call, and what a person said about it."""
+    """One call, and the answer of a person."""
 
     run_id: str
     call_id: str

@@ -24,7 +24,7 @@ class SessionBusy(Conflict):
 
 
 class LeaseLost(Conflict):
-    """A stale owner tried to write: its lease ran out and the run may be someone else's by now."""
+    """A process tried to write whose lease has expired; another one may hold the run by now."""
 
     code = "lease_lost"
 
@@ -37,7 +37,7 @@ class NothingToContinue(Conflict):
 
     def __init__(self, run: Run) -> None:
         super().__init__(
-            f"Run {run.id!r} is {run.status}, so there is nothing to go on with. "
+            f"Run {run.id!r} is {run.status}, so there is nothing to continue. "
             "Only a run that was interrupted, failed or was stopped can be continued."
         )
 
@@ -55,15 +55,15 @@ class Outcome:
 
     status: OutcomeStatus
     reason: str | None = None
-    note: RunNote | None = None  # what people should know about one that succeeded
+    note: RunNote | None = None  # worth knowing about a run that succeeded
     error: str | None = None
 
 
 def recover(run: Run, now: datetime, rules: Rules) -> Run:
-    """Decide about a run whose lease ran out: another attempt from its last saved step, or the end.
+    """Decide about a run whose lease has expired: another attempt from its last saved step, or the end.
 
-    A start that reached no model or tool call spent no attempt. Such starts have a limit of their own, so that a run
-    that kills the process before it gets that far does not do so for ever.
+    A start that reached no model or tool call does not count as an attempt. Such starts have their own limit, so that a
+    run that crashes the process early does not do so for ever.
     """
     freed = replace(run, owner=None, lease_until=None)
     if not run.has_called:
@@ -77,15 +77,15 @@ def recover(run: Run, now: datetime, rules: Rules) -> Run:
         error = f"The process died {freed.lost_starts} times before this run reached a model or tool call."
         return replace(freed, status="interrupted", reason="starts_used_up", error=error, finished_at=now)
     if not run.is_headless and run.lease_until is not None and now - run.lease_until > rules.resume_chat_within:
-        error = "The server was away too long to go on unasked."
+        error = "The server was down for too long to continue by itself."
         return replace(freed, status="interrupted", reason="away_too_long", error=error, finished_at=now)
     return replace(freed, status="queued", reason="resumed", is_resuming=True)
 
 
-def last_words(run: Run) -> RunFrame | None:
-    """Return what ends the stream of a run whose owner is gone; None: it goes on."""
+def last_frame(run: Run) -> RunFrame | None:
+    """Return the frame that ends the stream of a recovered run; None: the run continues."""
     if run.status == "stopped":
         return StreamStopped()
     if run.status == "interrupted":
-        return ErrorFrame(message=run.error or "The run was cut off.", code="interrupted")
+        return ErrorFrame(message=run.error or "The run was interrupted.", code="interrupted")
     return None

@@ -7,16 +7,16 @@ from datetime import datetime, timedelta
 
 from wakeful.domain.bounds.limits import Rules
 from wakeful.domain.types import Agent, Pause, Wake
-from wakeful.domain.wakes import wakes
+from wakeful.domain.wakes.fire import Facts, fire
 from wakeful.domain.wakes.kinds import is_bounded
 
-MOST = 2_000  # entries; a wake every ten seconds fills any week
-_STEPS_OF_ONE = 10_000  # a rule that kept moving a wake without an end would be a fault of ours
+MAX_ENTRIES = 2_000  # a wake every ten seconds would fill any week
+_MAX_STEPS = 10_000  # per wake; a guard against a rule that moves a wake for ever
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planned:
-    """One run to come."""
+    """A future run."""
 
     wake_id: str
     agent_id: str
@@ -24,8 +24,8 @@ class Planned:
     kind: str
     comment: str
     nominal_at: datetime  # the planned instant
-    at: datetime  # when it will really begin, if nothing changes
-    covers: int  # how many planned instants it stands for
+    at: datetime  # when it will start if nothing changes
+    covers: int  # number of planned instants that it covers
     reason: str | None = None  # why `at` is later than planned
 
 
@@ -39,11 +39,17 @@ class AgendaContext:
 
 
 def plan(
-    live: Sequence[Wake], around: AgendaContext, now: datetime, until: datetime, rules: Rules, *, most: int = MOST
+    live: Sequence[Wake],
+    around: AgendaContext,
+    now: datetime,
+    until: datetime,
+    rules: Rules,
+    *,
+    most: int = MAX_ENTRIES,
 ) -> list[Planned]:
-    """Return what these wakes will run from now until an instant, in order, as far as it can be foreseen.
+    """Return the runs of these wakes until an instant, in order, if nothing unforeseen happens.
 
-    What nobody can foresee is left out of account: a user who talks, a slot that is taken, a run that fails.
+    Not foreseen are a user who talks, a busy session and a run that fails.
     """
     streams = [_runs_of(wake, around, now, until, rules) for wake in live if wake.agent_id in around.agents]
     return [planned for _, planned in zip(range(most), heapq.merge(*streams, key=lambda each: each.at), strict=False)]
@@ -52,13 +58,13 @@ def plan(
 def _runs_of(wake: Wake, around: AgendaContext, now: datetime, until: datetime, rules: Rules) -> Iterator[Planned]:
     reason: str | None = None
     at = now
-    for _ in range(_STEPS_OF_ONE):
+    for _ in range(_MAX_STEPS):
         if wake.status != "pending":
             return
         at = max(at, wake.attempt_at)
         if at > until:
             return
-        verdict = wakes.fire(wake, _facts(wake, around, now, at), at, rules)
+        verdict = fire(wake, _facts(wake, around, now, at), at, rules)
         if verdict.wake.status == "pending" and not verdict.runs and verdict.wake.attempt_at > at:
             reason = verdict.wake.held_by
         for run in verdict.runs:
@@ -79,10 +85,10 @@ def _runs_of(wake: Wake, around: AgendaContext, now: datetime, until: datetime, 
         wake = verdict.wake
 
 
-def _facts(wake: Wake, around: AgendaContext, now: datetime, at: datetime) -> wakes.Facts:
+def _facts(wake: Wake, around: AgendaContext, now: datetime, at: datetime) -> Facts:
     agent = around.agents[wake.agent_id]
     is_today = at - now < timedelta(days=1)
-    return wakes.Facts(
+    return Facts(
         agent_timezone=agent.zone,
         bounds=agent.bounds if is_bounded(wake) else None,
         pauses=[

@@ -52,7 +52,7 @@ DURATION = re.compile(rf"(?:in )?{TERM.pattern}(?:{JOINED}{TERM.pattern})*(?: fr
 
 
 def read_duration(words: str) -> timedelta | None:
-    """Return the length that lower-case, single-spaced words name, or None; each unit may appear once."""
+    """Return the duration that a lower-case, single-spaced text means, or None; each unit may appear once."""
     if "&" in words:
         return None
     for form, part in PART_OF.items():
@@ -71,7 +71,7 @@ def read_duration(words: str) -> timedelta | None:
 
 
 def format_duration(length: timedelta) -> str:
-    """Write a length in its two largest units: `2 h 15 min`, `10 s`."""
+    """Return a duration in its two largest units: `2 h 15 min`, `10 s`."""
     seconds = max(0, round(length.total_seconds()))
     parts: list[str] = []
     for unit, name in ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s")):

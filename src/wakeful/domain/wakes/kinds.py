@@ -17,16 +17,17 @@ class Kind:
 
     landing: Landing
     slot: Slot | None = None  # at most one live wake for each session or agent; None: any number
+    is_recall: bool = False  # its changes are `recall_update` frames in its session; others are `schedule_update`
     is_schedule: bool = False  # booked through the scheduler door, which limits how many wait in a session
     can_recur: bool = False
-    can_defer: bool = False  # put off while someone talks in its session; otherwise its run queues there
+    can_defer: bool = False  # deferred while its session is busy; otherwise its run is queued there
     is_bounded: bool = False  # modes, quiet hours, days and the daily cap apply if the agent itself booked it
     on_miss: OnMiss = "run_once"
 
 
 KINDS: Mapping[WakeKind, Kind] = MappingProxyType(
     {
-        "recall": Kind(landing="origin", slot="session", can_recur=True, can_defer=True),
+        "recall": Kind(landing="origin", slot="session", is_recall=True, can_recur=True, can_defer=True),
         "message": Kind(landing="origin", is_schedule=True),
         "session": Kind(landing="fresh", is_schedule=True),
         "next_run": Kind(landing="fresh", slot="agent", is_bounded=True, on_miss="skip"),
@@ -44,7 +45,7 @@ def is_schedule(wake: Wake) -> bool:
 
 
 def is_bounded(wake: Wake) -> bool:
-    """Return whether modes, quiet hours, days and the daily cap apply: to a next run that the agent booked itself."""
+    """Return whether modes, quiet hours, days and the daily cap apply: only if the agent itself booked it."""
     return kind_of(wake).is_bounded and wake.scheduled_by == "agent"
 
 

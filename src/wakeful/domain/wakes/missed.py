@@ -1,6 +1,6 @@
-"""Divide the planned times that are due: which run, which are caught up, which are only recorded as missed.
+"""Divide the planned times that are due: run, catch up, or only record as missed.
 
-Every instant ends up in exactly one piece, and every piece becomes exactly one row.
+Every planned time is in exactly one piece, and every piece becomes exactly one row.
 """
 
 from collections.abc import Sequence
@@ -9,27 +9,25 @@ from datetime import datetime, timedelta
 
 from wakeful.domain.types import Wake
 from wakeful.domain.values import value
-from wakeful.domain.wakes.recurrence import Grid
-
-_MICROSECOND = timedelta(microseconds=1)
+from wakeful.domain.wakes.recurrence import MICROSECOND, Grid
 
 
 @dataclass(frozen=True, slots=True)
 class Lateness:
-    """Lateness of a wake: decided once, when no pause or limit of ours held it any more."""
+    """Lateness of a wake: decided once, when no pause or limit holds it any more."""
 
     first_due_at: datetime
     is_missed: bool
     grace: timedelta = timedelta(0)  # instants less late than this are not missed
 
     def covers(self, at: datetime) -> bool:
-        """Return whether this very instant was missed, and not only one before it."""
+        """Return whether this planned time was missed, not only an earlier one."""
         return self.is_missed and self.first_due_at - at > self.grace
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A planned instant, or a counted range that begins with it."""
+    """A planned time, or a range of `covers` planned times that starts with it."""
 
     first: datetime
     covers: int
@@ -46,7 +44,7 @@ class Plan:
 
 
 def divide(wake: Wake, lateness: Lateness, now: datetime, *, most: int) -> Plan:
-    """Divide all instants from the wake's nominal one up to now, by its `on_miss`, into at most `most` runs."""
+    """Divide all planned times up to now, by the wake's `on_miss`, into at most `most` runs."""
     if not wake.is_recurring:
         piece = (Piece(wake.nominal_at, 1),)
         if lateness.is_missed and wake.on_miss == "skip":
@@ -58,7 +56,7 @@ def divide(wake: Wake, lateness: Lateness, now: datetime, *, most: int) -> Plan:
     whole = (Piece(wake.nominal_at, due.count),)
     if not lateness.is_missed:
         return Plan(runs=whole, next_at=next_at)
-    late = grid.span(wake.nominal_at, lateness.first_due_at - lateness.grace - _MICROSECOND)
+    late = grid.span(wake.nominal_at, lateness.first_due_at - lateness.grace - MICROSECOND)
     count = min(late.count, due.count)
     if wake.on_miss == "skip":
         rest = due.count - count
@@ -70,12 +68,12 @@ def divide(wake: Wake, lateness: Lateness, now: datetime, *, most: int) -> Plan:
 
 
 def join(pieces: Sequence[Piece]) -> Piece:
-    """Make one piece of several that follow each other."""
+    """Join consecutive pieces."""
     return Piece(pieces[0].first, sum(piece.covers for piece in pieces))
 
 
 def _one_by_one(grid: Grid, first: datetime, count: int, most: int) -> tuple[Piece, ...]:
-    """The oldest each on their own; the last run takes whatever is left over."""
+    """Return one piece per planned time, the oldest first; the last one covers the rest."""
     instants = grid.take(first, max(1, min(count, most)))
     singles = [Piece(at, 1) for at in instants[:-1]]
     return (*singles, Piece(instants[-1], count - len(singles)))

@@ -1,12 +1,12 @@
-"""The planned grid of a recurring wake: an interval from an anchor, or a cron expression in an IANA zone.
+"""The planned times of a recurring wake: an interval from an anchor, or a cron expression in an IANA zone.
 
-An interval counts real time; clock changes do not touch it. A cron expression has five fields (`L` and `#` work too)
-and follows the wall clock:
+An interval counts elapsed time; clock changes do not affect it. A cron expression has five fields (`L` and `#` work
+too) and follows the wall clock:
 
-- One whose hour field admits every hour (`0 * * * *`, `*/15 * * * *`) fires whenever clocks show a matching minute, so
-  a repeated hour has its firings twice and a skipped hour has none: real hours pass evenly.
-- Any other (`30 2 * * *`, `0 */2 * * *`, `*/15 2 * * *`) names wall-clock times, and each is kept once: times in a
-  spring gap fall together on the first instant after it, a time that comes twice in autumn fires the first time.
+- If its hour field matches every hour (`0 * * * *`, `*/15 * * * *`), it fires whenever clocks show a matching minute:
+  in a repeated hour twice, in a skipped hour not at all, so that it is even in elapsed time.
+- Any other (`30 2 * * *`, `0 */2 * * *`, `*/15 2 * * *`) names wall-clock times, and each fires once: all times in a
+  spring gap at the first instant after it, a time that comes twice in autumn the first time.
 
 Debian's cron decides by a leading `*` in the minute or hour field instead, and so drops `*/15 2 * * *` in spring and
 fires `0 */2 * * *` twice in autumn.
@@ -31,11 +31,11 @@ from wakeful.domain.zones import clock_change, load_zone, offset_at, resolve_wal
 
 MICROSECOND, SECOND, MINUTE = timedelta(microseconds=1), timedelta(seconds=1), timedelta(minutes=1)
 DAY = timedelta(days=1)
-ANY_DAY = datetime(2000, 1, 1, tzinfo=UTC)  # a calendar that has no match in 50 years never has one
+ANY_DAY = datetime(2000, 1, 1, tzinfo=UTC)  # a rule without a match in 50 years never has one
 
 
 class BadCron(Invalid):
-    """The expression is not one that we can plan by."""
+    """The cron expression cannot be used."""
 
     code = "bad_cron"
 
@@ -61,15 +61,11 @@ class CronNeedsZone(Invalid):
 
 
 class RecurrenceUnclear(Invalid):
-    """Neither an interval nor a cron expression says when, or both do."""
+    """Neither an interval nor a cron expression is given, or both are."""
 
     code = "recurrence_unclear"
-
-    def __init__(self) -> None:
-        super().__init__(
-            "A recurring wake needs a positive interval or a cron expression, exactly one of them.",
-            field="interval_seconds",
-        )
+    field = "interval_seconds"
+    text = "A recurring wake needs either a positive interval or a cron expression."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +78,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grid:
-    """When a recurring wake is planned to fire."""
+    """The planned times of a recurring wake."""
 
     every: timedelta | None
     cron: str | None
@@ -102,9 +98,9 @@ class Grid:
         return anchor if after < anchor else next(self._following(anchor, after), FOREVER)
 
     def span(self, first: datetime, until: datetime) -> Span:
-        """Count the planned instants from `first`, itself planned, up to and including `until`, by arithmetic.
+        """Count the planned times from `first`, itself one, up to and including `until`, by arithmetic.
 
-        One by one, a rule of every minute would take half a second for a month.
+        Counted one by one, a month of a rule for every minute would take half a second.
         """
         if first > until:
             return Span(count=0, next=first)
@@ -112,11 +108,11 @@ class Grid:
         return Span(count=later + 1, next=self.next_after(first, after=until))
 
     def take(self, first: datetime, count: int) -> list[datetime]:
-        """Return the first planned instants, beginning with `first`; fewer if time itself ends."""
+        """Return the first planned times, starting with `first`; fewer if the calendar ends."""
         return [first, *islice(self._following(first, first), count - 1)] if count > 0 else []
 
     def _following(self, anchor: datetime, after: datetime) -> Iterator[datetime]:
-        """Yield the planned instants after `after`, one by one, as far as the calendar goes."""
+        """Yield the planned times after `after`, until the calendar ends."""
         with suppress(OverflowError):
             if self.every is not None:
                 at = anchor + ((after - anchor) // self.every + 1) * self.every
@@ -159,7 +155,7 @@ def _admits_every_hour(cron: str) -> bool:
 
 
 def _local_matches(cron: str, after: datetime) -> CronSim:
-    """Return an iterator over the naive times after a naive time; parsing costs more than copying."""
+    """Return an iterator over the naive times after a naive time. It is a copy, because parsing takes longer."""
     matches = copy(_parse(cron))
     matches.dt = after.replace(microsecond=0)
     return matches
@@ -169,14 +165,14 @@ def _each_time_once(cron: str, zone: ZoneInfo, after: datetime) -> Iterator[date
     last = after
     for local in _local_matches(cron, after.astimezone(zone).replace(tzinfo=None)):
         at = resolve_wall_clock(local, zone)
-        # Not so after a gap, where several times meet, and in the second pass of a repeated hour.
+        # False after a gap, where several times coincide, and in the second pass of a repeated hour.
         if at > last:
             yield at
             last = at
 
 
 def _by_the_clock(cron: str, zone: ZoneInfo, after: datetime) -> Iterator[datetime]:
-    """Walk from clock change to clock change: between two of them the offset is fixed and local time is plain."""
+    """Yield times from clock change to clock change: between two of them the offset is fixed."""
     seen, offset = after, offset_at(zone, after)
     begin = seen
     while True:
@@ -188,7 +184,7 @@ def _by_the_clock(cron: str, zone: ZoneInfo, after: datetime) -> Iterator[dateti
                 seen, offset = change, offset_at(zone, change)
                 begin = seen - SECOND  # the change itself may match
                 break
-            if near < at:  # the clocks may change on the way there: look again from close by
+            if near < at:  # the clocks may change before it: start again one day before it
                 seen = begin = at - DAY
                 offset = offset_at(zone, seen)
                 break
@@ -202,7 +198,7 @@ def _by_the_clock(cron: str, zone: ZoneInfo, after: datetime) -> Iterator[dateti
 
 
 def _count_cron(cron: str, zone: ZoneInfo, after: datetime, until: datetime) -> int:
-    """Count the planned instants in (after, until]: between two clock changes the offset is fixed."""
+    """Count the planned times in (after, until]: between two clock changes the offset is fixed."""
     is_by_the_clock = _admits_every_hour(cron)
     offset = offset_at(zone, after)
     begin = _local(after, offset) + MICROSECOND
@@ -215,10 +211,10 @@ def _count_cron(cron: str, zone: ZoneInfo, after: datetime, until: datetime) -> 
         begin = _local(change, offset)
         if is_by_the_clock:
             continue
-        if begin < end:  # clocks went back: what they show again has had its firing
+        if begin < end:  # clocks went back: the repeated times have fired
             begin = end
         elif _count_local(cron, end, begin) and not _count_local(cron, begin, begin + MICROSECOND):
-            count += 1  # the times in the gap fall together on the first instant after it
+            count += 1  # the times in the gap coincide at the first instant after it
     return count + _count_local(cron, begin, _local(until, offset) + MICROSECOND)
 
 
@@ -227,7 +223,7 @@ def _local(at: datetime, offset: timedelta) -> datetime:
 
 
 def _end_of_first_pass(zone: ZoneInfo, at: datetime, offset: timedelta) -> datetime:
-    """Return up to which local time clocks had come before they last went back, if that was within a day."""
+    """Return the local time that clocks had reached before they last went back, if that was within a day."""
     change = clock_change(zone, at - DAY, at)
     return _local(at, offset) if change is None else _local(change, offset_at(zone, at - DAY))
 
@@ -276,6 +272,6 @@ def _matches_day(rule: CronSim, day: date) -> bool:
 
 @lru_cache(maxsize=1024)
 def _times_of_day(cron: str) -> tuple[int, ...]:
-    """Return at which minutes of a matching day a rule fires."""
+    """Return the minutes of a matching day at which a rule fires."""
     rule = _parse(cron)
     return tuple(sorted(60 * hour + minute for hour in rule.hours for minute in rule.minutes))

@@ -1,4 +1,4 @@
-"""When: a strict grammar for the times that people and models write. Everything else is refused.
+"""Parse the times that people and models write, with a strict grammar. Everything else is refused.
 
 `FORMS` lists what is accepted; error messages, tool descriptions and `docs/reference/times.md` are made from it.
 
@@ -19,12 +19,12 @@ from wakeful.domain.types import FOREVER
 from wakeful.domain.wakes.duration import read_duration
 from wakeful.domain.zones import MAX_OFFSET, find_zone, load_zone, resolve_wall_clock
 
-LONGEST = 200
+MAX_LENGTH = 200
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """Times that are written alike: examples, the ones to show first, and what they mean."""
+    """One form of a time: examples, the best first, and what they mean."""
 
     examples: tuple[str, ...]
     means: str
@@ -88,7 +88,7 @@ ISO_BASIC = re.compile(rf"\d{{8}}t(?:[01]\d|2[0-3])\d\d(?:\d\d)?{_OFFSET}", re.A
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class When:
-    """A moment ahead, with the local words' meaning if a zone was needed to find it."""
+    """A future time, with the local time if the text needed a time zone."""
 
     at: datetime  # aware, UTC
     wall_clock: str | None = None  # such as 2026-11-16T09:00
@@ -107,13 +107,13 @@ class BadWhen(Invalid):
 
 
 class BadTime(Invalid):
-    """The time is missing, said twice, or not one that can be read."""
+    """The time is missing, given twice, or cannot be parsed."""
 
     code = "bad_time"
 
 
 class WhenUnreadable(BadWhen):
-    """The text is none of the forms."""
+    """The text has none of the accepted forms."""
 
     code = "when_unreadable"
 
@@ -135,22 +135,22 @@ class WhenAmbiguous(BadWhen):
 
 
 class WhenTooFar(BadWhen):
-    """The time is beyond what a calendar here can hold."""
+    """The time is out of range."""
 
     code = "when_too_far"
 
 
 class WhenNeedsZone(BadWhen):
-    """The text is a wall clock, and nobody said where that clock hangs."""
+    """The text is a wall-clock time, and no time zone is known."""
 
     code = "when_needs_zone"
 
 
 def parse_when(text: str, now: datetime, zone: str | tzinfo | None) -> When:
-    """Return the moment that the text means, always later than `now`; the zone is an IANA name or a tzinfo."""
+    """Return the time that the text means, always later than `now`; the zone is an IANA name or a tzinfo."""
     place = load_zone(zone) if isinstance(zone, str) else zone
-    if len(text) > LONGEST:
-        raise WhenUnreadable(text, f"is longer than {LONGEST} characters.")
+    if len(text) > MAX_LENGTH:
+        raise WhenUnreadable(text, f"is longer than {MAX_LENGTH} characters.")
     words = " ".join(text.lower().split())
     if words.endswith(".") and not words.endswith(".m."):
         words = words[:-1]
@@ -161,13 +161,13 @@ def parse_when(text: str, now: datetime, zone: str | tzinfo | None) -> When:
 
 
 def read_instant(text: str, field: str, instead: str) -> datetime:
-    """Read an instant that is written whole, past or not: ISO 8601 with its offset. Refuse anything else."""
+    """Parse an ISO 8601 time with its offset, past or future. Refuse anything else."""
     words = text.strip().lower()
     problem = "is not a time that can be read"
-    if len(words) <= LONGEST and (ISO.fullmatch(words) or ISO_BASIC.fullmatch(words)):
+    if len(words) <= MAX_LENGTH and (ISO.fullmatch(words) or ISO_BASIC.fullmatch(words)):
         moment = _read_iso(words)
         if moment is None:
-            problem = "is in no calendar, or in a zone that is nowhere"
+            problem = "is not a valid date, time or offset"
         elif moment.tzinfo is None:
             problem = "has no time zone"
         else:
@@ -216,7 +216,7 @@ def _check_ahead(text: str, when: When, now: datetime, zone: tzinfo | None) -> W
 
 
 def _zone_in(text: str, found: re.Match[str]) -> tuple[tzinfo, str | None]:
-    """Return the zone that stands at the end of a text and, unless it is an offset, its IANA name."""
+    """Return the zone at the end of a text and, unless it is an offset, its IANA name."""
     said = found["zone"]
     if found["sign"] is None:
         name = "UTC" if said in ("utc", "gmt") else find_zone(said)
@@ -231,7 +231,7 @@ def _zone_in(text: str, found: re.Match[str]) -> tuple[tzinfo, str | None]:
 
 
 def _first_ahead(choices: tuple[datetime, ...], now: datetime, zone: tzinfo, name: str | None) -> When:
-    """Return the first of the local times that is still ahead, or else the last one."""
+    """Return the first of the local times that is in the future, or else the last one."""
     moments = [(local, resolve_wall_clock(local, zone)) for local in choices]
     local, at = next((moment for moment in moments if moment[1] > now), moments[-1])
     timespec = "auto" if local.second or local.microsecond else "minutes"
@@ -256,7 +256,7 @@ def _read_iso(words: str) -> datetime | None:
 
 
 def _read_words(text: str, words: str, today: date) -> tuple[datetime, ...]:
-    """Return the local times that the words can mean, soonest first; none if they mean nothing."""
+    """Return the local times that the words can mean, soonest first; none if they are not a time."""
     if MIDNIGHT.fullmatch(words):
         return (datetime.combine(today + DAY, time()),)
     if END_OF_DAY.fullmatch(words):
@@ -288,7 +288,7 @@ def _days(match: re.Match[str], today: date) -> tuple[date, ...]:
 
 
 def _clock(match: re.Match[str]) -> time | None:
-    """Return the time of day that was said, or the usual one for that day, or None for one that makes no sense."""
+    """Return the time of day in the text, or the default of that day; None if it makes no sense."""
     day, part, said = match.group("day", "part", "clock")
     if day == "tonight" and part:
         return None

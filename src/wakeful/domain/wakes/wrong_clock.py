@@ -1,7 +1,7 @@
-"""Plan wakes again that were planned while the clock was ahead.
+"""Replan wakes that were planned while the clock was ahead.
 
-When a wake was last planned stands in its `updated_at`. If that lies ahead of now, the clock was wrong then or is wrong
-now; either way the times that were counted from it are too far off.
+A wake's `updated_at` says when it was last planned. If that is in the future, the clock was wrong then or is wrong now;
+either way the times that were counted from it are too far away.
 """
 
 from collections.abc import Collection, Sequence
@@ -11,24 +11,25 @@ from wakeful.domain import ids
 from wakeful.domain.types import FOREVER, Decision, Notice, Pause, Wake
 from wakeful.domain.values import replace
 from wakeful.domain.wakes.duration import format_duration
+from wakeful.domain.wakes.fire import decision
 from wakeful.domain.wakes.recurrence import MICROSECOND, Grid
 
 REPLANNED = "replanned"
-MUCH = timedelta(days=1)  # a clock that was ahead by more makes a time that was asked for worthless too
-_LITTLE = timedelta(minutes=1)  # not worth an interval's second firing
+MUCH = timedelta(days=1)  # if the clock was ahead by more, a requested time is wrong too
+_LITTLE = timedelta(minutes=1)  # tolerance, to avoid firing an interval twice
 _MAX_NAMED = 5
 
 
-def put_right(wake: Wake, fired: Collection[datetime], now: datetime) -> Wake:
-    """Plan a wake again as its rule allows from now, and let go of what held it by the wrong clock.
+def replan(wake: Wake, fired: Collection[datetime], now: datetime) -> Wake:
+    """Return a wake with the next time of its rule from now, without holds that the wrong clock set.
 
-    `fired` are the instants after now that have a row already: a wall-clock time has one firing, so a cron rule goes on
-    with the first that has none. An interval goes on within one interval, though clocks may show a time of its grid
-    for the second time.
+    `fired` are the times after now that have a run already: a wall-clock time fires once, so a cron rule continues with
+    the first that has none. An interval continues within one interval, though clocks may show one of its times for the
+    second time.
     """
     planned_at = wake.updated_at
     right = replace(wake, updated_at=now)
-    if wake.first_due_at is not None and wake.first_due_at > now:  # judged by the wrong clock, and to be judged again
+    if wake.first_due_at is not None and wake.first_due_at > now:  # decided by the wrong clock, so decided again
         right = replace(right, first_due_at=None, is_missed=False)
     if wake.is_recurring and not (_was_asked_for(wake) and planned_at - now <= MUCH):
         next_at = _next_by_rule(wake, fired, now)
@@ -37,22 +38,22 @@ def put_right(wake: Wake, fired: Collection[datetime], now: datetime) -> Wake:
     return replace(right, attempt_at=max(min(wake.attempt_at, now), wake.nominal_at))
 
 
-def put_pause_right(pause: Pause, now: datetime) -> Pause:
-    """Let a pause that was made by a clock far ahead begin now and last as long as it was to last."""
+def restart_pause(pause: Pause, now: datetime) -> Pause:
+    """Return a pause that was set while the clock was far ahead: it starts now, with the same length."""
     if pause.until == FOREVER:
         return replace(pause, started_at=now)
     return replace(pause, started_at=now, until=now + (pause.until - pause.started_at))
 
 
 def explain(before: Wake, after: Wake, now: datetime) -> Decision:
-    """Say why a wake has another time."""
+    """Return the record of why a wake has a different time."""
     ahead = round((before.updated_at - now).total_seconds())
-    detail = {"was": before.nominal_at.isoformat(), "next": after.nominal_at.isoformat(), "clock_ahead_seconds": ahead}
-    return Decision(wake_id=before.id, nominal_at=before.nominal_at, at=now, code=REPLANNED, detail=detail)
+    was, then = before.nominal_at.isoformat(), after.nominal_at.isoformat()
+    return decision(before, now, REPLANNED, was=was, next=then, clock_ahead_seconds=ahead)
 
 
 def to_notice(planned: Sequence[tuple[Wake, Wake]], now: datetime) -> Notice:
-    """Return the notice about all wakes of a person that were planned again, each before and after."""
+    """Return the notice about a person's wakes that were replanned, given as pairs of before and after."""
     ahead = max(before.updated_at for before, _ in planned) - now
     named = [
         f"{repr(after.comment) if after.comment else f'wake {after.id}'} at {after.nominal_at:%Y-%m-%d %H:%M} UTC"
@@ -65,10 +66,10 @@ def to_notice(planned: Sequence[tuple[Wake, Wake]], now: datetime) -> Notice:
         user_id=planned[0][0].user_id,
         agent_id=None,
         code=REPLANNED,
-        title=f"{several} planned again",
+        title=f"{several} rescheduled",
         body=(
             f"The server's clock went back by at least {format_duration(ahead)}, so their next times were too far "
-            f"away. Next: {', '.join(named)}{f', and {more} more' if more else ''}. What had run before stays done."
+            f"away. Next: {', '.join(named)}{f', and {more} more' if more else ''}. Earlier runs are not repeated."
         ),
         once_key=f"{REPLANNED}:{planned[0][0].id}:{now.isoformat()}",
         created_at=now,
@@ -76,7 +77,7 @@ def to_notice(planned: Sequence[tuple[Wake, Wake]], now: datetime) -> Notice:
 
 
 def _was_asked_for(wake: Wake) -> bool:
-    """Return whether someone chose the next time: it was further away than the rule would plan it."""
+    """Return whether the next time was requested: it is later than the rule would plan it."""
     return wake.nominal_at > _next_by_rule(wake, (), wake.updated_at)
 
 
@@ -90,7 +91,7 @@ def _next_by_rule(wake: Wake, fired: Collection[datetime], now: datetime) -> dat
     if wake.nominal_at <= now + wake.every + _LITTLE:
         return wake.nominal_at
     at = wake.nominal_at - (wake.nominal_at - now - MICROSECOND) // wake.every * wake.every
-    # A run's id is made from its planned instant, so a grid that was used already is left by a microsecond.
+    # A run's id is made from its planned time, so times that were used already are shifted by a microsecond.
     phases, shift = {(each - at) % wake.every for each in fired}, timedelta(0)
     while shift in phases:
         shift += MICROSECOND

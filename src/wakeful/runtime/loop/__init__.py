@@ -1,1 +1,1 @@
-"""One run from its first prompt to its last answer."""
+"""The agent loop: one run from its first prompt to its last answer."""

@@ -1,4 +1,4 @@
-"""Asking a person before a tool is called: in a chat the run waits, without anyone there it goes on at once."""
+"""Ask a person before a tool is called. In a chat the run waits for the answer; a headless run is refused."""
 
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from wakeful.tools.registry import ToolResult
 
 @dataclass(slots=True, kw_only=True)
 class ApprovalVerdict:
-    """What came of asking."""
+    """The outcome of asking."""
 
     is_in_doubt: bool  # an earlier attempt may have made the call
     is_stopped: bool = False
@@ -26,14 +26,14 @@ class ApprovalVerdict:
 async def ask_person(
     state: RunState, call: ToolCallPart, args: Mapping[str, Any], verdict: ApprovalVerdict
 ) -> AsyncGenerator[RunEvent]:
-    """Ask about a call, and fill in the verdict. What was asked before a crash is asked again, or was answered."""
+    """Ask about a call, and fill in the verdict. After a crash the question is asked again, unless it was answered."""
     approvals, tool = state.deps.approvals, call.tool_name
-    # Subagents at work side by side may have calls of the same id.
+    # Subagents that run in parallel may have calls with the same id.
     call_id = call.tool_call_id if state.subagent_id is None else f"{state.subagent_id}.{call.tool_call_id}"
     is_resumed = verdict.is_in_doubt
     asked = await insist(lambda: approvals.ask(state.run, call_id, tool, args, is_resumed=is_resumed))
     if asked.status == "used":
-        return  # begun, so it stays in doubt
+        return  # the call was started, so it stays in doubt
     verdict.is_in_doubt = False
     if asked.status == "pending":
         yield ApprovalRequested(tool=tool, args=args, call_id=call_id)
@@ -51,14 +51,14 @@ async def ask_person(
 
 
 def _refused(tool: str, note: str | None) -> ToolResult:
-    said = f" They said: {note}" if note else ""
-    text = f"Your user was asked and does not want {tool} to be called like this. Nothing was done.{said}"
+    reason = f" They said: {note}" if note else ""
+    text = f"Your user was asked and refused this call of {tool}. Nothing was done.{reason}"
     return ToolResult(text=text, success=False, metadata={"code": "denied"})
 
 
 def _nobody_there(tool: str) -> ToolResult:
     text = (
-        f"{tool} needs your user's approval each time, and nobody is here to give it. Nothing was done. Your user has "
-        "a notice from which this can be approved and run again. Do not try again now: go on without it, or end."
+        f"{tool} needs your user's approval each time, and your user is not here. Nothing was done. Your user got a "
+        "notice, from which they can approve the call and run it again. Do not retry now: continue without it, or end."
     )
     return ToolResult(text=text, success=False, metadata={"code": "needs_approval"})

@@ -1,4 +1,4 @@
-"""The arguments of a tool call, as a model wrote them."""
+"""Parse and sanitise the arguments of a tool call."""
 
 import json
 from dataclasses import replace
@@ -8,7 +8,7 @@ from pydantic_ai.messages import ToolCallPart
 
 from wakeful.domain.errors import Invalid
 
-MAX_DEPTH = 100  # levels; what is kept and sent goes through encoders that give up at 254
+MAX_DEPTH = 100  # levels; the JSON encoders further on fail at 254
 _LARGEST = 2**63
 
 
@@ -24,15 +24,15 @@ class TooDeep(UnreadableArguments):
 
 
 def read_arguments(call: ToolCallPart) -> dict[str, Any]:
-    """Read them with everything JSON can carry, so that the tool itself can say what it does not take.
+    """Parse the arguments of a call. Any JSON object is accepted: the tool validates it.
 
-    Raises BadArguments for what is no object, or nested so deeply that it could not be saved.
+    Raises UnreadableArguments if they are not an object, or nested too deeply to be saved.
     """
     try:
         found: Any = call.args if isinstance(call.args, dict) else json.loads(call.args or "{}")
     except RecursionError:
         raise TooDeep(call.tool_name) from None
-    except ValueError:  # what the model wrote is not JSON
+    except ValueError:  # not JSON
         found = None
     if not isinstance(found, dict):
         raise UnreadableArguments(f"{call.tool_name} was not called: its arguments are not a JSON object.")
@@ -43,18 +43,18 @@ def read_arguments(call: ToolCallPart) -> dict[str, Any]:
 
 
 def keepable_call(call: ToolCallPart) -> ToolCallPart:
-    """Return a call that can be saved and sent: arguments that are nested too deeply are left out."""
+    """Return a call that can be saved and sent: without arguments that are nested too deeply."""
     try:
         read_arguments(call)
     except TooDeep:
         return replace(call, args='{"unreadable": "nested too deeply"}')
-    except UnreadableArguments:  # no JSON; as text it can be kept
-        return call
+    except UnreadableArguments:
+        pass  # not JSON: it can be saved as text
     return call
 
 
 def _is_too_deep(value: object) -> bool:
-    """Look level by level: a function that calls itself would end at a depth of its own."""
+    """Check level by level: recursion would hit Python's own limit."""
     level: list[object] = [value]
     for _ in range(MAX_DEPTH):
         level = [below for each in level for below in _children(each)]
@@ -70,7 +70,7 @@ def _children(value: object) -> list[object]:
 
 
 def to_keep(value: Any) -> Any:
-    """Return them in a form that can be kept and sent: no half characters, no numbers beyond 64 bits."""
+    """Return a value that can be saved and sent: without lone surrogates and integers beyond 64 bits."""
     match value:
         case str():
             return value.encode("utf-8", "backslashreplace").decode()

@@ -1,12 +1,12 @@
-"""What a run may still use: tokens, money, subagents, and the same tool call again and again.
+"""Limits of a run: tokens, money, subagents, and repeated tool calls.
 
-One budget for all who work on a run, its subagents included.
+A run and its subagents share one budget.
 """
 
 import asyncio
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from pydantic_ai.usage import RequestUsage
@@ -16,7 +16,7 @@ from wakeful.domain.types import Budgets, RunNote, RunUsage
 from wakeful.runtime.models.openai_chat.chunks import MAX_CALLS
 from wakeful.service.sessions.briefing import Spent
 
-NEARLY = 0.8  # of what the run may use: time to come to an end
+NEARLY = 0.8  # of the budget: the model is asked to finish
 _REPEATS = 3
 _BAD_CALLS = 10
 _BAD = ("bad_arguments", "unknown_tool")
@@ -27,31 +27,21 @@ class PriceUnknown(Conflict):
 
     def __init__(self, model: str) -> None:
         super().__init__(
-            f"The agent has a budget in money, and nobody knows the price of the model {model!r}. "
+            f"The agent has a budget in money, and the price of the model {model!r} is unknown. "
             "Give it a budget in tokens instead, or another model.",
             field="budgets",
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _Limit:
-    """One of the limits: what is left of it for this run, and what the run has used."""
-
-    most: int
-    used: int
-    under_way: int  # the size that calls now under way are taken for
-
-
 class Budget:
-    """Counts what a run uses. Checked before each model call, so the overshoot is one call at most."""
+    """The usage of a run. Checked before each model call, so it overshoots by one call at most."""
 
     def __init__(self, limits: Budgets, spent_today: Spent, usage: RunUsage) -> None:
         self._limits = limits
         self.spent_today = spent_today
         self.usage = usage
         self.subagents = 0
-        self._under_way: list[RequestUsage] = []
-        self._costs_under_way: list[int] = []
+        self._in_flight: list[Spent] = []  # estimates of the calls in progress
         self._one_ended = asyncio.Event()
 
     @property
@@ -63,32 +53,31 @@ class Budget:
         return self._limits.run_cost_micros is not None or self._limits.day_cost_micros is not None
 
     def is_spent(self) -> bool:
-        """Tell whether there may be no further model call."""
-        return any(limit.used >= limit.most for limit in self._applying())
+        """Return whether no further model call is allowed."""
+        return any(used >= most for used, most in self._limits_of(self._used()))
 
     def is_nearly_spent(self) -> bool:
-        """Tell whether the run has used most of what it may use, by its own limits or what the day has left."""
-        return any(limit.used >= NEARLY * limit.most for limit in self._applying())
+        """Return whether the run has used most of its budget, or of what is left of the day's."""
+        return any(used >= NEARLY * most for used, most in self._limits_of(self._used()))
 
     @contextmanager
-    def under_way(self, size: RequestUsage, cost_micros: int | None) -> Generator[None]:
-        """Count a call as under way, at the size it is taken for."""
-        cost = cost_micros or 0
-        self._under_way.append(size)
-        self._costs_under_way.append(cost)
+    def in_flight(self, size: Spent) -> Generator[None]:
+        """Count a call as in progress, with an estimate of its size."""
+        self._in_flight.append(size)
         try:
             yield
         finally:
-            self._under_way.remove(size)
-            self._costs_under_way.remove(cost)
+            self._in_flight.remove(size)
             self._one_ended.set()
 
-    async def wait_for_room(self, size: RequestUsage, cost_micros: int | None) -> None:
-        """Wait until a call fits in beside those of other workers, so that together they overshoot by one at most.
+    async def wait_for_room(self, size: Spent) -> None:
+        """Wait until a call fits in with those of other subagents, so that together they overshoot by one at most.
 
-        Alone, it may always begin.
+        A single call may always start.
         """
-        while self._under_way and not self._has_room(size, cost_micros or 0):
+        while self._in_flight and any(
+            used > most for used, most in self._limits_of(self._used(*self._in_flight, size))
+        ):
             self._one_ended.clear()
             await self._one_ended.wait()
 
@@ -106,32 +95,30 @@ class Budget:
     def count_tool_call(self) -> None:
         self.usage = replace(self.usage, tool_calls=self.usage.tool_calls + 1)
 
-    def _has_room(self, size: RequestUsage, cost: int) -> bool:
-        wanted = {"tokens": size.input_tokens + size.output_tokens, "cost": cost}
-        return all(limit.used + limit.under_way + wanted[kind] <= limit.most for kind, limit in self._by_kind())
+    def _used(self, *more: Spent) -> Spent:
+        usage = self.usage
+        return Spent(
+            usage.input_tokens + usage.output_tokens + sum(each.tokens for each in more),
+            (usage.cost_micros or 0) + sum(each.cost_micros for each in more),
+        )
 
-    def _applying(self) -> Iterable[_Limit]:
-        return [limit for _, limit in self._by_kind()]
-
-    def _by_kind(self) -> Iterable[tuple[str, _Limit]]:
-        limits, today, usage = self._limits, self.spent_today, self.usage
-        tokens, cost = usage.input_tokens + usage.output_tokens, usage.cost_micros or 0
-        tokens_begun = sum(size.input_tokens + size.output_tokens for size in self._under_way)
-        cost_begun = sum(self._costs_under_way)
+    def _limits_of(self, size: Spent) -> list[tuple[int, int]]:
+        """Return, for each limit, what of a size counts, and what is left of the limit for this run."""
+        limits, today = self._limits, self.spent_today
         return [
-            (kind, _Limit(most - before, used, begun))
-            for kind, most, before, used, begun in (
-                ("tokens", limits.run_tokens, 0, tokens, tokens_begun),
-                ("tokens", limits.day_tokens, today.tokens, tokens, tokens_begun),
-                ("cost", limits.run_cost_micros, 0, cost, cost_begun),
-                ("cost", limits.day_cost_micros, today.cost_micros, cost, cost_begun),
+            (counts, most - before)
+            for counts, most, before in (
+                (size.tokens, limits.run_tokens, 0),
+                (size.tokens, limits.day_tokens, today.tokens),
+                (size.cost_micros, limits.run_cost_micros, 0),
+                (size.cost_micros, limits.day_cost_micros, today.cost_micros),
             )
             if most is not None
         ]
 
 
 class Mishaps:
-    """Notices a model that gets nowhere: the same call with the same answer, or calls that cannot be made at all."""
+    """Detects a model that makes no progress: the same call with the same result, or invalid calls."""
 
     def __init__(self) -> None:
         self._last: tuple[str, Mapping[str, Any], str] | None = None
@@ -146,7 +133,7 @@ class Mishaps:
         self._bad = self._bad + 1 if code in _BAD else 0
 
     def reason(self) -> RunNote | None:
-        """Return why it is time to break off, if it is."""
+        """Return why the run should end, if it should."""
         if self._times >= _REPEATS:
             return "repeated_calls"
         return "bad_calls" if self._bad >= _BAD_CALLS else None
@@ -156,14 +143,14 @@ NOTES: Mapping[RunNote, str] = {
     "iteration_limit": "I stopped here because I reached my limit of model calls for one run.",
     "budget": "I stopped here because my budget is used up.",
     "repeated_calls": "I stopped here because I kept making the same call with the same result.",
-    "bad_calls": f"I stopped here because {_BAD_CALLS} calls in a row could not be made the way I wrote them.",
+    "bad_calls": f"I stopped here because {_BAD_CALLS} tool calls in a row were invalid.",
     "too_many_calls": f"I stopped here because one answer asked for more than {MAX_CALLS} tool calls. None was made.",
-    "answer_too_long": "I stopped here because my answer had no end.",
-    "empty_answer": "I ended without a word.",
-    "did_nothing": "I was woken, and did nothing.",
+    "answer_too_long": "I stopped here because my answer was too long.",
+    "empty_answer": "I ended without an answer.",
+    "did_nothing": "I was woken and did nothing.",
 }
 FINISH = (
-    "[From the server, not from your user] Most of what this run may spend is used up. Come to an end now: save what "
-    "must not be lost, book a follow-up if work is left and you have a tool for that, and say what you did. "
-    "The run is stopped before the call that would go over its budget."
+    "[From the server, not from your user] Most of the budget of this run is used up. Finish now: save what must not "
+    "be lost, book a follow-up if work is left and you have a tool for that, and say what you did. The run is stopped "
+    "before the call that would exceed its budget."
 )

@@ -1,4 +1,4 @@
-"""What a model is sent of a transcript, and about how many tokens that is. The transcript itself is never shortened."""
+"""Select the part of a transcript that a model is sent, and estimate its tokens. The transcript itself stays whole."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -7,12 +7,12 @@ from typing import Any
 
 from wakeful.domain.types import Message
 
-SENT = ("user", "assistant", "tool", "notice")  # plans, summaries and subagents' own steps stay beside
-BYTES_PER_TOKEN = 3  # on the safe side for most tongues; what a provider has counted goes before
+SENT = ("user", "assistant", "tool", "notice")  # not plans, summaries and the steps of subagents
+BYTES_PER_TOKEN = 3  # a safe estimate for most languages; a provider's own count takes precedence
 IMAGE_TOKENS = 1_500
-MAX_OF_ONE = 0.2  # of the window: what is longer is sent with its middle left out
-DROPPED = "[This result was left out to save room. Call the tool again if you need it.]"
-BEFORE = "[A summary of everything said before this, which a model wrote to save room]\n"
+MAX_OF_ONE = 0.2  # of the window: a longer message is sent without its middle
+DROPPED = "[This result was left out to save space. Call the tool again if you need it.]"
+BEFORE = "[Summary of the conversation so far, written by a model to save space]\n"
 
 
 def tokens_in(text: str) -> int:
@@ -20,7 +20,7 @@ def tokens_in(text: str) -> int:
 
 
 def tokens_of(message: Message) -> int:
-    """Return about how many tokens a message costs."""
+    """Estimate the tokens of a message."""
     data = message.data or {}
     calls = data.get("tool_calls", ())
     return tokens_in(message.content) + sum(
@@ -29,18 +29,18 @@ def tokens_of(message: Message) -> int:
 
 
 def shorten(text: str, most_tokens: int) -> str:
-    """Leave out the middle of a text that is too long."""
+    """Return a text without its middle if it is too long."""
     tokens = tokens_in(text)
     if tokens <= most_tokens:
         return text
     kept = max(0, int(len(text) * most_tokens / tokens) - 100)
     tail = kept // 4
-    left_out = f"\n[… {len(text) - kept:,} characters left out, because they do not fit …]\n"
+    left_out = f"\n[… {len(text) - kept:,} characters left out to save space …]\n"
     return text[: kept - tail] + left_out + text[len(text) - tail :]
 
 
 def view(messages: Sequence[Message], window: int) -> list[Message]:
-    """Return what a model with such a window is sent: the latest summary, and what was said after what it covers."""
+    """Return the messages for a model with such a window: the latest summary, and those that it does not cover."""
     summary = _latest_summary(messages)
     if summary is None:
         return [_fitted(message, window) for message in messages if message.role in SENT]
@@ -51,25 +51,25 @@ def view(messages: Sequence[Message], window: int) -> list[Message]:
         for index, message in enumerate(messages)
         if index >= covers and message.role in SENT
     ]
-    if not any(message.role == "user" for message in rest):  # what it is all about stays in its own words
+    if not any(message.role == "user" for message in rest):  # the last question stays as it was written
         rest = [*[message for message in messages[:covers] if message.role == "user"][-1:], *rest]
     return [replace(summary, role="user", content=BEFORE + summary.content, data=None), *rest] if covers else rest
 
 
 def guess(messages: Sequence[Message], window: int) -> int:
-    """Return about how many tokens the messages have that a model is sent, whatever its provider says."""
+    """Estimate the tokens of the messages that a model is sent, without the provider's count."""
     return sum(tokens_of(message) for message in view(messages, window))
 
 
 def measure(messages: Sequence[Message], window: int, besides: Callable[[], str]) -> int:
-    """Return about how many tokens a model is sent: what its provider counted last, and a guess for what came after.
+    """Return about how many tokens a model is sent: the provider's last count, and an estimate for what came after.
 
-    `besides` returns what is sent along, as the system prompt and the tools; asked for only if nothing was counted.
+    `besides` returns the system prompt and the tools; it is called only if there is no count.
     """
     rows = view(messages, window)
     summary = _latest_summary(messages)
     since = messages if summary is None else messages[_index_of(messages, summary) + 1 :]
-    counted = sum(message.role in SENT for message in since)  # counts from before a summary no longer hold
+    counted = sum(message.role in SENT for message in since)  # counts from before a summary are outdated
     guessed = 0
     for message in reversed(rows[len(rows) - counted :]):
         usage = _usage(message)
@@ -80,13 +80,13 @@ def measure(messages: Sequence[Message], window: int, besides: Callable[[], str]
 
 
 def blocks(messages: Sequence[Message], begin: int) -> list[range]:
-    """Cut a transcript into pieces that must stay whole: a reply stays with the results of its calls."""
+    """Divide a transcript into ranges that must stay together: a reply and the results of its calls."""
     starts = [index for index in range(begin, len(messages)) if messages[index].role in ("user", "assistant", "notice")]
     return [range(start, end) for start, end in pairwise([*starts, len(messages)])]
 
 
 def keep_from(messages: Sequence[Message], window: int, room: int) -> int:
-    """Return where the latest part of a transcript begins that fits into so many tokens."""
+    """Return the index from which the rest of a transcript fits into `room` tokens."""
     summary = _latest_summary(messages)
     covered = 0 if summary is None else (summary.data or {})["covers"]
     keep = len(messages)
@@ -108,9 +108,9 @@ def _index_of(messages: Sequence[Message], wanted: Message) -> int:
 
 
 def _fitted(message: Message, window: int) -> Message:
-    """Return a tool's result, or a piece of a flood, at a length that leaves room for others."""
-    is_ours_to_cut = message.role == "tool" or bool((message.data or {}).get("cut_off"))
-    if not is_ours_to_cut or len(message.content) <= window * MAX_OF_ONE // 2:
+    """Return a message; a long tool result or interrupted answer is shortened."""
+    can_shorten = message.role == "tool" or bool((message.data or {}).get("cut_off"))
+    if not can_shorten or len(message.content) <= window * MAX_OF_ONE // 2:
         return message
     return replace(message, content=shorten(message.content, int(window * MAX_OF_ONE)))
 

@@ -1,17 +1,19 @@
-"""The agent loop: ask the model, show what it says, call its tools, save each step, until it has answered."""
+"""The agent loop: ask the model, stream its reply, call its tools, save each step, until it has answered."""
 
 from collections.abc import AsyncGenerator, Callable, Generator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
 from pydantic_ai.messages import ModelMessage, ToolCallPart
 
 from wakeful.clock import Clock
+from wakeful.domain.agents import skills
 from wakeful.domain.errors import WakefulError
 from wakeful.domain.events import EndedEarly, RunEvent, StepSaved, StreamStart
 from wakeful.domain.frames import recall_update, wake_fired
-from wakeful.domain.types import Message, Run, RunNote, Wake
-from wakeful.domain.wakes.kinds import is_schedule
+from wakeful.domain.types import ClaimedRun, Message, Run, RunNote, Wake
+from wakeful.domain.wakes.kinds import kind_of
 from wakeful.runtime.executor import BeforeCall, RunStopped, Stop
 from wakeful.runtime.loop.budget import FINISH, NOTES
 from wakeful.runtime.loop.compaction import make_room
@@ -19,97 +21,101 @@ from wakeful.runtime.loop.context import view
 from wakeful.runtime.loop.model_call import BudgetSpent, Reply, ask
 from wakeful.runtime.loop.planning import plan
 from wakeful.runtime.loop.prompt import steer, system_prompt
-from wakeful.runtime.loop.run_state import RetryLimits, RunDeps, RunState, SubagentLimits
+from wakeful.runtime.loop.run_state import RetryLimits, RunState, SubagentLimits
 from wakeful.runtime.loop.tool_calls import call_all, shown
 from wakeful.runtime.loop.transcript import final_answer, open_calls, to_data, to_model
-from wakeful.runtime.loop.workspace_context import look_around
 from wakeful.runtime.models.providers import Models
 from wakeful.runtime.waiting import Followed
 from wakeful.service.agents.directories import Directories
 from wakeful.service.agents.instruction_files import InstructionFiles
 from wakeful.service.retrying import insist
 from wakeful.service.runs.approvals import Approvals
-from wakeful.service.sessions.briefing import Briefing, Briefings
+from wakeful.service.sessions.briefing import Briefing, Briefings, Spent
 from wakeful.tools.registry import Tools
 
 
+@dataclass(eq=False)
 class AgentLoop:
-    """Carries out runs with a model and tools."""
+    """Executes runs with a model and tools."""
 
-    def __init__(
-        self,
-        briefings: Briefings,
-        models: Models,
-        tools: Tools,
-        clock: Clock,
-        workspace_of: Callable[[str], Path],
-        approvals: Approvals,
-        instructions: InstructionFiles,
-        directories: Directories,
-        patience: RetryLimits | None = None,
-        subagents: SubagentLimits | None = None,
-    ) -> None:
-        self.briefings = briefings
-        self.models = models
-        self.tools = tools
-        self.clock = clock
-        self.workspace_of = workspace_of
-        self.approvals = approvals
-        self.instructions = instructions
-        self.directories = directories
-        self.patience = patience or RetryLimits()
-        self.subagents = subagents or SubagentLimits()
+    briefings: Briefings
+    models: Models
+    tools: Tools
+    clock: Clock
+    workspace_of: Callable[[str], Path]
+    approvals: Approvals
+    instructions: InstructionFiles
+    directories: Directories
+    patience: RetryLimits = field(default_factory=RetryLimits)
+    subagents: SubagentLimits = field(default_factory=SubagentLimits)
 
     async def execute(
-        self, run: Run, saved_steps: Sequence[Message], stop: Stop, before_call: BeforeCall
+        self, run: ClaimedRun, saved_steps: Sequence[Message], stop: Stop, before_call: BeforeCall
     ) -> AsyncGenerator[RunEvent]:
-        """Work on a run from where its session's transcript ends."""
-        # Only 0.1 could be killed between the two: today the answer and the run's end are saved together.
+        """Execute a run from where its session's transcript ends."""
+        # Only in data of 0.1: since then the answer and the end of the run are saved together.
         ended = final_answer(saved_steps)
-        if ended is None:
-            yield StreamStart()
-        deps = RunDeps(
-            brief=lambda: Followed(self.clock, lambda looking: insist(lambda: self._brief(run, stop, looking))),
-            before_call=before_call,
-            approvals=self.approvals,
-            models=self.models,
-            tools=self.tools,
-            clock=self.clock,
-            workspace_of=self.workspace_of,
-            directories=self.directories,
-            spent_today=lambda run: insist(lambda: self.briefings.spent_today(run)),
-            patience=self.patience,
-            subagents=self.subagents,
-            take_turns=take_turns,
-        )
         if ended is not None:
-            for event in _end_as_saved(RunState(deps, run, await self.briefings.read(run), stop), ended):
+            for event in _end_as_saved(RunState(self, run, await self.briefings.read(run), stop, before_call), ended):
                 yield event
             return
-        looking = deps.brief()
+        yield StreamStart()
+        looking = self.brief(run, stop)
         try:
             async for event in looking.events(set()):
                 yield event
         except RunStopped:
             return
-        state = RunState(deps, run, looking.result, stop)
+        state = RunState(self, run, looking.result, stop, before_call)
         try:
             async for event in _begin(state):
                 yield event
-            async for event in take_turns(state):
+            async for event in self.take_turns(state):
                 yield event
         finally:
-            await state.put_away()
+            await state.cancel_tasks()
 
-    async def _brief(self, run: Run, stop: Stop, looking: "Followed[Briefing]") -> Briefing:
+    def take_turns(self, state: RunState) -> AsyncGenerator[RunEvent]:
+        """Run the loop for an agent or a subagent."""
+        return take_turns(state)
+
+    async def spent_today(self, run: Run) -> Spent:
+        return await insist(lambda: self.briefings.spent_today(run))
+
+    def brief(self, run: ClaimedRun, stop: Stop) -> "Followed[Briefing]":
+        """Read what the agent of a run needs to know, and start the servers of its tools."""
+        return Followed(self.clock, lambda looking: insist(lambda: self._brief(run, stop, looking)))
+
+    async def _brief(self, run: ClaimedRun, stop: Stop, looking: "Followed[Briefing]") -> Briefing:
         await self.directories.check(run.agent_id)
         briefing = await self.briefings.read(run)
         await self.directories.check(briefing.agent.id)
-        return await look_around(briefing, self.tools, self.instructions, stop, self.clock.now(), looking)
+        return await self._add_context(briefing, stop, looking)
+
+    async def _add_context(self, briefing: Briefing, stop: Stop, looking: "Followed[Briefing]") -> Briefing:
+        """Start the servers of the agent's tools, and add its skills, its AGENTS.md and notes about problems."""
+        agent, config, catalog = briefing.agent, briefing.session_config, self.tools.catalog
+        looking.explain(partial(catalog.waiting_for_start, agent))
+        with stop.cuts_off():
+            notes = await catalog.prepare(agent)
+        for frame in catalog.failed_starts(agent):
+            await looking.say(frame)
+        files = await self.instructions.for_prompt(agent)
+        missing = skills.missing(files.skills, config.get("skills"))
+        if missing:
+            notes.append(f"These skills of the session do not exist: {', '.join(missing)}.")
+        return replace(
+            briefing,
+            skills=skills.chosen(files.skills, config.get("skills")),
+            agents_file=files.agents_file,
+            notes=[*notes, *files.left_out],
+            # A prompt with a new time for each call could not be cached.
+            told_at=self.clock.now() if config.get("cache_breakpoints") else None,
+        )
 
 
 async def take_turns(state: RunState) -> AsyncGenerator[RunEvent]:
-    """Plan if the agent plans, then ask and call until there is an answer, or no more may be spent on one."""
+    """Plan if the agent plans, then alternate model and tool calls until there is an answer or a limit is reached."""
     try:
         if state.wants_plan and not await state.is_spent():
             async for event in make_room(state, partial(_besides, state)):
@@ -125,16 +131,16 @@ async def take_turns(state: RunState) -> AsyncGenerator[RunEvent]:
             calls_before = state.budget.usage.model_calls
             async for event in make_room(state, partial(_besides, state)):
                 yield event
-            if state.budget.usage.model_calls > calls_before:  # a summary has cost something: look again
+            if state.budget.usage.model_calls > calls_before:  # a summary was made: check the limits again
                 continue
-            if state.budget.is_nearly_spent() and not state.is_told_to_finish:
+            if state.budget.is_nearly_spent() and not state.was_asked_to_finish:
                 yield state.step("notice", FINISH, {"note": "budget"})
             reply = Reply()
             try:
                 async for event in ask(state, _request(state), reply):
                     yield event
             except (WakefulError, RunStopped):
-                if reply.text:  # people have read it: it is kept, marked as the piece it is
+                if reply.text:  # people have read it, so it is saved, marked as incomplete
                     yield state.step("assistant", reply.text, {"cut_off": True})
                 raise
             async for event in _act_on(state, reply):
@@ -149,7 +155,7 @@ async def take_turns(state: RunState) -> AsyncGenerator[RunEvent]:
 
 
 async def _act_on(state: RunState, reply: Reply) -> AsyncGenerator[RunEvent]:
-    """Keep an answer and do what it asks for."""
+    """Save a reply and make its tool calls."""
     state.turns += 1
     assert reply.whole is not None
     calls = [part for part in reply.whole.parts if isinstance(part, ToolCallPart)]
@@ -174,13 +180,13 @@ async def _act_on(state: RunState, reply: Reply) -> AsyncGenerator[RunEvent]:
 
 
 def _has_done_nothing(state: RunState) -> bool:
-    """Tell whether a woken run has neither called a tool nor said anything, in this attempt or an earlier one."""
+    """Return whether a woken run has neither called a tool nor written text, in any attempt."""
     own = [message for message in state.own("assistant") if "preloaded" not in (message.data or {})]
     return state.briefing.wake is not None and state.depth == 0 and not own
 
 
 async def _limit(state: RunState) -> RunNote | None:
-    """Return which limit forbids another model call, if one does."""
+    """Return the limit that does not allow another model call, if there is one."""
     if state.turns >= state.briefing.agent.max_iterations:
         return "iteration_limit"
     return "budget" if await state.is_spent() else None
@@ -194,7 +200,7 @@ def _end_early(state: RunState, reason: RunNote) -> Generator[RunEvent]:
 
 
 def _end_as_saved(state: RunState, ended: Message) -> Generator[RunEvent]:
-    """End a run whose final answer an earlier attempt saved. The model is not asked again."""
+    """End a run whose final answer an earlier attempt saved, without asking the model again."""
     reason: RunNote | None = (ended.data or {}).get("note")
     if reason is not None:
         yield EndedEarly(reason=reason)
@@ -207,22 +213,22 @@ def _request(state: RunState) -> list[ModelMessage]:
 
 def _prompt(state: RunState) -> str:
     now = state.briefing.told_at or state.deps.clock.now()
-    said = (system_prompt(state.briefing, state.run, now, state.tools), steer(state.plan))
-    return "\n\n".join(part for part in said if part)
+    parts = (system_prompt(state.briefing, state.run, now, state.tools), steer(state.plan))
+    return "\n\n".join(part for part in parts if part)
 
 
 def _besides(state: RunState) -> str:
-    """Return what is sent along with the messages, to guess how long it is."""
+    """Return the prompt and the tools that are sent with the messages, to estimate their tokens."""
     return _prompt(state) + "".join(f"{tool.description}{tool.schema}" for tool in state.tools.values())
 
 
 async def _begin(state: RunState) -> AsyncGenerator[RunEvent]:
-    """Put what woke us into the transcript, or go on where an earlier attempt was cut off."""
+    """Add the wake's instructions to the transcript, or resume where an earlier attempt was interrupted."""
     own = [message for message in state.messages if message.run_id == state.run.id]
     wake = state.briefing.wake
     if wake is not None:
-        if not own and wake.kind == "recall" and wake.session_id is not None:
-            yield recall_update(wake, wake_fired(wake.id, state.run))  # saved with the first step, so it is said once
+        if not own and kind_of(wake).is_recall:
+            yield recall_update(wake, wake_fired(wake.id, state.run))  # saved with the first step, so it is sent once
         for step in _opening(state, wake, len(own)):
             yield step
     for message in own:
@@ -235,15 +241,14 @@ async def _begin(state: RunState) -> AsyncGenerator[RunEvent]:
 
 
 def _opening(state: RunState, wake: Wake, count: int) -> list[StepSaved]:
-    """Return what a woken run begins with, after the first so many that an earlier attempt has saved."""
-    label = wake.comment or None
-    preloaded = state.briefing.session_config.get("preloaded_messages", ()) if wake.kind == "session" else ()
+    """Return the first steps of a woken run, without the `count` that an earlier attempt has saved."""
+    label, kind = wake.comment or None, kind_of(wake)
+    preloaded = state.briefing.session_config.get("preloaded_messages", ()) if kind.landing == "fresh" else ()
     steps = [
         state.step(each["role"], each["content"], {"preloaded": dict(each)}, source="preloaded", label=label)
         for each in preloaded[count:]
     ]
     if count <= len(preloaded):
-        source = "scheduled" if is_schedule(wake) else wake.kind
-        is_recall = wake.kind == "recall"
-        steps.append(state.step("user", wake.instructions, is_recall=is_recall, source=source, label=label))
+        source = "scheduled" if kind.is_schedule else wake.kind
+        steps.append(state.step("user", wake.instructions, is_recall=kind.is_recall, source=source, label=label))
     return steps

@@ -1,8 +1,8 @@
-"""Asking the model: streams its reply, retries one that is busy, tells of the waiting; cancelled by stop."""
+"""Call the model: stream its reply, retry while it is busy, report the waiting. A stop request cancels it."""
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Coroutine, Sequence
 from typing import Any, cast
 
 from pydantic_ai.direct import model_request_stream
@@ -24,34 +24,36 @@ from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.usage import RequestUsage
 
+from wakeful.domain.doors.session_config import caching_provider
 from wakeful.domain.errors import Unavailable, WakefulError
 from wakeful.domain.events import RunEvent, StreamDelta, ThinkingDelta, ThinkingEnd, Waiting
 from wakeful.runtime.loop.budget import PriceUnknown
-from wakeful.runtime.loop.cache_hints import cache_settings
 from wakeful.runtime.loop.context import BYTES_PER_TOKEN
 from wakeful.runtime.loop.run_state import RunState, keepable
 from wakeful.runtime.models.errors import ModelBusy, ModelCutOff, ModelSilent
 from wakeful.runtime.models.openai_chat.chunks import MAX_CALLS
 from wakeful.runtime.waiting import EVERY, FIRST_SHOWN, Followed, pause
 from wakeful.service.resources import shortage
+from wakeful.service.sessions.briefing import Spent
 from wakeful.tools.registry import Tool
 
 log = logging.getLogger(__name__)
 
-MAX_SAID = 1_000_000  # characters of one answer; no model has that much to say
+MAX_SAID = 1_000_000  # characters of one answer
 _ADVICE = "Test the agent's model, which says whether its endpoint answers, then continue this run."
-_OUTPUT = 4_000  # tokens that an answer is taken for while it is under way
+_OUTPUT = 4_000  # tokens: the estimate for an answer in progress
+_CACHES = {"system": "cache_instructions", "tools": "cache_tool_definitions", "messages": "cache_messages"}
 
 
 _Stream = Callable[["Followed[None]"], Coroutine[Any, Any, None]]
 
 
 class BudgetSpent(Exception):
-    """Other workers on the same run have used up what was left."""
+    """Other subagents of the same run have used up the rest of the budget."""
 
 
 class Reply:
-    """One answer of the model as it comes in, up to so many characters."""
+    """One answer of the model as it arrives, up to `most` characters."""
 
     def __init__(self, most: int = MAX_SAID) -> None:
         self._most = most
@@ -65,7 +67,7 @@ class Reply:
 
     @property
     def has_begun(self) -> bool:
-        return bool(self._said or self._thought)
+        return any(self._said) or any(self._thought)
 
     @property
     def has_too_many_calls(self) -> bool:
@@ -73,7 +75,7 @@ class Reply:
 
     @property
     def is_cut_off(self) -> bool:
-        """Tell whether there is more than we read."""
+        """Return whether the answer was longer than what was read."""
         return self.is_too_long or self.has_too_many_calls
 
     @property
@@ -85,26 +87,20 @@ class Reply:
         return "".join(self._thought)
 
     def read(self, event: ModelResponseStreamEvent) -> list[RunEvent]:
-        """Take in a piece of the answer, and return what it shows to those who watch."""
+        """Add a piece of the answer, and return its frames."""
         match event:
             case PartStartEvent(part=TextPart(content=text)) | PartDeltaEvent(delta=TextPartDelta(content_delta=text)):
                 text = self._take(text)
-                if not text:
-                    return []
-                ended: list[RunEvent] = [ThinkingEnd()] if self.is_thinking else []
-                self.is_thinking = False
                 self._said.append(text)
-                return [*ended, StreamDelta(delta=text)]
+                return [*self._end_thinking(), StreamDelta(delta=text)] if text else []
             case (
                 PartStartEvent(part=ThinkingPart(content=text))
                 | PartDeltaEvent(delta=ThinkingPartDelta(content_delta=text))
             ):
                 text = self._take(text)
-                if not text:
-                    return []
-                self.is_thinking = True
                 self._thought.append(text)
-                return [ThinkingDelta(delta=text)]
+                self.is_thinking = self.is_thinking or bool(text)
+                return [ThinkingDelta(delta=text)] if text else []
             case PartDeltaEvent(delta=ToolCallPartDelta(args_delta=str() as text)):
                 self._take(text)
                 return []
@@ -112,14 +108,17 @@ class Reply:
                 if isinstance(part, ToolCallPart):
                     self.calls += 1
                     self._take(part.args_as_json_str())
-                ended = [ThinkingEnd()] if self.is_thinking else []
-                self.is_thinking = False
-                return ended
+                return self._end_thinking()
             case _:
                 return []
 
+    def _end_thinking(self) -> list[RunEvent]:
+        ended: list[RunEvent] = [ThinkingEnd()] if self.is_thinking else []
+        self.is_thinking = False
+        return ended
+
     def _take(self, text: str | None) -> str:
-        """Return as much of a piece as there is room for, in a form that can be kept."""
+        """Return as much of a piece as the limit allows, in a form that can be saved."""
         if not text:
             return ""
         self.length += len(text)
@@ -132,7 +131,7 @@ class Reply:
 async def ask_quietly(
     state: RunState, messages: list[ModelMessage], reply: Reply, *, with_tools: bool = True
 ) -> AsyncGenerator[RunEvent]:
-    """Ask the model something whose answer is not streamed; only the waiting is told."""
+    """Ask the model without streaming its answer; yield only `waiting` frames."""
     async for event in ask(state, messages, reply, with_tools=with_tools, is_streamed=False):
         if isinstance(event, Waiting):
             yield event
@@ -141,16 +140,16 @@ async def ask_quietly(
 async def ask(
     state: RunState, messages: list[ModelMessage], reply: Reply, *, with_tools: bool = True, is_streamed: bool = True
 ) -> AsyncGenerator[RunEvent]:
-    """Ask the model, again if it is busy, and fill in its reply. While it says nothing, the waiting is told."""
+    """Ask the model, with retries while it is busy, and fill in its reply. Yield `waiting` frames in between."""
     patience = state.deps.patience
     tools = list(state.tools.values()) if with_tools else []
     trying = _Trying(state, reply)
     while True:
         if state.seconds_left() <= 0:
-            raise OutOfTime(state, "no time is left to ask it.")
+            raise OutOfTime(state, "no time is left for a call.")
         attempt = trying.begin(lambda _: _stream(state, messages, tools, trying), is_streamed=is_streamed)
         try:
-            async for event in attempt.events(state.at_side, state.stop):
+            async for event in attempt.events(state.tasks, state.stop):
                 yield event
         except ModelBusy as busy:
             trying.note(busy)
@@ -166,7 +165,7 @@ async def ask(
 
 
 class OutOfTime(Unavailable):
-    """The run's own limit of time has come while it waited for the model."""
+    """The run reached its time limit while it waited for the model."""
 
     code = "time_limit"
 
@@ -179,7 +178,7 @@ class OutOfTime(Unavailable):
 
 
 class _Trying:
-    """The tries at one answer, and how long each may take."""
+    """The attempts at one answer, and their time limits."""
 
     followed: "Followed[None]"
 
@@ -193,7 +192,7 @@ class _Trying:
         self.tries = 0
 
     def begin(self, stream: _Stream, *, is_streamed: bool) -> "Followed[None]":
-        """Begin a try, in which people see deltas or do not; those of a subagent they never see."""
+        """Start an attempt. Deltas of a subagent are never streamed."""
         self.tries += 1
         self._is_asked = False
         are_deltas_shown = is_streamed and self._state.depth == 0
@@ -207,8 +206,8 @@ class _Trying:
         return self.followed
 
     def note_asked(self) -> None:
-        """Let the model's time begin: waiting for the budget, or for an import, is no silence of the model."""
-        # One that stays silent is asked once more, so the first try may take half of the time that is left.
+        """Start the model's time: waiting for the budget or for an import does not count."""
+        # A silent model is asked once more, so the first attempt may take half of the time that is left.
         share = self._state.seconds_left() / (1 if self._silences else 2)
         self._first = min(self._state.deps.patience.first, max(share, 0.0))
         self._is_asked = True
@@ -223,7 +222,7 @@ class _Trying:
         return is_patient and not self.reply.has_begun and seconds < self._state.seconds_left()
 
     def given_up(self, busy: ModelBusy, seconds: float) -> WakefulError:
-        """Say what happened, how often it was tried, and what to do."""
+        """Return the error: what happened, how often it was tried, and what to do."""
         if self.reply.has_begun:
             return busy
         left = self._state.seconds_left()
@@ -231,7 +230,7 @@ class _Trying:
             return OutOfTime(self._state, busy.problem)
         tried = f"It was asked {'once' if self.tries == 1 else f'{self.tries} times'} in {self._took:.0f} s."
         if seconds >= left:
-            tried += f" The next try would be in {seconds:.0f} s, and the run has {max(left, 0):.0f} s left."
+            tried += f" The next attempt would be in {seconds:.0f} s, but the run has {max(left, 0):.0f} s left."
         problem = f"{busy.problem.removesuffix('.')}. {tried} {_ADVICE}"
         return type(busy)(self._state.model, problem, retry_after=busy.retry_after, status=busy.status)
 
@@ -255,7 +254,7 @@ class _Trying:
         return Waiting(for_="model", reason=reason)
 
     def _until(self) -> float:
-        """Return when the model has been silent for too long; raises if it has."""
+        """Return the deadline for the next piece of the answer; raise if it has passed."""
         if not self._is_asked:
             return float("inf")
         alive_at, now = self.followed.alive_at, self._clock.monotonic()
@@ -276,13 +275,13 @@ class _Trying:
 
 
 async def _pause(state: RunState, problem: str, seconds: float) -> AsyncGenerator[RunEvent]:
-    """Wait before the next try, and tell why and how long."""
+    """Wait before the next attempt, and yield frames that say why and how long."""
     clock = state.deps.clock
     left, until, over = seconds, clock.monotonic() + seconds, asyncio.Event()
     while True:
         yield Waiting(for_="model", reason=problem, retry_in=round(left, 1))
-        told_again_at = clock.monotonic() + EVERY
-        while (left := until - clock.monotonic()) > 0 and (rest := told_again_at - clock.monotonic()) > 0:
+        repeat_at = clock.monotonic() + EVERY
+        while (left := until - clock.monotonic()) > 0 and (rest := repeat_at - clock.monotonic()) > 0:
             over.clear()
             with state.stop.cuts_off():
                 await pause(clock, min(left, rest), over)
@@ -291,25 +290,25 @@ async def _pause(state: RunState, problem: str, seconds: float) -> AsyncGenerato
 
 
 async def _stream(state: RunState, messages: list[ModelMessage], tools: Sequence[Tool], trying: _Trying) -> None:
-    """Ask once, and say what comes."""
+    """Ask once, and say the frames of the answer."""
     reply = trying.reply
-    reply.calls = 0  # those of a try that failed do not count
-    size = RequestUsage(input_tokens=state.context_tokens, output_tokens=_OUTPUT)
-    cost = _price(state, size)
-    await state.budget.wait_for_room(size, cost)
-    if state.budget.is_spent():  # by those whose end we waited for
+    reply.calls = 0  # without those of a failed attempt
+    cost = _price(state, RequestUsage(input_tokens=state.context_tokens, output_tokens=_OUTPUT))
+    size = Spent(state.context_tokens + _OUTPUT, cost or 0)
+    await state.budget.wait_for_room(size)
+    if state.budget.is_spent():  # by the calls that it waited for
         raise BudgetSpent
     try:
-        with state.budget.under_way(size, cost):  # at once: nobody may come in between
+        with state.budget.in_flight(size):  # without an await after the check, so no other call comes between
             used = await _read(state, messages, tools, trying)
     except WakefulError:
         raise
     except Exception as error:
-        meant = shortage(error) or state.deps.models.translate(error, state.model)
-        if meant is None:
+        known = shortage(error) or state.deps.models.translate(error, state.model)
+        if known is None:
             raise
-        raise meant from error
-    if reply.is_cut_off or not used.has_values():  # the provider could not, or does not, say what it counted
+        raise known from error
+    if reply.is_cut_off or not used.has_values():  # the provider reported no usage
         used = RequestUsage(
             input_tokens=max(used.input_tokens, state.context_tokens),
             output_tokens=max(used.output_tokens, reply.length // BYTES_PER_TOKEN),
@@ -321,7 +320,7 @@ async def _stream(state: RunState, messages: list[ModelMessage], tools: Sequence
 async def _read(state: RunState, messages: list[ModelMessage], tools: Sequence[Tool], trying: _Trying) -> RequestUsage:
     reply, followed = trying.reply, trying.followed
     model = await state.deps.models.load(state.model)
-    await state.deps.before_call()
+    await state.before_call()
     trying.note_asked()
     async with model_request_stream(
         model,
@@ -351,8 +350,14 @@ def _price(state: RunState, used: RequestUsage) -> int | None:
 def _settings(state: RunState) -> ModelSettings:
     level = state.briefing.agent.thinking_level
     breakpoints = state.briefing.session_config.get("cache_breakpoints", ())
-    settings = ModelSettings() if level is None else ModelSettings(thinking=False if level == "off" else level)
-    return cast("ModelSettings", {**settings, **cache_settings(state.model, breakpoints)})
+    settings: dict[str, Any] = {} if level is None else {"thinking": False if level == "off" else level}
+    return cast("ModelSettings", settings | cache_settings(state.model, breakpoints))
+
+
+def cache_settings(model: str, breakpoints: Collection[str]) -> dict[str, bool]:
+    """Return the settings for these cache breakpoints; none if the provider does not accept any."""
+    provider = caching_provider(model)
+    return {} if provider is None else {f"{provider}_{_CACHES[each]}": True for each in breakpoints}
 
 
 def _defined(tools: Sequence[Tool]) -> list[ToolDefinition]:

@@ -1,4 +1,4 @@
-"""Several workers at once, heard as one stream of events."""
+"""Run several workers in parallel, and merge their events into one stream."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
@@ -6,44 +6,43 @@ from typing import Any
 
 from wakeful.domain.events import RunEvent
 
-Say = Callable[[RunEvent], Awaitable[None]]  # returns when it is saved and shown
+Say = Callable[[RunEvent], Awaitable[None]]  # returns when the event is saved and published
 Worker = Callable[[Say], Awaitable[None]]
 
 
-class Chorus:
-    """Whoever says something waits until it is heard, so a step is durable before its worker goes on."""
+async def merge_events(
+    workers: Sequence[Worker], tasks: set[asyncio.Task[Any]], *, at_once: int
+) -> AsyncGenerator[RunEvent]:
+    """Run the workers, `at_once` in parallel, and yield their events.
 
-    def __init__(self) -> None:
-        self._said: asyncio.Queue[tuple[RunEvent, asyncio.Event] | None] = asyncio.Queue()  # None: one is done
+    A worker waits until its event is consumed, so a step is durable before it continues. While they run, their tasks
+    are in `tasks`, so that the end of the run can cancel them.
+    """
+    queue: asyncio.Queue[tuple[RunEvent, asyncio.Event] | None] = asyncio.Queue()  # None: one is done
+    slots = asyncio.Semaphore(at_once)
 
-    async def say(self, event: RunEvent) -> None:
-        heard = asyncio.Event()
-        self._said.put_nowait((event, heard))
-        await heard.wait()
+    async def say(event: RunEvent) -> None:
+        consumed = asyncio.Event()
+        queue.put_nowait((event, consumed))
+        await consumed.wait()
 
-    async def listen(
-        self, workers: Sequence[Worker], tasks: set[asyncio.Task[Any]], *, at_once: int
-    ) -> AsyncGenerator[RunEvent]:
-        """Let them work, so many at once, until all are done. Their tasks stand in `tasks` for whoever ends them."""
-        slots = asyncio.Semaphore(at_once)
+    async def work(worker: Worker) -> None:
+        async with slots:
+            await worker(say)
 
-        async def work(worker: Worker) -> None:
-            async with slots:
-                await worker(self.say)
-
-        begun = [asyncio.create_task(work(worker)) for worker in workers]
-        tasks.update(begun)
-        for task in begun:
-            task.add_done_callback(lambda _: self._said.put_nowait(None))
-        left = len(begun)
-        while left:
-            said = await self._said.get()
-            if said is None:
-                left -= 1
-                continue
-            event, heard = said
-            yield event
-            heard.set()
-        tasks.difference_update(begun)
-        for task in begun:
-            task.result()  # what one could not answer for itself comes out here
+    begun = [asyncio.create_task(work(worker)) for worker in workers]
+    tasks.update(begun)
+    for task in begun:
+        task.add_done_callback(lambda _: queue.put_nowait(None))
+    left = len(begun)
+    while left:
+        said = await queue.get()
+        if said is None:
+            left -= 1
+            continue
+        event, consumed = said
+        yield event
+        consumed.set()
+    tasks.difference_update(begun)
+    for task in begun:
+        task.result()  # raises the error of a worker that failed

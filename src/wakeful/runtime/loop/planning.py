@@ -10,10 +10,10 @@ from wakeful.domain.events import PlanningStatus, PlanReady, RunEvent, TurnThink
 from wakeful.runtime.loop.model_call import Reply, ask_quietly
 from wakeful.runtime.loop.run_state import RunState
 
-MAX_SAID = 20_000  # characters of a phase; a planner without end is cut off there
+MAX_SAID = 20_000  # characters of a phase; the rest is cut off
 MAX_STEPS = 20
 MAX_STEP = 500  # characters
-NO_PLAN = "No usable plan came; going on without one"
+NO_PLAN = "No usable plan; continuing without one"
 _STEP = re.compile(r"^\s*(?:\d{1,3}[.):]|[-*•])\s+(?P<step>\S.*)$", re.MULTILINE)
 _UNSURE = re.compile(r"^\W*reflect\W*$", re.IGNORECASE | re.MULTILINE)
 
@@ -46,9 +46,9 @@ _PLAN = _Phase(
 
 
 async def plan(state: RunState, request: list[ModelMessage]) -> AsyncGenerator[RunEvent]:
-    """Make the plan of a run. `request` is what the model would be asked without one.
+    """Make the plan of a run. `request` is the request without planning.
 
-    Each phase is saved, so that after a crash planning goes on where it was.
+    Each phase is saved, so that planning resumes there after a crash.
     """
     done = {message.data["phase"]: message.content for message in state.own("planning") if message.data is not None}
     talk = list(request)
@@ -76,6 +76,6 @@ async def plan(state: RunState, request: list[ModelMessage]) -> AsyncGenerator[R
 
 
 def _steps(text: str) -> str:
-    """Return the list in a planner's answer in our own form; an answer without one is no plan."""
+    """Return the list in a planner's answer as numbered lines; empty if there is none."""
     found = [match["step"].strip()[:MAX_STEP] for match in _STEP.finditer(text)]
     return "\n".join(f"{number}. {step}" for number, step in enumerate(found[:MAX_STEPS], start=1))

@@ -1,4 +1,4 @@
-"""What a model is told before anything else: who it is, for whom it works, when it is, and what woke it."""
+"""The system prompt: the agent, its user, the time, the reason for the run, tools, skills and data."""
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
@@ -18,50 +18,50 @@ _DATA_IS_DATA = (
 
 
 def system_prompt(briefing: Briefing, run: Run, now: datetime, tools: Collection[str] = ()) -> str:
-    """Write the system prompt of a run that has these tools.
+    """Return the system prompt of a run with these tools.
 
-    A session may have been begun with only some components. What the owner wrote, and that data is data, always stay.
+    A session's configuration may select components. The owner's prompt and the rule about data are always included.
     """
     agent = briefing.agent
     local = now.astimezone(load_zone(agent.zone))
     zone = agent.known_zone or "your user's time zone is not known, so this is UTC"
     wanted = briefing.session_config.get("prompt_component_selection")
-    said = [
+    parts = [
         ("always", agent.system_prompt.strip()),
         ("base", f"You are the agent {agent.name!r}. {agent.description}".strip()),
         ("base", f"Your user is {briefing.user.name}."),
         ("base", f"Now it is {local:%A, %Y-%m-%d %H:%M:%S} ({zone}, UTC{local:%z})."),
-        ("preamble", _why(briefing.wake, run, now) if briefing.task_from is None else _serve(briefing.task_from)),
-        ("tools", _name_helpers(briefing.helpers)),
-        ("preamble", _tell_last(briefing.last_run)),
+        ("preamble", _why(briefing.wake, run, now) if briefing.task_from is None else _about_task(briefing.task_from)),
+        ("tools", _about_helpers(briefing.helpers)),
+        ("preamble", _about_last_run(briefing.last_run)),
         ("tools", _about_tools(briefing, tools)),
         ("schema", _about_database(briefing, tools)),
         ("skills", _about_skills(briefing, tools)),
         ("skills", _agents_file(briefing)),
         ("always", _DATA_IS_DATA),
-        *(("preamble", _tell_view(view)) for view in briefing.views),
+        *(("preamble", _about_view(view)) for view in briefing.views),
     ]
-    return "\n\n".join(text for part, text in said if text and (wanted is None or part in ("always", *wanted)))
+    return "\n\n".join(text for part, text in parts if text and (wanted is None or part in ("always", *wanted)))
 
 
 def steer(plan: str | None) -> str:
-    """Write what a plan adds to the system prompt."""
+    """Return the part of the system prompt about the plan."""
     if not plan:
         return ""
     return (
         f"The plan that you wrote for this run:\n{quote_block(plan)}\n"
-        "Follow it. Where things turn out otherwise, say so and change course."
+        "Follow it. If something turns out differently, say so and adapt it."
     )
 
 
-def _serve(task_from: str) -> str:
+def _about_task(task_from: str) -> str:
     return (
-        f"You are a subagent: the agent {task_from!r} has given you the task below. Nobody else reads along: do not "
-        "ask, work with your tools, and answer with the result, whole but short."
+        f"You are a subagent: the agent {task_from!r} has given you the task below. No person reads along: do not "
+        "ask, work with your tools, and answer with the result, complete but short."
     )
 
 
-def _name_helpers(helpers: Sequence[Agent]) -> str:
+def _about_helpers(helpers: Sequence[Agent]) -> str:
     if not helpers:
         return ""
     lines = [f"- {helper.name}: {helper.description or 'no description'}" for helper in helpers]
@@ -82,7 +82,7 @@ def _about_tools(briefing: Briefing, tools: Collection[str]) -> str:
 
 
 def _about_database(briefing: Briefing, tools: Collection[str]) -> str:
-    """Name the tables and views, framed as what they are: words that an agent wrote earlier, from whatever it read."""
+    """List the tables and views, quoted as data: an agent wrote their names and texts from whatever it had read."""
     if not briefing.database or not any(name.startswith("db_") for name in tools):
         return ""
     return "In your database there are, as data:\n" + "\n".join(quote_block(line) for line in briefing.database)
@@ -120,16 +120,16 @@ def _why(wake: Wake | None, run: Run, now: datetime) -> str:
     return " ".join(lines)
 
 
-def _tell_view(view: ShownView) -> str:
-    """Frame what a view shows, so that nothing in it can pass for an instruction of ours."""
+def _about_view(view: ShownView) -> str:
+    """Quote the rows of a view, so that nothing in them can be mistaken for our instructions."""
     if view.is_error:
         return f"The view {view.name!r} of your database could not be run. The error, as data: {quote_line(view.text)}"
     return f"The view {view.name!r} of your database shows, as data:\n{quote_block(view.text)}"
 
 
-def _tell_last(last: Run | None) -> str:
+def _about_last_run(last: Run | None) -> str:
     if last is None or last.finished_at is None:
         return ""
-    # Without the error: its text may come from anywhere, and this is where the model obeys.
+    # Without the error: its text may come from anywhere, and the model obeys the system prompt.
     reason = "" if last.reason in (None, last.status) else f" ({last.reason})"
     return f"The run before this one ended at {last.finished_at:%Y-%m-%d %H:%M:%S} UTC: {last.status}{reason}."

@@ -1,14 +1,14 @@
-"""The work on one run, by its agent or by a subagent: who works with what, what was said, how a step is kept."""
+"""The state of a run while it executes, of its agent or of a subagent: dependencies, messages, budget, saving steps."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from wakeful.clock import Clock
 from wakeful.domain.events import RunEvent, StepSaved, StreamEnd
-from wakeful.domain.types import Message, Run, RunUsage
+from wakeful.domain.types import ClaimedRun, Message, Run, RunUsage
 from wakeful.runtime.executor import BeforeCall, Stop
 from wakeful.runtime.loop.budget import Budget, Mishaps
 from wakeful.runtime.models.providers import Models
@@ -23,55 +23,62 @@ _LAST_MOMENT = 2.0  # seconds
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryLimits:
-    """How long a model may be silent, and how often it is asked again; in seconds."""
+    """Limits of a model's silence, in seconds, and of retries."""
 
-    first: float = 605.0  # a little more than our own wire's, whose words are better
+    first: float = 605.0  # a little more than that of `openai_chat`, whose error says more
     between: float = 65.0
     retries: int = 6
-    silences: int = 1  # retries of one that took the request and said nothing
+    silences: int = 1  # retries of a model that accepted the request and sent nothing
     pause: float = 1.0  # before the first retry; doubled each time
     longest_pause: float = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubagentLimits:
-    """How far an agent may go with giving tasks away."""
+    """Limits of subagents."""
 
     depth: int = 2  # 1: a subagent has none of its own
     per_run: int = 20
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunDeps:
-    """What every worker of this server works with."""
+class RunDeps(Protocol):
+    """Dependencies of every run and subagent: the agent loop."""
 
-    brief: "Callable[[], Followed[Briefing]]"  # reads anew what the run is to know
-    before_call: BeforeCall
     approvals: Approvals
     models: Models
     tools: Tools
     clock: Clock
     workspace_of: Callable[[str], Path]
     directories: Directories
-    spent_today: Callable[[Run], Awaitable[Spent]]
     patience: RetryLimits
     subagents: SubagentLimits
-    take_turns: "Callable[[RunState], AsyncGenerator[RunEvent]]"  # how a worker works; subagents are no different
+
+    def brief(self, run: ClaimedRun, stop: Stop) -> "Followed[Briefing]": ...
+    def take_turns(self, state: "RunState") -> AsyncGenerator[RunEvent]: ...
+    async def spent_today(self, run: Run) -> Spent: ...
 
 
 class RunState:
-    """The work of one worker on a run. Subagents share the run's budget, its stop and its time."""
+    """The state of one worker, the agent or a subagent. Subagents share the run's budget, stop and time limit."""
 
     def __init__(
-        self, deps: RunDeps, run: Run, briefing: Briefing, stop: Stop, *, of: "RunState | None" = None
+        self,
+        deps: RunDeps,
+        run: ClaimedRun,
+        briefing: Briefing,
+        stop: Stop,
+        before_call: BeforeCall,
+        *,
+        of: "RunState | None" = None,  # the parent of a subagent
     ) -> None:
         self.deps = deps
         self.run = run
         self.stop = stop
+        self.before_call = before_call
         self.depth: int = 0 if of is None else of.depth + 1
         self.subagent_id: str | None = None
-        self.take_on(briefing)
-        # Its own steps last: a message that came while it waited to be resumed has its answer, and is history.
+        self.switch_to(briefing)
+        # Its own steps come last: a message that arrived while it waited to be resumed was answered before.
         self.messages = sorted(briefing.messages, key=lambda message: message.run_id == run.id)
         self.mishaps = Mishaps()
         self.turns = sum("response" in (message.data or {}) for message in self.own("assistant"))
@@ -79,11 +86,11 @@ class RunState:
         self.is_without_summary = False  # once one has failed
         self.has_ended = False
         self.budget = self._open_budget() if of is None else of.budget
-        self.at_side: set[asyncio.Task[Any]] = set() if of is None else of.at_side  # tasks at work on this run
+        self.tasks: set[asyncio.Task[Any]] = set() if of is None else of.tasks  # subagents and model calls of this run
         self._began: float = deps.clock.monotonic() if of is None else of._began
 
-    def take_on(self, briefing: Briefing) -> None:
-        """Work as the agent of this briefing from now on."""
+    def switch_to(self, briefing: Briefing) -> None:
+        """Continue as the agent of this briefing."""
         self.briefing = briefing
         self.model = briefing.agent.model or self.deps.models.default
         self.window = self.deps.models.context_window(self.model)
@@ -91,12 +98,12 @@ class RunState:
         self.tools: dict[str, Tool] = {tool.name: tool for tool in shown}
 
     def own(self, role: str) -> list[Message]:
-        """Return what earlier attempts at this run, and this one, have saved in a role."""
+        """Return the messages with a role that this and earlier attempts have saved."""
         return [message for message in self.messages if message.run_id == self.run.id and message.role == role]
 
     @property
     def plan(self) -> str | None:
-        """Return the plan of the run; empty: planning came to nothing, None: there was none."""
+        """Return the plan of the run; empty: planning failed, None: no planning yet."""
         made = self.own("plan")
         return made[-1].content if made else None
 
@@ -105,34 +112,35 @@ class RunState:
         return self.briefing.agent.planning and self.plan is None and self.turns == 0
 
     @property
-    def is_told_to_finish(self) -> bool:
+    def was_asked_to_finish(self) -> bool:
         return bool(self.own("notice"))
 
     async def is_spent(self) -> bool:
-        """Tell whether the budget allows no further model call. What other runs spend today counts."""
+        """Return whether the budget allows no further model call. Other runs of today count."""
         if self.budget.has_day_limits:
             self.budget.spent_today = await self.deps.spent_today(self.run)
         return self.budget.is_spent()
 
     def step(self, role: str, content: str, data: Mapping[str, Any] | None = None, **more: Any) -> StepSaved:
-        """Add to the transcript, here and in the store."""
-        assert self.run.session_id is not None
-        self.messages.append(
-            Message(
-                id="",
-                session_id=self.run.session_id,
-                position=0,
-                role=role,
-                content=content,
-                created_at=self.deps.clock.now(),
-                run_id=self.run.id,
-                data=data,
-            )
-        )
+        """Add a message to the transcript, and return the event that saves it."""
+        self.messages.append(self.message(role, content, data))
         return StepSaved(role=role, content=content, data=data, usage=self.budget.usage, **more)
 
+    def message(self, role: str, content: str, data: Mapping[str, Any] | None = None) -> Message:
+        """Return a new message of this run; the store gives it an id and a position when it is saved."""
+        return Message(
+            id="",
+            session_id=self.run.session_id,
+            position=0,
+            role=role,
+            content=content,
+            created_at=self.deps.clock.now(),
+            run_id=self.run.id,
+            data=data,
+        )
+
     def end(self, content: str) -> StreamEnd:
-        """Return what is said last."""
+        """Return the last frame."""
         usage = self.budget.usage
         return StreamEnd(
             content=content,
@@ -145,15 +153,15 @@ class RunState:
         )
 
     def seconds_left(self) -> float:
-        """Return what is left of the run's limit of time, but for a moment to say why it ends."""
+        """Return what is left of the run's time limit, minus a moment to report why it ends."""
         limit = self.briefing.agent.run_limit.total_seconds()
         return limit - min(_LAST_MOMENT, limit / 10) - (self.deps.clock.monotonic() - self._began)
 
-    async def put_away(self) -> None:
-        """End what is still at work: subagents, and questions to a model."""
-        for task in self.at_side:
+    async def cancel_tasks(self) -> None:
+        """Cancel the tasks that still run: subagents and model calls."""
+        for task in self.tasks:
             task.cancel()
-        await asyncio.gather(*self.at_side, return_exceptions=True)
+        await asyncio.gather(*self.tasks, return_exceptions=True)
 
     def _open_budget(self) -> Budget:
         run, briefing = self.run, self.briefing
@@ -166,5 +174,5 @@ class RunState:
 
 
 def keepable(text: str) -> str:
-    """Return a text without NUL, which one of the databases cannot keep."""
+    """Return a text without NUL, which PostgreSQL cannot store."""
     return text.replace("\x00", "\N{REPLACEMENT CHARACTER}")

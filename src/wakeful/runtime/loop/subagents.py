@@ -1,4 +1,4 @@
-"""Subagents: another worker on the same run, for one task. Only its answer reaches the one who gave the task."""
+"""Subagents: another agent does one task within the same run. The parent gets only its answer."""
 
 import logging
 from collections.abc import Mapping
@@ -9,23 +9,15 @@ from typing import Any
 from wakeful.domain.agents.agents import SCHEDULING
 from wakeful.domain.errors import Invalid, LimitReached, StoreUnavailable, WakefulError
 from wakeful.domain.events import (
-    ApprovalAnswered,
-    ApprovalRequested,
-    CompressionStarted,
-    ContextCompressed,
     EndedEarly,
-    PlanningStatus,
-    PlanReady,
     RunEvent,
     StepSaved,
     StreamDelta,
     StreamEnd,
     ThinkingDelta,
     ThinkingEnd,
-    ToolCall,
-    ToolStarted,
     TurnThinking,
-    Waiting,
+    WorkerFrame,
 )
 from wakeful.domain.types import Agent, Message
 from wakeful.runtime.loop.parallel import Say
@@ -34,18 +26,6 @@ from wakeful.tools.registry import ToolResult
 
 log = logging.getLogger(__name__)
 
-_MARKED = (
-    PlanningStatus
-    | PlanReady
-    | TurnThinking
-    | ApprovalRequested
-    | ApprovalAnswered
-    | Waiting
-    | ToolStarted
-    | ToolCall
-    | CompressionStarted
-    | ContextCompressed
-)
 _KEPT = ("thinking", "tool_calls", "call_id", "tool", "args", "success", "metadata", "phase", "note", "cut_off")
 
 
@@ -53,19 +33,19 @@ class NoSuchHelper(Invalid):
     code = "no_such_subagent"
 
     def __init__(self, asked: str, names: list[str]) -> None:
-        known = ", ".join(map(repr, names)) or "nobody"
-        super().__init__(f"There is no agent {asked!r} that you may give a task to. You may give one to: {known}.")
+        known = ", ".join(map(repr, names)) or "none"
+        super().__init__(f"There is no agent {asked!r} that you may give a task to. There are: {known}.")
 
 
 class TooManySubagents(LimitReached):
     code = "too_many_subagents"
 
     def __init__(self, most: int) -> None:
-        super().__init__(f"This run has had its {most} subagents. Do the rest yourself.")
+        super().__init__(f"This run has used its limit of {most} subagents. Do the rest yourself.")
 
 
 async def spawn(parent: RunState, subagent_id: str, say: Say, asked: str, task: str) -> ToolResult:
-    """Have a task done by another agent and return its answer."""
+    """Let another agent do a task, and return its answer."""
     helper = _find(parent, asked)
     most = parent.deps.subagents.per_run
     if parent.budget.subagents >= most:
@@ -73,29 +53,29 @@ async def spawn(parent: RunState, subagent_id: str, say: Say, asked: str, task: 
     parent.budget.subagents += 1
     state = _begin(parent, helper, task)
     state.subagent_id = subagent_id if parent.subagent_id is None else f"{parent.subagent_id}.{subagent_id}"
-    voice = _Voice(parent, helper, subagent_id)
-    await say(voice.keep(StepSaved(role="user", content=task)))
+    translator = _Translator(parent, helper, subagent_id)
+    await say(translator.keep(StepSaved(role="user", content=task)))
     metadata: dict[str, Any] = {"subagent_id": subagent_id, "agent_id": helper.id, "agent": helper.name}
     try:
         async with aclosing(parent.deps.take_turns(state)) as events:
             async for event in events:
-                told = voice.translate(event)
-                if told is not None:
-                    await say(told)
+                translated = translator.translate(event)
+                if translated is not None:
+                    await say(translated)
     except StoreUnavailable:
         raise  # the whole run waits for the store, or is released
     except WakefulError as error:
         log.warning("subagent failed", extra={"run_id": parent.run.id, "code": error.code, "error": error.message})
         text = f"The agent {helper.name!r} failed: {error.message}"
         return ToolResult(text=text, success=False, metadata={**metadata, "code": error.code})
-    if voice.answer is None:
+    if translator.answer is None:
         text = f"The agent {helper.name!r} was stopped before it had an answer."
         return ToolResult(text=text, success=False, metadata={**metadata, "code": "stopped"})
-    return _result(helper.name, metadata, voice.answer, voice.reason)
+    return _result(helper.name, metadata, translator.answer, translator.reason)
 
 
 def saved_result(parent: RunState, subagent_id: str) -> ToolResult | None:
-    """Return the result of a subagent whose final answer was saved before a crash, for the call that has none yet."""
+    """Return the result of a call whose subagent had saved its final answer before a crash."""
     steps: list[Message] = []
     for message in reversed(parent.messages):
         if message.role == "assistant":  # with the calls that have no result yet
@@ -115,12 +95,12 @@ def saved_result(parent: RunState, subagent_id: str) -> ToolResult | None:
 def _result(name: str, metadata: Mapping[str, Any], answer: str, reason: str | None) -> ToolResult:
     if reason is None:
         return ToolResult(text=answer, metadata=metadata)
-    text = f"The agent {name!r} ended early ({reason}). Its last words: {answer}"
+    text = f"The agent {name!r} ended early ({reason}). Its last output: {answer}"
     return ToolResult(text=text, success=False, metadata={**metadata, "code": reason})
 
 
-class _Voice:
-    """What a subagent says and saves, as it is told and kept by the one who gave it its task."""
+class _Translator:
+    """Translates the events and steps of a subagent into those of its parent."""
 
     def __init__(self, parent: RunState, helper: Agent, subagent_id: str) -> None:
         self._parent = parent
@@ -131,7 +111,7 @@ class _Voice:
         self.reason: str | None = None
 
     def translate(self, event: RunEvent) -> RunEvent | None:
-        """Return what is passed on: no deltas, thoughts in one piece, and every frame marked as its own."""
+        """Return the event to pass on: no deltas, thinking in one piece, and every frame marked with the subagent."""
         match event:
             case StepSaved():
                 return self.keep(event)
@@ -146,19 +126,19 @@ class _Voice:
                 self.reason = event.reason
             case StreamDelta():
                 pass
-            case _ if isinstance(event, _MARKED) and not event.is_subagent:
+            case WorkerFrame(is_subagent=False):
                 return replace(event, is_subagent=True, subagent_id=self._id)
             case _:
                 return event
         return None
 
     def keep(self, step: StepSaved) -> StepSaved:
-        """Keep a step in the session's transcript, in a role that no model is sent."""
+        """Save a step in the session's transcript, with a role that is never sent to a model."""
         data = step.data or {}
         if step.role != "subagent":
             about = {"subagent_id": self._id, "agent": self._helper.name, "role": step.role}
             data = about | {key: data[key] for key in _KEPT if key in data}
-        else:  # of a subagent's subagent; their calls may have the same ids as the parent's
+        else:  # of a nested subagent; its calls may have the same ids as the parent's
             data = {**data, "within": self._id}
         return self._parent.step("subagent", step.content, data)
 
@@ -175,7 +155,7 @@ def _find(parent: RunState, asked: str) -> Agent:
 
 
 def _begin(parent: RunState, helper: Agent, task: str) -> RunState:
-    """Make the work of a subagent: another mind in the parent's rooms, with no more than the parent's tools."""
+    """Return the state of a subagent: its own model and prompt, with the parent's workspace and at most its tools."""
     briefing, agent = parent.briefing, parent.briefing.agent
     may_go_on = parent.depth + 1 < parent.deps.subagents.depth
     allowed = set(agent.subagents) & set(helper.subagents) if may_go_on else set[str]()
@@ -189,22 +169,12 @@ def _begin(parent: RunState, helper: Agent, task: str) -> RunState:
         planning=helper.planning,
         max_iterations=helper.max_iterations,
         ask_before=(*agent.ask_before, *helper.ask_before),
-        profiles=(),  # the session is not its to hand over
+        profiles=(),  # it must not hand over the parent's session
         subagents=tuple(each.id for each in briefing.helpers if each.id in allowed),
     )
     tools = parent.deps.tools
     shown = [tool for tool in tools.catalog.shown_to(helper, None) if tool.name in parent.tools]
     only = [tool.name for tool in shown if tool.toolset not in SCHEDULING]
-    assert parent.run.session_id is not None
-    asked = Message(
-        id="",
-        session_id=parent.run.session_id,
-        position=0,
-        role="user",
-        content=task,
-        created_at=parent.deps.clock.now(),
-        run_id=parent.run.id,
-    )
     return RunState(
         parent.deps,
         parent.run,
@@ -213,10 +183,11 @@ def _begin(parent: RunState, helper: Agent, task: str) -> RunState:
             agent=worker,
             helpers=[each for each in briefing.helpers if each.id in allowed],
             task_from=agent.name,
-            messages=[asked],
+            messages=[parent.message("user", task)],
             images={},
             session_config={"tool_ids": only},
         ),
         parent.stop,
+        parent.before_call,
         of=parent,
     )

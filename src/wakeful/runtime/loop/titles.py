@@ -1,4 +1,4 @@
-"""After the answer: a name for a session that has none. It never keeps the session from taking the next message."""
+"""Name sessions in the background after the first answer, without delaying the next message."""
 
 import asyncio
 import logging
@@ -11,7 +11,7 @@ from wakeful.clock import Clock
 from wakeful.domain.errors import StoreUnavailable
 from wakeful.domain.runs.runs import Outcome
 from wakeful.domain.texts import first_words
-from wakeful.domain.types import Run
+from wakeful.domain.types import ClaimedRun
 from wakeful.runtime.loop.budget import Budget
 from wakeful.runtime.loop.context import tokens_in
 from wakeful.runtime.models.providers import DEMO, Models
@@ -27,7 +27,7 @@ _PATIENCE = 30.0  # seconds
 
 
 class Titles:
-    """Names sessions in the background."""
+    """Names sessions that have no title yet."""
 
     def __init__(
         self, briefings: Briefings, sessions: SessionService, runs: RunService, models: Models, clock: Clock
@@ -37,27 +37,26 @@ class Titles:
         self._runs = runs
         self._models = models
         self._clock = clock
-        self._at_work: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
 
-    def note_finished(self, run: Run, outcome: Outcome) -> None:
-        """Look, without anyone waiting for it, whether the session of a finished run needs a name."""
-        if outcome.status != "success" or run.session_id is None or run.is_headless:
+    def note_finished(self, run: ClaimedRun, outcome: Outcome) -> None:
+        """Start naming the session of a finished run if it needs a title."""
+        if outcome.status != "success" or run.is_headless:
             return
         task = asyncio.create_task(self._name(run), name=f"title-{run.id}")
-        self._at_work.add(task)
-        task.add_done_callback(self._at_work.discard)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     async def stop(self) -> None:
-        """Leave unnamed what is not named yet."""
-        for task in self._at_work:
+        """Cancel naming."""
+        for task in self._tasks:
             task.cancel()
-        await asyncio.gather(*self._at_work, return_exceptions=True)
+        await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def _name(self, run: Run) -> None:
+    async def _name(self, run: ClaimedRun) -> None:
         try:
             briefing = await self._briefings.read(run)
             if not briefing.session.title:
-                assert run.session_id is not None
                 await self._sessions.give_title(run.session_id, await self._find(briefing))
         except StoreUnavailable as error:
             log.warning("session left without a title", extra={"session_id": run.session_id, "problem": error.message})
@@ -70,7 +69,7 @@ class Titles:
         if name == DEMO or briefing.usage is None:
             return first_words(question)
         budget = Budget(briefing.agent.budgets, briefing.spent_today, briefing.usage)
-        if budget.is_spent():  # a name is the run's last call, and counts like its others
+        if budget.is_spent():  # naming is a model call of the run, and counts like the others
             return first_words(question)
         answer = next((message.content for message in reversed(briefing.messages) if message.role == "assistant"), "")
         asked = f"User: {question[:_SHOWN]}\n\nAssistant: {answer[:_SHOWN]}"
@@ -83,7 +82,7 @@ class Titles:
         except Exception as error:
             if not isinstance(error, TimeoutError) and self._models.translate(error, name) is None:
                 raise
-            return first_words(question)  # a session without a clever name is still better found by its first words
+            return first_words(question)  # better than no title
         said = "".join(part.content for part in response.parts if isinstance(part, TextPart))
         used = response.usage
         if not used.has_values():

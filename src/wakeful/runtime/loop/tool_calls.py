@@ -1,4 +1,4 @@
-"""Calling the tools that a model asks for. Each result is saved before the next call."""
+"""Call the tools that a model asks for. Each result is saved before the next call."""
 
 from collections.abc import AsyncGenerator, Generator, Sequence
 from contextlib import suppress
@@ -14,7 +14,7 @@ from wakeful.domain.agents.profiles import SWITCH_PROFILE
 from wakeful.domain.events import RunEvent, ToolCall, ToolStarted
 from wakeful.runtime.loop.approval import ApprovalVerdict, ask_person
 from wakeful.runtime.loop.arguments import TooDeep, UnreadableArguments, read_arguments, to_keep
-from wakeful.runtime.loop.parallel import Chorus, Say, Worker
+from wakeful.runtime.loop.parallel import Say, Worker, merge_events
 from wakeful.runtime.loop.run_state import RunState, keepable
 from wakeful.runtime.loop.subagents import saved_result, spawn
 from wakeful.runtime.loop.transcript import INTERRUPTED
@@ -22,7 +22,7 @@ from wakeful.runtime.waiting import Followed
 from wakeful.service.retrying import insist
 from wakeful.tools.registry import ToolContext, ToolResult
 
-_AT_ONCE = 4  # calls side by side
+_AT_ONCE = 4  # parallel calls
 
 _NOT_DONE = ToolResult(text=INTERRUPTED, success=False, metadata={"code": "interrupted"})
 
@@ -30,10 +30,10 @@ _NOT_DONE = ToolResult(text=INTERRUPTED, success=False, metadata={"code": "inter
 async def call_all(
     state: RunState, calls: Sequence[ToolCallPart], *, is_first_begun: bool = False
 ) -> AsyncGenerator[RunEvent]:
-    """Call tools one after the other, and side by side those that are made for it.
+    """Call tools one after the other; those that allow it in parallel.
 
-    Each result is saved before the next call, so after a crash at most one call is in doubt, the first without a
-    result; with it those that were under way beside it.
+    Each result is saved before the next call, so after a crash only the first call without a result is in doubt, and
+    those that ran in parallel with it.
     """
     for number, (is_side_by_side, group) in enumerate(groupby(calls, partial(_is_side_by_side, state))):
         if state.stop.is_requested:
@@ -53,20 +53,20 @@ async def call_all(
                 return
             yield _started(call)
             performing = _follow(state, call, verdict)
-            async for event in performing.events(state.at_side):
+            async for event in performing.events(state.tasks):
                 yield event
             result = performing.result
             for event in _note(state, call, result):
                 yield event
             if call.tool_name == SWITCH_PROFILE and result.success:
-                looking = state.deps.brief()
-                async for event in looking.events(state.at_side):
+                looking = state.deps.brief(state.run, state.stop)
+                async for event in looking.events(state.tasks):
                     yield event
-                state.take_on(looking.result)
+                state.switch_to(looking.result)
 
 
 def shown(calls: Sequence[ToolCallPart]) -> list[dict[str, Any]]:
-    """Return calls as people are shown them."""
+    """Return calls in the form that is shown to people."""
     return [{"call_id": call.tool_call_id, "tool": call.tool_name, "args": _as_shown(call)} for call in calls]
 
 
@@ -88,14 +88,14 @@ async def _call_together(state: RunState, calls: Sequence[ToolCallPart], *, is_b
             await say(event)
 
     workers: list[Worker] = [partial(follow, call) for call in calls]
-    async for event in Chorus().listen(workers, state.at_side, at_once=_AT_ONCE):
+    async for event in merge_events(workers, state.tasks, at_once=_AT_ONCE):
         yield event
 
 
 async def _ask_first(state: RunState, call: ToolCallPart, verdict: ApprovalVerdict) -> AsyncGenerator[RunEvent]:
     if call.tool_name not in state.tools or not asks_before(state.briefing.agent, call.tool_name):
         return
-    with suppress(UnreadableArguments):  # it will be refused without a person's help
+    with suppress(UnreadableArguments):  # it is refused anyway, so no person is asked
         args = read_arguments(call)
         async for event in ask_person(state, call, args, verdict):
             yield event
@@ -125,7 +125,7 @@ async def _perform(
     look = directories.bind if tool is not None and tool.makes_files else directories.check
     await insist(lambda: look(agent.id))
     context = ToolContext(
-        # What another agent books after the session was handed over to it is its own.
+        # After a handover, wakes that the new agent books are its own.
         run=state.run if state.run.agent_id == agent.id else replace(state.run, agent_id=agent.id),
         agent=agent,
         workspace=state.deps.workspace_of(agent.id),
@@ -133,7 +133,7 @@ async def _perform(
         skills=state.briefing.session_config.get("skills"),
         spawn=None if say is None else partial(spawn, state, call.tool_call_id, say),
     )
-    await state.deps.before_call()
+    await state.before_call()
     result = await insist(lambda: state.deps.tools.call(call.tool_name, args, context))
     return replace(result, text=keepable(to_keep(result.text)))
 
@@ -143,7 +143,7 @@ def _started(call: ToolCallPart) -> ToolStarted:
 
 
 def _note(state: RunState, call: ToolCallPart, result: ToolResult) -> Generator[RunEvent]:
-    """Count a call and return what is said and kept of it."""
+    """Count a call, and yield its frames and the step that saves it."""
     args = _as_shown(call)
     state.budget.count_tool_call()
     state.mishaps.note(call.tool_name, args, result.text, result.metadata.get("code"))
@@ -163,7 +163,7 @@ def _note(state: RunState, call: ToolCallPart, result: ToolResult) -> Generator[
         "success": result.success,
         "metadata": dict(result.metadata),
     }
-    # Made only now that it is its turn: the transcript here and the one in the store have one order.
+    # Created last, when it is saved: the transcript here has the same order as the one in the store.
     yield state.step("tool", result.text, data)
 
 

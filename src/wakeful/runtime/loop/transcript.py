@@ -1,4 +1,4 @@
-"""Our transcript in the form a model reads. The transcript is append-only; what a model is sent is made from it."""
+"""Convert the transcript, which is append-only, to the messages of a model request."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -30,9 +30,9 @@ INTERRUPTED = (
 
 
 def to_model(system: str, messages: Sequence[Message], images: Mapping[str, ImageBytes]) -> list[ModelMessage]:
-    """Write a transcript as the messages of a model request.
+    """Return a transcript as the messages of a model request.
 
-    A tool call without a result gets one that says so: providers refuse a transcript in which one is missing.
+    A tool call without a result gets one that says so: providers refuse a transcript with a missing result.
     """
     written: list[ModelMessage] = [ModelRequest(parts=[SystemPromptPart(content=system)])]
     unanswered: dict[str, ToolCallPart] = {}
@@ -46,7 +46,7 @@ def to_model(system: str, messages: Sequence[Message], images: Mapping[str, Imag
             case "assistant":
                 response = _response(message)
                 if not any(isinstance(part, ToolCallPart) or getattr(part, "content", "") for part in response.parts):
-                    continue  # some providers refuse a reply without a word
+                    continue  # some providers refuse an empty reply
                 written.append(response)
                 unanswered = {part.tool_call_id: part for part in response.parts if isinstance(part, ToolCallPart)}
             case "tool":
@@ -79,7 +79,7 @@ def open_calls(messages: Sequence[Message]) -> list[ToolCallPart]:
 
 
 def final_answer(steps: Sequence[Message]) -> Message | None:
-    """Return the last saved step of a run if the run had ended with it: an answer, or why it ended early."""
+    """Return the last saved step of a run if it is the final one: an answer, or why the run ended early."""
     said = [step for step in steps if step.role in SENT]
     if not said or said[-1].role != "assistant":
         return None
@@ -89,7 +89,7 @@ def final_answer(steps: Sequence[Message]) -> Message | None:
 
 
 def to_data(response: ModelResponse, thinking: str, calls: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return what is kept of a reply besides its text: the provider's own form, and what people are shown."""
+    """Return the data that is saved with a reply's text: the provider's response, and what is shown to people."""
     parts = [keepable_call(part) if isinstance(part, ToolCallPart) else part for part in response.parts]
     [whole] = ModelMessagesTypeAdapter.dump_python([replace(response, parts=parts)], mode="json")
     data: dict[str, Any] = {"response": whole}
@@ -102,7 +102,7 @@ def to_data(response: ModelResponse, thinking: str, calls: Sequence[Mapping[str,
 
 def _response(message: Message) -> ModelResponse:
     whole = (message.data or {}).get("response")
-    if whole is None:  # cut off in mid-sentence: the text is all there is
+    if whole is None:  # interrupted: only the text was saved
         return ModelResponse(parts=[TextPart(content=message.content)])
     [response] = ModelMessagesTypeAdapter.validate_python([whole])
     assert isinstance(response, ModelResponse)
@@ -114,7 +114,7 @@ def _interrupted(calls: Iterable[ToolCallPart]) -> ModelRequest:
 
 
 def _returned(call: ToolCallPart, text: str, *, success: bool) -> ToolReturnPart:
-    """Write a result. Its metadata is for the demo model; no provider is sent it."""
+    """Return a result. Its metadata is for the demo model and not sent to providers."""
     metadata = {"success": success}
     return ToolReturnPart(tool_name=call.tool_name, content=text, tool_call_id=call.tool_call_id, metadata=metadata)
 

@@ -1,4 +1,4 @@
-"""Ask a model for one word, so that a wrong name or key is found before a run needs it."""
+"""Test a model with a one-word request, so that a wrong name or key is found before a run needs it."""
 
 import asyncio
 import time
@@ -10,12 +10,12 @@ from wakeful.domain.agents.model_checks import ModelTrial
 from wakeful.runtime.models.providers import Models
 
 _ASK = "Answer with the one word: ready"
-_PATIENCE = 20.0  # seconds; who waits for it sits before the page
-_SHOWN = 200  # characters of what it says
+_PATIENCE = 20.0  # seconds; a person waits for the result
+_SHOWN = 200  # characters of the answer
 
 
 async def try_model(models: Models, name: str | None, patience: float = _PATIENCE) -> ModelTrial:
-    """Say whether a model answers; what its provider says against it is part of the result, and not raised."""
+    """Return whether a model answers; an error of its provider is part of the result, not raised."""
     model, began = name or models.default, time.monotonic()
 
     def took() -> float:

@@ -1,6 +1,6 @@
-"""What can go wrong with a model, and what the stock pydantic-ai models' errors mean in these words.
+"""Errors of models, and the translation of pydantic-ai's exceptions into them.
 
-`ModelBusy` may be tried again; `ModelFailed` is final. Keys never appear: whoever raises one hides them first.
+`ModelBusy` can be retried; `ModelFailed` is final. The messages contain no keys: the code that raises them hides them.
 """
 
 import ssl
@@ -19,15 +19,15 @@ from pydantic_ai.exceptions import (
 
 from wakeful.domain.errors import Conflict, Invalid, Unavailable, WakefulError
 
-MAX_QUOTE = 500  # characters of a provider's own words
+MAX_QUOTE = 500  # characters of a provider's error text
 BUSY_STATUSES = frozenset({408, 409, 425, 429})
-KEYLESS_ADVICE = "To try Pydantic AI without an API key"  # about their test model, which is none of ours
+KEYLESS_ADVICE = "To try Pydantic AI without an API key"  # about pydantic-ai's test model, which we do not offer
 SDKS = frozenset({"anthropic", "google", "httpcore", "httpcore2", "httpx", "httpx2", "openai"})
 CONNECTION_ERRORS = frozenset({"APIConnectionError", "APITimeoutError", "TransportError"})
 
 
 class ModelFailed(Unavailable):
-    """The model gave no answer, and asking again would not help."""
+    """The model gave no answer, and a retry would not help."""
 
     code = "model_failed"
 
@@ -38,7 +38,7 @@ class ModelFailed(Unavailable):
 
 
 class ModelCutOff(ModelFailed):
-    """The answer had begun and broke off; what came so far is no answer."""
+    """The answer was interrupted in the middle."""
 
     code = "model_cut_off"
 
@@ -58,7 +58,7 @@ class ModelBusy(Unavailable):
 
 
 class ModelSilent(ModelBusy):
-    """The model has taken the request, and nothing came for longer than it may take."""
+    """The model accepted the request and sent nothing until the time limit."""
 
 
 class NoSuchModel(Invalid):
@@ -94,12 +94,12 @@ class UnsupportedContent(Invalid):
 
 
 def is_busy(status: int) -> bool:
-    """Tell whether the same request may work later."""
+    """Return whether the same request may work later."""
     return status in BUSY_STATUSES or status >= 500
 
 
 def is_untrusted(error: BaseException | None) -> bool:
-    """Tell whether a connection failed because of TLS, such as a wrong certificate: asking again does not help."""
+    """Return whether a connection failed because of TLS, such as a wrong certificate: a retry does not help."""
     while error is not None:
         if isinstance(error, ssl.SSLError) and not isinstance(error, ssl.SSLEOFError | ssl.SSLZeroReturnError):
             return True
@@ -108,7 +108,7 @@ def is_untrusted(error: BaseException | None) -> bool:
 
 
 def quote(text: str, *, hide: Iterable[str] = ()) -> str:
-    """Return a provider's words on one line, bounded, without the secrets they may echo."""
+    """Return a provider's error text on one line, shortened, without secrets that it may repeat."""
     for secret in hide:
         if secret:
             text = text.replace(secret, "[hidden]")
@@ -117,7 +117,7 @@ def quote(text: str, *, hide: Iterable[str] = ()) -> str:
 
 
 def words_of(body: Any) -> str:
-    """Return the human part of an error's body: {"error": {"message"}}, {"error"}, {"message"}, {"detail"}, or text."""
+    """Return the text in an error's body: {"error": {"message"}}, {"error"}, {"message"}, {"detail"}, or text."""
     if isinstance(body, dict):
         for key in ("error", "message", "detail"):
             if inner := body.get(key):  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]  (JSON)
@@ -126,7 +126,7 @@ def words_of(body: Any) -> str:
 
 
 def translate(error: BaseException, model: str, *, hide: Iterable[str] = ()) -> WakefulError | None:
-    """Return what a stock model's exception means, or None if it is not about the model at all."""
+    """Return our error for an exception of pydantic-ai or an SDK, or None if it is not about the model."""
     if isinstance(error, WakefulError):
         return error
     if isinstance(error, ModelAPIError):
@@ -155,7 +155,7 @@ def _translate_api_error(error: ModelAPIError, model: str, hide: tuple[str, ...]
 
 
 def _translate_sdk_error(error: BaseException, model: str, hide: tuple[str, ...]) -> WakefulError | None:
-    """Judge by name, because an SDK that nobody uses must not be imported."""
+    """Decide by class name, because an SDK that is not used must not be imported."""
     kinds = type(error).__mro__
     if kinds[0].__module__.partition(".")[0] not in SDKS:
         return None

@@ -1,14 +1,14 @@
-"""An answer that is made here, piece by piece, as a pydantic-ai stream."""
+"""A pydantic-ai stream of an answer that is generated locally, piece by piece."""
 
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any
 
 import orjson
 from pydantic_ai.messages import ModelResponseStreamEvent
-from pydantic_ai.models import StreamedResponse
 from pydantic_ai.usage import RequestUsage
+
+from wakeful.runtime.models.streaming import ModelStream
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class Think:
 @dataclass(frozen=True, slots=True)
 class LocalCall:
     tool: str
-    arguments: Mapping[str, Any] | str = field(default_factory=dict[str, Any])  # a string goes out as it is
+    arguments: Mapping[str, Any] | str = field(default_factory=dict[str, Any])  # a string is sent unchanged
     id: str | None = None  # None: one is made
 
 
@@ -40,12 +40,10 @@ Piece = Say | Think | LocalCall | Spend
 
 
 @dataclass
-class Playback(StreamedResponse):
-    """Turns pieces into events as they are made."""
+class Playback(ModelStream):
+    """Yields the events of the pieces."""
 
     _pieces: AsyncIterator[Piece]
-    _name: str
-    _timestamp: datetime
     _is_closed: bool = field(default=False, init=False)
 
     async def _get_event_iterator(self) -> AsyncIterator[ModelResponseStreamEvent]:
@@ -61,12 +59,11 @@ class Playback(StreamedResponse):
                     yield event
             elif isinstance(piece, LocalCall):
                 self.finish_reason = "tool_call"
+                args = piece.arguments
                 yield self._parts_manager.handle_tool_call_part(
                     vendor_part_id=None,
                     tool_name=piece.tool,
-                    args=piece.arguments
-                    if isinstance(piece.arguments, str)
-                    else orjson.dumps(piece.arguments).decode(),
+                    args=args if isinstance(args, str) else orjson.dumps(args).decode(),
                     tool_call_id=piece.id,
                 )
             else:
@@ -74,19 +71,3 @@ class Playback(StreamedResponse):
 
     async def close_stream(self) -> None:
         self._is_closed = True
-
-    @property
-    def model_name(self) -> str:
-        return self._name
-
-    @property
-    def provider_name(self) -> str:
-        return self._name
-
-    @property
-    def provider_url(self) -> None:
-        return None
-
-    @property
-    def timestamp(self) -> datetime:
-        return self._timestamp

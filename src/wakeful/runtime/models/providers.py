@@ -1,7 +1,7 @@
-"""From a model's name to a model that can be asked, and what it holds and costs.
+"""Models by name: creating them, and their context windows and prices.
 
-Provider SDKs are imported when a model of theirs is first named, never at start. The stored key goes to the provider it
-was set for and to no other, whatever an agent's owner writes as its model.
+Provider SDKs are imported when one of their models is first used, never at start. The stored key is sent only to the
+provider it was set for, whatever model an agent names.
 """
 
 import asyncio
@@ -34,15 +34,15 @@ from wakeful.runtime.models.openai_chat.endpoint import Endpoint, origin_of
 from wakeful.runtime.models.openai_chat.model import ModelTimeouts, OpenAIChat
 
 DEMO = "demo"
-CHAT = "openai-chat"  # our own wire
+CHAT = "openai-chat"  # our own client
 OPENAI_KEY = "OPENAI_API_KEY"
-OPENAI_FAMILY = frozenset({"openai", "openai-responses"})  # take a placeholder for a key when OPENAI_BASE_URL is set
+OPENAI_FAMILY = frozenset({"openai", "openai-responses"})  # use a placeholder as the key when OPENAI_BASE_URL is set
 DEFAULT_WINDOW = 128_000
 MAX_CACHED = 256
 
 
 class Models:
-    """Every model that agents can name. Resolved ones are kept, and share their connections."""
+    """Every model that agents can name. Models are cached, and share their connections."""
 
     def __init__(
         self,
@@ -66,12 +66,12 @@ class Models:
         self._lock = threading.Lock()
 
     async def load(self, name: str | None = None) -> Model[Any]:
-        """Resolve without holding up the event loop: importing an SDK takes a second or more."""
+        """Resolve a model in a thread: importing an SDK takes a second or more."""
         known = self._models.get(name or self.default)
         return known if known is not None else await asyncio.to_thread(self.resolve, name)
 
     def resolve(self, name: str | None = None) -> Model[Any]:
-        """Return the model of this name, or the default one; raises what is missing, and never returns another."""
+        """Return the model of this name, or the default one; raise if something is missing."""
         name = name or self.default
         with self._lock:
             if name not in self._models:
@@ -82,17 +82,17 @@ class Models:
             return self._models[name]
 
     def translate(self, error: BaseException, name: str | None = None) -> WakefulError | None:
-        """Return what a model's exception means, without the key; None if it is not about the model."""
+        """Return our error for a model's exception, without the key; None if it is not about the model."""
         return translate(error, name or self.default, hide=[self._api_key or "", *self._endpoint.secrets])
 
     def place_of(self, name: str | None = None) -> str:
-        """Return where a model is asked, without path or query; its name, where that is not known."""
+        """Return the origin of a model's URL; its name if the URL is not known."""
         name = name or self.default
         known = self._models.get(name)
         return origin_of(known.base_url) if known is not None and known.base_url else name
 
     def context_window(self, name: str | None = None) -> int:
-        """Return how many tokens the model can hold, as far as it is known."""
+        """Return the context window in tokens; the default if it is not known."""
         prefix, _, model = (name or self.default).partition(":")
         try:
             _, known = get_snapshot().find_provider_model(model, provider=None, **self._reference(prefix))
@@ -101,7 +101,7 @@ class Models:
         return known.context_window or self._window
 
     def price(self, name: str | None, usage: RequestUsage, *, at: datetime | None = None) -> int | None:
-        """Return the cost in millionths of a dollar, or None when nobody knows."""
+        """Return the cost in millionths of a dollar, or None if the price is unknown."""
         prefix, _, model = (name or self.default).partition(":")
         if prefix == DEMO:
             return 0
@@ -120,14 +120,14 @@ class Models:
         self._models.clear()
 
     def _reference(self, prefix: str) -> dict[str, Any]:
-        """Name a provider for the price list; a compatible endpoint is known by its address alone."""
+        """Return the key of a provider in the price list; a compatible endpoint is found by its URL."""
         if prefix == CHAT:
             return {"provider_id": None, "provider_api_url": self._endpoint.base_url}
         return {"provider_id": prefix, "provider_api_url": None}
 
     def _chat_key(self, base_url: str | None) -> str | None:
         ours = self._api_key if self._key_is_for == CHAT else None
-        # OpenAI's own key must not reach an endpoint that only speaks its language.
+        # OpenAI's own key must not be sent to another endpoint that is only compatible.
         return os.environ.get(OPENAI_KEY) or ours if Endpoint(base_url).is_openai else ours
 
     def _make(self, name: str) -> Model[Any]:
@@ -150,7 +150,7 @@ class Models:
         if self._endpoint.is_openai and not self._endpoint.secrets:
             remedy = (
                 f"Set WAKEFUL_MODEL_BASE_URL to your endpoint, or {OPENAI_KEY} for OpenAI itself"
-                " (WAKEFUL_MODEL_API_KEY will do if WAKEFUL_MODEL is an openai-chat model)."
+                " (or WAKEFUL_MODEL_API_KEY, if WAKEFUL_MODEL is an openai-chat model)."
             )
             raise ModelKeyMissing(name, remedy)
         return OpenAIChat(model, self._endpoint, self._clock, patience=self._patience)
@@ -167,7 +167,7 @@ class Models:
             raise NoSuchModel(name, _suggest(name)) from error
         except ImportError as error:
             raise ProviderMissing(name, quote(str(error))) from error
-        make: Any = kind  # each class has a signature of its own
+        make: Any = kind  # the signatures differ
         has_our_key = bool(self._api_key) and prefix == self._key_is_for and not prefix.startswith("gateway/")
         try:
             if has_our_key and prefix in OPENAI_FAMILY and OPENAI_KEY not in os.environ:
@@ -179,12 +179,12 @@ class Models:
                 raise problem from error
         try:
             return make(api_key=self._api_key)
-        except (TypeError, UserError):  # it wants more than a key, or something else
+        except (TypeError, UserError):  # it needs more than a key
             raise problem from None
 
 
 def _without_retries(provider: Provider[Any]) -> Provider[Any]:
-    """Leave retries to the loop, which tells people of each; the SDKs' own are silent."""
+    """Turn off an SDK's silent retries: the loop retries, and shows each one."""
     client: Any = provider.client
     if hasattr(client, "max_retries"):
         client.max_retries = 0
@@ -192,7 +192,7 @@ def _without_retries(provider: Provider[Any]) -> Provider[Any]:
 
 
 def _remedy(error: Exception) -> str:
-    """Return what a provider wants to be set, without advice for users of the library."""
+    """Return what a provider needs, without the advice for users of the library."""
     return str(error).partition(KEYLESS_ADVICE)[0].strip()
 
 

@@ -1,4 +1,4 @@
-"""A model for tests that says what its script says, and fails the test when the script is not used up.
+"""A model for tests that plays a script, and fails the test if the script is not used up.
 
     with scripted([Call("read_file", {"path": "a.txt"})], [Say("It says hello.")]) as model:
         ...
@@ -20,7 +20,7 @@ from pydantic_ai.settings import ModelSettings
 
 from wakeful.clock import Clock, SystemClock
 from wakeful.runtime.models.local_stream import LocalCall, Piece, Playback, Say, Spend, Think
-from wakeful.runtime.models.openai_chat.streaming import StreamingModel
+from wakeful.runtime.models.streaming import StreamingModel
 
 __all__ = ["LocalCall", "Say", "ScriptedModel", "Spend", "Think", "Turn", "scripted"]
 
@@ -72,12 +72,12 @@ class ScriptedModel(StreamingModel):
         if len(self.asked) > len(self._turns):
             self.check_used_up()
         async with aclosing(_play(self._turns[len(self.asked) - 1])) as pieces:
-            yield Playback(model_request_parameters, pieces, self.model_name, self._clock.now())
+            yield Playback(model_request_parameters, self, self._clock.now(), pieces)
 
 
 @contextmanager
 def scripted(*turns: Turn, clock: Clock | None = None) -> Generator[ScriptedModel]:
-    """Make a model for the block and fail if its script was not used up; a failure in the block goes first."""
+    """Make a model for the block and fail if its script was not used up; an error in the block takes precedence."""
     model = ScriptedModel(*turns, clock=clock)
     yield model
     model.check_used_up()

@@ -67,7 +67,7 @@ class Channels:
         )
 
         async def work(tx: Tx) -> Channel:
-            if len(await tx.channels.of_user(user_id)) >= rules.MOST:
+            if len(await tx.channels.of_user(user_id)) >= rules.MAX_CHANNELS:
                 raise rules.TooManyChannels
             if not await tx.channels.add(channel):
                 raise rules.ChannelNameTaken(channel.name)

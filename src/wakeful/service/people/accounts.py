@@ -75,7 +75,7 @@ class Accounts:
         )
         if identity is None:
             token = await self._store.read(lambda tx: tx.accounts.token_by_digest(digest))
-            raise rules.why_no_browser(token, self._clock.now())
+            raise rules.login_problem(token, self._clock.now())
         return identity
 
     async def _remember(self, key: str, find: Callable[[Tx], Coroutine[Any, Any, Identity | None]]) -> Identity | None:

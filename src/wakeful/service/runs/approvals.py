@@ -20,7 +20,7 @@ from wakeful.domain.runs.approvals import (
     RunIsOver,
     is_granted,
 )
-from wakeful.domain.types import Run
+from wakeful.domain.types import ClaimedRun, Run
 from wakeful.service.runs.runs import run_again
 from wakeful.store.store import Store, Tx
 
@@ -34,7 +34,7 @@ class Approvals:
         store.on(LookAgain, lambda _: _set_all(event for events in self._waiting.values() for event in events))
 
     async def ask(
-        self, run: Run, call_id: str, tool: str, args: Mapping[str, Any], *, is_resumed: bool = False
+        self, run: ClaimedRun, call_id: str, tool: str, args: Mapping[str, Any], *, is_resumed: bool = False
     ) -> Approval:
         """Request approval of a call, and return the request with its status.
 
@@ -42,7 +42,6 @@ class Approvals:
         inbox, unless the user has approved exactly this call for it.
         """
         now = self._clock.now()
-        assert run.session_id is not None
         fresh = Approval(
             run_id=run.id,
             call_id=call_id,

@@ -12,7 +12,7 @@ from wakeful.domain.bounds.limits import Rules
 from wakeful.domain.errors import StoreUnavailable
 from wakeful.domain.events import RunFrame, StepSaved
 from wakeful.domain.runs.runs import LeaseLost, Outcome
-from wakeful.domain.types import Decision, Message, Run
+from wakeful.domain.types import ClaimedRun, Decision, Message, Run
 from wakeful.service.agents.directories import Directories
 from wakeful.service.runs.run_endings import note_failure, note_loop_end
 from wakeful.service.sessions.presence import hold_wakes
@@ -33,7 +33,7 @@ _MAX_USER_RUNS = 256  # of one claim; people are never held back by a number
 class _Ending(NamedTuple):
     """How a run ended, with everything about it that is not saved yet."""
 
-    run: Run
+    run: ClaimedRun
     outcome: Outcome
     last_step: StepSaved | None
     unsaved: Sequence[RunFrame]
@@ -110,31 +110,29 @@ class Claims:
         """Return what an earlier attempt at this run had saved."""
         return await self._store.read(lambda tx: tx.sessions.steps_of(run.id))
 
-    async def save(self, run: Run, step: StepSaved | None, frames: Sequence[RunFrame], writing_id: str) -> None:
+    async def save(self, run: ClaimedRun, step: StepSaved | None, frames: Sequence[RunFrame], writing_id: str) -> None:
         """Save a step and what was said up to it, or raise if the run is no longer ours.
 
         The same writing is done once. Frames are saved before subscribers see them.
         """
         now = self._clock.now()
-        session_id = run.session_id
-        assert session_id is not None
 
         async def work(tx: Tx) -> None:
             if not await tx.runs.holds_lease(run):
                 raise LeaseLost(run)
             if step is not None:
-                await tx.sessions.append(_message(run, session_id, step, writing_id, now))
+                await tx.sessions.append(_message(run, step, writing_id, now))
                 if step.usage is not None:
                     await tx.usage.save(step.usage)
                 if run.is_resuming:
                     await tx.runs.leave_probation(run.id)
-            tx.say(session_id, frames, now, run_id=run.id, writing_id=writing_id)
+            tx.say(run.session_id, frames, now, run_id=run.id, writing_id=writing_id)
 
         await self._store.write(work, is_repeatable=True)
 
     async def finish(
         self,
-        run: Run,
+        run: ClaimedRun,
         outcome: Outcome,
         last_frame: RunFrame | None = None,
         *,
@@ -240,9 +238,9 @@ class Claims:
     async def _end(self, tx: Tx, ending: _Ending, now: datetime) -> None:
         """Save what belongs to the end of one run."""
         run, outcome, step = ending.run, ending.outcome, ending.last_step
-        if step is not None and run.session_id is not None:
+        if step is not None:
             with suppress(NoSuchSession):  # deleted meanwhile
-                await tx.sessions.append(_message(run, run.session_id, step, ids.new_id(now), now))
+                await tx.sessions.append(_message(run, step, ids.new_id(now), now))
             if step.usage is not None:
                 await tx.usage.save(step.usage)
         if outcome.status == "failed":
@@ -255,15 +253,14 @@ class Claims:
 def _say_end(tx: Tx, ending: _Ending, now: datetime) -> None:
     """Say the last frames of a run, to be published after the commit: a message sent on receipt is accepted."""
     run = ending.run
-    if run.session_id is not None:
-        last = [] if ending.last_frame is None else [ending.last_frame]
-        tx.say(run.session_id, [*ending.unsaved, *last], now, run_id=run.id)
+    last = [] if ending.last_frame is None else [ending.last_frame]
+    tx.say(run.session_id, [*ending.unsaved, *last], now, run_id=run.id)
 
 
-def _message(run: Run, session_id: str, step: StepSaved, message_id: str, now: datetime) -> Message:
+def _message(run: ClaimedRun, step: StepSaved, message_id: str, now: datetime) -> Message:
     return Message(
         id=message_id,
-        session_id=session_id,
+        session_id=run.session_id,
         position=0,
         role=step.role,
         content=step.content,

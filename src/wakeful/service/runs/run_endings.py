@@ -8,7 +8,7 @@ from wakeful.domain.bounds.limits import Rules
 from wakeful.domain.doors import next_run
 from wakeful.domain.inbox import notices
 from wakeful.domain.types import Decision, Run, Wake
-from wakeful.domain.wakes import wakes
+from wakeful.domain.wakes import edits
 from wakeful.store.agents.agents import NoSuchAgent
 from wakeful.store.store import Tx
 
@@ -20,10 +20,10 @@ async def end_all(tx: Tx, user_id: str, reason: str, now: datetime, *, agent_id:
     while live := await tx.wakes.of_user(user_id, agent_id=agent_id, most=_PAGE, is_live=True):
         for wake in live:
             await tx.runs.end_queued_of_wake(wake.id, "skipped", reason, now)
-        after = [wakes.cancel(wake, reason, now) for wake in live]
+        after = [edits.cancel(wake, reason, now) for wake in live]
         # Another node may have fired one since; the next pass finds it.
         moved = await tx.wakes.move([(wake, "cancelled") for wake in after])
-        await tx.notices.record([wakes.say_cancelled(wake, reason, now) for wake in after if wake.id in moved])
+        await tx.notices.record([edits.say_cancelled(wake, reason, now) for wake in after if wake.id in moved])
     for status in ("queued", "running"):
         for run in await tx.runs.of_user(user_id, agent_id=agent_id, status=status, most=_PAGE):
             await tx.runs.end_queued(run.id, "stopped", reason, now)
@@ -32,10 +32,10 @@ async def end_all(tx: Tx, user_id: str, reason: str, now: datetime, *, agent_id:
 
 async def cancel_wake(tx: Tx, wake: Wake, reason: str | None, now: datetime, *, run_reason: str) -> Wake:
     """Cancel a live wake, and skip its runs that have not begun."""
-    after = wakes.cancel(wake, reason, now)
+    after = edits.cancel(wake, reason, now)
     await tx.runs.end_queued_of_wake(wake.id, "skipped", run_reason, now)
     await tx.wakes.move([(after, "cancelled")])
-    await tx.notices.record([wakes.say_cancelled(wake, reason, now)])
+    await tx.notices.record([edits.say_cancelled(wake, reason, now)])
     return after
 
 
@@ -96,7 +96,7 @@ async def note_failure(tx: Tx, run: Run, reason: str | None, error: str | None, 
     if not wake.is_recurring:
         await end_wake(tx, run, "failed", reason, now, error)
         return
-    after = wakes.back_off(wake, now, rules)
+    after = edits.back_off(wake, now, rules)
     await tx.wakes.move([(after, "failed")])
     if after.held_by == "backoff":
         said = Decision(

@@ -14,7 +14,7 @@ from wakeful.domain.bounds.limits import Rules
 from wakeful.domain.errors import StoreBusy, Unavailable
 from wakeful.domain.runs.runs import NotFromAWake, NothingToContinue, SessionBusy
 from wakeful.domain.types import Message, Run, RunUsage, Upload
-from wakeful.domain.wakes import wakes
+from wakeful.domain.wakes import edits
 from wakeful.service.agents.directories import Directories
 from wakeful.service.runs.stopping import Stopping
 from wakeful.service.sessions.presence import note_writing
@@ -232,7 +232,7 @@ async def run_again(tx: Tx, run: Run, now: datetime) -> Run:
     """Queue another run of a run's wake, outside of its schedule."""
     if run.wake_id is None:
         raise NotFromAWake(run)
-    verdict = wakes.run_again(await tx.wakes.read(run.wake_id, run.user_id), now)
+    verdict = edits.run_again(await tx.wakes.read(run.wake_id, run.user_id), now)
     await tx.sessions.add(verdict.sessions)
     await tx.runs.add(verdict.runs)
     return verdict.runs[0]

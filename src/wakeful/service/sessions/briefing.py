@@ -11,7 +11,7 @@ from wakeful.domain.agents.agents import shown_toolsets
 from wakeful.domain.agents.skills import Skill
 from wakeful.domain.bounds import bounds
 from wakeful.domain.doors import session_config
-from wakeful.domain.types import Agent, Message, Run, RunUsage, Session, User, Wake
+from wakeful.domain.types import Agent, ClaimedRun, Message, Run, RunUsage, Session, User, Wake
 from wakeful.service.agents.database_prompt import ShownView
 from wakeful.service.sessions.sessions import all_messages
 from wakeful.store.runs.usage import Spent
@@ -69,10 +69,8 @@ class Briefings:
         self._show_views = show_views
         self._describe_database = describe_database
 
-    async def read(self, run: Run) -> Briefing:
-        now = self._clock.now()
-        assert run.session_id is not None
-        session_id = run.session_id
+    async def read(self, run: ClaimedRun) -> Briefing:
+        now, session_id = self._clock.now(), run.session_id
 
         async def work(tx: Tx) -> Briefing:
             messages = await all_messages(tx, session_id)

@@ -7,7 +7,7 @@ from wakeful.domain.agents import profiles
 from wakeful.domain.agents.agents import asks_before
 from wakeful.domain.events import ProfileSwitched
 from wakeful.domain.runs.runs import SessionBusy
-from wakeful.domain.types import Agent, Run, Session
+from wakeful.domain.types import Agent, ClaimedRun, Session
 from wakeful.service.agents.directories import Directories
 from wakeful.store.store import Store, Tx
 
@@ -20,10 +20,8 @@ class Profiles:
         self._directories = directories
         self._clock = clock
 
-    async def switch(self, run: Run, agent: Agent, asked: str, tools: Collection[str]) -> Agent:
+    async def switch(self, run: ClaimedRun, agent: Agent, asked: str, tools: Collection[str]) -> Agent:
         """Hand a run's session over to an agent that the user listed, limited to the tools of this run."""
-        session_id = run.session_id
-        assert session_id is not None
 
         async def work(tx: Tx) -> Agent:
             # Read again: the user may have removed a profile from the list meanwhile.
@@ -31,11 +29,11 @@ class Profiles:
             others = [each for each in await tx.agents.of_user(run.user_id) if each.id in listed]
             chosen = profiles.find(asked, others)
             await self._directories.check_here(tx, chosen.id)
-            session = await tx.sessions.get(session_id, run.user_id)
+            session = await tx.sessions.get(run.session_id, run.user_id)
             # The other agent may not use without approval what this one needs approval for.
             free = [name for name in tools if not asks_before(agent, name) or asks_before(chosen, name)]
             limit = profiles.narrow(free, session.tool_limit)
-            await tx.sessions.hand_over(session_id, run.user_id, chosen.id, tuple(limit))
+            await tx.sessions.hand_over(run.session_id, run.user_id, chosen.id, tuple(limit))
             return chosen
 
         return await self._store.write(work)

@@ -8,7 +8,7 @@ from wakeful.clock import Clock
 from wakeful.domain import ids
 from wakeful.domain.errors import Invalid, LimitReached
 from wakeful.domain.types import Message, Session, Upload, Wake
-from wakeful.domain.wakes import wakes
+from wakeful.domain.wakes import edits
 from wakeful.service.sessions.access import read_own
 from wakeful.service.sessions.uploads import Uploads
 from wakeful.store.store import Store, Tx
@@ -115,7 +115,7 @@ class SessionService:
             await tx.sessions.get(session_id, user_id)
             for wake in await tx.wakes.of_session(session_id, _PAGE, is_live=True):
                 await tx.runs.end_queued_of_wake(wake.id, "skipped", "session_deleted", now)
-                await tx.wakes.move([(wakes.cancel(wake, "session_deleted", now), "cancelled")])
+                await tx.wakes.move([(edits.cancel(wake, "session_deleted", now), "cancelled")])
             run = await tx.runs.unfinished_in(session_id)
             if run is not None:
                 await tx.runs.end_queued(run.id, "stopped", "session_deleted", now)

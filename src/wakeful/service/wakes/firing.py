@@ -12,7 +12,7 @@ from wakeful.domain.errors import StoreBusy
 from wakeful.domain.inbox import notices
 from wakeful.domain.runs import runs
 from wakeful.domain.types import Decision, Pause, Run
-from wakeful.domain.wakes import wakes
+from wakeful.domain.wakes.fire import Facts, Verdict, fire
 from wakeful.domain.wakes.kinds import is_bounded
 from wakeful.service.agents.directories import Directories
 from wakeful.service.runs.run_endings import end_wake, note_failure, note_loop_end
@@ -155,7 +155,7 @@ class Firing:
                 if await tx.runs.recover(after):
                     await _note_recovery(tx, after, now, self._rules)
                     recovered.append(after)
-                    frame = runs.last_words(after)
+                    frame = runs.last_frame(after)
                     if frame is not None and after.session_id is not None:
                         tx.say(after.session_id, [frame], now, run_id=after.id)
             await hold_wakes(tx, [run for run in recovered if run.status != "queued"], now, self._rules)
@@ -187,11 +187,11 @@ class Firing:
         """Return how far a lease may reach; other nodes' may be a little longer than ours."""
         return now + 3 * self._lease
 
-    async def _judge(self, tx: Tx, due: Sequence[DueWake], now: datetime) -> list[wakes.Verdict]:
+    async def _judge(self, tx: Tx, due: Sequence[DueWake], now: datetime) -> list[Verdict]:
         paused_since = [each.wake.nominal_at for each in due if each.has_pauses]
         pauses = await tx.agents.pauses_since(min(paused_since)) if paused_since else []
         tallies: dict[str, _Tally] = {}
-        verdicts: list[wakes.Verdict] = []
+        verdicts: list[Verdict] = []
         for each in due:
             wake = each.wake
             is_agents = wake.scheduled_by == "agent"
@@ -201,7 +201,7 @@ class Firing:
             is_talking = wake.priority == "low" and await tx.runs.is_user_talking(
                 wake.agent_id, now, self._rules.talking_within
             )
-            verdict = wakes.fire(wake, _facts(each, tally, pauses, is_talking), now, self._rules)
+            verdict = fire(wake, _facts(each, tally, pauses, is_talking), now, self._rules)
             if is_agents:
                 _count(tally, verdict, now)
             verdicts.append(verdict)
@@ -214,9 +214,9 @@ class Firing:
         return _Tally(started.count, started.first_at, used)
 
 
-def _facts(each: DueWake, tally: _Tally, pauses: Sequence[Pause], is_talking: bool) -> wakes.Facts:
+def _facts(each: DueWake, tally: _Tally, pauses: Sequence[Pause], is_talking: bool) -> Facts:
     wake = each.wake
-    return wakes.Facts(
+    return Facts(
         agent_timezone=each.agent_timezone,
         bounds=each.read_bounds() if is_bounded(wake) else None,
         pauses=[p for p in pauses if p.user_id == wake.user_id and p.agent_id in (None, wake.agent_id)],
@@ -251,14 +251,14 @@ async def _note_recovery(tx: Tx, run: Run, now: datetime, rules: Rules) -> None:
         await note_loop_end(tx, run, now)
 
 
-def _count(tally: _Tally, verdict: wakes.Verdict, now: datetime) -> None:
+def _count(tally: _Tally, verdict: Verdict, now: datetime) -> None:
     queued = [run for run in verdict.runs if run.status == "queued"]
     tally.started += len(queued)
     tally.first_at = tally.first_at or (now if queued else None)
     tally.used_today += sum(run.kind == "next_run" for run in queued)
 
 
-async def _write(tx: Tx, verdicts: Sequence[wakes.Verdict], free_turn: int | None = None) -> None:
+async def _write(tx: Tx, verdicts: Sequence[Verdict], free_turn: int | None = None) -> None:
     """Write what was decided. A wake that someone changed meanwhile keeps that change, and fires as changed."""
     moved = await tx.wakes.move([(verdict.wake, verdict.action) for verdict in verdicts])
     held = [verdict for verdict in verdicts if verdict.wake.id in moved]

@@ -14,7 +14,7 @@ from wakeful.domain.doors import next_run
 from wakeful.domain.doors.next_run import NextRunRequest
 from wakeful.domain.errors import Unavailable
 from wakeful.domain.types import Agent, Run, Wake
-from wakeful.domain.wakes.wakes import Wish
+from wakeful.domain.wakes.create import RequestedTime
 from wakeful.service.wakes.time_words import describe_time
 from wakeful.service.wakes.wakes import WakeService, put_in_slot
 from wakeful.store.store import Store, Tx
@@ -109,17 +109,17 @@ class NextRuns:
             if request.context_views:
                 await self._check_views(request.context_views, asked_of)
             zone = asked_of.known_zone
-        wish = next_run.read_time(request, now, zone)
+        asked_time = next_run.read_time(request, now, zone)
 
         async def work(tx: Tx) -> BookedNextRun | None:
             # Read again: the user may have turned self-scheduling off since the run began.
             agent = await tx.agents.get(agent_id, user_id)
             if run is not None and not agent.self_scheduling:
                 raise next_run.SelfSchedulingOff(agent)
-            clamped = await _clamp(tx, wish, agent, now, run)
+            clamped = await _clamp(tx, asked_time, agent, now, run)
             wake = next_run.make(
                 request,
-                wish,
+                asked_time,
                 clamped,
                 agent,
                 now,
@@ -143,8 +143,8 @@ class NextRuns:
         return booked
 
 
-async def _clamp(tx: Tx, wish: Wish, agent: Agent, now: datetime, run: Run | None) -> Clamped:
+async def _clamp(tx: Tx, asked_time: RequestedTime, agent: Agent, now: datetime, run: Run | None) -> Clamped:
     used_today = await tx.runs.next_runs_since(agent.id, bounds.local_day_start(now, agent.zone))
     pauses = await tx.agents.pauses_of(agent.user_id, agent.id, now)
     by = "user" if run is None else "agent"
-    return clamp.clamp(wish.at or now, now, agent.bounds, agent.zone, pauses, used_today, by)
+    return clamp.clamp(asked_time.at or now, now, agent.bounds, agent.zone, pauses, used_today, by)

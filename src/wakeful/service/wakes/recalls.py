@@ -12,7 +12,7 @@ from wakeful.domain.bounds.limits import Rules
 from wakeful.domain.doors import brief, recall
 from wakeful.domain.doors.recall import RecallRequest
 from wakeful.domain.errors import Unavailable
-from wakeful.domain.types import Agent, Run, ScheduledBy, Wake
+from wakeful.domain.types import Agent, ClaimedRun, Run, ScheduledBy, Wake
 from wakeful.service.sessions.access import agent_of, read_own
 from wakeful.service.wakes.time_words import describe_time
 from wakeful.service.wakes.wakes import WakeService, edit_as_asked
@@ -50,10 +50,9 @@ class Recalls:
         self._rules = rules
 
     async def book_in_run(
-        self, request: RecallRequest, run: Run, agent: Agent, only: Collection[str] | None = None
+        self, request: RecallRequest, run: ClaimedRun, agent: Agent, only: Collection[str] | None = None
     ) -> Booked:
         """Book a recall for an agent from inside a run. Its instructions must pass the check of briefs."""
-        assert run.session_id is not None
         now = self._clock.now()
         tools = within(self._tools_of(agent), only)
         wake = recall.make(

@@ -11,9 +11,9 @@ from wakeful.domain.agents.skills import Skill
 from wakeful.domain.bounds.limits import Rules
 from wakeful.domain.doors import schedule, session_config
 from wakeful.domain.doors.schedule import Schedule, ScheduleRequest, ScheduleStatus
-from wakeful.domain.types import Agent, Run, Wake
+from wakeful.domain.types import Agent, ClaimedRun, Wake
+from wakeful.domain.wakes.edits import WakeNotLive
 from wakeful.domain.wakes.kinds import is_schedule
-from wakeful.domain.wakes.wakes import WakeNotLive
 from wakeful.service.sessions.access import agent_of
 from wakeful.service.wakes.time_words import describe_time
 from wakeful.service.wakes.wakes import WakeService
@@ -54,10 +54,9 @@ class Schedules:
         self._default_model = default_model
 
     async def book_in_run(
-        self, request: ScheduleRequest, run: Run, agent: Agent, only: Collection[str] | None = None
+        self, request: ScheduleRequest, run: ClaimedRun, agent: Agent, only: Collection[str] | None = None
     ) -> BookedSchedule:
         """Book a schedule for an agent from inside a run. The run that it wakes never has more tools than this one."""
-        assert run.session_id is not None
         tools = within(self._tools_of(agent), only)
         return await self._book(request, agent, run.session_id, tools, self._clock.now(), run)
 
@@ -140,7 +139,7 @@ class Schedules:
         session_id: str,
         tools: Collection[str],
         now: datetime,
-        run: Run | None = None,
+        run: ClaimedRun | None = None,
     ) -> BookedSchedule:
         wants_skills = session_config.names_skills(request.session_config)
         wake = schedule.make(

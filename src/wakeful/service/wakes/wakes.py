@@ -11,7 +11,8 @@ from wakeful.domain.doors.next_run import SelfSchedulingOff
 from wakeful.domain.errors import Invalid, WakefulError
 from wakeful.domain.inbox import notices
 from wakeful.domain.types import Agent, Decision, Run, ScheduledBy, Wake
-from wakeful.domain.wakes import explain, wakes
+from wakeful.domain.wakes import edits, explain
+from wakeful.domain.wakes.create import RequestedTime, SlotTaken, TooManySchedules, booking_detail
 from wakeful.domain.wakes.kinds import is_schedule, kind_of
 from wakeful.service.agents.directories import Directories
 from wakeful.service.runs.run_endings import cancel_wake
@@ -115,7 +116,7 @@ class WakeService:
 
         async def work(tx: Tx) -> Wake:
             before = await tx.wakes.get(wake_id, user_id)
-            verdict = wakes.skip(before, now)
+            verdict = edits.skip(before, now)
             await tx.wakes.move([(verdict.wake, verdict.action)])
             await tx.runs.add(verdict.runs)
             if by == "user":
@@ -134,7 +135,7 @@ class WakeService:
             await tx.wakes.see(wake_id, now)
             if wake.status == "queued":  # its run exists, and waits for a slot, its session or a pause
                 return (await tx.runs.hurry(wake_id))[0]
-            verdict = wakes.run_now(wake, now)
+            verdict = edits.run_now(wake, now)
             await tx.wakes.move([(verdict.wake, verdict.action)])
             await tx.sessions.add(verdict.sessions)
             await tx.runs.add(verdict.runs)
@@ -160,9 +161,9 @@ class WakeService:
         if wake.scheduled_by == "agent" and not agent.self_scheduling:
             return SelfSchedulingOff(agent)
         if wake.slot is None:
-            return wakes.TooManySchedules()
+            return TooManySchedules()
         slot = wake.slot
-        return wakes.SlotTaken(await self._store.write(lambda tx: tx.wakes.live_in_slot(slot)) or wake)
+        return SlotTaken(await self._store.write(lambda tx: tx.wakes.live_in_slot(slot)) or wake)
 
     async def _replace_in_slot(self, wake: Wake) -> Wake:
         now = self._clock.now()
@@ -181,10 +182,10 @@ async def edit_as_asked(tx: Tx, wake: Wake, asked: Mapping[str, Any], now: datet
                 f"`{name}` must be left out for a {wake.kind}, which fires once; got {asked[name]!r}.", field=name
             )
     agent = await tx.agents.get(wake.agent_id, wake.user_id)
-    changes, wish = recall.read_changes(asked, wake, now, agent.known_zone)
+    changes, asked_time = recall.read_changes(asked, wake, now, agent.known_zone)
     if "nominal_at" in changes:
         _check_horizon(wake, agent, changes["nominal_at"], now)
-    return await edit(tx, wake, changes, wish, now, rules)
+    return await edit(tx, wake, changes, asked_time, now, rules)
 
 
 def _check_horizon(wake: Wake, agent: Agent, at: datetime, now: datetime) -> None:
@@ -200,13 +201,15 @@ def _check_horizon(wake: Wake, agent: Agent, at: datetime, now: datetime) -> Non
 
 
 async def edit(
-    tx: Tx, before: Wake, changes: Mapping[str, Any], wish: wakes.Wish | None, now: datetime, rules: Rules
+    tx: Tx, before: Wake, changes: Mapping[str, Any], asked_time: RequestedTime | None, now: datetime, rules: Rules
 ) -> Wake:
     """Change fields of a pending wake, and record the change with the time as it was requested."""
-    after = wakes.edit(before, changes, now, rules)
+    after = edits.edit(before, changes, now, rules)
     await tx.wakes.edit(after)
-    detail = {} if wish is None else wakes.wish_detail(wish, changes["nominal_at"], after.nominal_at, after.cron)
-    await tx.notices.record([_decision(before, "edited", now, changed=sorted(changes), **detail)])
+    detail: dict[str, Any] = {"changed": sorted(changes)}
+    if asked_time is not None:
+        detail |= booking_detail(asked_time, changes["nominal_at"], after.nominal_at, after.cron)
+    await tx.notices.record([_decision(before, "edited", now, **detail)])
     return after
 
 
@@ -218,7 +221,7 @@ async def put_in_slot(tx: Tx, wake: Wake, now: datetime) -> bool:
         return True  # an earlier attempt, whose answer was lost, booked it
     if before is not None:
         await tx.runs.end_queued_of_wake(before.id, "skipped", "superseded", now)
-        await tx.wakes.move([(wakes.supersede(before, now), "cancelled")])
+        await tx.wakes.move([(edits.supersede(before, now), "cancelled")])
         await tx.notices.record([_decision(before, "superseded", now, by=wake.id)])
     return bool(await tx.wakes.add([wake]))
 

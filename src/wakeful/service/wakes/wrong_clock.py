@@ -42,7 +42,7 @@ class WrongClock:
 
 async def _put_pauses_right(tx: Tx, now: datetime) -> None:
     for pause in await tx.agents.pauses_made_after(now + wrong_clock.MUCH):
-        await tx.agents.move_pause(wrong_clock.put_pause_right(pause, now))
+        await tx.agents.move_pause(wrong_clock.restart_pause(pause, now))
 
 
 async def _put_wakes_right(tx: Tx, wake_ids: list[str], now: datetime) -> list[tuple[Wake, Wake]]:
@@ -51,7 +51,7 @@ async def _put_wakes_right(tx: Tx, wake_ids: list[str], now: datetime) -> list[t
         before = await tx.wakes.get(wake_id)
         if before.status != "pending" or before.updated_at <= now:
             continue  # changed meanwhile
-        after = wrong_clock.put_right(before, await tx.runs.planned_after(wake_id, now), now)
+        after = wrong_clock.replan(before, await tx.runs.planned_after(wake_id, now), now)
         is_moved = after.nominal_at != before.nominal_at
         await tx.wakes.move([(after, "rescheduled" if is_moved else None)])
         if is_moved:

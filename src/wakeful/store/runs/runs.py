@@ -9,10 +9,10 @@ from wakeful.domain.errors import NotFound
 from wakeful.domain.frames import wake_fired
 from wakeful.domain.news import RunChanged, RunQueued, StopAsked, WakeDueSooner
 from wakeful.domain.runs.runs import Outcome
-from wakeful.domain.types import Run, RunStatus
+from wakeful.domain.types import ClaimedRun, Run, RunStatus
 from wakeful.store import queries
 from wakeful.store.drivers.database import Row, Statements
-from wakeful.store.rows import ADDED_RUN, RUNS, from_micros, to_micros
+from wakeful.store.rows import ADDED_RUN, CLAIMED_RUNS, RUNS, from_micros, to_micros
 
 _LONG_AGO = timedelta(days=7)  # bounds the look at old rows
 _TURN = queries.for_sqlite()["add_runs"].names.index("turn")
@@ -37,7 +37,7 @@ class Started:
 class Claimed:
     """A run that is ours now, and how long it may take."""
 
-    run: Run
+    run: ClaimedRun
     limit: timedelta
 
 
@@ -404,4 +404,4 @@ def _is_first_start(run: Run) -> bool:
 
 
 def _claimed(row: Row) -> Claimed:
-    return Claimed(RUNS.read(row), timedelta(seconds=row["run_limit_seconds"]))
+    return Claimed(CLAIMED_RUNS.read(row), timedelta(seconds=row["run_limit_seconds"]))

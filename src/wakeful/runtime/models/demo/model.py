@@ -6,7 +6,7 @@ wake that fires, without a key. A sentence with a time in it books a recall whos
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing, asynccontextmanager
 from datetime import UTC, datetime
 from typing import Any
@@ -28,7 +28,7 @@ from wakeful.domain.errors import Invalid
 from wakeful.domain.wakes.when import WEEKDAYS, parse_when
 from wakeful.runtime.models.demo.sentences import CHART, MEMORIES, MEMORIES_TABLE, SENTENCES, capital, reply_to
 from wakeful.runtime.models.local_stream import LocalCall, Piece, Playback, Say, Spend, Think
-from wakeful.runtime.models.openai_chat.streaming import StreamingModel
+from wakeful.runtime.models.streaming import StreamingModel
 
 DELAY = 0.01  # seconds between deltas, so that a person sees a stream
 MAX_SENTENCE = 20_000  # characters
@@ -107,7 +107,7 @@ class DemoModel(StreamingModel):
         shown = frozenset(tool.name for tool in model_request_parameters.function_tools)
         size = sum(len(str(getattr(part, "content", ""))) for message in messages for part in message.parts)
         async with aclosing(self._stream(_answer(messages, shown), size // CHARACTERS_PER_TOKEN)) as stream:
-            yield Playback(model_request_parameters, stream, self.model_name, self._clock.now())
+            yield Playback(model_request_parameters, self, self._clock.now(), stream)
 
     async def _stream(self, pieces: Sequence[Piece], tokens: int) -> AsyncGenerator[Piece]:
         yield Spend(tokens, 0)
@@ -130,15 +130,15 @@ def _answer(messages: Sequence[ModelMessage], shown: frozenset[str]) -> list[Pie
     if results:
         replies = [reply_to(result, calls.get(result.tool_call_id, {})) for result in results]
         return [Say("\n\n".join(reply for reply in replies if reply))]
-    said = [_text(part) for message in messages for part in message.parts if isinstance(part, UserPromptPart)]
-    if said and (planning := PLANNING.match(said[-1])):
-        task = next((text for text in reversed(said) if not PLANNING.match(text)), "")
-        return _plan(int(planning["phase"]), _obey(_tidy(task), shown))
-    if said and said[-1].startswith(SUMMARY):
+    parts = [part for message in messages for part in message.parts]
+    said = [_text(part) for part in parts if isinstance(part, UserPromptPart)] or ["help"]
+    prompt = "\n".join(part.content for part in parts if isinstance(part, SystemPromptPart))
+    if said[-1].startswith(SUMMARY):
         return [Say(f"The demo model cannot summarize. The conversation began with: {said[-1][len(SUMMARY) :][:600]}")]
-    pieces = _obey(_tidy(said[-1] if said else "help"), shown)
-    prompts = [part.content for message in messages for part in message.parts if isinstance(part, SystemPromptPart)]
-    return _with_preparation(pieces, shown, any(f"> table {MEMORIES} (" in prompt for prompt in prompts))
+    if (planning := PLANNING.match(said[-1])) is None:
+        return _obey(_tidy(said[-1]), shown, prompt)
+    task = next((text for text in reversed(said) if not PLANNING.match(text)), "")
+    return _plan(int(planning["phase"]), _obey(_tidy(task), shown, prompt))
 
 
 def _last_results(messages: Sequence[ModelMessage]) -> tuple[list[ToolReturnPart], dict[str, dict[str, Any]]]:
@@ -153,38 +153,38 @@ def _last_results(messages: Sequence[ModelMessage]) -> tuple[list[ToolReturnPart
     return results, {}
 
 
-def _with_preparation(pieces: list[Piece], shown: frozenset[str], has_memories: bool) -> list[Piece]:
-    """Add the calls that belong to another: the table for the first memory, and the drawing of a chart."""
-    call = pieces[-1] if isinstance(pieces[-1], LocalCall) else LocalCall("")
-    arguments = call.arguments if isinstance(call.arguments, dict) else {}
-    if call.tool == "db_insert" and arguments["table"] == MEMORIES and not has_memories and "db_create_table" in shown:
-        return [*pieces[:-1], LocalCall("db_create_table", MEMORIES_TABLE), call]
-    if call.tool == "db_define_view" and arguments["name"].endswith(CHART) and "db_run_view" in shown:
-        return [*pieces, LocalCall("db_run_view", {"name": arguments["name"]})]
-    return pieces
-
-
-def _obey(text: str, shown: frozenset[str]) -> list[Piece]:
-    """Think, and call the tools that a sentence means; say so if there is no such sentence or tool."""
+def _obey(text: str, shown: frozenset[str], prompt: str) -> list[Piece]:
+    """Return the calls that a sentence means, or a text if there is no such sentence or tool."""
     if HELP.fullmatch(text.rstrip("!.?") or "?"):
         return [Think("This is the demo model. I say what I can do."), Say(f"{INTRODUCTION} {_can_do(shown)}")]
     calls = _read(text) if len(text) <= MAX_SENTENCE else []
     if not calls:
-        unknown = Think("This is the demo model. I know no sentence like that.")
+        unknown = Think("This is the demo model. I do not know that sentence.")
         return [unknown, Say(f"I do not understand that. {_can_do(shown)}")]
     tool = calls[0].tool
     if tool not in shown:
         lack = f"For that I need the tool {tool}, which this agent does not have. Its settings choose its tools."
         return [Think(f"This is the demo model. That sentence needs the tool {tool}."), Say(lack)]
     thought = Think(f"This is the demo model. I know this sentence: it means {tool}.")
-    return [thought, *(call for call in calls if call.tool in shown)]
+    return [thought, *(each for call in calls for each in _complete(call, prompt) if each.tool in shown)]
+
+
+def _complete(call: LocalCall, prompt: str) -> list[LocalCall]:
+    """Add the call that belongs to another: the table for the first memory, or the drawing of a chart."""
+    match call.tool, call.arguments:
+        case "db_insert", {"table": table} if table == MEMORIES and f"> table {MEMORIES} (" not in prompt:
+            return [LocalCall("db_create_table", MEMORIES_TABLE), call]
+        case "db_define_view", {"name": str(name)} if name.endswith(CHART):
+            return [call, LocalCall("db_run_view", {"name": name})]
+        case _:
+            return [call]
 
 
 def _plan(phase: int, pieces: Sequence[Piece]) -> list[Piece]:
-    """Answer a planner's question about the task that these pieces would answer."""
+    """Return the answer to a question of the planner, given the pieces that answer the task itself."""
     tool = next((piece.tool for piece in pieces if isinstance(piece, LocalCall)), None)
     if phase < 3:
-        known = "I know no sentence like that" if tool is None else f"I know this sentence: it means {tool}"
+        known = "I do not know that sentence" if tool is None else f"I know this sentence: it means {tool}"
         return [Think("This is the demo model. I look for a sentence that I know."), Say(f"{known}.")]
     return [Say("1. Say what I can do" if tool is None else f"1. Call {tool}\n2. Say what it answered")]
 
@@ -227,7 +227,7 @@ def _next_run(when: str, work: str, then: str = "") -> LocalCall | None:
 
 
 def _brief(text: str, then: str = "") -> str | None:
-    """Write a sentence as a brief that names its tool, or None if it would not be understood later."""
+    """Return a sentence as a brief that names its tool, or None if it would not be understood later."""
     call = _understand(text)
     if call is None:
         return None
@@ -236,46 +236,45 @@ def _brief(text: str, then: str = "") -> str | None:
 
 
 def _schedule(text: str, then: str = "") -> LocalCall | None:
-    """Read a sentence with a time in it, before or after the work."""
-    timings: list[tuple[dict[str, Any] | None, str]] = []
-    if match := RIGHT_AWAY.fullmatch(text):
-        timings.append(({"call_type": "immediate"}, match["rest"]))
-    timings += [(_recurring(match.groupdict()), match["rest"]) for form in RHYTHMS if (match := form.fullmatch(text))]
-    timings += [({"call_type": "once", "when": when}, rest) for when, rest in _times_in(text)]
-    for timing, rest in timings:
+    """Return the booking that a sentence with a time means; the time is before or after the work."""
+    for timing, rest in _timings(text):
         work = _tidy(rest)
-        brief = None if timing is None else _brief(work, then)
-        if timing is not None and brief is not None:
-            comment = f"Demo: {work}"[:200]
-            booking = {**timing, "internal_comment": comment, "additional_context_message": brief}
-            return LocalCall("schedule_recall", booking)
+        if (brief := _brief(work, then)) is not None:
+            texts = {"internal_comment": f"Demo: {work}"[:200], "additional_context_message": brief}
+            return LocalCall("schedule_recall", timing | texts)
     return None
 
 
-def _times_in(text: str) -> list[tuple[str, str]]:
-    """Cut a text into a time and the rest in every way there is, the longest time first."""
+def _timings(text: str) -> Iterator[tuple[dict[str, Any], str]]:
+    """Divide a text into a time, as arguments of the tool, and the rest, in every possible way."""
+    if match := RIGHT_AWAY.fullmatch(text):
+        yield {"call_type": "immediate"}, match["rest"]
+    for match in filter(None, (form.fullmatch(text) for form in RHYTHMS)):
+        if (rhythm := _rhythm(match.groupdict())) is not None:
+            yield {"call_type": "recurring", **rhythm}, match["rest"]
     words = text.split(" ")
     near_an_end = (count for count in range(1, len(words)) if min(count, len(words) - count) <= MAX_WORDS_OF_A_TIME)
     cuts = [(" ".join(words[:count]), " ".join(words[count:])) for count in near_an_end]
     last = [(after, before) for before, after in cuts if after.lower().startswith(TIMES_AT_THE_END)]
-    found = [(when.rstrip(",:"), rest) for when, rest in (*reversed(cuts), *last)]
-    return [(when, rest) for when, rest in found if _seconds(when) is not None]
+    for when, rest in (*reversed(cuts), *last):  # the longest time first
+        if _seconds(when.rstrip(",:")) is not None:
+            yield {"call_type": "once", "when": when.rstrip(",:")}, rest
 
 
-def _recurring(said: dict[str, Any]) -> dict[str, Any] | None:
-    """Write a rhythm as the tool takes it: a cron rule, or an interval."""
+def _rhythm(said: dict[str, Any]) -> dict[str, Any] | None:
+    """Return the tool's arguments for a rhythm: a cron rule, or an interval."""
     if "clock" in said:
         clock, day = _seconds(f"today at {said['clock'].lower()}"), said["day"].lower()
-        cron = None if clock is None else f"{clock // 60 % 60} {clock // 3600} * * {CRON_DAYS.get(day, day[:3])}"
-        return None if cron is None else {"call_type": "recurring", "cron": cron}
+        days = CRON_DAYS.get(day, day[:3])
+        return None if clock is None else {"cron": f"{clock // 60 % 60} {clock // 3600} * * {days}"}
     count = said["count"] or "1"
     when = f"in {count} {said['unit'].lower()}{'' if count == '1' else 's'}"
     seconds = _seconds(when)
-    return None if seconds is None else {"call_type": "recurring", "when": when, "interval_seconds": seconds}
+    return None if seconds is None else {"when": when, "interval_seconds": seconds}
 
 
 def _seconds(when: str) -> int | None:
-    """Return how far ahead of a midnight a time is, or None if the text is no time."""
+    """Return the seconds from midnight to a time, or None if the text is not a time."""
     try:
         return int((parse_when(when, SOME_DAY, UTC).at - SOME_DAY).total_seconds())
     except Invalid:

@@ -19,79 +19,46 @@ MEMORIES_TABLE: dict[str, Any] = {
 }
 CHART = "_by_day"  # the suffix of the views that "draw a chart" makes
 
-# Two lines a sentence: its tool with an example for the help text, and a pattern that must match the whole sentence.
-# {name} in a pattern is a group; GROUPS has its form, `.+?` if it is not there.
+# A tool and the pattern of its sentence. The help text shows it as an example: without optional parts, with the first
+# of several alternatives. {name:words} is an argument, with the words of the example; its pattern is in ARGUMENT
+# or before them, as in {name=pattern:words}, otherwise it is `.+?`.
 TABLE = r"""
-spawn_agent: ask Wakeful to list files
-    ask {agent} to {task}
-db_insert: remember that the plumber comes on Friday
-    (?:remember|note|keep in mind)(?: that)? {note}
-db_query: what do you remember
-    what do you remember|(?:list|show)(?: me)? (?:what you remember|your memories)
-db_define_view: draw a chart of memories
-    (?:draw|make|show)(?: me)? a chart of (?:the |my |your )?{table}
-db_schema: what is in your database
-    (?:what is in|show(?: me)?|describe) your database
-db_create_table: make a table shopping with item, price real
-    (?:make|create) a table {table} (?:with|of) {columns}
-db_alter_table: add the column shop to shopping
-    add (?:a|the) columns? {columns} to {table}
-db_migrate: rename the column price of shopping to cost
-    rename the column {old} of {table} to {new}
-db_upsert: add or update item=milk, cost=3 in shopping by item
-    add or update {row} in {table} by {key}
-db_insert: add item=milk, cost=2 to shopping
-    add {row} to {table}
-db_update: change cost=4 in shopping where item=milk
-    (?:change|set|update) {row} in {table} where {where}
-db_delete: delete from shopping where item=milk
-    (?:delete|remove) from {table} where {where}
-db_restore: restore in shopping where item=milk
-    (?:restore|bring back) in {table} where {where}
-db_query: query SELECT item, cost FROM shopping
-    (?:query|ask your database:?) {sql}
-db_execute: execute UPDATE shopping SET cost = cost + 1
-    (?:execute|run) (?P<sql>(?:insert|update)\b.+?)
-db_define_view: save the view dear as SELECT item FROM shopping WHERE cost > 3
-    save (?:a|the) view {name} as {sql}
-db_list_views: list the views
-    (?:list|show)(?: me)?(?: all)?(?: the| your| my)? views
-db_run_view: show the view dear
-    (?:show|run)(?: me)? the view {name}
-db_drop_view: drop the view dear
-    (?:drop|forget) the view {name}
-db_import: import shopping.csv into shopping
-    import {path} into {table}
-db_export: export shopping to shopping.csv
-    export {table} to {path}
-scheduler: in 10 seconds start a new session to read notes.txt
-    in {seconds} seconds?,? (?:start|begin|open) a (?:new|fresh) session (?:to|and) {message}
-manage_recall: list recalls
-    (?P<action>list|show)(?: me)?(?: all)?(?: the| my| your)? (?:recalls|alarms)
-manage_recall: skip the next recall
-    (?P<action>skip)(?: the| your| my)?(?: next)? (?:recall|alarm|time|one)
-manage_recall: cancel the recall
-    (?P<action>cancel|stop|end)(?: the| your| my)?(?: next)? (?:recall|alarm)
-schedule_next_run: book your next run in 10 minutes to read notes.txt
-    book your next run {when} (?:to|and) {rest}
-cancel_next_run: cancel your next run
-    (?:cancel|stop|clear) (?:the|your) next run
-notify: notify me that the milk is gone
-    (?:notify|use notify to tell) (?:me|the user)(?: that|:)? ["“]?{text}["”]?
-write_file: write Buy milk to notes.txt
-    (?:write|save|put) ["“]?{content}["”]? (?:in)?to {path}
-list_files: list files
-    (?:list|show)(?: me)?(?: all)?(?: the| my)? files
-search_files: search milk
-    (?:search|find)(?: the files)?(?: for)? ["“]?{pattern}["”]?
-fetch_url: fetch https://example.org
-    (?:fetch|get|open|read|check|visit) {url}
-run_command: run ls -l
-    (?:run|execute) `?{command}`?
-read_file: read notes.txt
-    (?:read|check|show|open)(?: me)?(?: the)?(?: file)? (?P<path>\S*[./]\S*?)
+spawn_agent: ask {agent:Wakeful} to {task:list files}
+db_insert: (remember|note|keep in mind)( that|) {note:the plumber comes on Friday}
+db_query: (what do you remember|(list|show)( me)? (what you remember|your memories))
+db_define_view: (draw|make|show)( me)? a chart of (the |my |your )?{table:memories}
+db_schema: (what is in|show( me)?|describe) your database
+db_create_table: (make|create) a table {table:shopping} (with|of) {columns:item, price real}
+db_alter_table: add (the|a) columns? {columns:shop} to {table:shopping}
+db_migrate: rename the column {old:price} of {table:shopping} to {new:cost}
+db_upsert: add or update {row:item=milk, cost=3} in {table:shopping} by {key:item}
+db_insert: add {row:item=milk, cost=2} to {table:shopping}
+db_update: (change|set|update) {row:cost=4} in {table:shopping} where {where:item=milk}
+db_delete: (delete|remove) from {table:shopping} where {where:item=milk}
+db_restore: (restore|bring back) in {table:shopping} where {where:item=milk}
+db_query: (query|ask your database:?) {sql:SELECT item, cost FROM shopping}
+db_execute: (execute|run) {sql=(insert|update)\b.+?:UPDATE shopping SET cost = cost + 1}
+db_define_view: save (the|a) view {name:dear} as {sql:SELECT item FROM shopping WHERE cost > 3}
+db_list_views: (list|show)( me)?( all)?( the| your| my|) views
+db_run_view: (show|run)( me)? the view {name:dear}
+db_drop_view: (drop|forget) the view {name:dear}
+db_import: import {path:shopping.csv} into {table:shopping}
+db_export: export {table:shopping} to {path:shopping.csv}
+scheduler: in {seconds:10} second(s|),? (start|begin|open) a (new|fresh) session (to|and) {message:read notes.txt}
+manage_recall: {action=list|show:list}( me)?( all)?( the| my| your)? (recalls|alarms)
+manage_recall: {action=skip:skip}( the| your| my|)( next|) (recall|alarm|time|one)
+manage_recall: {action=cancel|stop|end:cancel}( the| your| my|)( next)? (recall|alarm)
+schedule_next_run: book your next run {when:in 10 minutes} (to|and) {rest:read notes.txt}
+cancel_next_run: (cancel|stop|clear) (your|the) next run
+notify: (notify|use notify to tell) (me|the user)( that|:|) ["“]?{text:the milk is gone}["”]?
+write_file: (write|save|put) ["“]?{content:Buy milk}["”]? (to|into) {path:notes.txt}
+list_files: (list|show)( me)?( all)?( the| my)? files
+search_files: (search|find)( the files)?( for)? ["“]?{pattern:milk}["”]?
+fetch_url: (fetch|get|open|read|check|visit) {url:https://example.org}
+run_command: (run|execute) `?{command:ls -l}`?
+read_file: (read|check|show|open)( me)?( the)?( file)? {path=\S*[./]\S*?:notes.txt}
 """
-GROUPS = {
+ARGUMENT = {
     **dict.fromkeys(("table", "name", "old", "new"), r"[a-z]\w{0,50}"),
     **dict.fromkeys(("row", "where"), r"\w+ ?=.+?"),
     **dict.fromkeys(("agent", "path"), r"\S+?"),
@@ -124,11 +91,16 @@ class Sentence:
             return None
 
 
-def _sentence(title: str, pattern: str) -> Sentence:
-    tool, _, example = title.partition(": ")
-    groups = re.sub(r"\{([a-z]+)\}", lambda name: f"(?P<{name[1]}>{GROUPS.get(name[1], '.+?')})", pattern.strip())
+def _sentence(row: str) -> Sentence:
+    tool, _, text = row.partition(": ")
+    example, pattern = "", ""
+    for part, name, own, words in re.findall(r"([^{]*)(?:\{(\w+)(?:=(.*?))?:(.*?)\})?", text):
+        example += re.sub(r"(?:\([^()]*\)|\[[^]]*\]|.)\?", "", part) + words
+        pattern += part + (name and f"(?P<{name}>{own or ARGUMENT.get(name, '.+?')})")
+    while (shown := re.sub(r"\(([^()|]*)[^()]*\)", r"\1", example)) != example:
+        example = shown
     # The briefs that it writes for itself end in "with TOOL".
-    return Sentence(tool, example, re.compile(rf"(?:{groups})(?: with {tool}\b.*)?", re.IGNORECASE | re.DOTALL))
+    return Sentence(tool, example, re.compile(rf"(?:{pattern})(?: with {tool}\b.*)?", re.IGNORECASE | re.DOTALL))
 
 
 def _pairs(text: str) -> Values:
@@ -209,7 +181,7 @@ ARGUMENTS: dict[str, Callable[[Values], Values]] = {
     "notify": lambda said: {"title": capital(said["text"])[:100], "body": capital(said["text"])},
     "scheduler": _session,
 }
-SENTENCES = tuple(map(_sentence, TABLE.strip().splitlines()[::2], TABLE.strip().splitlines()[1::2]))
+SENTENCES = tuple(map(_sentence, TABLE.strip().splitlines()))
 
 
 def _listed(lines: Any) -> str:

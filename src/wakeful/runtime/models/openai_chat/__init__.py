@@ -1,1 +1,1 @@
-"""Models with an OpenAI-compatible chat API."""
+"""A client for OpenAI-compatible chat completions."""

@@ -1,4 +1,4 @@
-"""What an OpenAI-compatible provider's chunks say, piece by piece."""
+"""Parse the streamed chunks of an OpenAI-compatible provider."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,10 +10,10 @@ from pydantic_ai.usage import RequestUsage
 from wakeful.domain import ids
 from wakeful.domain.errors import WakefulError
 from wakeful.runtime.models.errors import ModelBusy, ModelCutOff, ModelFailed, is_busy, quote, words_of
-from wakeful.runtime.models.openai_chat.delta_buffer import Mailbox
+from wakeful.runtime.models.openai_chat.delta_buffer import DeltaBuffer
 from wakeful.runtime.models.openai_chat.messages import THINKING_FIELDS
 
-MAX_CALLS = 100  # tools of one answer; an answer with more is not read to its end
+MAX_CALLS = 100  # tool calls of one answer; an answer with more is not read to its end
 
 FINISH_REASONS: dict[str, FinishReason] = {
     "stop": "stop",
@@ -38,11 +38,11 @@ class Thinking:
 
 @dataclass(eq=False, slots=True)
 class Call:
-    """A tool call that may come in many pieces. What we call it is decided when its first piece is passed on."""
+    """A tool call that may arrive in many pieces."""
 
     number: int
     id: str
-    sent_id: str | None = None  # as the provider calls it
+    sent_id: str | None = None  # the provider's id
     name: str = ""
     arguments: list[str] = field(default_factory=list[str])
 
@@ -58,30 +58,30 @@ Target = Text | Thinking | Call
 
 
 class ChatChunks:
-    """Reads chunk after chunk and puts what people want to see into the mailbox."""
+    """Parses chunks, and adds their text, thinking and calls to the buffer."""
 
-    def __init__(self, model: str, mailbox: Mailbox[Target], *, hide: tuple[str, ...] = ()) -> None:
+    def __init__(self, model: str, buffer: DeltaBuffer[Target], *, hide: tuple[str, ...] = ()) -> None:
         self._model = model
-        self._mailbox = mailbox
+        self._buffer = buffer
         self._hide = hide
         self._text = Text()
         self._thinking = [Thinking(field) for field in THINKING_FIELDS]
         self._calls: list[Call] = []
         self._by_index: dict[int, Call] = {}
         self.has_begun = False
-        self.has_said = False  # anything that a person would see
+        self.has_said = False  # text, thinking or a call
         self.is_done = False
-        self.finish: str | None = None  # the provider's own word
+        self.finish: str | None = None  # the provider's finish reason
         self.usage: RequestUsage | None = None
         self.response_id: str | None = None
 
     @property
     def is_answered(self) -> bool:
-        """Tell whether the provider said that its answer is whole."""
+        """Return whether the provider has marked its answer as complete."""
         return self.is_done or self.finish is not None
 
     def read(self, payload: bytes) -> None:
-        """Take in one chunk; raises if it says that the answer failed or cannot be read."""
+        """Parse one chunk; raise if it reports an error or cannot be parsed."""
         if payload == b"[DONE]":
             self.has_begun = self.is_done = True
             return
@@ -96,7 +96,7 @@ class ChatChunks:
         self.has_begun = True
 
     def check_calls(self) -> None:
-        """Refuse an answer with a tool call that nobody could make."""
+        """Refuse an answer with a tool call without a name."""
         if any(not call.name for call in self._calls):
             raise ModelCutOff(self._model, "it called a tool without a name.")
 
@@ -116,7 +116,7 @@ class ChatChunks:
             self.response_id = chunk.get("id")
 
     def _failure(self, error: Any) -> WakefulError:
-        """Name what a provider says in a stream that it had already begun with a 200."""
+        """Return the error that a provider reports in a stream that began with status 200."""
         words = quote(words_of(error), hide=self._hide)
         code = str(_field(error, "code"))
         status = int(code) if code.isdecimal() else None
@@ -130,11 +130,11 @@ class ChatChunks:
         for target in self._thinking:
             if thought := delta.get(target.field):
                 self.has_said = True
-                self._mailbox.put(target, thought)
-                break  # some servers send the same thought under both names
+                self._buffer.put(target, thought)
+                break  # some servers send the same thinking in both fields
         if text := delta.get("content"):
             self.has_said = True
-            self._mailbox.put(self._text, text if isinstance(text, str) else _join(text))
+            self._buffer.put(self._text, text if isinstance(text, str) else _join(text))
         if calls := delta.get("tool_calls"):
             self.has_said = True
             for piece in calls:
@@ -149,24 +149,24 @@ class ChatChunks:
         function: Any = piece.get("function") or {}
         name: str = function.get("name") or ""
         arguments: Any = function.get("arguments") or ""
-        if not isinstance(arguments, str):  # an object, as Ollama has it
+        if not isinstance(arguments, str):  # an object, from Ollama
             arguments = orjson.dumps(arguments).decode()
         call = self._find_call(piece, name)
         if call is None:
             return
         call.arguments.append(arguments)
         if call.name:
-            self._mailbox.put(call, arguments)
-        elif name:  # what came before the name waited for it
+            self._buffer.put(call, arguments)
+        elif name:  # the arguments before it were held back
             call.name = name
-            self._mailbox.put(call, "".join(call.arguments))
+            self._buffer.put(call, "".join(call.arguments))
 
     def _find_call(self, piece: Any, name: str) -> Call | None:
-        """Return the call that this piece goes on with, or a new one; None after the first that is too many."""
+        """Return the call that this piece continues, or a new one; None if there are too many."""
         index, sent_id = piece.get("index"), piece.get("id") or None
         call = self._by_index.get(index) if index is not None else self._latest(sent_id)
         if call is None or (name and call.name and self._is_another(call, sent_id)):
-            if len(self._calls) > MAX_CALLS:  # the reader sees that one and stops; the rest is not collected
+            if len(self._calls) > MAX_CALLS:  # the reader stops at that one; the rest is ignored
                 return None
             call = Call(number=len(self._calls), id=self._name_call(sent_id), sent_id=sent_id)
             self._calls.append(call)
@@ -182,7 +182,7 @@ class ChatChunks:
 
     @staticmethod
     def _is_another(call: Call, sent_id: str | None) -> bool:
-        """Judge a piece that names a tool where a named call is already: some repeat the name, some the index."""
+        """Return whether a piece with a name is a new call: some servers repeat the name, some the index."""
         return sent_id != call.sent_id if sent_id and call.sent_id else call.is_complete()
 
     def _name_call(self, sent_id: str | None) -> str:
@@ -195,7 +195,7 @@ def _field(value: Any, name: str) -> Any:
 
 
 def _join(parts: list[Any]) -> str:
-    """Return the text of content that comes as a list of parts."""
+    """Return the text of content that is a list of parts."""
     return "".join(part.get("text") or "" for part in parts)
 
 

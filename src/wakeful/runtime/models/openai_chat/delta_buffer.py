@@ -1,10 +1,10 @@
-"""Where the pieces of an answer wait for their reader, and are merged while they wait."""
+"""A buffer for the pieces of an answer, which merges pieces that arrive close together."""
 
 import asyncio
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-WINDOW = 0.02  # seconds; pieces that come within this time of the last ones taken go out together
+WINDOW = 0.02  # seconds; pieces that arrive within this time after the last read are merged
 MAX_WAITING = 4 * 1024 * 1024  # characters; a reader that is further behind makes the writer wait
 
 
@@ -12,11 +12,11 @@ Target = TypeVar("Target")
 
 
 class Silence(Exception):
-    """Nothing came for longer than the reader wanted to wait."""
+    """Nothing arrived until the reader's deadline."""
 
 
-class Mailbox(Generic[Target]):
-    """One writer, one reader. The first piece goes at once; none waits longer than the window for company."""
+class DeltaBuffer(Generic[Target]):
+    """One writer, one reader. The first piece is passed on at once; none is held back longer than the window."""
 
     def __init__(self, window: float = WINDOW) -> None:
         self._loop = asyncio.get_running_loop()
@@ -27,29 +27,29 @@ class Mailbox(Generic[Target]):
         self._is_closed = False
         self._failure: BaseException | None = None
         self._reader: asyncio.Future[None] | None = None
-        self._is_listening = False  # the reader wants any news, not only the end
+        self._is_listening = False  # the reader waits for any piece, not only for the end of the window
         self._room = asyncio.Event()
 
     def put(self, target: Target, text: str) -> None:
-        """Add a piece; the reader is not woken before `tell`."""
+        """Add a piece; `notify` wakes the reader."""
         if self._pieces and self._pieces[-1][0] is target:
             self._pieces[-1][1].append(text)
         else:
             self._pieces.append((target, [text]))
         self._waiting += len(text)
 
-    def tell(self) -> None:
-        """Wake a reader that has nothing to do."""
+    def notify(self) -> None:
+        """Wake a reader that waits for pieces."""
         if self._is_listening and self._pieces:
             self._wake()
 
     def look_again(self) -> None:
-        """Have a reader that waits for news ask anew how long it may."""
+        """Let a waiting reader compute its deadline again."""
         if self._is_listening:
             self._wake()
 
     def close(self, failure: BaseException | None = None) -> None:
-        """End it. The reader first gets what is left, then the failure."""
+        """Close the buffer. The reader first gets the rest, then the failure."""
         if not self._is_closed:
             self._is_closed = True
             self._failure = failure
@@ -65,13 +65,13 @@ class Mailbox(Generic[Target]):
         return self._waiting > MAX_WAITING and not self._is_closed
 
     async def make_room(self) -> None:
-        """Wait as long as the reader is too far behind."""
+        """Wait while the reader is too far behind."""
         while self.is_full:
             self._room.clear()
             await self._room.wait()
 
     async def wait(self, patience: Callable[[], float]) -> None:
-        """Return when there is something to take; `patience` names the moment at which silence is too long."""
+        """Return when there is something to take; `patience` returns the deadline."""
         while not self._pieces and not self._is_closed:
             left = patience() - self._loop.time()
             if left <= 0:
@@ -85,7 +85,7 @@ class Mailbox(Generic[Target]):
             raise self._failure
 
     async def take(self, patience: Callable[[], float]) -> list[tuple[Target, str]]:
-        """Return what has come, merged; nothing means the end."""
+        """Return the pieces so far, merged; an empty list means the end."""
         await self.wait(patience)
         held = self._taken_at + self._window - self._loop.time()
         if held > 0 and not self._is_closed:
@@ -98,7 +98,7 @@ class Mailbox(Generic[Target]):
         return pieces
 
     async def _sleep(self, seconds: float) -> None:
-        # A bare timer: asyncio.timeout and a queue would cost more than all the rest of a delta.
+        # A bare timer: asyncio.timeout and a queue would take longer than the rest of a delta's handling.
         self._reader = self._loop.create_future()
         timer = self._loop.call_later(seconds, self._wake)
         try:

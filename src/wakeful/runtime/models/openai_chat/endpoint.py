@@ -1,4 +1,4 @@
-"""The HTTP side of the chat wire: one client for all runs, and a provider's refusals in our words."""
+"""HTTP of chat completions: one client for all runs, and the errors of a provider."""
 
 import asyncio
 import ssl
@@ -20,11 +20,11 @@ OPENAI = "https://api.openai.com/v1"
 CONNECT_SECONDS = 30.0
 KEEPALIVE_SECONDS = 60.0
 MAX_ERROR_BYTES = 64 * 1024
-SPENT = frozenset({"insufficient_quota", "billing_hard_limit_reached"})  # a 429 that waiting does not cure
+SPENT = frozenset({"insufficient_quota", "billing_hard_limit_reached"})  # a 429 that waiting does not help
 
 
 class Endpoint:
-    """Where an OpenAI-compatible provider is, the key for it, and the connections to it."""
+    """URL, key and connections of an OpenAI-compatible provider."""
 
     def __init__(self, base_url: str | None = None, api_key: str | None = None) -> None:
         self.base_url = (base_url or OPENAI).rstrip("/")
@@ -41,7 +41,7 @@ class Endpoint:
         return f"Endpoint({self.base_url!r})"
 
     def let_finish(self, task: asyncio.Task[None]) -> None:
-        """Look after a stream that has said everything and only waits for its last bytes, to keep its connection."""
+        """Let a complete stream read its last bytes in the background, so that its connection can be reused."""
         self._draining.add(task)
         task.add_done_callback(self._draining.discard)
 
@@ -57,9 +57,9 @@ class Endpoint:
     async def ask(
         self, model: str, body: dict[str, Any], on_sent: Callable[[], None]
     ) -> AsyncGenerator[httpx2.Response]:
-        """Send a request and return the response when its headers are there; raises if they are a refusal.
+        """Send a request and yield the response when its headers have arrived; raise if it is an error.
 
-        `on_sent` is called when the request is out and the provider's time begins.
+        `on_sent` is called when the request is sent and the provider's time starts.
         """
         try:
             response = await self._send(body, on_sent)
@@ -91,8 +91,8 @@ class Endpoint:
         try:
             return await client.send(request, stream=True)
         except (httpx2.ReadError, httpx2.RemoteProtocolError, httpx2.WriteError):
-            # The provider hung up on a connection that lay idle while we were about to use it. On a fresh one it
-            # hung up on the request itself, and may have begun to work: that is for the loop to decide.
+            # The provider closed an idle connection just as it was used: retry. It closed a new one because of the
+            # request itself, which it may have started to process: there the loop decides.
             if is_fresh:
                 raise
         return await client.send(request, stream=True)
@@ -100,7 +100,7 @@ class Endpoint:
     def _connect(self) -> httpx2.AsyncClient:
         headers = {
             "Accept": "text/event-stream",
-            "Accept-Encoding": "identity",  # compressing would make pieces wait for each other
+            "Accept-Encoding": "identity",  # compression would delay pieces
             "Content-Type": "application/json",
             "User-Agent": "wakeful",
         }
@@ -108,10 +108,10 @@ class Endpoint:
             headers["Authorization"] = f"Bearer {self.secrets[0]}"
         return httpx2.AsyncClient(
             headers=headers,
-            # Silence is measured where answers are read; the client only gives up on connecting.
+            # `Reading` measures silence; the client has a timeout for connecting only.
             timeout=httpx2.Timeout(None, connect=CONNECT_SECONDS),
             limits=httpx2.Limits(max_connections=None, keepalive_expiry=KEEPALIVE_SECONDS),
-            verify=_trusted(),
+            verify=_tls_context(),
         )
 
     async def _refusal(self, model: str, response: httpx2.Response) -> WakefulError:
@@ -132,7 +132,7 @@ async def _read_error(response: httpx2.Response) -> object:
             if len(text) > MAX_ERROR_BYTES:
                 break
     except httpx2.TransportError:
-        pass  # the status says enough
+        pass  # the status is enough
     try:
         return orjson.loads(text)
     except orjson.JSONDecodeError:
@@ -140,18 +140,18 @@ async def _read_error(response: httpx2.Response) -> object:
 
 
 def origin_of(url: str) -> str:
-    """Return scheme, host and port of an address: what may be shown of it."""
+    """Return scheme, host and port of a URL: the part that may be shown."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
 
 
 def _is_page(body: object) -> bool:
-    """Tell whether this is a proxy's web page, which says no more than the status."""
+    """Return whether this is an HTML page of a proxy, which says no more than the status."""
     return isinstance(body, str) and body.lstrip().startswith("<")
 
 
 def _phrase(status: int) -> str:
-    return responses.get(status, "an error without words")
+    return responses.get(status, "an error without a message")
 
 
 def _is_spent(body: Any) -> bool:
@@ -160,7 +160,7 @@ def _is_spent(body: Any) -> bool:
 
 
 def _retry_after(headers: httpx2.Headers) -> float | None:
-    """Return the seconds to wait; a date is read against the provider's own clock."""
+    """Return the seconds to wait; a date is compared with the provider's own clock."""
     try:
         if "retry-after-ms" in headers:
             return max(0.0, float(headers["retry-after-ms"]) / 1000)
@@ -173,6 +173,6 @@ def _retry_after(headers: httpx2.Headers) -> float | None:
 
 
 @cache
-def _trusted() -> ssl.SSLContext:
-    """Return whom we trust on the web, read once."""
+def _tls_context() -> ssl.SSLContext:
+    """Return the TLS context; the certificates are read once."""
     return httpx2.create_ssl_context()

@@ -1,4 +1,4 @@
-"""The transcript and the tools in the words of the OpenAI-compatible chat wire."""
+"""Convert messages and tools to the JSON of OpenAI-compatible chat completions."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -24,7 +24,7 @@ from pydantic_ai.tools import ToolDefinition
 
 from wakeful.runtime.models.errors import UnsupportedContent
 
-THINKING_FIELDS = ("reasoning_content", "reasoning")  # DeepSeek, vLLM and their kin; OpenRouter, Groq, Ollama
+THINKING_FIELDS = ("reasoning_content", "reasoning")  # DeepSeek, vLLM; OpenRouter, Groq, Ollama
 
 WireMessage = dict[str, Any]
 
@@ -32,7 +32,7 @@ WireMessage = dict[str, Any]
 def write_messages(
     messages: Sequence[ModelMessage], instructions: Iterable[str], *, model: str, system: str
 ) -> list[WireMessage]:
-    """Return the transcript as the wire wants it. Thinking goes back only to the provider it came from."""
+    """Return the messages as JSON. Thinking is sent back only to the provider it came from."""
     prompt = "\n\n".join(instructions)
     written: list[WireMessage] = [{"role": "system", "content": prompt}] if prompt else []
     present = _beginning_of_this_turn(messages)
@@ -59,9 +59,9 @@ def write_tools(tools: Iterable[ToolDefinition]) -> list[dict[str, Any]]:
 
 
 def _beginning_of_this_turn(messages: Sequence[ModelMessage]) -> int:
-    """Return where the user last spoke. Answers after that belong to tool calls still going on.
+    """Return the index of the user's last message. Answers after it belong to the current turn.
 
-    Servers that think between tool calls want that thinking back until the turn is over, and some refuse older one.
+    Servers that think between tool calls need that thinking until the turn ends, and some refuse older thinking.
     """
     spoken = [
         position
@@ -87,7 +87,7 @@ def _write_request(request: ModelRequest, model: str) -> list[WireMessage]:
             written.append({"role": "user", "content": part.model_response()})
         else:
             raise UnsupportedContent(model, f"a part of kind {part.part_kind!r}")
-    if files:  # tool messages take text alone, and all of them must come right after the calls
+    if files:  # tool messages are text only, and must follow the calls directly
         written.append({"role": "user", "content": _write_user_content(files, model)})
     return written
 
@@ -128,7 +128,7 @@ def _write_response(response: ModelResponse, thinking_goes_to: str | None) -> li
 
 
 def _write_thinking(response: ModelResponse, system: str) -> dict[str, str]:
-    """Return the thinking of this provider under the field it came in."""
+    """Return the thinking of this provider in the field it came from."""
     written: dict[str, str] = {}
     for part in response.parts:
         if isinstance(part, ThinkingPart) and part.id in THINKING_FIELDS and part.provider_name == system:

@@ -1,13 +1,12 @@
-"""The OpenAI-compatible chat wire as a pydantic-ai model, lean enough for thousands of deltas a second.
+"""OpenAI-compatible chat completions as a pydantic-ai model, fast enough for thousands of deltas a second.
 
-Silence has limits, a stream that stops half-way is an error, and deltas that come close together are merged.
+Silence has limits, an incomplete stream is an error, and deltas that arrive close together are merged.
 """
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any
 
 import httpx2
@@ -21,14 +20,14 @@ from wakeful.clock import Clock
 from wakeful.domain.errors import WakefulError
 from wakeful.runtime.models.errors import ModelBusy, ModelCutOff, ModelSilent
 from wakeful.runtime.models.openai_chat.chunks import FINISH_REASONS, Call, ChatChunks, Target, Thinking
-from wakeful.runtime.models.openai_chat.delta_buffer import Mailbox, Silence
+from wakeful.runtime.models.openai_chat.delta_buffer import DeltaBuffer, Silence
 from wakeful.runtime.models.openai_chat.endpoint import CONNECT_SECONDS, Endpoint
 from wakeful.runtime.models.openai_chat.messages import write_messages, write_tools
 from wakeful.runtime.models.openai_chat.sse import DataLines, LineTooLong
-from wakeful.runtime.models.openai_chat.streaming import StreamingModel
+from wakeful.runtime.models.streaming import ModelStream, StreamingModel
 
-LAST_BYTES_SECONDS = 1.0  # what a finished stream gets to end, so that its connection can be used again
-AFTERWORD_SECONDS = 5.0  # what a finished answer gets to report its usage
+LAST_BYTES_SECONDS = 1.0  # for a complete stream to end, so that its connection can be reused
+USAGE_SECONDS = 5.0  # for a complete answer to report its usage
 
 PLAIN_SETTINGS = {
     "temperature": "temperature",
@@ -44,7 +43,7 @@ PLAIN_SETTINGS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelTimeouts:
-    """How long a provider may be silent, in seconds."""
+    """Limits of a provider's silence, in seconds."""
 
     first: float = 600.0  # until the first chunk; a local model may have to be loaded
     between: float = 60.0
@@ -54,7 +53,7 @@ class OpenAIChat(StreamingModel):
     """`openai-chat:NAME` at one endpoint."""
 
     def __init__(self, name: str, endpoint: Endpoint, clock: Clock, *, patience: ModelTimeouts | None = None) -> None:
-        # The provider decides what it supports, so nothing is left out or rewritten on its behalf.
+        # The provider decides what it supports, so nothing is left out or rewritten.
         super().__init__(profile=ModelProfile(supports_thinking=True, supports_inline_system_prompts=True))
         self._name = name
         self._endpoint = endpoint
@@ -81,13 +80,13 @@ class OpenAIChat(StreamingModel):
         model_request_parameters: ModelRequestParameters,
         run_context: RunContext[Any] | None = None,  # noqa: ARG002  (the library's signature)
     ) -> AsyncGenerator[StreamedResponse]:
-        """Ask, and yield the stream as soon as the first chunk is there."""
+        """Send the request, and yield the stream when the first chunk has arrived."""
         settings, parameters = self.prepare_request(model_settings, model_request_parameters)
         body = self._write(messages, settings or ModelSettings(), parameters)
         reading = Reading(self._name, self._endpoint, body, self._patience)
         try:
             await reading.begin()
-            yield ChatStream(parameters, self, reading, self._clock.now())
+            yield ChatStream(parameters, self, self._clock.now(), reading)
         finally:
             await reading.aclose()
 
@@ -108,7 +107,7 @@ class OpenAIChat(StreamingModel):
         if isinstance(parameters.thinking, str):
             body["reasoning_effort"] = parameters.thinking
         if "max_tokens" in settings:
-            # OpenAI's own reasoning models refuse the old name; others know no new one.
+            # OpenAI's own reasoning models refuse the old name; other servers do not know the new one.
             name = "max_completion_tokens" if self._endpoint.is_openai else "max_tokens"
             body[name] = settings["max_tokens"]
         for ours, theirs in PLAIN_SETTINGS.items():
@@ -118,41 +117,41 @@ class OpenAIChat(StreamingModel):
 
 
 class Reading:
-    """One request: a task reads the provider's bytes as they come, whatever the consumer is doing."""
+    """One request: a task reads the provider's bytes as they arrive, independent of the consumer."""
 
     def __init__(self, model: str, endpoint: Endpoint, body: dict[str, Any], patience: ModelTimeouts) -> None:
         self._model = model
         self._endpoint = endpoint
         self._patience = patience
         self._loop = asyncio.get_running_loop()
-        self._sent_by = self._loop.time() + CONNECT_SECONDS  # when it is out, or should be at the latest
+        self._sent_by = self._loop.time() + CONNECT_SECONDS  # when the request was sent, or must be at the latest
         self._heard_at = self._loop.time()
-        self._mailbox = Mailbox[Target]()
-        self.chunks = ChatChunks(model, self._mailbox, hide=endpoint.secrets)
+        self._buffer = DeltaBuffer[Target]()
+        self.chunks = ChatChunks(model, self._buffer, hide=endpoint.secrets)
         self._task = asyncio.create_task(self._read(body))
-        # Whatever ends the task, the consumer must not wait for ever.
+        # However the task ends, the consumer must not wait for ever.
         self._task.add_done_callback(self._end)
 
     async def begin(self) -> None:
-        """Wait for the first piece; raises if there will be none."""
+        """Wait for the first piece; raise if there is none."""
         try:
-            await self._mailbox.wait(self._silent_at)
+            await self._buffer.wait(self._silent_at)
         except Silence:
             if not self.chunks.is_answered:
                 raise self._silence() from None
 
     async def take(self) -> list[tuple[Target, str]]:
-        """Return the next pieces, or nothing at the end; raises after the last one if the answer is not whole."""
+        """Return the next pieces, or an empty list at the end; raise after the last one if the answer is incomplete."""
         try:
-            return await self._mailbox.take(self._silent_at)
+            return await self._buffer.take(self._silent_at)
         except Silence:
-            if self.chunks.is_answered:  # it only keeps the line open
+            if self.chunks.is_answered:  # it only keeps the connection open
                 return []
             raise self._silence() from None
 
     async def aclose(self) -> None:
-        """End it now; a stream that was read to its end keeps its connection."""
-        self._mailbox.close()
+        """End the request; a complete stream keeps its connection."""
+        self._buffer.close()
         if self._task.done():
             return
         if self.chunks.is_done:
@@ -163,10 +162,10 @@ class Reading:
 
     def _silent_at(self) -> float:
         if not self.chunks.has_begun:
-            # What we take to connect and send is no silence of the provider's.
+            # The time to connect and send does not count as silence.
             return self._sent_by + self._patience.first
         limit = self._patience.between
-        return self._heard_at + (min(limit, AFTERWORD_SECONDS) if self.chunks.is_answered else limit)
+        return self._heard_at + (min(limit, USAGE_SECONDS) if self.chunks.is_answered else limit)
 
     def _silence(self) -> WakefulError:
         if not self.chunks.has_begun:
@@ -176,10 +175,10 @@ class Reading:
 
     def _note_sent(self) -> None:
         self._sent_by = self._loop.time()
-        self._mailbox.look_again()
+        self._buffer.look_again()
 
     def _end(self, task: asyncio.Task[None]) -> None:
-        self._mailbox.close(None if task.cancelled() else task.exception())
+        self._buffer.close(None if task.cancelled() else task.exception())
 
     async def _read(self, body: dict[str, Any]) -> None:
         try:
@@ -197,24 +196,24 @@ class Reading:
                 raise self._broken(error) from error
             self._check()
         except TimeoutError:
-            pass  # everything was said; only the connection is lost
+            pass  # the answer is complete; only the connection is lost
 
     async def _read_lines(self, response: httpx2.Response, limit: asyncio.Timeout) -> None:
-        lines, chunks, mailbox = DataLines(), self.chunks, self._mailbox
+        lines, chunks, buffer = DataLines(), self.chunks, self._buffer
         is_plain = "content-encoding" not in response.headers
         try:
             async for piece in response.aiter_raw() if is_plain else response.aiter_bytes():
                 self._heard_at = self._loop.time()
                 for payload in lines.feed(piece):
                     chunks.read(payload)
-                mailbox.tell()
-                if chunks.is_done and not mailbox.is_closed:
+                buffer.notify()
+                if chunks.is_done and not buffer.is_closed:
                     self._check()
-                    mailbox.close()
+                    buffer.close()
                     limit.reschedule(self._loop.time() + LAST_BYTES_SECONDS)
-                if mailbox.is_full:
-                    await mailbox.make_room()
-                    self._heard_at = self._loop.time()  # the silence was ours
+                if buffer.is_full:
+                    await buffer.make_room()
+                    self._heard_at = self._loop.time()  # the wait for the reader is not silence
         except LineTooLong:
             raise ModelCutOff(self._model, "it sent a line that does not end.") from None
         for payload in lines.finish():
@@ -231,12 +230,10 @@ class Reading:
 
 
 @dataclass
-class ChatStream(StreamedResponse):
-    """A reading in pydantic-ai's events."""
+class ChatStream(ModelStream):
+    """The events of a request for pydantic-ai."""
 
-    _model: OpenAIChat
     _reading: Reading
-    _timestamp: datetime
     _begun: set[int] = field(default_factory=set[int], init=False)
     _usage_received: bool | None = field(default=False, init=False)
 
@@ -271,19 +268,3 @@ class ChatStream(StreamedResponse):
 
     async def close_stream(self) -> None:
         await self._reading.aclose()
-
-    @property
-    def model_name(self) -> str:
-        return self._model.model_name
-
-    @property
-    def provider_name(self) -> str:
-        return self._model.system
-
-    @property
-    def provider_url(self) -> str:
-        return self._model.base_url
-
-    @property
-    def timestamp(self) -> datetime:
-        return self._timestamp

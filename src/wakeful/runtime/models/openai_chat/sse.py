@@ -1,17 +1,17 @@
-"""The data lines of a server-sent event stream, found in bytes that are cut anywhere."""
+"""Parse the data lines of server-sent events, in chunks that may end anywhere."""
 
 MAX_LINE = 32 * 1024 * 1024
 
 
 class LineTooLong(ValueError):
-    """A line that never ends."""
+    """A line exceeds the limit."""
 
 
 class DataLines:
     """Collects bytes and returns the payload of each finished `data:` line.
 
-    Providers put one JSON object on one line, so a line is an event here; comments and other fields are passed over.
-    Splitting happens between bytes of finished lines only, so a character cut in the middle is whole again.
+    Providers put one JSON object on one line, so a line is an event here; comments and other fields are ignored. Only
+    complete lines are returned, so a character that was split between two chunks is complete again.
     """
 
     def __init__(self, longest: int = MAX_LINE) -> None:
@@ -33,7 +33,7 @@ class DataLines:
         return [line[5:].strip() for line in lines if line.startswith(b"data:")]
 
     def finish(self) -> list[bytes]:
-        """Return what the last line holds if the stream ended without a line break."""
+        """Return the payload of the last line if the stream ended without a line break."""
         rest = bytes(self._rest)
         self._rest.clear()
         return [rest[5:].strip()] if rest.startswith(b"data:") else []

@@ -7,7 +7,7 @@ import pytest
 from harness import DAY, HOUR, NOON, SECOND
 from wakeful.domain.bounds.limits import Rules
 from wakeful.domain.errors import Invalid
-from wakeful.domain.wakes import wakes
+from wakeful.domain.wakes.create import create
 
 DEFAULTS = {
     "kind": "recall",
@@ -24,7 +24,7 @@ DEFAULTS = {
 
 
 def make(**request):
-    return wakes.create(**(DEFAULTS | request))
+    return create(**(DEFAULTS | request))
 
 
 @pytest.mark.parametrize(

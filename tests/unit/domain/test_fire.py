@@ -10,8 +10,9 @@ from wakeful.domain import ids
 from wakeful.domain.bounds.bounds import PRESETS
 from wakeful.domain.bounds.limits import Rules
 from wakeful.domain.types import FOREVER, Pause
-from wakeful.domain.wakes import wakes
-from wakeful.domain.wakes.wakes import Facts
+from wakeful.domain.wakes import fire as rule
+from wakeful.domain.wakes.create import create
+from wakeful.domain.wakes.fire import Facts
 
 RULES = Rules()
 QUIET = replace(PRESETS["reactive"], quiet_from=time(11), quiet_to=time(14))
@@ -22,7 +23,7 @@ def make_wake(**changes):
     fields = {"kind": "recall", "session_id": "session", "scheduled_by": "user", "at": NOON}
     fields["call_type"] = "recurring" if "every" in changes else "once"
     created = {key: changes.pop(key) for key in [*changes] if key in fields or key in CREATED_WITH}
-    wake = wakes.create(
+    wake = create(
         agent_id="agent",
         user_id="user",
         instructions="Read notes.txt.",
@@ -50,7 +51,7 @@ def paused(start, end):
 
 
 def fire(wake, now=NOON, **known):
-    return wakes.fire(wake, facts(**known), now, RULES)
+    return rule.fire(wake, facts(**known), now, RULES)
 
 
 def codes(verdict):
