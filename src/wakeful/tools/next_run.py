@@ -1,35 +1,13 @@
 """An agent's own next run: one slot, booked anew from inside each run, or the loop ends."""
 
-from typing import Literal
-
-from pydantic import Field
-
 from wakeful.domain.bounds.clamp import BookingRefused
 from wakeful.domain.doors.next_run import NextRunRequest
 from wakeful.service.wakes.next_runs import BookedNextRun, NextRuns
-from wakeful.tools.registry import Arguments, Tool, ToolContext, ToolResult
+from wakeful.tools.registry import Arguments, Tool, ToolContext, ToolResult, with_fields
 
 
-class ScheduleNextRun(Arguments):
-    in_seconds: int | None = Field(
-        None, description="Seconds from now. Give this or scheduled_at, not both; this is the safer one."
-    )
-    scheduled_at: str | None = Field(
-        None, description="ISO 8601 with a UTC offset or Z, such as 2026-11-16T09:00:00+01:00."
-    )
-    instructions: str = Field(
-        description="The brief you will read when you wake, in a fresh session that knows nothing of this one: what to "
-        "do, with which tools, files or URLs, and whether to book the run after it."
-    )
-    context_views: list[str] = Field(
-        default_factory=list, description="Names of saved views of your database to be shown with the brief."
-    )
-    priority: Literal["normal", "low"] = Field(
-        "normal", description="low is skipped if your user is talking with you when it is due."
-    )
-    on_miss: Literal["skip", "run_once", "run_catchup"] | None = Field(
-        None, description="What to do if the server was away at the time. skip unless you say otherwise."
-    )
+class ScheduleNextRun(with_fields(Arguments, NextRunRequest, without=("when", "timezone"))):
+    pass
 
 
 class CancelNextRun(Arguments):
@@ -40,14 +18,7 @@ def next_run_tools(service: NextRuns) -> list[Tool]:
     """Make the tools of the toolset `next_run`."""
 
     async def schedule(context: ToolContext, asked: ScheduleNextRun) -> ToolResult:
-        request = NextRunRequest(
-            instructions=asked.instructions,
-            scheduled_at=asked.scheduled_at,
-            in_seconds=asked.in_seconds,
-            context_views=tuple(asked.context_views),
-            priority=asked.priority,
-            on_miss=asked.on_miss,
-        )
+        request = asked.to_request(NextRunRequest)
         try:
             return _tell(await service.book_in_run(request, context.run, context.agent, context.only))
         except BookingRefused as refused:

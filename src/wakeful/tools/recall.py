@@ -7,36 +7,12 @@ from pydantic import Field
 from wakeful.domain.doors.recall import RecallRequest
 from wakeful.domain.frames import recall_status
 from wakeful.domain.types import Wake
-from wakeful.domain.wakes.when import ACCEPTED
 from wakeful.service.wakes.recalls import Recalls
-from wakeful.tools.registry import Arguments, Tool, ToolContext, ToolResult
+from wakeful.tools.registry import Arguments, Tool, ToolContext, ToolResult, with_fields
 
 
-class ScheduleRecall(Arguments):
-    call_type: Literal["once", "recurring", "immediate"] = Field(
-        description="once: at `when`. recurring: from `when` on, again and again. immediate: right after this run; use "
-        "it when you are near your limit of model calls and have more to do."
-    )
-    when: str | None = Field(
-        None,
-        description=f"For once and recurring. Relative is best. Accepted forms: {ACCEPTED}. A wall-clock time is meant "
-        "in `timezone`, else in your own zone, else in your user's. With cron: not before this.",
-    )
-    timezone: str | None = Field(None, description="IANA name of the zone that `when` and `cron` are meant in.")
-    timezone_offset: str | None = Field(None, description="±HH:MM, if only the offset is known.")
-    interval_seconds: int | None = Field(None, description="For recurring: seconds from one time to the next.")
-    cron: str | None = Field(None, description="For recurring, instead of an interval: five fields, as in crontab.")
-    until: str | None = Field(None, description="For recurring: the last moment, written like `when`.")
-    max_runs: int | None = Field(None, description="For recurring: how many times at most.")
-    on_miss: Literal["skip", "run_once", "run_catchup"] | None = Field(
-        None, description="What to do about times missed while the server was away. run_once unless you say otherwise."
-    )
-    priority: Literal["normal", "low"] = Field("normal", description="low gives way to a user who is talking.")
-    internal_comment: str = Field("", description="A short label for people.")
-    additional_context_message: str = Field(
-        description="What you will read when you wake: a todo for yourself that names the tools, files or URLs to use, "
-        "such as 'Read build.log with read_file. If it ends in an error, quote the last 50 lines.'"
-    )
+class ScheduleRecall(with_fields(Arguments, RecallRequest)):
+    pass
 
 
 class ManageRecall(Arguments):
@@ -51,20 +27,7 @@ def recall_tools(service: Recalls) -> list[Tool]:
     """Make the tools of the toolset `recall`."""
 
     async def schedule(context: ToolContext, asked: ScheduleRecall) -> ToolResult:
-        request = RecallRequest(
-            call_type=asked.call_type,
-            instructions=asked.additional_context_message,
-            when=asked.when,
-            timezone=asked.timezone,
-            timezone_offset=asked.timezone_offset,
-            interval_seconds=asked.interval_seconds,
-            cron=asked.cron,
-            until=asked.until,
-            max_runs=asked.max_runs,
-            on_miss=asked.on_miss,
-            priority=asked.priority,
-            comment=asked.internal_comment,
-        )
+        request = asked.to_request(RecallRequest)
         booked = await service.book_in_run(request, context.run, context.agent, context.only)
         wake = booked.wake
         again = "" if not wake.is_recurring else f", then {_rhythm(wake)}"

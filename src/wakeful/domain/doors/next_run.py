@@ -3,9 +3,11 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from typing import Annotated
 
 from wakeful.domain.bounds.clamp import Clamped
 from wakeful.domain.bounds.limits import Rules
+from wakeful.domain.doors.params import MAX_TIME_TEXT, Param
 from wakeful.domain.errors import Forbidden, Invalid, NotFound
 from wakeful.domain.texts import check_text, show
 from wakeful.domain.types import FOREVER, Agent, OnMiss, Priority, Run, ScheduledBy, Wake
@@ -22,14 +24,30 @@ _ISO_FORM = "ISO 8601 with a UTC offset or Z, such as '2026-11-16T09:00:00+01:00
 class NextRunRequest:
     """A next run as someone asks for it."""
 
-    instructions: str
-    scheduled_at: str | None = None  # exactly one of these three
-    in_seconds: int | None = None
-    when: str | None = None  # words, for people
-    timezone: str | None = None  # of the words
-    context_views: tuple[str, ...] = ()
-    priority: Priority = "normal"
-    on_miss: OnMiss | None = None
+    in_seconds: Annotated[
+        int | None,
+        Param("Seconds from now. Give this or scheduled_at, not both; this is the safer one.", ge=-(2**53), le=2**53),
+    ] = None
+    scheduled_at: Annotated[
+        str | None,
+        Param("ISO 8601 with a UTC offset or Z, such as 2026-11-16T09:00:00+01:00.", max_length=MAX_TIME_TEXT),
+    ] = None
+    when: Annotated[str | None, Param(max_length=MAX_TIME_TEXT)] = None  # as text, for people, instead of the two
+    timezone: Annotated[str | None, Param(max_length=MAX_TIME_TEXT)] = None  # of `when`
+    instructions: Annotated[
+        str,
+        Param(
+            "The brief you will read when you wake, in a fresh session that knows nothing of this one: what to do, "
+            "with which tools, files or URLs, and whether to book the run after it."
+        ),
+    ]
+    context_views: Annotated[
+        tuple[str, ...], Param("Names of saved views of your database to be shown with the brief.")
+    ] = ()
+    priority: Annotated[Priority, Param("low is skipped if your user is talking with you when it is due.")] = "normal"
+    on_miss: Annotated[
+        OnMiss | None, Param("What to do if the server was down at the time. skip unless you say otherwise.")
+    ] = None
 
 
 class UnknownView(Invalid):

@@ -3,15 +3,16 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta, tzinfo
-from typing import Any
+from typing import Annotated, Any
 
 from wakeful.domain.bounds.limits import Rules
+from wakeful.domain.doors.params import MAX_TIME_TEXT, Param
 from wakeful.domain.errors import Invalid, NotFound
 from wakeful.domain.texts import check_note, check_text, show
 from wakeful.domain.types import Agent, CallType, OnMiss, Priority, ScheduledBy, Wake
 from wakeful.domain.wakes import wakes
 from wakeful.domain.wakes.wakes import Wish, wish_of
-from wakeful.domain.wakes.when import BadWhen, parse_when
+from wakeful.domain.wakes.when import ACCEPTED, BadWhen, parse_when
 from wakeful.domain.zones import load_zone, offset_zone
 
 MAX_SECONDS = 10 * 365 * 86_400
@@ -22,18 +23,51 @@ MAX_RUNS = 1_000_000
 class RecallRequest:
     """A recall as someone asks for it."""
 
-    call_type: CallType
-    instructions: str
-    when: str | None = None
-    timezone: str | None = None  # IANA; wins over the offset
-    timezone_offset: str | None = None
-    interval_seconds: int | None = None
-    cron: str | None = None
-    until: str | None = None
-    max_runs: int | None = None
-    on_miss: OnMiss | None = None
-    priority: Priority = "normal"
-    comment: str = ""
+    call_type: Annotated[
+        CallType,
+        Param(
+            "once: at `when`. recurring: from `when` on, again and again. immediate: right after this run; use it when "
+            "you are near your limit of model calls and have more to do."
+        ),
+    ]
+    when: Annotated[
+        str | None,
+        Param(
+            f"For once and recurring. Relative is best. Accepted forms: {ACCEPTED}. A wall-clock time is in "
+            "`timezone`, else in your own zone, else in your user's. With cron: not before this.",
+            max_length=MAX_TIME_TEXT,
+        ),
+    ] = None
+    timezone: Annotated[str | None, Param("IANA name of the zone of `when` and `cron`.", max_length=MAX_TIME_TEXT)] = (
+        None  # wins over the offset
+    )
+    timezone_offset: Annotated[str | None, Param("±HH:MM, if only the offset is known.", max_length=MAX_TIME_TEXT)] = (
+        None
+    )
+    interval_seconds: Annotated[
+        int | None, Param("For recurring: seconds from one time to the next.", ge=1, le=MAX_SECONDS)
+    ] = None
+    cron: Annotated[
+        str | None,
+        Param("For recurring, instead of an interval: five fields, as in crontab.", max_length=MAX_TIME_TEXT),
+    ] = None
+    until: Annotated[
+        str | None, Param("For recurring: the last moment, written like `when`.", max_length=MAX_TIME_TEXT)
+    ] = None
+    max_runs: Annotated[int | None, Param("For recurring: how many times at most.", ge=1, le=MAX_RUNS)] = None
+    on_miss: Annotated[
+        OnMiss | None,
+        Param("What to do about times missed while the server was down. run_once unless you say otherwise."),
+    ] = None
+    priority: Annotated[Priority, Param("low gives way to a user who is talking.")] = "normal"
+    internal_comment: Annotated[str, Param("A short label for people.")] = ""
+    additional_context_message: Annotated[
+        str,
+        Param(
+            "What you will read when you wake: a todo for yourself that names the tools, files or URLs to use, such as "
+            "'Read build.log with read_file. If it ends in an error, quote the last 50 lines.'"
+        ),
+    ]
 
 
 class NoRecall(NotFound):
@@ -79,8 +113,8 @@ def make(
     tools: tuple[str, ...] | None = None,
 ) -> Wake:
     """Make the wake of a recall, or say what is wrong with the request."""
-    check_text("additional_context_message", request.instructions, wakes.MAX_INSTRUCTIONS)
-    check_note("internal_comment", request.comment, wakes.MAX_COMMENT)
+    check_text("additional_context_message", request.additional_context_message, wakes.MAX_INSTRUCTIONS)
+    check_note("internal_comment", request.internal_comment, wakes.MAX_COMMENT)
     _check_call_type(request)
     _check_number("interval_seconds", request.interval_seconds, MAX_SECONDS)
     _check_number("max_runs", request.max_runs, MAX_RUNS)
@@ -97,7 +131,7 @@ def make(
         user_id=user_id,
         session_id=session_id,
         call_type=request.call_type,
-        instructions=request.instructions,
+        instructions=request.additional_context_message,
         timezone=name,
         scheduled_by=by,
         now=now,
@@ -109,7 +143,7 @@ def make(
         cron=request.cron,
         until=None if request.until is None else _read_until(request.until, now, zone),
         max_runs=request.max_runs,
-        comment=request.comment,
+        comment=request.internal_comment,
         priority=request.priority,
         on_miss=request.on_miss,
         booked_by_run=booked_by_run,

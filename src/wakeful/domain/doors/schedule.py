@@ -4,11 +4,12 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from wakeful.domain.agents.skills import Skill
 from wakeful.domain.bounds.limits import Rules
 from wakeful.domain.doors import session_config
+from wakeful.domain.doors.params import MAX_TIME_TEXT, Param
 from wakeful.domain.errors import Conflict, Invalid, NotFound
 from wakeful.domain.texts import check_note, check_text, show
 from wakeful.domain.types import Agent, Run, ScheduledBy, Wake
@@ -42,15 +43,37 @@ _UNEXPECTED = re.compile(r"([A-Za-z_]\w*): (.*)", re.DOTALL)  # as an exception 
 class ScheduleRequest:
     """A schedule as someone asks for it."""
 
-    kind: ScheduleKind
-    message: str
-    delay_ms: int | None = None
-    at: str | None = None
-    when: str | None = None  # words, for people
-    timezone: str | None = None  # of the words
-    label: str = ""
-    session_config: object = None
-    ephemeral: bool = False
+    kind: Annotated[
+        ScheduleKind,
+        Param(
+            "For create. message: you read it in this session, once it is idle. session: it begins a fresh session of "
+            "yours, whatever happens in this one."
+        ),
+    ]
+    message: Annotated[str, Param("For create: what you will read then, as a todo for yourself.")]
+    delay_ms: Annotated[
+        int | None,
+        Param(
+            f"For create, unless `at` is given: milliseconds from now, {MIN_DELAY_MS} to {MAX_DELAY_MS} (24 h).",
+            ge=-(2**62),
+            le=2**62,
+        ),
+    ] = None
+    at: Annotated[
+        str | None,
+        Param(
+            "For create, unless `delay_ms` is given: ISO 8601 with offset or Z, at most 24 h ahead; a past time comes "
+            "at once.",
+            max_length=MAX_TIME_TEXT,
+        ),
+    ] = None
+    when: Annotated[str | None, Param(max_length=MAX_TIME_TEXT)] = None  # as text, for people
+    timezone: Annotated[str | None, Param(max_length=MAX_TIME_TEXT)] = None  # of `when`
+    label: Annotated[str, Param("For create: a short name for people.")] = ""
+    session_config: Annotated[
+        object, Param("For create: required for kind session ({} is enough), forbidden for kind message.")
+    ] = None
+    ephemeral: Annotated[bool, Param("For create: true if it may be forgotten when the server restarts.")] = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

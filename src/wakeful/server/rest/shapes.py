@@ -1,18 +1,28 @@
 """Base classes and types of request and response bodies."""
 
-from typing import Annotated, Any
+from collections.abc import Collection
+from datetime import timedelta
+from typing import Annotated, Any, TypeVar
 
 from fastapi import Path
 from pydantic import (
     AfterValidator,
+    AliasChoices,
     AwareDatetime,
     BaseModel,
+    BeforeValidator,
     ConfigDict,
+    Field,
     SerializerFunctionWrapHandler,
     Strict,
     StringConstraints,
+    create_model,
     model_serializer,
 )
+
+from wakeful.domain.doors.params import fields_of
+
+T = TypeVar("T")
 
 ID = r"^[A-Za-z0-9-]{1,64}$"
 
@@ -44,19 +54,65 @@ TimeField = Annotated[AwareDatetime, Strict(strict=False)]  # written as text, s
 
 
 class RequestBody(BaseModel):
-    """A body that someone sends. An unknown field is refused, not ignored; `true` and `"5"` are not numbers."""
+    """The body of a request. Unknown fields are refused, not ignored; `true` and `"5"` are not numbers."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
+    def to_request(self, request: type[T]) -> T:
+        """Make a request of the domain from the fields that were sent."""
+        return request(**{name: getattr(self, name) for name in self.model_fields_set})
+
+    def changes(self, nullable: Collection[str] = ()) -> dict[str, Any]:
+        """Return the fields that were sent; null counts only where it means something."""
+        sent = {name: getattr(self, name) for name in self.model_fields_set}
+        return {name: value for name, value in sent.items() if value is not None or name in nullable}
+
+
+def body_of(request: type[Any], *, without: Collection[str] = (), is_change: bool = False) -> type[RequestBody]:
+    """Make a body from the fields of a request and their limits; in a change, each may be left out."""
+    made: dict[str, Any] = {}
+    for each in fields_of(request, without):
+        plain = Text if each.type is str else each.type
+        kind = Annotated[plain, Field(**each.param.limits)] if each.param.limits else plain
+        default = None if is_change else ... if each.is_required else each.default
+        made[each.name] = (kind | None if is_change or each.is_nullable else kind, default)
+    return create_model(request.__name__, __base__=RequestBody, **made)
+
+
+def to_dollars(micros: int) -> float:
+    return micros / 1_000_000
+
+
+def _to_seconds(value: object) -> object:
+    return value // timedelta(seconds=1) if isinstance(value, timedelta) else value
+
+
+Seconds = Annotated[int, BeforeValidator(_to_seconds)]
+
 
 class Shape(BaseModel):
-    """A body that we answer with."""
+    """The body of a response, made from an object with the same attributes."""
 
     model_config = ConfigDict(from_attributes=True)
 
 
+def shape_of(kind: type[Any], *, without: Collection[str] = (), is_partial: bool = False, **names: str) -> type[Shape]:
+    """Make a response body with the fields of a dataclass; a partial one may leave out any of them.
+
+    `names` are those that have another name in the API. Lengths of time are whole seconds there.
+    """
+    made: dict[str, Any] = {}
+    for each in fields_of(kind, without):
+        name = names.get(each.name, each.name)
+        plain = Seconds if each.type is timedelta else each.type
+        alias = None if name == each.name else AliasChoices(each.name, name)
+        hint = plain | None if is_partial or each.is_nullable else plain
+        made[name] = (hint, Field(None if is_partial else ..., validation_alias=alias))
+    return create_model(kind.__name__, __base__=Shape, **made)
+
+
 class Sparse(Shape):
-    """A body in which a field with nothing to say is left out, not null."""
+    """The body of a response that leaves out fields which are null."""
 
     @model_serializer(mode="wrap")
     def _leave_out(self, write: SerializerFunctionWrapHandler):  # annotated, it would hide its fields from the schema

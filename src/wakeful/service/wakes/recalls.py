@@ -62,7 +62,7 @@ class Recalls:
         )
         tables = await self._tables_of(agent)
         if tables is not None:
-            brief.check_brief(request.instructions, tools=tools, tables=tables)
+            brief.check_brief(request.additional_context_message, tools=tools, tables=tables)
         return Booked(wake=await self._wakes.book(wake), told=_time_words(wake, agent, now))
 
     async def book(self, request: RecallRequest, session_id: str, user_id: str) -> Booked:
@@ -79,7 +79,7 @@ class Recalls:
         problem = (
             None
             if tables is None
-            else brief.find_problem(request.instructions, tools=self._tools_of(agent), tables=tables)
+            else brief.find_problem(request.additional_context_message, tools=self._tools_of(agent), tables=tables)
         )
         await self._wakes.book(wake)
         return Booked(

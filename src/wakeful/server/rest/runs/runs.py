@@ -4,12 +4,12 @@ from typing import Annotated, Any, Literal, Self
 
 import orjson
 from fastapi import APIRouter, Query
-from pydantic import AwareDatetime, Field
+from pydantic import AwareDatetime, BeforeValidator, Field
 
 from wakeful.domain.types import Run, RunNote, RunStatus, RunUsage, ScheduledBy, Trigger, WakeKind
 from wakeful.server.auth import Chatter, Reader
 from wakeful.server.rest.pages import Most, Page, next_page, read_page
-from wakeful.server.rest.shapes import Id, PathId, Shape, Sparse
+from wakeful.server.rest.shapes import Id, PathId, Shape, Sparse, to_dollars
 from wakeful.server.routes import DoorRoute
 from wakeful.server.services import ServicesDep
 from wakeful.service.runs.runs import Stopped
@@ -25,7 +25,7 @@ class UsageShape(Shape):
     model: str
     input_tokens: int
     output_tokens: int
-    cost: float | None
+    cost: Annotated[float, BeforeValidator(to_dollars)] | None = Field(validation_alias="cost_micros")
     model_calls: int
     tool_calls: int
 
@@ -164,14 +164,4 @@ async def run_again(caller: Chatter, services: ServicesDep, run_id: PathId) -> R
 
 
 def _detail(run: Run, usage: RunUsage | None) -> RunDetail:
-    told = None
-    if usage is not None:
-        told = UsageShape(
-            model=usage.model,
-            input_tokens=usage.input_tokens,
-            output_tokens=usage.output_tokens,
-            cost=None if usage.cost_micros is None else usage.cost_micros / 1_000_000,
-            model_calls=usage.model_calls,
-            tool_calls=usage.tool_calls,
-        )
-    return RunDetail(**RunShape.model_validate(run).model_dump(), usage=told)
+    return RunDetail.model_validate({**RunShape.model_validate(run).model_dump(), "usage": usage})

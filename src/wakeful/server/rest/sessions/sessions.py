@@ -17,7 +17,7 @@ from wakeful.server.rest.pages import Most, Page, next_page, read_page
 from wakeful.server.rest.runs.runs import StopAnswer
 from wakeful.server.rest.sessions.uploads import keep_uploads
 from wakeful.server.rest.shapes import Done, Id, PathId, RequestBody, Shape, Sparse, Text
-from wakeful.server.rest.wakes.wakes import RecallShape, recall_to_body
+from wakeful.server.rest.wakes.wakes import RecallShape
 from wakeful.server.routes import DoorRoute, takes_large_bodies
 from wakeful.server.services import ServicesDep
 from wakeful.server.ws.incoming import MOST_CONTENT, MOST_FILES, hand_over, read_message
@@ -278,7 +278,7 @@ def _to_body(view: SessionView) -> SessionShape:
         scheduled_from_label=session.origin_label if is_scheduled else None,
         is_running=view.is_running,
         is_failed=view.is_failed,
-        recall=None if view.recall is None else recall_to_body(view.recall),
+        recall=None if view.recall is None else RecallShape.model_validate(view.recall),
     )
 
 

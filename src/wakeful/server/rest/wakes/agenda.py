@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from pydantic import AwareDatetime
 
-from wakeful.domain.doors.recall import RecallRequest
+from wakeful.domain.doors.recall import MAX_RUNS, MAX_SECONDS, RecallRequest
 from wakeful.domain.wakes.agenda import Planned
 from wakeful.server.auth import Reader
 from wakeful.server.rest.runs.runs import RunShape
@@ -71,17 +71,17 @@ async def preview(
     services: ServicesDep,
     agent_id: Id,
     when: Words | None = None,
-    interval_seconds: Annotated[int, Query(ge=1, le=10 * 365 * 86_400)] | None = None,
+    interval_seconds: Annotated[int, Query(ge=1, le=MAX_SECONDS)] | None = None,
     cron: Words | None = None,
     timezone: Words | None = None,
     until: Words | None = None,
-    max_runs: Annotated[int, Query(ge=1, le=1_000_000)] | None = None,
+    max_runs: Annotated[int, Query(ge=1, le=MAX_RUNS)] | None = None,
 ) -> Preview:
     """Show the next five times of a rule before anyone books it, and why one of them moves."""
     recurring = interval_seconds is not None or cron is not None
     request = RecallRequest(
         call_type="recurring" if recurring else "once",
-        instructions="(preview)",
+        additional_context_message="(preview)",
         when=when,
         timezone=timezone,
         interval_seconds=interval_seconds,

@@ -3,47 +3,22 @@
 from fastapi import APIRouter
 
 from wakeful.domain.doors.recall import RecallRequest
-from wakeful.domain.types import CallType, OnMiss, Priority
 from wakeful.server.auth import Planner, Reader
 from wakeful.server.rest.runs.runs import RunShape
-from wakeful.server.rest.shapes import Done, PathId, RequestBody, Shape, Sparse, Text
-from wakeful.server.rest.wakes.wakes import RecallShape, Runs, Seconds, When, recall_to_body
+from wakeful.server.rest.shapes import Done, PathId, Shape, Sparse, body_of
+from wakeful.server.rest.wakes.wakes import NULLABLE, RecallShape
 from wakeful.server.routes import DoorRoute
 from wakeful.server.services import ServicesDep
 
 router = APIRouter(route_class=DoorRoute, tags=["recalls"])
 
 
-class NewRecall(RequestBody):
+class NewRecall(body_of(RecallRequest)):
     """A recall to book."""
 
-    call_type: CallType
-    additional_context_message: Text
-    when: When | None = None
-    timezone: When | None = None
-    timezone_offset: When | None = None
-    interval_seconds: Seconds | None = None
-    cron: When | None = None
-    until: When | None = None
-    max_runs: Runs | None = None
-    on_miss: OnMiss | None = None
-    priority: Priority = "normal"
-    internal_comment: Text = ""
 
-
-class RecallChange(RequestBody):
+class RecallChange(body_of(RecallRequest, without=("call_type", "timezone_offset"), is_change=True)):
     """Fields that are left out stay unchanged."""
-
-    additional_context_message: Text | None = None
-    internal_comment: Text | None = None
-    when: When | None = None
-    timezone: When | None = None
-    interval_seconds: Seconds | None = None
-    cron: When | None = None
-    until: When | None = None
-    max_runs: Runs | None = None
-    on_miss: OnMiss | None = None
-    priority: Priority | None = None
 
 
 class RecallAnswer(Shape):
@@ -62,28 +37,15 @@ class RecallBooked(Sparse):
 async def get_recall(caller: Reader, services: ServicesDep, session_id: PathId) -> RecallAnswer:
     """Show the recall that waits in a session."""
     wake = await services.recalls.pending(session_id, caller.user.id)
-    return RecallAnswer(recall=None if wake is None else recall_to_body(wake))
+    return RecallAnswer(recall=None if wake is None else RecallShape.model_validate(wake))
 
 
 @router.post("/sessions/{session_id}/recall", status_code=201)
 async def book_recall(caller: Planner, services: ServicesDep, session_id: PathId, asked: NewRecall) -> RecallBooked:
     """Book a recall; one can wait in a session."""
-    request = RecallRequest(
-        call_type=asked.call_type,
-        instructions=asked.additional_context_message,
-        when=asked.when,
-        timezone=asked.timezone,
-        timezone_offset=asked.timezone_offset,
-        interval_seconds=asked.interval_seconds,
-        cron=asked.cron,
-        until=asked.until,
-        max_runs=asked.max_runs,
-        on_miss=asked.on_miss,
-        priority=asked.priority,
-        comment=asked.internal_comment,
-    )
-    booked = await services.recalls.book(request, session_id, caller.user.id)
-    return RecallBooked(recall=recall_to_body(booked.wake), told=booked.told, warning=booked.warning)
+    booked = await services.recalls.book(asked.to_request(RecallRequest), session_id, caller.user.id)
+    recall = RecallShape.model_validate(booked.wake)
+    return RecallBooked(recall=recall, told=booked.told, warning=booked.warning)
 
 
 @router.patch("/sessions/{session_id}/recall")
@@ -91,9 +53,8 @@ async def change_recall(
     caller: Planner, services: ServicesDep, session_id: PathId, asked: RecallChange
 ) -> RecallAnswer:
     """Change the recall that waits; a new time or rule starts afresh."""
-    given = {name: getattr(asked, name) for name in asked.model_fields_set}
-    changes = {name: value for name, value in given.items() if value is not None or name in ("until", "max_runs")}
-    return RecallAnswer(recall=recall_to_body(await services.recalls.edit(session_id, caller.user.id, changes)))
+    wake = await services.recalls.edit(session_id, caller.user.id, asked.changes(NULLABLE))
+    return RecallAnswer(recall=RecallShape.model_validate(wake))
 
 
 @router.delete("/sessions/{session_id}/recall")
