@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from wakeful.cli.client import connect, fail
+from wakeful.cli.client import connect, fail, to_body
 from wakeful.cli.show import AsJson, PageOption, in_words, show_json, show_more, show_one, show_table
 
 app = typer.Typer(help="List, create and change agents.", no_args_is_help=True, rich_markup_mode=None)
@@ -31,6 +31,13 @@ SelfScheduling = Annotated[
 ]
 DatabaseMb = Annotated[int | None, typer.Option("--database-mb", help="How much its own database may hold, in MB.")]
 Mode = Literal["ambient", "reactive", "project", "manual"]
+
+_NAMES = {  # of options in a request, if they differ
+    "allowed_model": "allowed_models",
+    "prompt": "system_prompt",
+    "toolset": "toolsets",
+    "zone": "timezone",
+}
 
 
 @app.command(name="ls")
@@ -76,10 +83,10 @@ def add(
     as_json: AsJson = False,
 ) -> None:
     """Create an agent."""
-    changes = _changes(None, model, allowed_model, prompt, zone, description, toolset, self_scheduling, database_mb)
+    changes = _changes(locals())
     if mode is not None:
         changes["schedule"] = {"mode": mode}
-    made = connect().post("agents", body={"name": name} | changes)
+    made = connect().post("agents", body=changes)
     show_json(made) if as_json else typer.echo(f"Created agent {made['id']}.")
 
 
@@ -132,7 +139,7 @@ def edit(
     as_json: AsJson = False,
 ) -> None:
     """Change settings of an agent. Switching self-scheduling off cancels what it booked."""
-    changes = _changes(name, model, allowed_model, prompt, zone, description, toolset, self_scheduling, database_mb)
+    changes = _changes(locals())
     if not changes:
         fail("Nothing to change: give at least one option, such as --prompt or --toolset.", 2)
     server = connect()
@@ -205,27 +212,9 @@ def _with_usage(run: dict[str, Any]) -> dict[str, Any]:
     return {**run, "tokens": used["input_tokens"] + used["output_tokens"], "cost": cost}
 
 
-def _changes(
-    name: str | None,
-    model: str | None,
-    allowed_model: list[str] | None,
-    prompt: str | None,
-    zone: str | None,
-    description: str | None,
-    toolset: list[str] | None,
-    self_scheduling: bool | None,
-    database_mb: int | None,
-) -> dict[str, Any]:
-    given: dict[str, Any] = {
-        "name": name,
-        "model": model,
-        "allowed_models": [each for each in allowed_model if each] if allowed_model else None,
-        "system_prompt": prompt,
-        "timezone": zone,
-        "description": description,
-        "toolsets": [each for each in toolset if each] if toolset else None,
-        "self_scheduling": self_scheduling,
-        "database_mb": database_mb,
-    }
-    changes = {key: value for key, value in given.items() if value is not None}
-    return changes if zone != "" else changes | {"timezone": None}
+def _changes(arguments: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields of an agent that a command sets; '' empties a list, or removes the time zone."""
+    changes = to_body(arguments, _NAMES, without=("agent", "mode", "as_json"))
+    for name in changes.keys() & {"toolsets", "allowed_models"}:
+        changes[name] = [each for each in changes[name] if each]
+    return changes if changes.get("timezone") != "" else changes | {"timezone": None}

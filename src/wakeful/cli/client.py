@@ -2,7 +2,10 @@
 
 import json
 import os
+import sys
+from collections.abc import Collection, Mapping
 from http.client import HTTPConnection, HTTPException
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NoReturn
 from urllib.parse import quote, urlencode
 
@@ -14,33 +17,27 @@ if TYPE_CHECKING:
     from wakeful.config import Settings
 
 _TIMEOUT = 30  # seconds
-_OPTIONS = {  # the option of a command that sets a field of a request
+_OPTIONS = {  # the option that sets a field of a request, if it has another name
     "additional_context_message": "TEXT",
     "at": "--when",
     "columns": "--column",
     "conflict_columns": "--by",
     "context_views": "--view",
-    "cron": "--cron",
     "instructions": "TEXT",
     "internal_comment": "--comment",
     "comment": "--comment",
-    "database_mb": "--database-mb",
     "down_sql": "--down",
     "interval_seconds": "--every",
     "label": "--comment",
-    "max_runs": "--max-runs",
     "message": "TEXT",
     "parameters": "--param",
-    "purpose": "--purpose",
     "scheduled_at": "--when",
     "session_config.model": "--model",
     "session_config.session_name": "--name",
     "session_config.tool_ids": "--tool",
     "sql": "SQL",
-    "status": "--status",
     "timezone": "--zone",
     "toolsets": "--toolset",
-    "until": "--until",
     "up_sql": "SQL",
     "when": "--when",
 }
@@ -134,10 +131,16 @@ def _explain(status: int, text: str) -> str:
     try:
         problem = json.loads(text)["error"]
         field = problem.get("field") or ""
-        option = _OPTIONS.get(field) or _OPTIONS.get(field.partition(".")[0])
+        option = _OPTIONS.get(field) or _OPTIONS.get(field.partition(".")[0]) or _typed(field)
         return " ".join(filter(None, (option and f"{option}:", problem["message"], problem.get("hint"))))
     except (ValueError, KeyError, TypeError):
         return f"The server answered {status} without an explanation. Is something else listening at this address?"
+
+
+def _typed(field: str) -> str | None:
+    """Return the option with the name of a field, if the command was called with it."""
+    option = f"--{field.replace('_', '-')}"
+    return option if any(each.partition("=")[0] == option for each in sys.argv) else None
 
 
 def connect() -> Server:
@@ -174,6 +177,14 @@ def read_settings(*, host: str | None = None, port: int | None = None) -> "Setti
         return load_settings(host=host, port=port)
     except ConfigError as error:
         fail(str(error))
+
+
+def to_body(
+    arguments: Mapping[str, Any], names: Mapping[str, str] = MappingProxyType({}), *, without: Collection[str] = ()
+) -> dict[str, Any]:
+    """Return the arguments of a command that were given, under the names of a request's fields."""
+    given = {name: value for name, value in arguments.items() if value not in (None, [], ()) and name not in without}
+    return {names.get(name, name): value for name, value in given.items()}
 
 
 def fail(message: str, code: int = REFUSED) -> NoReturn:
