@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from wakeful.cli.client import connect, fail, to_body
-from wakeful.cli.show import AsJson, PageOption, in_words, show_json, show_more, show_one, show_table
+from wakeful.cli.show import AsJson, PageOption, in_words, show_json, show_list, show_one
 
 app = typer.Typer(help="List, create and change agents.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -20,7 +20,7 @@ AllowedModel = Annotated[
     ),
 ]
 Prompt = Annotated[str | None, typer.Option(help="Its system prompt.")]
-Zone = Annotated[str | None, typer.Option(help="Its IANA time zone; without one, yours. '' to go back to yours.")]
+Zone = Annotated[str | None, typer.Option(help="Its IANA time zone; '' for yours, which it has without one.")]
 Description = Annotated[str | None, typer.Option(help="What it is for.")]
 Toolset = Annotated[
     list[str] | None,
@@ -44,9 +44,6 @@ _NAMES = {  # of options in a request, if they differ
 def list_agents(as_json: AsJson = False) -> None:
     """List agents."""
     found = connect().get("agents")
-    if as_json:
-        show_json(found)
-        return
     rows = [
         {
             **each,
@@ -57,7 +54,7 @@ def list_agents(as_json: AsJson = False) -> None:
         for each in found["agents"]
     ]
     columns = ("id", "name", "model", "timezone", "self_scheduling", "mode", "toolsets")
-    show_table(rows, columns, empty="No agents. Create one with `wakeful agent add NAME`.")
+    show_list(found, rows, columns, empty="No agents. Create one with `wakeful agent add NAME`.", as_json=as_json)
 
 
 @app.command()
@@ -95,11 +92,8 @@ def instructions(agent: AgentName, as_json: AsJson = False) -> None:
     """List the files that instruct an agent (AGENTS.md, its skills), and whether prompts use each."""
     server = connect()
     found = server.get("agents", server.agent_id(agent), "instructions")
-    if as_json:
-        show_json(found)
-        return
-    rows = [{**each, "state": "used" if each["accepted"] else "left out: not accepted"} for each in found["files"]]
-    show_table(rows, ("path", "size", "state"), empty="No AGENTS.md and no skills.")
+    rows = [{**each, "state": "used" if each["accepted"] else "not used: not accepted"} for each in found["files"]]
+    show_list(found, rows, ("path", "size", "state"), empty="No AGENTS.md and no skills.", as_json=as_json)
 
 
 @app.command()
@@ -113,7 +107,7 @@ def accept(
     agent_id = server.agent_id(agent)
     found = {each["path"]: each for each in server.get("agents", agent_id, "instructions")["files"]}
     if file not in found:
-        fail(f"There is no {file!r}. There are: {', '.join(found) or 'none'}.")
+        fail(f"There is no file {file!r}. The agent has: {', '.join(found) or 'none'}.")
     if found[file]["accepted"]:
         typer.echo(f"{file} is accepted already.")
         return
@@ -150,10 +144,10 @@ def edit(
 @app.command()
 def mode(
     agent: AgentName,
-    mode: Annotated[Mode | None, typer.Argument(help="Its new mode; without one, it is shown.")] = None,
+    mode: Annotated[Mode | None, typer.Argument(help="Its new mode; without one, show the current one.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show how freely an agent may book its own next run, or choose a mode, which sets every limit."""
+    """Show how freely an agent may book its own next run, or set a mode, which sets all limits."""
     server = connect()
     agent_id = server.agent_id(agent)
     if mode is None:
@@ -195,12 +189,9 @@ def runs(
     """List runs and what each used, the latest first."""
     server = connect()
     found = server.get("runs", status=status, agent_id=server.agent_id(agent), wake_id=wake, limit=limit, page=page)
-    if as_json:
-        show_json(found)
-        return
     columns = ("id", "nominal_at", "trigger", "kind", "status", "note", "tokens", "cost", "reason", "error")
-    show_table([_with_usage(run) for run in found["runs"]], columns, empty="Nothing has run yet.")
-    show_more(found)
+    rows = [_with_usage(run) for run in found["runs"]]
+    show_list(found, rows, columns, empty="Nothing has run yet.", as_json=as_json)
 
 
 def _with_usage(run: dict[str, Any]) -> dict[str, Any]:

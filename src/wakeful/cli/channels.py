@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from wakeful.cli.client import Server, connect, fail
-from wakeful.cli.show import AsJson, show_json, show_table
+from wakeful.cli.show import AsJson, show_json, show_list
 
 app = typer.Typer(help="Set up how notifications reach you.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -15,10 +15,10 @@ Named = Annotated[str, typer.Argument(help="The name or the id of a channel, as 
 
 @app.command()
 def add(
-    name: Annotated[str, typer.Argument(help="What you call it.")],
+    name: Annotated[str, typer.Argument(help="A name for it.")],
     url: Annotated[
         str | None,
-        typer.Argument(help="Its address, as apprise writes it; without it, or with -, it is read from stdin."),
+        typer.Argument(help="Its apprise URL; without it, or with -, it is read from stdin."),
     ] = None,
     off: Annotated[bool, typer.Option("--off", help="Do not use it yet.")] = False,
     as_json: AsJson = False,
@@ -35,13 +35,11 @@ def add(
 
 @app.command(name="ls")
 def list_channels(as_json: AsJson = False) -> None:
-    """List channels and how their last message went."""
+    """List channels, when each was last used, and its last error."""
     found = connect().get("channels")
-    if as_json:
-        show_json(found)
-        return
     columns = ("id", "name", "url", "enabled", "last_sent_at", "last_error")
-    show_table(found["channels"], columns, empty="No channels. Add one with `wakeful channel add NAME URL`.")
+    empty = "No channels. Add one with `wakeful channel add NAME URL`."
+    show_list(found, found["channels"], columns, empty=empty, as_json=as_json)
 
 
 @app.command(name="test")

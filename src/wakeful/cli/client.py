@@ -42,7 +42,7 @@ _OPTIONS = {  # the option that sets a field of a request, if it has another nam
     "when": "--when",
 }
 REFUSED, WRONG, NOT_REACHED = 1, 2, 3  # exit codes: the server refused, wrong usage, no server
-_NO_AGENT = "You have no agent yet. Make one with `wakeful agent add NAME`."
+_NO_AGENT = "You have no agent yet. Create one with `wakeful agent add NAME`."
 
 
 class Server:
@@ -93,11 +93,11 @@ class Server:
         return fitting[0]
 
     def agent_id(self, wanted: str | None) -> Any:
-        """Return the id of an agent that is named by its id or name; None stays None."""
+        """Return the id of an agent, given its id or name; None stays None."""
         return None if wanted is None else self.agent(wanted)["id"]
 
     def first_agent_id(self) -> str:
-        """Return the agent that is meant when none is named."""
+        """Return the id of the first agent, the default."""
         found = self.get("agents")["agents"]
         return found[0]["id"] if found else fail(_NO_AGENT)
 
@@ -111,10 +111,10 @@ class Server:
             response = self._http.getresponse()
             status, text = response.status, response.read().decode()
         except (OSError, HTTPException) as error:
-            read_settings()  # a misspelt setting may be why
+            read_settings()  # may show the reason: a misspelt setting
             fail(
                 f"No server answers at {self.address} ({type(error).__name__}). Start it with `wakeful serve`, or set "
-                "WAKEFUL_HOST and WAKEFUL_PORT to where it is.",
+                "WAKEFUL_HOST and WAKEFUL_PORT to its address.",
                 NOT_REACHED,
             )
         if not 200 <= status < 300:
@@ -146,7 +146,7 @@ def _typed(field: str) -> str | None:
 def connect() -> Server:
     """Find the address of the server and the token for it in the settings.
 
-    The other settings are not checked, unless something is wrong: that takes twice as long as the rest of a command.
+    The other settings are checked only if something is wrong: that takes twice as long as the rest of a command.
     """
     problems: list[str] = []
     given = read_values(os.environ, ("host", "port", "token"), ("token",), problems)
@@ -164,13 +164,13 @@ def _read_token() -> str:
     except (OSError, UnicodeDecodeError) as error:
         fail(f"The token file {str(path)!r} cannot be read: {error}.")
     if not token:
-        read_settings()  # a misspelt setting may be why
+        read_settings()  # may show the reason: a misspelt setting
         fail(f"There is no token in {path.parent}. Start the server once with `wakeful serve`, or set WAKEFUL_TOKEN.")
     return token
 
 
 def read_settings(*, host: str | None = None, port: int | None = None) -> "Settings":
-    """Return all settings, or end the command with what is wrong with them."""
+    """Return all settings, or end the command with the errors in them."""
     from wakeful.config import ConfigError, load_settings
 
     try:

@@ -8,12 +8,12 @@ import typer
 from wakeful.cli.client import fail, read_settings
 from wakeful.cli.show import AsJson, show_json
 
-app = typer.Typer(help="Write the device key down, and restore it.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(help="Show, restore and rotate the device key.", no_args_is_help=True, rich_markup_mode=None)
 
 
 @app.command()
 def show(as_json: AsJson = False) -> None:
-    """Print the recovery key. It opens everything that is encrypted here, so keep it secret."""
+    """Print the recovery key. It decrypts everything here, so keep it secret."""
     from wakeful.app.errors import StartError
     from wakeful.app.files import show_recovery_key
 
@@ -32,7 +32,7 @@ def restore(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Restore the device key from its recovery key. A key that is there is moved aside, not overwritten."""
+    """Restore the device key from its recovery key. An existing key is moved aside, not overwritten."""
     from wakeful.app.errors import StartError
     from wakeful.app.files import restore_device_key
 
@@ -48,7 +48,7 @@ def restore(
     if as_json:
         show_json({"path": str(path)})
     else:
-        typer.echo(f"The device key is back at {path}. Start the server again, so that it reads it.")
+        typer.echo(f"Restored the device key at {path}. Restart the server, so that it uses it.")
 
 
 @app.command()
@@ -65,6 +65,6 @@ def rotate(as_json: AsJson = False) -> None:
     if as_json:
         show_json({"recovery_key": text, "locked": locked})
         return
-    typer.echo(f"The device key was replaced. Its recovery key, instead of the one you have: {text}")
+    typer.echo(f"The device key was replaced. The new recovery key, which replaces yours: {text}")
     if locked:
-        typer.echo(f"Neither key opens the databases of these agents, which were locked before: {', '.join(locked)}")
+        typer.echo(f"The databases of these agents were locked before, and neither key opens them: {', '.join(locked)}")

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from wakeful.cli.client import Server, connect, fail, to_body
-from wakeful.cli.show import AsJson, PageOption, in_words, print_note, show_json, show_more, show_one, show_table
+from wakeful.cli.show import AsJson, PageOption, in_words, print_note, show_json, show_list, show_one
 from wakeful.cli.zone import send_zone
 
 app = typer.Typer(help="Book, list and change wakes.", no_args_is_help=True, rich_markup_mode=None)
@@ -118,13 +118,9 @@ def list_wakes(
     server = connect()
     is_live = None if every_status or status is not None else True
     found = server.get("wakes", status=status, live=is_live, agent_id=server.agent_id(agent), limit=limit, page=page)
-    if as_json:
-        show_json(found)
-        return
     columns = ("id", "nominal_at", "kind", "call_type", "status", "last_run", "scheduled_by", "comment")
-    rows = [{**wake, "last_run": _told(wake["last_run"])} for wake in found["wakes"]]
-    show_table(rows, columns, empty="No wakes. Book one with `wakeful wake add`.")
-    show_more(found)
+    rows = [{**wake, "last_run": _describe(wake["last_run"])} for wake in found["wakes"]]
+    show_list(found, rows, columns, empty="No wakes. Book one with `wakeful wake add`.", as_json=as_json)
 
 
 @app.command()
@@ -198,16 +194,12 @@ def run(
 def why(wake_id: WakeId, as_json: AsJson = False) -> None:
     """Show what was decided about each planned time, and why."""
     found = connect().get("wakes", wake_id, "why")
-    if as_json:
-        show_json(found)
-        return
-    show_table(
-        found["decisions"], ("nominal_at", "at", "code", "run_id", "detail"), empty="Nothing has been decided yet."
-    )
+    columns = ("nominal_at", "at", "code", "run_id", "detail")
+    show_list(found, found["decisions"], columns, empty="Nothing has been decided yet.", as_json=as_json)
 
 
-def _told(run: dict[str, Any] | None) -> str | None:
-    """Say how a run ended in a word or two."""
+def _describe(run: dict[str, Any] | None) -> str | None:
+    """Return how a run ended, in a word or two."""
     return None if run is None else in_words(run["note"] or run["status"])
 
 
