@@ -17,7 +17,7 @@ from starlette.types import ASGIApp
 
 from wakeful.agentdb.process.private_memory import hide_memory
 from wakeful.clock import SystemClock
-from wakeful.config import SHORTEST_TOKEN, Settings
+from wakeful.config import MIN_TOKEN, Settings
 from wakeful.domain.errors import Unavailable
 from wakeful.server.hosts import AllowedHosts
 from wakeful.server.limits.connections import Connections, CountedHttp, TimedRequests
@@ -57,7 +57,7 @@ async def serve(settings: Settings, load: "Callable[[], Wakeful]", announce: Ann
     if settings.has_short_token:
         log.warning(
             "the owner's token is short and could be guessed; set WAKEFUL_TOKEN to a longer one",
-            extra={"characters_at_least": SHORTEST_TOKEN},
+            extra={"characters_at_least": MIN_TOKEN},
         )
     connections = _count_connections(settings)
     with bounded_logs(SystemClock()), _listen(settings.host, settings.port) as listener:

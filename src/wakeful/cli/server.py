@@ -45,7 +45,8 @@ def serve(
             typer.echo(f"Programs send the token in {settings.config_dir / TOKEN_FILE} as a bearer token.")
         if recovery_key is not None:
             typer.echo(
-                f"Recovery key, not shown at later starts; write it down and keep it apart from this machine: {recovery_key}"
+                "Recovery key, not shown at later starts; write it down and keep it apart from this machine: "
+                + recovery_key
             )
         if settings.model == "demo":
             typer.echo("The model is the built-in demo, which is not an LLM. Set WAKEFUL_MODEL for a real one.")
