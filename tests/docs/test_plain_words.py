@@ -66,15 +66,12 @@ CODE_PATTERN = re.compile("|".join(f"({each})" for each in CODE), re.MULTILINE)
 ROOMS = {
     "src/wakeful/agentdb": 94,
     "src/wakeful/app": 21,
-    "src/wakeful/cli": 22,
     "src/wakeful/domain": 21,
     "src/wakeful/runtime": 125,
-    "src/wakeful/server": 38,
     "src/wakeful/service": 203,
     "src/wakeful/store": 84,
     "src/wakeful/tools": 105,
     "src/wakeful/clock.py": 3,
-    "src/wakeful/config.py": 8,
     "src/wakeful/hub.py": 4,
     "web/src": 66,
 }

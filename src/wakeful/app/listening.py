@@ -23,7 +23,7 @@ from wakeful.server.hosts import AllowedHosts
 from wakeful.server.limits.connections import Connections, CountedHttp, TimedRequests
 from wakeful.server.limits.log_limits import bounded_logs
 from wakeful.server.starting import Starting
-from wakeful.server.ws.protocol import LARGEST_OTHER_FRAME, Wire
+from wakeful.server.ws.protocol import MAX_OTHER_FRAME, Wire
 
 if TYPE_CHECKING:
     from wakeful.app.building import Wakeful
@@ -122,7 +122,7 @@ def _configure(app: ASGIApp, connections: Connections) -> uvicorn.Config:
         http=cast("type[asyncio.Protocol]", partial(CountedHttp, connections=connections)),
         backlog=_ACCEPTED_AT_ONCE,
         ws=Wire,
-        ws_max_size=LARGEST_OTHER_FRAME,
+        ws_max_size=MAX_OTHER_FRAME,
         ws_per_message_deflate=False,
         ws_ping_interval=_PING_SECONDS,
         ws_ping_timeout=_PING_SECONDS,

@@ -1,8 +1,9 @@
 """Base classes and types of request and response bodies."""
 
 from collections.abc import Collection
+from dataclasses import fields
 from datetime import timedelta
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Self, TypeVar
 
 from fastapi import Path
 from pydantic import (
@@ -28,17 +29,15 @@ ID = r"^[A-Za-z0-9-]{1,64}$"
 
 Id = Annotated[str, StringConstraints(pattern=ID)]
 PathId = Annotated[str, Path(pattern=ID)]
-# One line that can be shown: no control characters, which one of the databases cannot keep either, and not only blanks.
+# One line, not blank, without control characters, which one of the databases cannot store either.
 LABEL = r"^[^\x00-\x1f\x7f-\x9f]*[^\s\x00-\x1f\x7f-\x9f][^\x00-\x1f\x7f-\x9f]*$"
 
 Label = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200, pattern=LABEL)]
-
-
 Zone = Annotated[str, StringConstraints(min_length=1, max_length=100, pattern=r"^[A-Za-z0-9_+\-/]+$")]
 
 
 def check_text(text: str) -> str:
-    """Refuse what one of the databases cannot keep: NUL, or half of a character."""
+    """Refuse what one of the databases cannot store: NUL, or a lone surrogate."""
     if "\x00" in text:
         raise ValueError("it has a NUL character in it")
     try:
@@ -50,7 +49,7 @@ def check_text(text: str) -> str:
 
 Text = Annotated[str, StringConstraints(max_length=100_000), AfterValidator(check_text)]
 
-TimeField = Annotated[AwareDatetime, Strict(strict=False)]  # written as text, since JSON has no times
+TimeField = Annotated[AwareDatetime, Strict(strict=False)]  # not strict: in JSON, times are text
 
 
 class RequestBody(BaseModel):
@@ -95,6 +94,11 @@ class Shape(BaseModel):
 
     model_config = ConfigDict(from_attributes=True)
 
+    @classmethod
+    def from_fields(cls, source: Any, **more: Any) -> Self:
+        """Make a body from the fields of a dataclass and further values."""
+        return cls.model_validate({each.name: getattr(source, each.name) for each in fields(source)} | more)
+
 
 def shape_of(kind: type[Any], *, without: Collection[str] = (), is_partial: bool = False, **names: str) -> type[Shape]:
     """Make a response body with the fields of a dataclass; a partial one may leave out any of them.
@@ -115,7 +119,7 @@ class Sparse(Shape):
     """The body of a response that leaves out fields which are null."""
 
     @model_serializer(mode="wrap")
-    def _leave_out(self, write: SerializerFunctionWrapHandler):  # annotated, it would hide its fields from the schema
+    def _leave_out(self, write: SerializerFunctionWrapHandler):  # a return type would hide the fields from the schema
         written: dict[str, Any] = write(self)
         return {name: value for name, value in written.items() if value is not None}
 

@@ -1,6 +1,6 @@
-"""Agents."""
+"""Routes for agents."""
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 from datetime import time, timedelta
 from typing import Annotated, Any, Literal
 
@@ -82,8 +82,8 @@ class AgentShape(
         description="False: neither it nor its user has a zone, and wall-clock times are refused."
     )
     offered_timezone: str | None = Field(
-        description="Its user's zone, if it should be asked once whether to use it instead of the stored one. Setting "
-        "`timezone`, to null or to the stored zone, answers the question."
+        description="Its user's zone, if the user should be asked once whether the agent uses it instead of its own. "
+        "Setting `timezone`, to null or to the agent's zone, answers the question."
     )
     schedule: BoundsShape = Field(validation_alias="bounds")
 
@@ -99,7 +99,7 @@ class SpentShape(Shape):
 
 
 class AgentUsage(Shape):
-    """Usage of an agent today, in its time zone, and its limits; left is null without a limit."""
+    """Usage of an agent today, in its time zone, and its limits; without a limit, what is left is null."""
 
     today: SpentShape
     budgets: BudgetsShape
@@ -118,7 +118,7 @@ class ModelTrialShape(Sparse):
 
 
 class ToolShape(Shape):
-    """A tool that an agent can be given; without a toolset, other settings of the agent show it."""
+    """A tool that an agent can have; one without a toolset depends on other settings of the agent."""
 
     name: str
     toolset: str | None
@@ -142,7 +142,7 @@ class BudgetsChange(RequestBody):
 
 
 class ScheduleChange(RequestBody):
-    """A mode sets every bound; what comes with it is changed afterwards."""
+    """A mode sets all bounds; other fields in the same request are applied after it."""
 
     mode: ScheduleMode | None = None
     max_horizon_seconds: Seconds | None = None
@@ -190,7 +190,7 @@ async def list_agents(caller: Reader, services: ServicesDep) -> AgentList:
 
 @router.post("/agents", status_code=201)
 async def make_agent(caller: Admin, services: ServicesDep, asked: NewAgent) -> AgentShape:
-    """Make an agent. Self-scheduling and the database are off unless asked for."""
+    """Create an agent. Self-scheduling and the database are off by default."""
     changes = _changes(asked, PRESETS["reactive"], Budgets())
     changes.pop("name")
     return _to_body(await services.agents.make(caller.user, asked.name, changes))
@@ -204,7 +204,7 @@ async def get_agent(caller: Reader, services: ServicesDep, agent_id: PathId) -> 
 
 @router.get("/agents/{agent_id}/usage")
 async def get_agent_usage(caller: Reader, services: ServicesDep, agent_id: PathId) -> AgentUsage:
-    """Show what an agent has used today, and what it may use."""
+    """Show an agent's usage today, and its limits."""
     used = await services.agents.usage(agent_id, caller.user.id)
     spent, limits = used.spent, used.agent.budgets
     cost_left = _left(limits.day_cost_micros, spent.cost_micros)
@@ -224,14 +224,14 @@ async def get_agent_usage(caller: Reader, services: ServicesDep, agent_id: PathI
 
 @router.post("/agents/{agent_id}/test-model")
 async def test_agent_model(caller: Admin, services: ServicesDep, agent_id: PathId) -> ModelTrialShape:
-    """Ask an agent's model for one word, and say what came of it. It counts against no budget."""
+    """Send a test request to an agent's model. It does not count against any budget."""
     agent = await services.agents.get(agent_id, caller.user.id)
     return ModelTrialShape.model_validate(await services.try_model(agent.model))
 
 
 @router.get("/tools")
 async def list_tools(_caller: Reader, services: ServicesDep) -> ToolList:
-    """List every tool of this server's own, for the settings that name tools."""
+    """List the server's own tools, for settings that name tools."""
     return ToolList(tools=[ToolShape(name=name, toolset=toolset) for name, toolset in services.toolset_of().items()])
 
 
@@ -245,12 +245,12 @@ async def change_agent(caller: Admin, services: ServicesDep, agent_id: PathId, a
 
 @router.delete("/agents/{agent_id}")
 async def delete_agent(caller: Admin, services: ServicesDep, agent_id: PathId) -> Done:
-    """End an agent: its wakes are cancelled and its runs stopped. Its sessions can still be read."""
+    """Delete an agent: its wakes are cancelled and its runs stopped. Its sessions can still be read."""
     await services.agents.delete(agent_id, caller.user.id)
     return Done()
 
 
-_NULLABLE = frozenset({"model", "thinking_level", "database_mb", "timezone"})  # null means something there
+_NULLABLE = frozenset({"model", "thinking_level", "database_mb", "timezone"})  # null has a meaning
 
 
 def _changes(asked: AgentChange, bounds: Bounds, budgets: Budgets) -> dict[str, Any]:
@@ -302,10 +302,10 @@ def _left(limit: int | None, used: int) -> int | None:
 
 
 def _to_body(agent: Agent) -> AgentShape:
-    more = {
-        "bounds": {**asdict(agent.bounds), "is_customised": is_customised(agent.bounds)},
-        "zone": agent.zone,
-        "is_zone_known": agent.known_zone is not None,
-        "offered_timezone": agents.offered_zone(agent),
-    }
-    return AgentShape.model_validate({**asdict(agent), **more})
+    return AgentShape.from_fields(
+        agent,
+        bounds=BoundsShape.from_fields(agent.bounds, is_customised=is_customised(agent.bounds)),
+        zone=agent.zone,
+        is_zone_known=agent.known_zone is not None,
+        offered_timezone=agents.offered_zone(agent),
+    )

@@ -1,4 +1,4 @@
-"""The inbox."""
+"""Routes for the inbox."""
 
 from typing import Any
 from urllib.parse import quote
@@ -18,7 +18,7 @@ router = APIRouter(route_class=DoorRoute, tags=["notifications"])
 
 
 class ActionShape(Shape):
-    """Something that can be done about it: a request to this server."""
+    """A possible reaction: a request to this server."""
 
     label: str
     method: str
@@ -27,7 +27,7 @@ class ActionShape(Shape):
 
 
 class NotificationShape(Shape):
-    """Something a person should know."""
+    """A notification in the inbox."""
 
     id: str
     code: str
@@ -69,10 +69,10 @@ async def read_one(caller: Chatter, services: ServicesDep, notification_id: Path
 
 
 def _to_body(notice: Notice) -> NotificationShape:
-    told = NotificationShape.model_validate(notice)
+    shown = NotificationShape.model_validate(notice)
     call_id = call_to_approve(notice)
     if call_id is None:
-        return told
+        return shown
     path = f"/runs/{notice.run_id}/approvals/{quote(call_id, safe='')}"
     action = ActionShape(label="Approve and run again", method="POST", path=path, body={"approve": True})
-    return told.model_copy(update={"actions": [action]})
+    return shown.model_copy(update={"actions": [action]})

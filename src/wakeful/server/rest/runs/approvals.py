@@ -1,4 +1,4 @@
-"""Calls that runs ask about, and a person's answer."""
+"""Routes for tool calls that need approval."""
 
 from typing import Annotated, Any
 
@@ -13,12 +13,12 @@ from wakeful.server.services import ServicesDep
 
 router = APIRouter(route_class=DoorRoute, tags=["runs"])
 
-# Providers choose these ids, so there is little to say about them.
+# Providers choose these ids, so they can have almost any form.
 CallId = Annotated[str, Path(min_length=1, max_length=500), AfterValidator(check_text)]
 
 
 class ApprovalShape(Shape):
-    """A call that a person was asked about."""
+    """A tool call that needs approval."""
 
     call_id: str
     tool: str
@@ -47,7 +47,7 @@ class ApprovalAnswered(Sparse):
 
 @router.get("/runs/{run_id}/approvals")
 async def list_approvals(caller: Reader, services: ServicesDep, run_id: PathId) -> ApprovalList:
-    """List the calls that a run asked about."""
+    """List the tool calls of a run that need or needed approval."""
     found = await services.approvals.of_run(run_id, caller.user.id)
     return ApprovalList(approvals=[ApprovalShape.model_validate(each) for each in found])
 
@@ -56,6 +56,6 @@ async def list_approvals(caller: Reader, services: ServicesDep, run_id: PathId) 
 async def answer_approval(
     caller: Chatter, services: ServicesDep, run_id: PathId, call_id: CallId, asked: Answer
 ) -> ApprovalAnswered:
-    """Approve a call or not. Approving a call of a headless run, which did not wait, runs it again with that call."""
+    """Approve or refuse a tool call. A headless run, which does not wait, is run again with an approved call."""
     again = await services.approvals.answer(run_id, call_id, caller.user.id, approve=asked.approve, note=asked.note)
     return ApprovalAnswered(run_id=None if again is None else again.id)

@@ -1,4 +1,4 @@
-"""The agenda: what will run and what ran."""
+"""Routes for the agenda: past and future runs."""
 
 from typing import Annotated
 
@@ -19,7 +19,7 @@ Words = Annotated[str, Query(max_length=200)]
 
 
 class PlannedShape(Shape):
-    """A run to come. `at` is later than `nominal_at` only for the `reason`."""
+    """A future run. If `at` is later than `nominal_at`, `reason` says why."""
 
     wake_id: str
     agent_id: str
@@ -38,7 +38,7 @@ class AgendaShape(Shape):
 
 
 class TimeShape(Shape):
-    """One time of a recall to be."""
+    """One time of a recall that is not booked yet."""
 
     nominal_at: AwareDatetime
     at: AwareDatetime
@@ -57,7 +57,7 @@ async def get_agenda(
     start: Annotated[AwareDatetime | None, Query(alias="from")] = None,
     end: Annotated[AwareDatetime | None, Query(alias="to")] = None,
 ) -> AgendaShape:
-    """Show what ran and what will run: recurrence expanded, pauses and bounds applied, moves explained."""
+    """List past and future runs: recurrence is expanded, pauses and bounds are applied, and moves have a reason."""
     found = await services.agenda.between(caller.user.id, start, end)
     return AgendaShape(
         ran=[RunShape.model_validate(run) for run in found.ran],
@@ -77,7 +77,7 @@ async def preview(
     until: Words | None = None,
     max_runs: Annotated[int, Query(ge=1, le=MAX_RUNS)] | None = None,
 ) -> Preview:
-    """Show the next five times of a rule before anyone books it, and why one of them moves."""
+    """List the next five times of a rule before it is booked, with the reason if one is moved."""
     recurring = interval_seconds is not None or cron is not None
     request = RecallRequest(
         call_type="recurring" if recurring else "once",

@@ -1,4 +1,4 @@
-"""The next run of an agent."""
+"""Routes for the next run of an agent."""
 
 from typing import Annotated
 
@@ -19,7 +19,7 @@ ViewName = Annotated[Text, Field(max_length=200)]
 
 
 class NewNextRun(body_of(NextRunRequest)):
-    """A next run to book: at a time with its zone, a number of seconds from now, or `when` in words."""
+    """A next run to book: at a time with its zone, a number of seconds from now, or `when` as text."""
 
     context_views: Annotated[tuple[ViewName, ...], Strict(strict=False), Field(max_length=20)] = ()  # JSON has lists
 
@@ -30,7 +30,7 @@ class NextRunShape(Shape):
     id: str
     agent_id: str
     scheduled_at: AwareDatetime = Field(validation_alias="nominal_at")
-    attempt_at: AwareDatetime  # later, while something holds it
+    attempt_at: AwareDatetime  # later than scheduled_at while something holds it
     held_by: str | None
     instructions: str
     context_views: list[str]
@@ -48,7 +48,7 @@ class NextRunAnswer(Shape):
 
 
 class NextRunBooked(Shape):
-    """The next run, what became of the time that was asked for, and what the agent may still book today."""
+    """The next run, whether its time was moved, and how many runs the agent may still book today."""
 
     next_run: NextRunShape
     told: str
@@ -60,14 +60,14 @@ class NextRunBooked(Shape):
 
 @router.get("/agents/{agent_id}/next-run")
 async def get_next_run(caller: Reader, services: ServicesDep, agent_id: PathId) -> NextRunAnswer:
-    """Show the next run that waits for an agent."""
+    """Show the pending next run of an agent."""
     wake = await services.next_runs.pending(agent_id, caller.user.id)
     return NextRunAnswer(next_run=None if wake is None else NextRunShape.model_validate(wake))
 
 
 @router.put("/agents/{agent_id}/next-run")
 async def book_next_run(caller: Planner, services: ServicesDep, agent_id: PathId, asked: NewNextRun) -> NextRunBooked:
-    """Book an agent's next run in place of the one that waits; only the present and the horizon bound a person."""
+    """Book an agent's next run and replace the pending one. People are limited only by the agent's horizon."""
     booked = await services.next_runs.book(asked.to_request(NextRunRequest), agent_id, caller.user.id)
     return NextRunBooked(
         next_run=NextRunShape.model_validate(booked.wake),
@@ -88,5 +88,5 @@ async def cancel_next_run(caller: Planner, services: ServicesDep, agent_id: Path
 
 @router.post("/agents/{agent_id}/next-run/run-now", status_code=202)
 async def run_next_run_now(caller: Planner, services: ServicesDep, agent_id: PathId) -> RunShape:
-    """Run the next run at once, paused or not; it is used up by it."""
+    """Run the next run now, even if it is paused; it is over then."""
     return RunShape.model_validate(await services.next_runs.run_now(agent_id, caller.user.id))

@@ -1,4 +1,4 @@
-"""The recall of a session."""
+"""Routes for the recall of a session."""
 
 from fastapi import APIRouter
 
@@ -26,7 +26,7 @@ class RecallAnswer(Shape):
 
 
 class RecallBooked(Sparse):
-    """The recall, when it will be, and a warning if its text names nothing to work with."""
+    """The recall, its time as text, and a warning if its text is not a task for the agent."""
 
     recall: RecallShape
     told: str
@@ -35,14 +35,14 @@ class RecallBooked(Sparse):
 
 @router.get("/sessions/{session_id}/recall")
 async def get_recall(caller: Reader, services: ServicesDep, session_id: PathId) -> RecallAnswer:
-    """Show the recall that waits in a session."""
+    """Show the pending recall of a session."""
     wake = await services.recalls.pending(session_id, caller.user.id)
     return RecallAnswer(recall=None if wake is None else RecallShape.model_validate(wake))
 
 
 @router.post("/sessions/{session_id}/recall", status_code=201)
 async def book_recall(caller: Planner, services: ServicesDep, session_id: PathId, asked: NewRecall) -> RecallBooked:
-    """Book a recall; one can wait in a session."""
+    """Book a recall; a session can have one."""
     booked = await services.recalls.book(asked.to_request(RecallRequest), session_id, caller.user.id)
     recall = RecallShape.model_validate(booked.wake)
     return RecallBooked(recall=recall, told=booked.told, warning=booked.warning)
@@ -52,26 +52,26 @@ async def book_recall(caller: Planner, services: ServicesDep, session_id: PathId
 async def change_recall(
     caller: Planner, services: ServicesDep, session_id: PathId, asked: RecallChange
 ) -> RecallAnswer:
-    """Change the recall that waits; a new time or rule starts afresh."""
+    """Change the pending recall; a new time or rule starts over."""
     wake = await services.recalls.edit(session_id, caller.user.id, asked.changes(NULLABLE))
     return RecallAnswer(recall=RecallShape.model_validate(wake))
 
 
 @router.delete("/sessions/{session_id}/recall")
 async def cancel_recall(caller: Planner, services: ServicesDep, session_id: PathId) -> Done:
-    """Cancel the recall that waits, if there is one; its row stays as cancelled."""
+    """Cancel the pending recall, if there is one; it is kept as cancelled."""
     await services.recalls.cancel(session_id, caller.user.id)
     return Done()
 
 
 @router.post("/sessions/{session_id}/recall/skip")
 async def skip_recall(caller: Planner, services: ServicesDep, session_id: PathId) -> Done:
-    """Leave out the next time of a recurring recall."""
+    """Skip the next time of a recurring recall."""
     await services.recalls.skip(session_id, caller.user.id)
     return Done()
 
 
 @router.post("/sessions/{session_id}/recall/run-now", status_code=202)
 async def run_recall_now(caller: Planner, services: ServicesDep, session_id: PathId) -> RunShape:
-    """Run the recall at once: one that fires once is used up by it, a recurring one keeps its times."""
+    """Run the recall now. A recall that fires once is over then; a recurring one keeps its times."""
     return RunShape.model_validate(await services.recalls.run_now(session_id, caller.user.id))

@@ -1,4 +1,4 @@
-"""The schedules of a session: one-time messages, and fresh sessions to come."""
+"""Routes for schedules of a session: one-time messages, and new sessions."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any
@@ -17,7 +17,7 @@ from wakeful.server.services import ServicesDep
 router = APIRouter(route_class=DoorRoute, tags=["schedules"])
 
 Fields = Annotated[
-    str | None, Query(max_length=1_000, description="Only these, with commas between them; without: all.")
+    str | None, Query(max_length=1_000, description="Only these fields, separated by commas; without it, all.")
 ]
 
 
@@ -44,7 +44,7 @@ class ScheduleShape(shape_of(Schedule)):
 
 
 class ScheduleBooked(Sparse):
-    """The schedule, when it will be, and a warning if some of its configuration does nothing yet."""
+    """The schedule, its time as text, and a warning if some of its configuration has no effect."""
 
     schedule: ScheduleShape
     told: str
@@ -85,17 +85,16 @@ async def list_schedules(
     found = await services.schedules.listed(
         session_id, caller.user.id, status=status, before=read_page(page), most=most
     )
-    last = found[-1] if found else None
-    following = next_page(found, most, last and last.created_at, last and wake_id_of(last.id))
-    told = ChosenSchedules(schedules=[_choose(schedule, chosen) for schedule in found])
-    return told if following is None else told.model_copy(update={"next": following})
+    following = next_page(found, most, lambda schedule: (schedule.created_at, wake_id_of(schedule.id)))
+    page_of = ChosenSchedules(schedules=[_choose(schedule, chosen) for schedule in found])
+    return page_of if following is None else page_of.model_copy(update={"next": following})
 
 
 @router.post("/sessions/{session_id}/schedules", status_code=201)
 async def book_schedule(
     caller: Planner, services: ServicesDep, session_id: PathId, asked: NewSchedule
 ) -> ScheduleBooked:
-    """Book a message into a session, or a fresh session, once and at most a day ahead."""
+    """Book a message to a session, or a new session, once and at most a day ahead."""
     booked = await services.schedules.book(asked.to_request(ScheduleRequest), session_id, caller.user.id)
     shape = ScheduleShape.model_validate(booked.schedule)
     return ScheduleBooked(schedule=shape, told=booked.told, warning=booked.warning)
@@ -105,14 +104,14 @@ async def book_schedule(
 async def get_schedule(
     caller: Reader, services: ServicesDep, schedule_id: PathId, fields: Fields = None
 ) -> ChosenFields:
-    """Show a schedule, live or ended; its id with `sch-` or without."""
+    """Show a schedule, live or ended; the id may omit `sch-`."""
     chosen = _read_fields(fields)
     return _choose(await services.schedules.get(schedule_id, caller.user.id), chosen)
 
 
 @router.delete("/schedules/{schedule_id}")
 async def cancel_schedule(caller: Planner, services: ServicesDep, schedule_id: PathId) -> Done:
-    """Cancel a schedule that is pending or queued; it stays as cancelled."""
+    """Cancel a pending or queued schedule; it is kept as cancelled."""
     await services.schedules.cancel(schedule_id, caller.user.id)
     return Done()
 

@@ -1,4 +1,4 @@
-"""Wakes: what will happen, and why something did or did not."""
+"""Routes for wakes of every kind, by id."""
 
 from typing import Annotated, Any
 
@@ -7,7 +7,7 @@ from pydantic import AwareDatetime, BeforeValidator, Field
 
 from wakeful.domain.doors.recall import RecallRequest
 from wakeful.domain.frames import recall_status
-from wakeful.domain.types import Run, RunNote, RunStatus, Wake, WakeStatus
+from wakeful.domain.types import RunNote, RunStatus, Wake, WakeStatus
 from wakeful.server.auth import Planner, Reader
 from wakeful.server.rest.pages import Most, Page, next_page, read_page
 from wakeful.server.rest.runs.runs import RunShape
@@ -32,7 +32,7 @@ class WakeShape(shape_of(Wake, without=_INTERNAL, every="interval_seconds")):
     """A promise to wake an agent."""
 
     tools: list[str] | None = Field(
-        description="The tools of the run that booked it; the run it wakes has none besides. Null: no limit."
+        description="The tools of the run that booked it; its own run has no others. Null: no limit."
     )
 
 
@@ -86,7 +86,7 @@ class RecallShape(
 
 
 class DecisionShape(Shape):
-    """One link of the chain of decisions about a wake."""
+    """One decision about a planned time of a wake."""
 
     nominal_at: AwareDatetime
     at: AwareDatetime
@@ -105,7 +105,7 @@ async def list_wakes(
     services: ServicesDep,
     agent_id: Id | None = None,
     status: WakeStatus | None = None,
-    live: Annotated[bool, Query(description="Only what waits: pending or queued.")] = False,
+    live: Annotated[bool, Query(description="Only pending or queued ones.")] = False,
     most: Most = 50,
     page: Page = None,
 ) -> WakeList:
@@ -113,11 +113,10 @@ async def list_wakes(
     found = await services.wakes.find(
         caller.user.id, agent_id=agent_id, status=status, is_live=live, after=read_page(page), most=most
     )
-    last = found[-1] if found else None
     last_runs = await services.wakes.last_runs(found)
     return WakeList(
-        wakes=[_with_last_run(wake, last_runs.get(wake.id)) for wake in found],
-        next=next_page(found, most, last and last.nominal_at, last and last.id),
+        wakes=[WakeWithLastRun.from_fields(wake, last_run=last_runs.get(wake.id)) for wake in found],
+        next=next_page(found, most, lambda wake: (wake.nominal_at, wake.id)),
     )
 
 
@@ -125,12 +124,12 @@ async def list_wakes(
 async def get_wake(caller: Reader, services: ServicesDep, wake_id: PathId) -> WakeWithLastRun:
     """Show a wake."""
     wake = await services.wakes.get(wake_id, caller.user.id)
-    return _with_last_run(wake, (await services.wakes.last_runs([wake])).get(wake.id))
+    return WakeWithLastRun.from_fields(wake, last_run=(await services.wakes.last_runs([wake])).get(wake.id))
 
 
 @router.patch("/wakes/{wake_id}")
 async def change_wake(caller: Planner, services: ServicesDep, wake_id: PathId, asked: WakeChange) -> WakeShape:
-    """Change a wake that waits, whichever door it was booked at; a new time or rule starts afresh."""
+    """Change a pending wake of any kind; a new time or rule starts over."""
     changes = asked.changes(NULLABLE)
     muted = changes.pop("muted", None)
     wake = await services.wakes.get(wake_id, caller.user.id)
@@ -143,29 +142,25 @@ async def change_wake(caller: Planner, services: ServicesDep, wake_id: PathId, a
 
 @router.delete("/wakes/{wake_id}")
 async def cancel_wake(caller: Planner, services: ServicesDep, wake_id: PathId) -> Done:
-    """Cancel a wake that waits; its row stays as cancelled."""
+    """Cancel a pending or queued wake; it is kept as cancelled."""
     await services.bookings.cancel(wake_id, caller.user.id)
     return Done()
 
 
 @router.post("/wakes/{wake_id}/skip")
 async def skip_wake(caller: Planner, services: ServicesDep, wake_id: PathId) -> WakeShape:
-    """Leave out the next time of a recurring wake."""
+    """Skip the next time of a recurring wake."""
     return WakeShape.model_validate(await services.bookings.skip(wake_id, caller.user.id))
 
 
 @router.post("/wakes/{wake_id}/run-now", status_code=202)
 async def run_wake_now(caller: Planner, services: ServicesDep, wake_id: PathId) -> RunShape:
-    """Run a wake at once, paused or not: one that fires once is used up by it, a recurring one keeps its times."""
+    """Run a wake now, even if it is paused. A wake that fires once is over then; a recurring one keeps its times."""
     return RunShape.model_validate(await services.bookings.run_now(wake_id, caller.user.id))
 
 
 @router.get("/wakes/{wake_id}/why")
 async def why(caller: Reader, services: ServicesDep, wake_id: PathId) -> Why:
-    """Return what was decided about each planned time of a wake, and for which reason."""
+    """Show what was decided about each planned time of a wake, and why."""
     decisions = await services.wakes.why(wake_id, caller.user.id)
     return Why(decisions=[DecisionShape.model_validate(each) for each in decisions])
-
-
-def _with_last_run(wake: Wake, run: Run | None) -> WakeWithLastRun:
-    return WakeWithLastRun.model_validate({**WakeShape.model_validate(wake).model_dump(), "last_run": run})
