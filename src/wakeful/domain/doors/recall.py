@@ -1,4 +1,4 @@
-"""The door of recalls: a wake that lands in its own session, under the names Navi gave it."""
+"""Requests for a recall: a wake that runs in its own session. The field names are those of Navi."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ MAX_RUNS = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecallRequest:
-    """A recall as someone asks for it."""
+    """A request for a recall."""
 
     call_type: Annotated[
         CallType,
@@ -76,7 +76,7 @@ class NoRecall(NotFound):
     def __init__(self, session_id: str) -> None:
         super().__init__(
             f"No recall is pending in session {session_id!r}, so there is nothing to change, run or cancel. Book one "
-            "first, or leave it so."
+            "first."
         )
 
 
@@ -85,7 +85,7 @@ class OutOfReach(NotFound):
 
     def __init__(self, session_id: str) -> None:
         super().__init__(
-            f"There is no session {session_id!r} in your reach. Leave `session_id` out to mean the one you are in.",
+            f"There is no session {session_id!r} that you can use. Leave `session_id` out for the current one.",
             field="session_id",
         )
 
@@ -96,7 +96,7 @@ class NotRecurring(Invalid):
     def __init__(self, session_id: str) -> None:
         super().__init__(
             f"No recurring recall is pending in session {session_id!r}, so there is no next time to skip to. "
-            "One that comes once is cancelled instead."
+            "Cancel a recall that fires once instead."
         )
 
 
@@ -112,7 +112,7 @@ def make(
     booked_by_run: str | None = None,
     tools: tuple[str, ...] | None = None,
 ) -> Wake:
-    """Make the wake of a recall, or say what is wrong with the request."""
+    """Create the wake of a recall; raises an error that says what is wrong with the request."""
     check_text("additional_context_message", request.additional_context_message, wakes.MAX_INSTRUCTIONS)
     check_note("internal_comment", request.internal_comment, wakes.MAX_COMMENT)
     _check_call_type(request)
@@ -154,19 +154,19 @@ def make(
 def read_changes(
     asked: Mapping[str, Any], wake: Wake, now: datetime, known_zone: str | None
 ) -> tuple[dict[str, Any], Wish | None]:
-    """Turn the door's names and forms into those of a wake's own fields, and return the new time's wish, if any.
+    """Return the changes of a wake's fields that a request asks for, and the requested time, if there is one.
 
-    `known_zone` is the agent's or its user's, for a wake that has none of its own.
+    `known_zone` is the agent's or its user's, for a wake without one.
     """
     if "additional_context_message" in asked:
         check_text("additional_context_message", asked["additional_context_message"], wakes.MAX_INSTRUCTIONS)
     if "internal_comment" in asked:
         check_note("internal_comment", asked["internal_comment"], wakes.MAX_COMMENT)
     changes: dict[str, Any] = {_FIELDS.get(name, name): value for name, value in asked.items()}
-    # A new rule takes the place of the one before, of whichever kind that was.
+    # A new rule replaces the earlier one, whether interval or cron.
     if (changes.get("every") is None) != (changes.get("cron") is None):
         changes = {"every": None, "cron": None} | changes
-    # The wake's own zone counts if its rule or time is in it; otherwise it is only where its agent was at the time.
+    # The wake's own zone counts only if its rule or time uses it; otherwise it is just the agent's at that time.
     own = wake.timezone if wake.cron or wake.wall_clock else None
     zone, wish = changes.get("timezone") or own or known_zone or wake.timezone, None
     if changes.get("cron") is not None and zone != wake.timezone:
@@ -193,7 +193,7 @@ _FIELDS = {
 
 
 def _check_call_type(request: RecallRequest) -> None:
-    """Refuse what does not go with the type: who sends it means something that would not happen."""
+    """Refuse fields that have no effect with this call type."""
     kind = request.call_type
     if kind == "immediate" and request.when is not None:
         raise Invalid(

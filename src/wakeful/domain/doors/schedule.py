@@ -1,4 +1,4 @@
-"""The door of the scheduler: a one-time message into a session, or a fresh session, under the names Psi gave them."""
+"""Requests for a schedule: a one-time message to a session, or a new session. The field names are those of Psi."""
 
 import re
 from collections.abc import Collection, Mapping, Sequence
@@ -36,12 +36,12 @@ _STATUS: dict[str, ScheduleStatus] = {
     "skipped": "failed",
 }
 _MILLISECOND = timedelta(milliseconds=1)
-_UNEXPECTED = re.compile(r"([A-Za-z_]\w*): (.*)", re.DOTALL)  # as an exception is kept
+_UNEXPECTED = re.compile(r"([A-Za-z_]\w*): (.*)", re.DOTALL)  # how an exception is stored
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduleRequest:
-    """A schedule as someone asks for it."""
+    """A request for a schedule."""
 
     kind: Annotated[
         ScheduleKind,
@@ -81,7 +81,7 @@ class ErrorSummary:
     """Why a schedule failed or was cancelled."""
 
     message: str
-    kind: str  # of the error: its code, or its class where nobody expected it; shown as `class`
+    kind: str  # its code, or the class of an unexpected exception; shown as `class`
     data: Mapping[str, str]
 
 
@@ -157,7 +157,7 @@ def make(
     by: ScheduledBy,
     booked_by_run: str | None = None,
 ) -> Wake:
-    """Make the wake of a schedule, or say what is wrong with the request."""
+    """Create the wake of a schedule; raises an error that says what is wrong with the request."""
     message = check_text("message", request.message, wakes.MAX_INSTRUCTIONS)
     label = check_note("label", request.label.strip(), MAX_LABEL, is_one_line=True)
     if request.kind == "session" and request.session_config is None:
@@ -240,22 +240,22 @@ def fire_at(delay_ms: int | None, at: str | None, now: datetime) -> datetime:
 
 
 def check_ahead(field: str, ahead: timedelta) -> None:
-    """Hold a new time of a schedule to the bounds it was booked within."""
+    """Refuse a new time of a schedule outside the bounds for booking one."""
     delay_ms = ahead // _MILLISECOND
     if not MIN_DELAY_MS <= delay_ms <= MAX_DELAY_MS:
         raise DelayOutOfBounds(field, delay_ms, delay_ms)
 
 
 def wake_id_of(schedule_id: str) -> str:
-    """Return the id of the wake behind a schedule; both forms are known."""
+    """Return the id of a schedule's wake, with or without the prefix."""
     return schedule_id.strip().removeprefix(PREFIX)
 
 
 def describe(wake: Wake, run: Run | None = None, *, has_arrived: bool = False) -> Schedule:
-    """Show a wake as the schedule it is, from its run and whether the prompt was saved in the session."""
+    """Return the schedule of a wake, given its run and whether the prompt was saved in the session."""
     assert wake.kind in ("message", "session")
     status = _STATUS[wake.status]
-    if status == "failed" and has_arrived:  # how it went on from there is said by its run
+    if status == "failed" and has_arrived:  # its run shows how it went on
         status = "delivered"
     return Schedule(
         id=f"{PREFIX}{wake.id}",
@@ -291,7 +291,7 @@ def _summarise(wake: Wake, status: ScheduleStatus, run: Run | None) -> ErrorSumm
 
 
 def _phase(wake: Wake, status: ScheduleStatus) -> str | None:
-    """Return where a delivery failed. A message that could not be put into the queue is tried again, so it waits."""
+    """Return where a delivery failed. A message that could not be queued is retried, so it is still pending."""
     if wake.delivery_phase is not None:
         return wake.delivery_phase
     has_failed = wake.held_by == "error" or (status == "failed" and wake.status == "failed")

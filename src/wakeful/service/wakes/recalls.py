@@ -83,7 +83,7 @@ class Recalls:
         )
         await self._wakes.book(wake)
         return Booked(
-            wake=wake, told=_time_words(wake, agent, now), warning=None if problem is None else problem.message
+            wake=wake, told=_time_words(wake, agent, now), warning=None if problem is None else problem.warning
         )
 
     def tell_time(self, at: datetime, agent: Agent) -> str:
