@@ -3,7 +3,8 @@
 import json
 import os
 import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from http.client import HTTPConnection, HTTPException
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -185,6 +186,17 @@ def to_body(
     """Return the arguments of a command that were given, under the names of a request's fields."""
     given = {name: value for name, value in arguments.items() if value not in (None, [], ()) and name not in without}
     return {names.get(name, name): value for name, value in given.items()}
+
+
+@contextmanager
+def failing() -> Iterator[None]:
+    """End the command with the message of an error that the block raises."""
+    from wakeful.app.errors import StartError
+
+    try:
+        yield
+    except StartError as error:
+        fail(str(error))
 
 
 def fail(message: str, code: int = REFUSED) -> NoReturn:

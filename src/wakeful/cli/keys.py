@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from wakeful.cli.client import fail, read_settings
+from wakeful.cli.client import fail, failing, read_settings
 from wakeful.cli.show import AsJson, show_json
 
 app = typer.Typer(help="Show, restore and rotate the device key.", no_args_is_help=True, rich_markup_mode=None)
@@ -14,14 +14,11 @@ app = typer.Typer(help="Show, restore and rotate the device key.", no_args_is_he
 @app.command()
 def show(as_json: AsJson = False) -> None:
     """Print the recovery key. It decrypts everything here, so keep it secret."""
-    from wakeful.app.errors import StartError
+    settings = read_settings()
     from wakeful.app.files import show_recovery_key
 
-    settings = read_settings()
-    try:
+    with failing():
         text = show_recovery_key(settings)
-    except StartError as error:
-        fail(str(error))
     show_json({"recovery_key": text}) if as_json else typer.echo(text)
 
 
@@ -33,18 +30,16 @@ def restore(
     as_json: AsJson = False,
 ) -> None:
     """Restore the device key from its recovery key. An existing key is moved aside, not overwritten."""
-    from wakeful.app.errors import StartError
+    settings = read_settings()
     from wakeful.app.files import restore_device_key
 
-    settings = read_settings()
     try:
         # Never as an argument: the shell would keep it in its history.
         text = typer.prompt("Recovery key", err=True) if file is None else file.read_text(encoding="utf-8")
-        path = restore_device_key(settings, text)
+        with failing():
+            path = restore_device_key(settings, text)
     except (OSError, UnicodeDecodeError) as error:
         fail(f"The file {str(file)!r} cannot be read: {error}.")
-    except StartError as error:
-        fail(str(error))
     if as_json:
         show_json({"path": str(path)})
     else:
@@ -54,14 +49,11 @@ def restore(
 @app.command()
 def rotate(as_json: AsJson = False) -> None:
     """Replace the device key; the old one is kept beside it. Stop the server first."""
-    from wakeful.app.errors import StartError
+    settings = read_settings()
     from wakeful.app.files import rotate_device_key
 
-    settings = read_settings()
-    try:
+    with failing():
         text, locked = rotate_device_key(settings)
-    except StartError as error:
-        fail(str(error))
     if as_json:
         show_json({"recovery_key": text, "locked": locked})
         return

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from wakeful.cli.client import fail, read_settings
+from wakeful.cli.client import fail, failing, read_settings
 from wakeful.sources import TOKEN_FILE
 
 if TYPE_CHECKING:
@@ -31,7 +31,6 @@ def serve(
 
     if new:
         _set_data_aside(settings, is_confirmed=yes)
-    from wakeful.app.errors import StartError
     from wakeful.app.listening import hide_memory, load_node
     from wakeful.app.listening import serve as listen
 
@@ -51,26 +50,21 @@ def serve(
         if settings.model == "demo":
             typer.echo("The model is the built-in demo, which is not an LLM. Set WAKEFUL_MODEL for a real one.")
 
-    try:
+    with failing():
         asyncio.run(listen(settings, lambda: load_node(settings), announce))
-    except StartError as error:
-        fail(str(error))
 
 
 def migrate() -> None:
     """Bring the store's schema up to date. The server also does this when it starts."""
     settings = read_settings()
-    from wakeful.app.errors import StartError
     from wakeful.app.listening import load_node
 
     async def open_and_close() -> None:
         async with load_node(settings).opened():
             pass
 
-    try:
+    with failing():
         asyncio.run(open_and_close())
-    except StartError as error:
-        fail(str(error))
     typer.echo("The schema is up to date.")
 
 
@@ -87,10 +81,9 @@ def _version() -> str:
 
 def _set_data_aside(settings: "Settings", *, is_confirmed: bool) -> None:
     """Move the data of an earlier server aside, after asking, so that the server starts like a new one."""
-    from wakeful.app.errors import StartError
     from wakeful.app.set_aside import find_earlier, set_aside
 
-    try:
+    with failing():
         earlier = find_earlier(settings)
         if earlier is None:
             return
@@ -103,8 +96,6 @@ def _set_data_aside(settings: "Settings", *, is_confirmed: bool) -> None:
             if not typer.confirm("Nothing is deleted. Move them and start over?"):
                 fail("Nothing was changed.")
         folder = set_aside(settings, earlier)
-    except StartError as error:
-        fail(str(error))
     typer.echo(f"Moved into {folder}: {', '.join(earlier.names)}.")
 
 

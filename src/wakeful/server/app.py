@@ -56,12 +56,7 @@ def create_app(
         shell=shell,
     )
     app.state.sockets = Sockets(
-        hub=services.hub,
-        stream=services.stream,
-        feed=services.feed,
-        sessions=services.sessions,
-        runs=services.runs,
-        presence=services.presence,
+        services=services,
         open_sockets=OpenSockets(services.accounts),
         heartbeats=Heartbeats(heartbeat_seconds),
     )

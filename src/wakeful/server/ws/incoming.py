@@ -9,8 +9,8 @@ from typing import Any, cast
 
 from wakeful.domain.attachments import MAX_IMAGE_BYTES, MAX_IMAGES
 from wakeful.domain.errors import Invalid
-from wakeful.service.runs.runs import Attached, Image, RunService
-from wakeful.service.sessions.sessions import SessionService
+from wakeful.server.services import Services
+from wakeful.service.runs.runs import Attached, Image
 
 MAX_CONTENT = 1_000_000  # characters
 MAX_FILES = 100
@@ -67,12 +67,10 @@ def read_message(given: Mapping[str, Any]) -> Incoming:
     )
 
 
-async def hand_over(
-    incoming: Incoming, session_id: str, user_id: str, sessions: SessionService, runs: RunService
-) -> str:
+async def hand_over(incoming: Incoming, session_id: str, user_id: str, services: Services) -> str:
     """Queue the run that answers a message and return its id."""
-    files = await sessions.uploads_at(session_id, user_id, incoming.paths)
-    run = await runs.ask(session_id, user_id, incoming.content, Attached(incoming.images, tuple(files)))
+    files = await services.sessions.uploads_at(session_id, user_id, incoming.paths)
+    run = await services.runs.ask(session_id, user_id, incoming.content, Attached(incoming.images, tuple(files)))
     return run.id
 
 

@@ -23,21 +23,19 @@ from wakeful.domain.events import (
     SessionSync,
 )
 from wakeful.domain.people.accounts import Identity, check_scope, includes
-from wakeful.hub import Hub, Sent, Subscription, encode, session_topic, user_topic
+from wakeful.hub import Sent, Subscription, encode, session_topic, user_topic
 from wakeful.server.auth import identity_of
 from wakeful.server.gate import raw_send
 from wakeful.server.limits.json_shape import UnfitJson, parse
 from wakeful.server.limits.memory import trim_soon
 from wakeful.server.rest.shapes import ID
+from wakeful.server.services import Services
 from wakeful.server.ws.heartbeats import Heartbeats, Pulse
 from wakeful.server.ws.incoming import BadFrame, hand_over, read_message
 from wakeful.server.ws.open_sockets import OpenSockets
 from wakeful.server.ws.protocol import MAX_FRAME
 from wakeful.service.inbox.feed import Feed
 from wakeful.service.retrying import insist
-from wakeful.service.runs.runs import RunService
-from wakeful.service.sessions.presence import PresenceService
-from wakeful.service.sessions.sessions import SessionService
 from wakeful.service.sessions.stream import Opening, Stream
 
 router = APIRouter()
@@ -52,14 +50,9 @@ _END_MARKS = tuple(f'{{"type":"{name}"' for name in ENDS)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sockets:
-    """The services that the sockets of one node use."""
+    """What the sockets of one node share."""
 
-    hub: Hub
-    stream: Stream
-    feed: Feed
-    sessions: SessionService
-    runs: RunService
-    presence: PresenceService
+    services: Services
     open_sockets: OpenSockets
     heartbeats: Heartbeats
 
@@ -76,9 +69,9 @@ async def session_socket(websocket: WebSocket, session_id: str) -> None:
         await websocket.close(UNKNOWN_SESSION, "There is no such session.")
         return
     # Subscribe first, then read: frames that are sent in between come twice, and the second is left out.
-    with node.hub.subscribe(session_topic(session_id)) as subscription:
+    with node.services.hub.subscribe(session_topic(session_id)) as subscription:
         try:
-            opening = await node.stream.open(session_id, caller.user.id)
+            opening = await node.services.stream.open(session_id, caller.user.id)
         except NotFound as error:
             await websocket.close(UNKNOWN_SESSION, error.message)
             return
@@ -86,13 +79,13 @@ async def session_socket(websocket: WebSocket, session_id: str) -> None:
             await websocket.close(TRY_LATER, "The server's database is not available. Try again in a moment.")
             return
         # A client that can only read cannot write a message, so no wake waits for it.
-        present = node.presence.watching(session_id) if includes(caller.scope, "chat") else nullcontext()
+        present = node.services.presence.watching(session_id) if includes(caller.scope, "chat") else nullcontext()
         async with present:
             with node.open_sockets.keep(caller.token_id, websocket), node.heartbeats.of(subscription.wake) as pulse:
-                watcher = _Watcher(websocket, session_id, node.stream, subscription, pulse)
+                watcher = _Watcher(websocket, session_id, node.services.stream, subscription, pulse)
                 sending = asyncio.create_task(watcher.send_all(opening, _after(websocket)))
                 try:
-                    await _listen(websocket, session_id, caller, node.sessions, node.runs)
+                    await _listen(websocket, session_id, caller, node.services)
                 finally:
                     await _end(sending)
 
@@ -104,12 +97,12 @@ async def events_socket(websocket: WebSocket) -> None:
     caller = identity_of(websocket)
     await websocket.accept()
     with (
-        node.hub.subscribe(user_topic(caller.user.id)) as subscription,
+        node.services.hub.subscribe(user_topic(caller.user.id)) as subscription,
         node.open_sockets.keep(caller.token_id, websocket),
         node.heartbeats.of(subscription.wake) as pulse,
     ):
         sending = asyncio.create_task(
-            _send_events(websocket, node.feed, caller.user.id, subscription, _after(websocket), pulse)
+            _send_events(websocket, node.services.feed, caller.user.id, subscription, _after(websocket), pulse)
         )
         try:
             while True:
@@ -249,9 +242,7 @@ async def _catch_up_on_events(websocket: WebSocket, feed: Feed, user_id: str, af
     return missed[-1].seq if missed else cast("int", after)
 
 
-async def _listen(
-    websocket: WebSocket, session_id: str, caller: Identity, sessions: SessionService, runs: RunService
-) -> None:
+async def _listen(websocket: WebSocket, session_id: str, caller: Identity, services: Services) -> None:
     """Receive messages until the client disconnects. An invalid one is answered with an error."""
     with suppress(WebSocketDisconnect):
         while True:
@@ -265,7 +256,7 @@ async def _listen(
                     trim_soon()
                 frame = await asyncio.to_thread(_parse, text) if is_large else _parse(text)
                 incoming = await asyncio.to_thread(read_message, frame) if frame.get("images") else read_message(frame)
-                await hand_over(incoming, session_id, caller.user.id, sessions, runs)
+                await hand_over(incoming, session_id, caller.user.id, services)
             except WakefulError as error:
                 await _refuse(websocket, error)
 

@@ -213,7 +213,7 @@ async def send_message(caller: Chatter, services: ServicesDep, session_id: PathI
     given = asked.model_dump()
     # Ten images take 0.2 s to decode.
     incoming = await asyncio.to_thread(read_message, given) if asked.images else read_message(given)
-    run_id = await hand_over(incoming, session_id, caller.user.id, services.sessions, services.runs)
+    run_id = await hand_over(incoming, session_id, caller.user.id, services)
     return MessageTaken(run_id=run_id)
 
 
