@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from wakeful.cli.client import connect
-from wakeful.cli.show import AsJson, in_words, show_json, show_list
+from wakeful.cli.show import AsJson, in_words, show_done, show_list
 from wakeful.cli.zone import send_zone
 
 Agent = Annotated[str | None, typer.Option(help="Only this agent, by id or name; without it, all of them.")]
@@ -41,20 +41,14 @@ def pause(
     if until is None and length == "tomorrow":
         send_zone(server)
     made = server.put(*_path(server.agent_id(agent)), body=body)
-    if as_json:
-        show_json(made)
-    else:
-        typer.echo(f"Paused until {made['pause']['until'] or 'you resume it'}.")
+    show_done(made, f"Paused until {made['pause']['until'] or 'you resume it'}.", as_json)
 
 
 def resume(agent: Agent = None, as_json: AsJson = False) -> None:
     """End a pause. Wakes that came due meanwhile do not count as missed."""
     server = connect()
     done = server.delete(*_path(server.agent_id(agent)))
-    if as_json:
-        show_json(done)
-    else:
-        typer.echo("Resumed." if done["ok"] else "It was not paused.")
+    show_done(done, "Resumed." if done["ok"] else "It was not paused.", as_json)
 
 
 def _path(agent: str | None) -> tuple[str, ...]:

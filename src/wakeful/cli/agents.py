@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from wakeful.cli.client import connect, fail, to_body
-from wakeful.cli.show import AsJson, PageOption, in_words, show_json, show_list, show_one
+from wakeful.cli.show import AsJson, PageOption, in_words, show_done, show_json, show_list, show_one
 
 app = typer.Typer(help="List, create and change agents.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -84,7 +84,7 @@ def add(
     if mode is not None:
         changes["schedule"] = {"mode": mode}
     made = connect().post("agents", body=changes)
-    show_json(made) if as_json else typer.echo(f"Created agent {made['id']}.")
+    show_done(made, f"Created agent {made['id']}.", as_json)
 
 
 @app.command()
@@ -175,7 +175,7 @@ def rm(agent: AgentName, as_json: AsJson = False) -> None:
     """Delete an agent: its wakes are cancelled and its runs stopped."""
     server = connect()
     done = server.delete("agents", server.agent_id(agent))
-    show_json(done) if as_json else typer.echo("Deleted.")
+    show_done(done, "Deleted.", as_json)
 
 
 def runs(

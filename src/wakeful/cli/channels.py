@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from wakeful.cli.client import Server, connect, fail
-from wakeful.cli.show import AsJson, show_json, show_list
+from wakeful.cli.show import AsJson, show_done, show_list
 
 app = typer.Typer(help="Set up how notifications reach you.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -27,10 +27,7 @@ def add(
     if url in (None, "-"):
         url = typer.prompt("Address", hide_input=True) if sys.stdin.isatty() else sys.stdin.readline().strip()
     made = connect().post("channels", body={"name": name, "url": url, "enabled": not off})
-    if as_json:
-        show_json(made)
-    else:
-        typer.echo(f"Added {made['name']} ({made['url']}). Try it with `wakeful channel test {made['id']}`.")
+    show_done(made, f"Added {made['name']} ({made['url']}). Try it with `wakeful channel test {made['id']}`.", as_json)
 
 
 @app.command(name="ls")
@@ -48,7 +45,7 @@ def try_out(channel: Named, as_json: AsJson = False) -> None:
     server = connect()
     did = server.post("channels", _find(server, channel), "test")
     reason = f": {did['reason']}" if did.get("reason") else ""
-    show_json(did) if as_json else typer.echo(f"{did['outcome']}{reason}")
+    show_done(did, f"{did['outcome']}{reason}", as_json)
     if did["outcome"] != "sent":
         raise typer.Exit(1)
 
@@ -58,7 +55,7 @@ def rm(channel: Named, as_json: AsJson = False) -> None:
     """Delete a channel."""
     server = connect()
     done = server.delete("channels", _find(server, channel))
-    show_json(done) if as_json else typer.echo("Deleted.")
+    show_done(done, "Deleted.", as_json)
 
 
 def _find(server: Server, named: str) -> str:

@@ -3,7 +3,7 @@
 import json
 import os
 import sys
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Generator, Mapping
 from contextlib import contextmanager
 from http.client import HTTPConnection, HTTPException
 from types import MappingProxyType
@@ -189,7 +189,7 @@ def to_body(
 
 
 @contextmanager
-def failing() -> Iterator[None]:
+def failing() -> Generator[None]:
     """End the command with the message of an error that the block raises."""
     from wakeful.app.errors import StartError
 

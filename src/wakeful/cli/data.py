@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, cast
 import typer
 
 from wakeful.cli.client import connect, fail
-from wakeful.cli.show import AsJson, show_found, show_json, show_list, show_one, show_table
+from wakeful.cli.show import AsJson, show_done, show_found, show_json, show_list, show_one, show_table
 
 app = typer.Typer(help="Show and change an agent's own database.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -69,7 +69,7 @@ def create(
     """Create a table."""
     body = {"name": table, "purpose": purpose, "columns": [_column(each) for each in columns]}
     done = _call(agent, "post", "tables", body=body)
-    show_json(done) if as_json else typer.echo(f"Created the table {done['table']}.")
+    show_done(done, f"Created the table {done['table']}.", as_json)
 
 
 @app.command()
@@ -77,7 +77,7 @@ def alter(table: Table, columns: Columns, agent: Agent = None, as_json: AsJson =
     """Add columns to a table."""
     body = {"columns": [_column(each) for each in columns]}
     done = _call(agent, "post", "tables", table, "columns", body=body)
-    show_json(done) if as_json else typer.echo(f"{done['table']} has the columns {', '.join(done['columns'])}.")
+    show_done(done, f"{done['table']} has the columns {', '.join(done['columns'])}.", as_json)
 
 
 @app.command()
@@ -91,9 +91,7 @@ def migrate(
     """Change the schema with SQL, in one transaction, after a snapshot."""
     body = {"purpose": purpose, "up_sql": sql, "down_sql": down}
     done = _call(agent, "post", "migrate", body=body)
-    show_json(done) if as_json else typer.echo(
-        f"Statements run: {done['statements']}. Tables: {', '.join(done['tables'])}."
-    )
+    show_done(done, f"Statements run: {done['statements']}. Tables: {', '.join(done['tables'])}.", as_json)
 
 
 @app.command()
@@ -123,7 +121,7 @@ def rows(
 def add(table: Table, values: Values, agent: Agent = None, as_json: AsJson = False) -> None:
     """Add a row."""
     done = _call(agent, "post", "tables", table, "rows", body={"rows": [_pairs(values, "--set")]})
-    show_json(done) if as_json else typer.echo(f"Added row {done['row_ids'][0]}.")
+    show_done(done, f"Added row {done['row_ids'][0]}.", as_json)
 
 
 @app.command()
@@ -144,28 +142,28 @@ def upsert(
         "upsert",
         body={"rows": [_pairs(values, "--set")], "conflict_columns": by},
     )
-    show_json(done) if as_json else typer.echo(f"{done['outcomes'][0].capitalize()} row {done['row_ids'][0]}.")
+    show_done(done, f"{done['outcomes'][0].capitalize()} row {done['row_ids'][0]}.", as_json)
 
 
 @app.command()
 def edit(table: Table, row_ids: RowIds, values: Values, agent: Agent = None, as_json: AsJson = False) -> None:
     """Change rows."""
     done = _call(agent, "patch", "tables", table, "rows", body={"row_ids": row_ids, "changes": _pairs(values, "--set")})
-    show_json(done) if as_json else typer.echo(f"Changed {done['updated']}.")
+    show_done(done, f"Changed {done['updated']}.", as_json)
 
 
 @app.command()
 def delete(table: Table, row_ids: RowIds, agent: Agent = None, as_json: AsJson = False) -> None:
     """Soft-delete rows; `wakeful db restore` restores them."""
     done = _call(agent, "post", "tables", table, "rows", "delete", body={"row_ids": row_ids})
-    show_json(done) if as_json else typer.echo(f"Deleted {done['deleted']}.")
+    show_done(done, f"Deleted {done['deleted']}.", as_json)
 
 
 @app.command()
 def restore(table: Table, row_ids: RowIds, agent: Agent = None, as_json: AsJson = False) -> None:
     """Restore soft-deleted rows."""
     done = _call(agent, "post", "tables", table, "rows", "restore", body={"row_ids": row_ids})
-    show_json(done) if as_json else typer.echo(f"Restored {done['restored']}.")
+    show_done(done, f"Restored {done['restored']}.", as_json)
 
 
 @app.command()
@@ -241,7 +239,7 @@ def save_view(
     ]
     body = {"sql": sql, "description": description, "parameters": parameters, "render": render, "pinned": pinned}
     done = _call(agent, "put", "views", name, body=body)
-    show_json(done) if as_json else typer.echo(f"{done['outcome'].capitalize()} the view {done['view']}.")
+    show_done(done, f"{done['outcome'].capitalize()} the view {done['view']}.", as_json)
 
 
 @app.command()
@@ -253,14 +251,14 @@ def pin(
 ) -> None:
     """Pin a view to the agent's home page."""
     done = _call(agent, "put", "views", name, "pin", body={"pinned": not off})
-    show_json(done) if as_json else typer.echo("Unpinned." if off else "Pinned.")
+    show_done(done, "Unpinned." if off else "Pinned.", as_json)
 
 
 @app.command(name="drop-view")
 def drop_view(name: View, agent: Agent = None, as_json: AsJson = False) -> None:
     """Delete a view; the changelog keeps its definition."""
     done = _call(agent, "delete", "views", name)
-    show_json(done) if as_json else typer.echo("Deleted.")
+    show_done(done, "Deleted.", as_json)
 
 
 @app.command()
@@ -385,7 +383,7 @@ def recover(
     """Copy a table of a snapshot into the database."""
     body = {"table": table, "new_name": new_name}
     done = _call(agent, "post", "snapshots", snapshot, "recover", body=body)
-    show_json(done) if as_json else typer.echo(f"Recovered {done['recovered']} rows as {done['table']}.")
+    show_done(done, f"Recovered {done['recovered']} rows as {done['table']}.", as_json)
 
 
 @app.command()
@@ -406,7 +404,7 @@ def verify(agent: Agent = None, as_json: AsJson = False) -> None:
 def rekey(agent: Agent = None, as_json: AsJson = False) -> None:
     """Encrypt a database with a new key."""
     done = _call(agent, "post", "rotate-key")
-    show_json(done) if as_json else typer.echo("The database is now encrypted with a new key.")
+    show_done(done, "The database is now encrypted with a new key.", as_json)
 
 
 @app.command()
@@ -443,7 +441,7 @@ def erase(
         else typer.prompt("This cannot be undone. Type the agent's name to erase its database", err=True)
     )
     done = server.delete("agents", chosen["id"], "db", body={"confirm": name})
-    show_json(done) if as_json else typer.echo("Erased.")
+    show_done(done, "Erased.", as_json)
 
 
 def _call(agent: str | None, method: Method, *path: str, **request: Any) -> Any:

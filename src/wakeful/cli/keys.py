@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from wakeful.cli.client import fail, failing, read_settings
-from wakeful.cli.show import AsJson, show_json
+from wakeful.cli.show import AsJson, show_done, show_json
 
 app = typer.Typer(help="Show, restore and rotate the device key.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -19,7 +19,7 @@ def show(as_json: AsJson = False) -> None:
 
     with failing():
         text = show_recovery_key(settings)
-    show_json({"recovery_key": text}) if as_json else typer.echo(text)
+    show_done({"recovery_key": text}, text, as_json)
 
 
 @app.command()

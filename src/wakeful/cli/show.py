@@ -38,6 +38,11 @@ def show_json(value: Any) -> None:
     typer.echo(json.dumps(value, indent=2, ensure_ascii=False))
 
 
+def show_done(result: Any, text: str, as_json: bool) -> None:
+    """Print the result of a command: a sentence, or the server's response as JSON."""
+    show_json(result) if as_json else typer.echo(text)
+
+
 def show_table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], *, empty: str) -> None:
     """Print rows as a table, or a hint if there are none."""
     if not rows:

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from wakeful.cli.client import Server, connect, fail, to_body
-from wakeful.cli.show import AsJson, PageOption, in_words, print_note, show_json, show_list, show_one
+from wakeful.cli.show import AsJson, PageOption, in_words, print_note, show_done, show_json, show_list, show_one
 from wakeful.cli.zone import send_zone
 
 app = typer.Typer(help="Book, list and change wakes.", no_args_is_help=True, rich_markup_mode=None)
@@ -94,7 +94,7 @@ def add(
         "sch-"
     )
     if as_json or quiet:
-        show_json(booked) if as_json else typer.echo(wake_id)
+        show_done(booked, wake_id, as_json)
         return
     typer.echo(f"Booked: {booked['told']}. Wake {wake_id}.")
     if booked.get("clamped"):
@@ -160,7 +160,7 @@ def edit(
 def cancel(wake_id: WakeId, as_json: AsJson = False) -> None:
     """Cancel a wake that has not fired yet."""
     done = connect().delete("wakes", wake_id)
-    show_json(done) if as_json else typer.echo("Cancelled.")
+    show_done(done, "Cancelled.", as_json)
 
 
 @app.command()
