@@ -2,27 +2,17 @@
 
 from fastapi import APIRouter
 
-from wakeful.domain.agents.confinement import Confined
-from wakeful.domain.agents.mcp_servers import McpKind, McpStatus
+from wakeful.domain.agents.mcp_servers import McpState
 from wakeful.server.auth import Reader
-from wakeful.server.rest.shapes import Shape
+from wakeful.server.rest.shapes import Shape, shape_of
 from wakeful.server.routes import DoorRoute
 from wakeful.server.services import ServicesDep
 
 router = APIRouter(route_class=DoorRoute, tags=["mcp servers"])
 
 
-class McpServerShape(Shape):
-    """An MCP server, without its command or address, which only the settings file has."""
-
-    name: str
-    kind: McpKind
-    for_users: bool  # whether users who are not owners may use it
-    state: McpStatus  # on this node
-    tools: int
-    confinement: Confined | None  # how its program is run; null: it runs elsewhere
-    note: str | None
-    last_error: str | None
+class McpServerShape(shape_of(McpState)):
+    """An MCP server on this node, without its command or address, which only the settings file has."""
 
 
 class McpServerList(Shape):

@@ -4,13 +4,13 @@ from typing import Any
 from urllib.parse import quote
 
 from fastapi import APIRouter
-from pydantic import AwareDatetime, Field
+from pydantic import Field
 
 from wakeful.domain.inbox.notices import call_to_approve
 from wakeful.domain.types import Notice
 from wakeful.server.auth import Chatter, Reader
 from wakeful.server.rest.pages import Most
-from wakeful.server.rest.shapes import Done, PathId, Shape
+from wakeful.server.rest.shapes import Done, PathId, Shape, shape_of
 from wakeful.server.routes import DoorRoute
 from wakeful.server.services import ServicesDep
 
@@ -26,20 +26,9 @@ class ActionShape(Shape):
     body: dict[str, Any]
 
 
-class NotificationShape(Shape):
-    """A notification in the inbox."""
+class NotificationShape(shape_of(Notice, without=("user_id", "once_key", "taken_at", "told_at"))):
+    """A notification in the inbox. `view_ref` is a saved view of the agent's database that shows more."""
 
-    id: str
-    code: str
-    title: str
-    body: str
-    agent_id: str | None
-    session_id: str | None
-    run_id: str | None
-    wake_id: str | None
-    view_ref: str | None  # a saved view of the agent's database that shows more
-    created_at: AwareDatetime
-    read_at: AwareDatetime | None
     actions: list[ActionShape] = Field(default_factory=list[ActionShape])
 
 

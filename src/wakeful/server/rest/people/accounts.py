@@ -6,23 +6,19 @@ from fastapi import APIRouter
 from pydantic import AwareDatetime, Field
 
 from wakeful.domain.people.accounts import LOGIN_LASTS, TICKET_LASTS
-from wakeful.domain.types import Role, Scope
+from wakeful.domain.types import Role, Scope, User
 from wakeful.server.auth import AccountsDep, Admin, Reader
-from wakeful.server.rest.shapes import Done, Id, Label, PathId, RequestBody, Shape, TimeField, Zone
+from wakeful.server.rest.shapes import Done, Id, Label, PathId, RequestBody, Shape, TimeField, Zone, shape_of
 from wakeful.server.routes import DoorRoute
 from wakeful.server.tickets import target_in, with_ticket
 
 router = APIRouter(route_class=DoorRoute, tags=["accounts"])
 
 
-class UserShape(Shape):
+class UserShape(shape_of(User, without=("deleted_at",))):
     """A user."""
 
-    id: str
-    name: str
-    role: Role
     timezone: str | None = Field(description="Their IANA time zone. Null: not known yet.")
-    created_at: AwareDatetime
 
 
 class Users(Shape):

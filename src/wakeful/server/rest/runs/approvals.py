@@ -1,13 +1,13 @@
 """Routes for tool calls that need approval."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Path
-from pydantic import AfterValidator, AwareDatetime, Field
+from pydantic import AfterValidator, Field
 
-from wakeful.domain.runs.approvals import ApprovalStatus
+from wakeful.domain.runs.approvals import Approval
 from wakeful.server.auth import Chatter, Reader
-from wakeful.server.rest.shapes import PathId, RequestBody, Shape, Sparse, check_text
+from wakeful.server.rest.shapes import PathId, RequestBody, Shape, Sparse, check_text, shape_of
 from wakeful.server.routes import DoorRoute
 from wakeful.server.services import ServicesDep
 
@@ -17,16 +17,8 @@ router = APIRouter(route_class=DoorRoute, tags=["runs"])
 CallId = Annotated[str, Path(min_length=1, max_length=500), AfterValidator(check_text)]
 
 
-class ApprovalShape(Shape):
+class ApprovalShape(shape_of(Approval, without=("run_id", "user_id", "session_id"))):
     """A tool call that needs approval."""
-
-    call_id: str
-    tool: str
-    args: dict[str, Any]
-    status: ApprovalStatus
-    note: str | None
-    asked_at: AwareDatetime
-    answered_at: AwareDatetime | None
 
 
 class ApprovalList(Shape):

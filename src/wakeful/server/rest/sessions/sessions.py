@@ -11,7 +11,7 @@ from pydantic import AwareDatetime, ConfigDict, Field, model_validator
 from wakeful.domain.attachments import MAX_IMAGES
 from wakeful.domain.doors.schedule import PREFIX
 from wakeful.domain.errors import NotFound
-from wakeful.domain.types import Message, Session
+from wakeful.domain.types import Message, Session, Upload
 from wakeful.server.auth import Chatter, Reader
 from wakeful.server.rest.pages import Most, Page, next_page, read_page
 from wakeful.server.rest.runs.runs import StopAnswer
@@ -120,10 +120,8 @@ class MessageTaken(Shape):
     run_id: str
 
 
-class UploadShape(Shape):
-    name: str
-    path: str
-    size: int
+class UploadShape(shape_of(Upload, without=("id", "session_id", "created_at"))):
+    pass
 
 
 class UploadList(Shape):
@@ -228,7 +226,7 @@ async def stop_session(caller: Chatter, services: ServicesDep, session_id: PathI
 async def upload(caller: Chatter, services: ServicesDep, session_id: PathId, files: list[UploadFile]) -> UploadList:
     """Upload files to a session; name their paths in a message, so that the agent reads them."""
     kept = await keep_uploads(files, session_id, caller.user.id, services)
-    return UploadList(files=[UploadShape(name=each.name, path=each.path, size=each.size) for each in kept])
+    return UploadList(files=[UploadShape.model_validate(each) for each in kept])
 
 
 @router.get("/sessions/{session_id}/images/{image_id}", response_class=Response)

@@ -9,7 +9,7 @@ from wakeful.domain.doors.recall import MAX_RUNS, MAX_SECONDS, RecallRequest
 from wakeful.domain.wakes.agenda import Planned
 from wakeful.server.auth import Reader
 from wakeful.server.rest.runs.runs import RunShape
-from wakeful.server.rest.shapes import Id, Shape
+from wakeful.server.rest.shapes import Id, Shape, shape_of
 from wakeful.server.routes import DoorRoute
 from wakeful.server.services import ServicesDep
 
@@ -18,18 +18,8 @@ router = APIRouter(route_class=DoorRoute, tags=["agenda"])
 Words = Annotated[str, Query(max_length=200)]
 
 
-class PlannedShape(Shape):
+class PlannedShape(shape_of(Planned)):
     """A future run. If `at` is later than `nominal_at`, `reason` says why."""
-
-    wake_id: str
-    agent_id: str
-    session_id: str | None
-    kind: str
-    comment: str
-    nominal_at: AwareDatetime
-    at: AwareDatetime
-    covers: int
-    reason: str | None
 
 
 class AgendaShape(Shape):
@@ -37,13 +27,8 @@ class AgendaShape(Shape):
     planned: list[PlannedShape]
 
 
-class TimeShape(Shape):
+class TimeShape(shape_of(Planned, without=("wake_id", "agent_id", "session_id", "kind", "comment"))):
     """One time of a recall that is not booked yet."""
-
-    nominal_at: AwareDatetime
-    at: AwareDatetime
-    covers: int
-    reason: str | None
 
 
 class Preview(Shape):
@@ -89,5 +74,5 @@ async def preview(
         until=until,
         max_runs=max_runs,
     )
-    times: list[Planned] = await services.agenda.preview(request, agent_id, caller.user.id)
+    times = await services.agenda.preview(request, agent_id, caller.user.id)
     return Preview(times=[TimeShape.model_validate(each) for each in times])

@@ -1,13 +1,13 @@
 """Routes for wakes of every kind, by id."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Query
 from pydantic import AwareDatetime, BeforeValidator, Field
 
 from wakeful.domain.doors.recall import RecallRequest
 from wakeful.domain.frames import recall_status
-from wakeful.domain.types import RunNote, RunStatus, Wake, WakeStatus
+from wakeful.domain.types import Decision, RunNote, RunStatus, Wake, WakeStatus
 from wakeful.server.auth import Planner, Reader
 from wakeful.server.rest.pages import Most, Page, next_page, read_page
 from wakeful.server.rest.runs.runs import RunShape
@@ -85,14 +85,8 @@ class RecallShape(
     status: Annotated[str, BeforeValidator(recall_status)]
 
 
-class DecisionShape(Shape):
+class DecisionShape(shape_of(Decision, without=("wake_id",))):
     """One decision about a planned time of a wake."""
-
-    nominal_at: AwareDatetime
-    at: AwareDatetime
-    code: str
-    run_id: str | None
-    detail: dict[str, Any]
 
 
 class Why(Shape):
