@@ -197,7 +197,7 @@ def _check_call_type(request: RecallRequest) -> None:
     kind = request.call_type
     if kind == "immediate" and request.when is not None:
         raise Invalid(
-            f"`when` is {show(request.when)}, and a recall of type 'immediate' comes right after this run. Leave it "
+            f"`when` is {show(request.when)}, but a recall of type 'immediate' fires right after this run. Leave it "
             "out, or ask for 'once'.",
             field="when",
         )
@@ -212,7 +212,7 @@ def _check_call_type(request: RecallRequest) -> None:
         value = getattr(request, name)
         if value is not None:
             raise Invalid(
-                f"`{name}` is {show(value)}, and a recall of type {kind!r} comes once. Leave it out, or ask for "
+                f"`{name}` is {show(value)}, but a recall of type {kind!r} fires once. Leave it out, or ask for "
                 "'recurring'.",
                 field=name,
             )

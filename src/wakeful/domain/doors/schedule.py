@@ -131,14 +131,9 @@ class DelayOutOfBounds(Invalid):
 
     def __init__(self, field: str, value: object, delay_ms: int) -> None:
         meant = f" ({delay_ms:,} ms ahead)" if field == "at" else ""
-        bound = (
-            f"below the least of {MIN_DELAY_MS:,} ms"
-            if delay_ms < MIN_DELAY_MS
-            else f"beyond the most of {MAX_DELAY_MS:,} ms (24 h)"
-        )
         shown = f"{value:,} ms" if isinstance(value, int) and abs(value) < 10**30 else show(value)
         super().__init__(
-            f"`{field}` is {shown}{meant}, {bound}. Accepted: {MIN_DELAY_MS:,} to {MAX_DELAY_MS:,} ms ahead.",
+            f"`{field}` must be {MIN_DELAY_MS:,} to {MAX_DELAY_MS:,} ms (24 h) ahead, got {shown}{meant}.",
             field=field,
         )
 
