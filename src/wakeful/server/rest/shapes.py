@@ -78,15 +78,12 @@ def body_of(request: type[Any], *, without: Collection[str] = (), is_change: boo
     return create_model(request.__name__, __base__=RequestBody, **made)
 
 
-def to_dollars(micros: int) -> float:
-    return micros / 1_000_000
-
-
 def _to_seconds(value: object) -> object:
     return value // timedelta(seconds=1) if isinstance(value, timedelta) else value
 
 
 Seconds = Annotated[int, BeforeValidator(_to_seconds)]
+ToDollars = BeforeValidator(lambda micros: micros / 1_000_000)  # the domain counts in millionths
 
 
 class Shape(BaseModel):

@@ -21,9 +21,9 @@ from wakeful.server.rest.shapes import (
     Shape,
     Sparse,
     Text,
+    ToDollars,
     Zone,
     shape_of,
-    to_dollars,
 )
 from wakeful.server.routes import DoorRoute
 from wakeful.server.services import ServicesDep
@@ -36,7 +36,7 @@ McpNames = Annotated[list[Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]{0,31}$"
 ToolNames = Annotated[list[Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}\*?$")]], Field(max_length=200)]
 AgentIds = Annotated[list[Id], Field(max_length=50)]
 Money = Annotated[float, Field(ge=0, le=1_000_000)]  # dollars
-Cost = Annotated[Money, BeforeValidator(to_dollars)]
+Cost = Annotated[Money, ToDollars]
 Count = Annotated[int, Field(ge=0, le=10**15)]
 Seconds = Annotated[int, Field(ge=1, le=365 * 86_400)]
 Clock = Annotated[str, Field(pattern=r"^([01]\d|2[0-3]):[0-5]\d$")]
@@ -95,7 +95,7 @@ class SpentShape(Shape):
     runs: int
     model_calls: int
     tokens: int
-    cost: float
+    cost: Annotated[float, ToDollars] = Field(validation_alias="cost_micros")
 
 
 class AgentUsage(Shape):
@@ -104,7 +104,7 @@ class AgentUsage(Shape):
     today: SpentShape
     budgets: BudgetsShape
     tokens_left: int | None
-    cost_left: float | None
+    cost_left: Annotated[float, ToDollars] | None
 
 
 class ModelTrialShape(Sparse):
@@ -207,18 +207,11 @@ async def get_agent_usage(caller: Reader, services: ServicesDep, agent_id: PathI
     """Show an agent's usage today, and its limits."""
     used = await services.agents.usage(agent_id, caller.user.id)
     spent, limits = used.spent, used.agent.budgets
-    cost_left = _left(limits.day_cost_micros, spent.cost_micros)
     return AgentUsage(
-        today=SpentShape(
-            since=used.since,
-            runs=spent.runs,
-            model_calls=spent.model_calls,
-            tokens=spent.tokens,
-            cost=to_dollars(spent.cost_micros),
-        ),
+        today=SpentShape.from_fields(spent, since=used.since),
         budgets=BudgetsShape.model_validate(limits),
         tokens_left=_left(limits.day_tokens, spent.tokens),
-        cost_left=None if cost_left is None else to_dollars(cost_left),
+        cost_left=_left(limits.day_cost_micros, spent.cost_micros),
     )
 
 

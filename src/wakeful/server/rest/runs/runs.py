@@ -4,12 +4,12 @@ from typing import Annotated, Any, Literal, Self
 
 import orjson
 from fastapi import APIRouter, Query
-from pydantic import AwareDatetime, BeforeValidator, Field
+from pydantic import AwareDatetime, Field
 
 from wakeful.domain.types import RunNote, RunStatus, ScheduledBy, Trigger, WakeKind
 from wakeful.server.auth import Chatter, Reader
 from wakeful.server.rest.pages import Most, Page, next_page, read_page
-from wakeful.server.rest.shapes import Id, PathId, Shape, Sparse, to_dollars
+from wakeful.server.rest.shapes import Id, PathId, Shape, Sparse, ToDollars
 from wakeful.server.routes import DoorRoute
 from wakeful.server.services import ServicesDep
 from wakeful.service.runs.runs import Stopped
@@ -25,7 +25,7 @@ class UsageShape(Shape):
     model: str
     input_tokens: int
     output_tokens: int
-    cost: Annotated[float, BeforeValidator(to_dollars)] | None = Field(validation_alias="cost_micros")
+    cost: Annotated[float, ToDollars] | None = Field(validation_alias="cost_micros")
     model_calls: int
     tool_calls: int
 
