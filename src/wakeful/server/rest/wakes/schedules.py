@@ -86,8 +86,8 @@ async def list_schedules(
         session_id, caller.user.id, status=status, before=read_page(page), most=most
     )
     following = next_page(found, most, lambda schedule: (schedule.created_at, wake_id_of(schedule.id)))
-    page_of = ChosenSchedules(schedules=[_choose(schedule, chosen) for schedule in found])
-    return page_of if following is None else page_of.model_copy(update={"next": following})
+    shown = ChosenSchedules(schedules=[_choose(schedule, chosen) for schedule in found])
+    return shown if following is None else shown.model_copy(update={"next": following})
 
 
 @router.post("/sessions/{session_id}/schedules", status_code=201)
