@@ -275,14 +275,12 @@ def export(
     """Export a table, or the result of a view, to a file. --json is short for --format json."""
     if (table is None) == (view_name is None):
         fail("Name either a table, or a view with --view.", 2)
-    server = connect()
     form = "json" if as_json else kind
-    database = ("agents", server.agent(agent)["id"], "db")
     if table is not None:
-        text = server.get_text(*database, "tables", table, "export", format=form, show=show)
+        text = _call(agent, "get_text", "tables", table, "export", format=form, show=show)
     else:
         given = json.dumps(_pairs(params, "--param")) if params else None
-        text = server.get_text(*database, "views", cast("str", view_name), "export", format=form, params=given)
+        text = _call(agent, "get_text", "views", cast("str", view_name), "export", format=form, params=given)
     if to is None:
         typer.echo(text, nl=False)
         return
