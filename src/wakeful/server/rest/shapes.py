@@ -67,12 +67,16 @@ class RequestBody(BaseModel):
         return {name: value for name, value in sent.items() if value is not None or name in nullable}
 
 
+_annotated: Any = Annotated  # for types that are made at run time
+
+
 def body_of(request: type[Any], *, without: Collection[str] = (), is_change: bool = False) -> type[RequestBody]:
     """Make a body from the fields of a request and their limits; in a change, each may be left out."""
     made: dict[str, Any] = {}
     for each in fields_of(request, without):
-        plain = Text if each.type is str else each.type
-        kind = Annotated[plain, Field(**each.param.limits)] if each.param.limits else plain
+        kind: Any = Text if each.type is str else each.type
+        if each.param.limits:
+            kind = _annotated[kind, Field(**each.param.limits)]
         default = None if is_change else ... if each.is_required else each.default
         made[each.name] = (kind | None if is_change or each.is_nullable else kind, default)
     return create_model(request.__name__, __base__=RequestBody, **made)
@@ -97,19 +101,21 @@ class Shape(BaseModel):
         return cls.model_validate({each.name: getattr(source, each.name) for each in fields(source)} | more)
 
 
-def shape_of(kind: type[Any], *, without: Collection[str] = (), is_partial: bool = False, **names: str) -> type[Shape]:
+def shape_of(
+    source: type[Any], *, without: Collection[str] = (), is_partial: bool = False, **names: str
+) -> type[Shape]:
     """Make a response body with the fields of a dataclass; a partial one may leave out any of them.
 
     `names` are those that have another name in the API. Lengths of time are whole seconds there.
     """
     made: dict[str, Any] = {}
-    for each in fields_of(kind, without):
+    for each in fields_of(source, without):
         name = names.get(each.name, each.name)
-        plain = Seconds if each.type is timedelta else each.type
+        kind: Any = Seconds if each.type is timedelta else each.type
         alias = None if name == each.name else AliasChoices(each.name, name)
-        hint = plain | None if is_partial or each.is_nullable else plain
+        hint = kind | None if is_partial or each.is_nullable else kind
         made[name] = (hint, Field(None if is_partial else ..., validation_alias=alias))
-    return create_model(kind.__name__, __base__=Shape, **made)
+    return create_model(source.__name__, __base__=Shape, **made)
 
 
 class Sparse(Shape):
