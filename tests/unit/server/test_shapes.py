@@ -53,9 +53,9 @@ def test_a_body_has_the_limits_of_its_request(wrong):
 
 def test_a_change_may_leave_out_every_field_and_null_counts_only_where_it_means_something():
     change = body_of(TeaRequest, without=("kind",), is_change=True)
-    assert change.model_validate({}).changes() == {}
+    assert change.model_validate({}).to_changes() == {}
     sent = change.model_validate({"cups": None, "note": None})
-    assert sent.changes(nullable={"cups"}) == {"cups": None}
+    assert sent.to_changes(nullable={"cups"}) == {"cups": None}
     with pytest.raises(ValidationError):
         change.model_validate({"kind": "green"})
 

@@ -61,7 +61,7 @@ class RequestBody(BaseModel):
         """Make a request of the domain from the fields that were sent."""
         return request(**{name: getattr(self, name) for name in self.model_fields_set})
 
-    def changes(self, nullable: Collection[str] = ()) -> dict[str, Any]:
+    def to_changes(self, nullable: Collection[str] = ()) -> dict[str, Any]:
         """Return the fields that were sent; null counts only where it means something."""
         sent = {name: getattr(self, name) for name in self.model_fields_set}
         return {name: value for name, value in sent.items() if value is not None or name in nullable}

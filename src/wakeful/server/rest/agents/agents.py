@@ -248,7 +248,7 @@ _NULLABLE = frozenset({"model", "thinking_level", "database_mb", "timezone"})  #
 
 def _changes(asked: AgentChange, bounds: Bounds, budgets: Budgets) -> dict[str, Any]:
     """Return the new values of an agent's fields."""
-    changes = asked.changes(_NULLABLE)
+    changes = asked.to_changes(_NULLABLE)
     for name in changes.keys() & {"toolsets", "allowed_models", "mcp_servers", "ask_before", "profiles", "subagents"}:
         changes[name] = tuple(dict.fromkeys(changes[name]))
     if "run_limit_seconds" in changes:

@@ -77,7 +77,7 @@ async def change_channel(
     caller: Admin, services: ServicesDep, channel_id: PathId, asked: ChannelChange
 ) -> ChannelShape:
     """Change a channel's name or URL, or turn it off or on."""
-    return ChannelShape.model_validate(await services.channels.change(channel_id, caller.user.id, asked.changes()))
+    return ChannelShape.model_validate(await services.channels.change(channel_id, caller.user.id, asked.to_changes()))
 
 
 @router.delete("/channels/{channel_id}")

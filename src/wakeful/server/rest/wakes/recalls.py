@@ -53,7 +53,7 @@ async def change_recall(
     caller: Planner, services: ServicesDep, session_id: PathId, asked: RecallChange
 ) -> RecallAnswer:
     """Change the pending recall; a new time or rule starts over."""
-    wake = await services.recalls.edit(session_id, caller.user.id, asked.changes(NULLABLE))
+    wake = await services.recalls.edit(session_id, caller.user.id, asked.to_changes(NULLABLE))
     return RecallAnswer(recall=RecallShape.model_validate(wake))
 
 

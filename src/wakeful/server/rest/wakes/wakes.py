@@ -124,7 +124,7 @@ async def get_wake(caller: Reader, services: ServicesDep, wake_id: PathId) -> Wa
 @router.patch("/wakes/{wake_id}")
 async def change_wake(caller: Planner, services: ServicesDep, wake_id: PathId, asked: WakeChange) -> WakeShape:
     """Change a pending wake of any kind; a new time or rule starts over."""
-    changes = asked.changes(NULLABLE)
+    changes = asked.to_changes(NULLABLE)
     muted = changes.pop("muted", None)
     wake = await services.wakes.get(wake_id, caller.user.id)
     if changes:
