@@ -19,7 +19,7 @@ class Param:
     le: int | None = None
 
     @property
-    def limits(self) -> dict[str, int]:
+    def limits(self) -> dict[str, Any]:
         found = {"max_length": self.max_length, "ge": self.ge, "le": self.le}
         return {name: limit for name, limit in found.items() if limit is not None}
 
