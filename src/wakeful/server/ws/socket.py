@@ -50,7 +50,7 @@ _END_MARKS = tuple(f'{{"type":"{name}"' for name in ENDS)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sockets:
-    """What the sockets of one node share."""
+    """Services, timers and registry that the sockets of one node share."""
 
     services: Services
     open_sockets: OpenSockets
